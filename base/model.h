@@ -1,0 +1,96 @@
+/* model.h -- what a kernel pack says, as plain structures: written by the compiler, stored by the pack writer, read by the
+ * runtime.  The pack's bytes are described in docs/pack.md; this header is the meaning.
+ *
+ *   pack -> kernels -> instances (one choice of dtypes each)
+ *                   -> variants (instance x target, most specific first; the last one has no predicate that can fail)
+ *                        -> launches (phases, in order) -> a device symbol, a grid, the argument block */
+#ifndef TDSL_MODEL_H
+#define TDSL_MODEL_H
+#include "dtype.h"
+#include "hexpr.h"
+
+enum { MODEL_MAX_RANK = 6, MODEL_MAX_PARAM = 32, MODEL_MAX_SYMBOL = 32 };
+
+/* A named extent.  It is solved from dimension `dim` of tensor parameter `tensor`: extent = mul * symbol + add (inputs are
+ * preferred over outputs, plain occurrences over scaled ones).  Every extent is then checked against its expression. */
+struct model_symbol { const char *name; int tensor, dim; int64_t mul, add; };
+
+enum model_role { ROLE_IN, ROLE_OUT, ROLE_INOUT };
+
+struct model_param {
+	const char *name;
+	bool is_tensor;
+	enum model_role role;
+	bool optional;                       /* tensors only: NULL allowed */
+	int rank;                            /* tensors */
+	const struct hexpr *extent[MODEL_MAX_RANK];
+	bool has_default; double default_value; /* scalars */
+};
+
+/* One choice of the dtype parameters.  dtype[p] is the element type of tensor p or the type of scalar p (f32, i32, i64).
+ * `fp8` is resolved per target: dtype holds DT_E4M3 and fp8_native[p] says that a variant's target decides its flavour. */
+struct model_instance {
+	const char *name;                    /* "T=bf16,Q=fp8"; "" for a kernel without dtype parameters */
+	enum dtype dtype[MODEL_MAX_PARAM];
+	uint8_t native[MODEL_MAX_PARAM];     /* 0 exact; 8: `fp8`, 9: `bf8` = the target's native e4m3 / e5m2 */
+};
+
+/* The kernel-argument block: entries in order of offset, little endian. */
+enum model_karg_kind {
+	KA_POINTER,       /* a = parameter; 8 bytes; 0 if absent */
+	KA_STRIDE,        /* a = parameter, b = dim; i64 elements */
+	KA_STRIDE32,      /* the same as i32 (the variant's predicate or the runtime's range check makes it fit) */
+	KA_SYMBOL,        /* a = symbol; i32 */
+	KA_SCALAR,        /* a = parameter; 4 or 8 bytes as its type */
+	KA_FOLD_INNER,    /* a = parameter; i32: extent of the second of two leading dimensions that the first formal one folds; 1 if flat */
+	KA_FOLD_STRIDE,   /* a = parameter; i64: stride of the first of them, in elements; KA_STRIDE dim 0 then is the second's */
+	KA_WORKSPACE,     /* 8 bytes: the workspace's base */
+	KA_EXPR,          /* i32 value of a host expression: index b of the launch's exprs */
+};
+struct model_karg { uint8_t kind, a, b, size; uint16_t offset; };
+
+struct model_launch {
+	const char *symbol;                  /* device function */
+	int block;                           /* lanes in a workgroup (1-D) */
+	const struct hexpr *grid[3];         /* workgroups; any 0 = nothing to launch */
+	struct model_karg *kargs; int nkargs;
+	int kernarg_bytes;
+	const struct hexpr *const *exprs; int nexprs;
+	/* read from the object */
+	int vgpr, agpr, sgpr, lds, scratch, spills, instructions, barriers;
+};
+
+struct model_variant {
+	int instance;                        /* index in its kernel */
+	const char *target;                  /* "gfx942" */
+	const struct hexpr *predicate;       /* NULL = always */
+	const char *predicate_text;          /* "N=4096 aligned", "any" */
+	const struct hexpr *workspace;       /* bytes; NULL = none */
+	struct model_launch *launches; int nlaunches;
+	int object;                          /* index of its code object in the pack */
+	const char *report_json;             /* the rest of `tdslc report` for this variant: a JSON object, or NULL */
+	double compile_ms;                   /* not stored in a pack (packs are reproducible); 0 when read back */
+};
+
+struct model_kernel {
+	const char *name, *doc;              /* doc: the comment lines above the kernel, without '#' */
+	struct model_param *params; int nparams;   /* inputs, scalars, outputs: the order of the C function */
+	struct model_symbol *symbols; int nsymbols;
+	struct model_require { const struct hexpr *expr; const char *text; } *requires; int nrequires;
+	struct model_instance *instances; int ninstances;
+	struct model_variant *variants; int nvariants;
+	bool has_workspace;                  /* some variant needs one: the C function takes it */
+};
+
+struct model_object { const char *target; const uint8_t *bytes; uint64_t size; };
+
+struct model_pack {
+	struct model_kernel *kernels; int nkernels;
+	struct model_object *objects; int nobjects;
+	const char *tdsl_version, *llvm_version, *options, *licence;
+	uint64_t source_hash[2];             /* XXH3 128 of the canonical text */
+};
+
+/* Native 8-bit float of a target, e.g. ("gfx942", 8) -> DT_E4M3FNUZ; DT_NONE for an unknown target. */
+enum dtype model_native(const char *target, int native);
+#endif
