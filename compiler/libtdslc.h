@@ -1,0 +1,26 @@
+/* libtdslc.h -- the compiler as a library: text in, pack bytes out.  The runtime finds it by dlopen("libtdslc.so") for JIT.
+ * Thread safe: calls share nothing but LLVM's one-time start and one lock around the linker. */
+#ifndef TDSL_LIBTDSLC_H
+#define TDSL_LIBTDSLC_H
+#include <stddef.h>
+#include <stdint.h>
+
+#define TDSLC_ABI 1
+
+struct tdslc_options {
+	uint32_t abi;                    /* TDSLC_ABI */
+	const char *const *targets;      /* NULL-terminated: "gfx942", "gfx950" */
+	const char *const *kernels;      /* NULL-terminated names, or NULL = all */
+	const char *const *instances;    /* NULL-terminated "T=bf16,Q=fp8", or NULL = those of the pack block (all, where it names none) */
+	int jobs;                        /* threads; 0 = one per core */
+	const char *library_path;        /* folder of lib/ *.tdsl; NULL = the library built in */
+};
+
+/* Compiles `text` (n bytes; `file` names it in messages).  0 and *pack (malloc'ed) or a negative code and *messages
+ * (malloc'ed diagnostics text, one per line with carets; also set for warnings on success, else NULL). */
+int tdslc_compile(const char *text, size_t n, const char *file, const struct tdslc_options *,
+                  void **pack, size_t *pack_size, char **messages);
+/* Text that identifies the compiler build and LLVM, for cache keys. */
+const char *tdslc_identity(void);
+void tdslc_free(void *);
+#endif
