@@ -217,6 +217,19 @@ static struct affine axis_most(const struct hexpr *extent, int64_t coef, const s
 	return combine(scaled(affine_hexpr(extent), coef), constant(coef), -1);
 }
 
+bool axis_fits(const struct ir_axis *a, const struct variant *var)
+{
+	int64_t n;
+	if (a->kind != AXIS_HELD || !a->tile)
+		return false;
+	if (hexpr_is_const(a->extent, &n))
+		return n <= a->tile;
+	for (int i = 0; var && a->extent->op == HX_SYM && i < var->nlimits; i++)
+		if (var->limits[i].symbol == a->extent->imm)
+			return var->limits[i].most <= a->tile;
+	return false;
+}
+
 static const struct ir_ins *loop_of_axis(const struct ir_ins *near, int axis)
 {
 	for (const struct ir_block *b = near->block; b; b = b->owner ? b->owner->block : NULL)
@@ -260,7 +273,7 @@ bool known_less(const struct ir_ins *a, const struct ir_ins *b, bool or_equal, c
 			most = scaled(combine(affine_of(f->args[1]), constant(1), -1), c);
 		} else if (axis_exact(ph, i, var)) {
 			most = axis_most(ax->extent, c, var);
-		} else if (ax->kind == AXIS_HELD && ax->tile) {
+		} else if (ax->kind == AXIS_HELD && axis_fits(ax, var)) {
 			most = constant(c * (ax->tile - 1));
 		} else {
 			return false;
