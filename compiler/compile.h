@@ -1,0 +1,61 @@
+/* compile.h -- from one elaborated kernel to the pieces of a pack: the order of work and the types handed on.
+ *
+ *   plan.c       which variants an instance gets on a target (predicates, pinned sizes, tile sizes)
+ *   passes       pass.def: specialise, simplify, math, fuse, schedule, stream, order, layout ... ; run_passes
+ *   target/...   IR with layouts -> LLVM IR -> object (object.h) -> facts read back
+ *   driver.c     text -> struct model_pack: loops over kernels, instances, targets, variants on threads */
+#ifndef TDSL_COMPILE_H
+#define TDSL_COMPILE_H
+#include <llvm-c/Types.h>
+#include "../base/model.h"
+#include "../dsl/dsl.h"
+#include "ir.h"
+
+/* Facts of a chip that passes and translation ask for; one row each in target/targets.c. */
+struct target {
+	const char *name;          /* "gfx942" */
+	const char *triple, *cpu;  /* "amdgcn-amd-amdhsa", "gfx942" */
+	int wave, vgprs, lds_bytes, max_threads;
+	bool fp8_fnuz;             /* native fp8 is FNUZ */
+	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
+	bool lds_load16;           /* direct-to-LDS loads of 16 bytes */
+	const struct mfma *mfma; int nmfma;   /* matrix instructions, best first (target/mfma.h) */
+};
+const struct target *target_by_name(const char *);
+
+/* A variant of an instance on a target: when it applies, and the choices made for it. */
+struct variant {
+	const struct hexpr *predicate; const char *text;      /* NULL, "any" */
+	const struct target *target;
+	struct { int symbol; int64_t value; } pins[8]; int npins;         /* symbols that are constants here */
+	struct { int symbol; int64_t multiple; } multiples[8]; int nmultiples; /* symbol % multiple == 0 holds here */
+	struct { int symbol; int64_t most; } limits[8]; int nlimits;      /* symbol <= most holds here */
+	bool aligned, flat;                                    /* all tensors: HX_ALIGNED, HX_FLAT hold */
+	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
+	struct { const char *axis; int tile; } tiles[LAYOUT_AXES]; int ntiles; /* chosen tile sizes by axis name */
+	bool stream;                                           /* held axes without a tile that fits: sweep them */
+};
+
+/* Variants for an instance, most specific first, the last one always applicable.  `k` elaborated for the target. */
+int plan_variants(struct arena *, const struct ir_kernel *k, const struct dsl_kernel *text, const struct target *,
+                  struct variant **out, int *n, char *err, size_t errlen);
+
+/* Runs the passes on a clone of `generic` for a variant; stops after the pass called `until` (NULL = all).  The result is ready
+ * for translation: layouts everywhere. */
+int run_passes(struct arena *, const struct ir_kernel *generic, const struct variant *, const char *until,
+               struct ir_kernel **out, char *err, size_t errlen);
+/* Names of the passes in order, NULL-terminated, for `dump --stage`. */
+const char *const *pass_names(void);
+
+/* Final IR -> LLVM module in `context`, and the launches (symbol names, blocks, grids, argument blocks; resources are filled
+ * from the object by object_facts).  On error err names the .tdsl line. */
+int translate(struct arena *, const struct ir_kernel *final, const struct variant *, LLVMContextRef context,
+              LLVMModuleRef *module, struct model_launch **launches, int *nlaunches, const struct hexpr **workspace,
+              char *err, size_t errlen);
+
+/* The whole way for one text. */
+struct compile_options { const char *const *targets; const char *const *kernels; const char *const *instances; int jobs; const char *library; bool keep_going; };
+struct compile_result { struct arena arena; struct model_pack pack; char *messages; };
+int compile_text(const char *text, size_t n, const char *file, const struct compile_options *, struct compile_result *);
+void compile_result_free(struct compile_result *);
+#endif

@@ -1,0 +1,42 @@
+/* layout.h -- where each element of a tile lives: a GF(2)-linear map inside a block, integer repeats outside it.
+ *
+ * A layout maps (register r, lane l, wave w) to coordinates along the axes of one tile.  Inside a block each bit of r, l
+ * and w contributes by exclusive or a vector of coordinates (its basis); the block is then repeated rep[a] times along each axis
+ * by further registers.  So the tile's size along axis a is block[a] * rep[a]: 96 = 32 * 3 needs no padding to a power of two.
+ * Axes are the phase's axis numbers.  A lane or wave bit with a zero basis holds copies (broadcast).
+ * Register number = block register + 2^nreg * repeat number, the repeats counted mixed-radix, lowest axis fastest. */
+#ifndef TDSL_LAYOUT_H
+#define TDSL_LAYOUT_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "../base/arena.h"
+
+enum { LAYOUT_AXES = 16, LAYOUT_BITS = 24 };
+
+/* One input bit's contribution: `step` along `axis` (a power of two for plain layouts).  General GF(2) rows have several. */
+struct layout_basis { int16_t step[LAYOUT_AXES]; };
+
+struct layout {
+	uint8_t nreg, nlane, nwave;           /* input bits: registers inside the block, lanes, waves */
+	struct layout_basis reg[LAYOUT_BITS], lane[8], wave[8];
+	int block[LAYOUT_AXES];               /* size of the block along each axis; 1 where the axis is absent */
+	int rep[LAYOUT_AXES];                 /* repeats along each axis; 1 where absent */
+};
+
+/* Coordinates of (reg, lane, wave); reg < layout_regs(). */
+void layout_coord(const struct layout *, int reg, int lane, int wave, int coord[LAYOUT_AXES]);
+int layout_regs(const struct layout *);              /* registers a lane holds, repeats included */
+static inline int layout_size(const struct layout *l, int axis) { return l->block[axis] * l->rep[axis]; }
+bool layout_equal(const struct layout *, const struct layout *);
+/* The layout of a value that lacks the axes in `without` (bit set): their steps are dropped; registers that differ only there
+ * are merged, lanes and waves become copies.  map, when not NULL, gets for every register of `l` its register in the result. */
+struct layout *layout_project(struct arena *, const struct layout *l, uint32_t without, int *map);
+/* True if every (block coordinate) is reached: each axis's block is covered exactly once by non-broadcast bits (a bijection
+ * up to copies). */
+bool layout_covers(const struct layout *);
+/* Log2 of the run of consecutive positions along `axis` that consecutive registers of a lane hold (vector width). */
+int layout_vector(const struct layout *, int axis);
+/* "reg n:1 n:2 n:4 | lane n:8 .. | wave n:512 n:1024 | rep n:2" */
+char *layout_text(struct arena *, const struct layout *, const char *const *axis_names);
+const struct layout *layout_parse(struct arena *, const char *text, const char *const *axis_names, int naxes, const char **err_at);
+#endif

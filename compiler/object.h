@@ -1,0 +1,39 @@
+/* object.h -- LLVM module -> linked code object, and the facts read back from its bytes.
+ *
+ * A session owns an LLVM context and target machines for one thread.  Linking runs in process (lld), one link at a time.
+ * Every object is disassembled for its own CPU before it is handed on: an undecodable word, a call (s_swappc), scratch or a
+ * spill is an error.  LLVM emits illegal encodings without complaint, so this is a gate and not a test. */
+#ifndef TDSL_OBJECT_H
+#define TDSL_OBJECT_H
+#include <llvm-c/Types.h>
+#include <stddef.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include "../base/arena.h"
+
+struct target;
+struct object_session;
+struct object_session *object_session_new(void);
+void object_session_free(struct object_session *);
+LLVMContextRef object_context(struct object_session *);
+
+/* Compiles (code generation at -O2, no IR pipeline) and links.  The module is consumed.  *elf is malloc'ed.  err holds LLVM's own
+ * diagnostics.  */
+int object_build(struct object_session *, const struct target *, LLVMModuleRef, void **elf, size_t *size, char *err, size_t errlen);
+/* Assembly text of the module (consumed), malloc'ed. */
+int object_assembly(struct object_session *, const struct target *, LLVMModuleRef, char **text, char *err, size_t errlen);
+
+struct object_loop { int instructions, mfma, acc_moves, vmcnt0, bank_conflicts; double clocks, matrix_share; }; /* the hot loop: innermost body with most MFMA, else most VALU; 0s if none */
+struct object_facts {
+	const char *symbol;
+	int vgpr, agpr, sgpr, lds, scratch, spills, waves_per_simd, kernarg_bytes;
+	int instructions, barriers, valu, salu, mfma, lds_ops, vmem, smem, waits;
+	int padding;                          /* s_nop / s_code_end padding, not counted above */
+	struct object_loop loop;
+};
+/* Facts of every kernel in an object.  gate: true = refuse what the comment above lists (names instruction and address). */
+int object_facts(struct arena *, const struct target *, const void *elf, size_t size, bool gate,
+                 struct object_facts **facts, int *n, char *err, size_t errlen);
+/* Disassembly with addresses and .tdsl lines, in the arena: for dump --stage asm of a finished object and for docs. */
+char *object_disassembly(struct arena *, const struct target *, const void *elf, size_t size, char *err, size_t errlen);
+#endif

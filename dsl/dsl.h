@@ -1,0 +1,43 @@
+/* dsl.h -- the tile language's front end: text in, tile IR and signatures out, diagnostics beside them.
+ *
+ *   text -> tokens (lex.re) -> AST (grammar.y, ast.h) -> elaborate*.c: names, axes, dtypes, presence -> struct ir_kernel
+ *
+ * Elaboration is the checker: library functions are templates (inlined per call), so names, axes and dtypes are checked once
+ * per instance, with the source place of every message.  Nothing here prints; messages collect in a struct diag. */
+#ifndef TDSL_DSL_H
+#define TDSL_DSL_H
+#include "../base/model.h"
+#include "../compiler/ir.h"
+#include "diag.h"
+
+/* One choice of a kernel's dtype parameters.  types[i] belongs to parameter i: a plain type, or native (8: fp8, 9: bf8). */
+struct dsl_binding { const char *text; /* "T=bf16,Q=fp8" */ enum dtype types[8]; uint8_t native[8]; };
+
+struct dsl_knob { const char *name; int value; bool has_value; int line, col; };     /* `i 128`, `pingpong` */
+struct dsl_schedule { const char *target; /* "gfx942"; "" = any */ struct dsl_knob *knobs; int nknobs; };
+
+struct dsl_kernel {
+	const char *name, *doc;
+	int ntypes; const char *type_names[8];              /* T, Q */
+	struct dsl_binding *all; int nall;                  /* every combination of the declared choices, in order */
+	struct dsl_binding *packed; int npacked;            /* those the pack block names; all of them where no pack block names the kernel */
+	struct dsl_schedule *schedules; int nschedules;     /* specific targets first */
+	struct dsl_pin *pins; int npins;                    /* sizes that the pack block specialises: `N 4096 8192` */
+	int line;
+	void *ast;
+};
+struct dsl_pin { const char *symbol; int64_t value; };
+
+struct dsl_file { const char *name; struct dsl_kernel *kernels; int nkernels; void *ast; };
+
+/* Parses and checks shapes of declarations.  library: text of lib/ functions, parsed first (its functions are visible); NULL =
+ * the library built in.  0 or -1 with messages in diag; never crashes on any bytes. */
+int dsl_parse(struct arena *, const char *text, size_t n, const char *file, const char *library, struct diag *, struct dsl_file **);
+/* Kernel `k` for one binding and target ("" = none: fp8 stays e4m3).  0 or -1 with messages. */
+int dsl_elaborate(struct arena *, const struct dsl_file *, const struct dsl_kernel *k, const struct dsl_binding *, const char *target,
+                  struct diag *, struct ir_kernel **);
+/* The C-level signature: parameters in the order inputs, scalars, outputs; symbols; requires; instances = packed (no variants). */
+int dsl_signature(struct arena *, const struct dsl_file *, const struct dsl_kernel *, struct diag *, struct model_kernel *);
+/* AST as text, for `dump --stage ast`. */
+char *dsl_dump(struct arena *, const struct dsl_file *, const struct dsl_kernel *);
+#endif
