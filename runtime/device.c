@@ -60,7 +60,6 @@ static int device_get(tdsl_device *out, const char *name)
 			FAIL(TDSL_ENOMEM, "out of memory");
 		strcpy(d->name, name);
 		pthread_mutex_init(&d->lock, NULL);
-		pthread_mutex_init(&d->host_lock, NULL);
 		d->stream.device = d;
 		int rc = device_init(d);
 		if (rc < 0) {

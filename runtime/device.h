@@ -29,7 +29,7 @@ struct device_ops {
 	int (*alloc)(tdsl_device, void **ptr, size_t bytes);
 	int (*free)(tdsl_device, void *ptr);
 	int (*copy)(tdsl_device, void *dst, const void *src, size_t bytes, bool to_device);
-	/* Simulated devices: make host ranges known for a call and forget them.  host_enter holds the device until host_leave. */
+	/* Simulated devices: make host ranges known for a call, and forget them. */
 	int (*host_enter)(tdsl_device, const struct host_range *, int n);
 	void (*host_leave)(tdsl_device, const struct host_range *, int n);
 	void (*close)(tdsl_device);
@@ -52,7 +52,6 @@ struct tdsl_device_s {
 	struct tdsl_stream_s stream;    /* its default stream */
 	pthread_mutex_t lock;           /* guards modules */
 	struct device_module *modules;
-	pthread_mutex_t host_lock;      /* held by host_enter */
 	struct hip_table *hip;
 	void *library_handle;
 	void *sim;                      /* simulated devices: struct sim_table */

@@ -108,15 +108,14 @@ static int hip_copy(tdsl_device d, void *dst, const void *src, size_t bytes, boo
 static int sim_host_enter(tdsl_device d, const struct host_range *r, int n)
 {
 	const struct sim_table *sim = d->sim;
-	pthread_mutex_lock(&d->host_lock);
 	for (int i = 0; i < n; i++) {
 		if (sim->register_host((const void *)r[i].base, r[i].bytes, r[i].name, r[i].writable) == 0)
 			continue;
+		error_set(TDSL_EDEVICE, "%s: argument '%s': its memory cannot be registered: %s", d->name, r[i].name,
+		          sim->last_report ? sim->last_report() : "refused");
 		while (i-- > 0)
 			sim->unregister_host((const void *)r[i].base);
-		pthread_mutex_unlock(&d->host_lock);
-		FAIL(TDSL_EDEVICE, "%s: argument '%s': its memory cannot be registered: %s", d->name, r[i + 1].name,
-		     sim->last_report ? sim->last_report() : "refused");
+		return TDSL_EDEVICE;
 	}
 	return 0;
 }
@@ -126,7 +125,6 @@ static void sim_host_leave(tdsl_device d, const struct host_range *r, int n)
 	const struct sim_table *sim = d->sim;
 	for (int i = 0; i < n; i++)
 		sim->unregister_host((const void *)r[i].base);
-	pthread_mutex_unlock(&d->host_lock);
 }
 
 static void hip_close(tdsl_device d)
