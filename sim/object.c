@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { IMAGE_MAX = 1 << 30, PAGE = 4096, KD_SIZE = 64, SCRATCH_MAX = 128 * 1024, PRELOAD_MAX = 16, WORKGROUP_MAX = 1024 };
 enum { ABI_V4 = 2, ABI_V6 = 4, MACH_GFX9_4_GENERIC = 0x5f, NOTE_METADATA = 32 };
@@ -145,10 +146,11 @@ static int segments_load(struct loader *l)
 			if (end == 0)
 				return BAD(l, "no loadable segment");
 			o->image_size = (end + PAGE - 1) / PAGE * PAGE;
-			o->image = aligned_alloc(PAGE, o->image_size);
-			if (!o->image)
+			/* Pages on demand: a damaged size costs nothing before it is found out. */
+			void *image = mmap(NULL, o->image_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+			if (image == MAP_FAILED)
 				return NO_MEMORY(l);
-			memset(o->image, 0, o->image_size);
+			o->image = image;
 		}
 	}
 	return 0;
@@ -562,7 +564,8 @@ void sim_object_free(struct sim_object *o)
 	free(o->kernels);
 	free(o->symbols);
 	free(o->segments);
-	free(o->image);
+	if (o->image)
+		munmap(o->image, o->image_size);
 	free(own->note_strings);
 	free(own->symbol_strings);
 	free(own);
