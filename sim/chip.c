@@ -31,3 +31,8 @@ const struct sim_chip *sim_chip_by_name(const char *name)
 			return &chips[i];
 	return NULL;
 }
+
+const struct sim_chip *sim_chip_at(int index)
+{
+	return index >= 0 && (size_t)index < sizeof chips / sizeof chips[0] ? &chips[index] : NULL;
+}

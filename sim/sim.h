@@ -28,6 +28,7 @@ struct sim_chip {
 	int memory_clock_khz, memory_bus_bits, l2_bytes; /* l2_bytes: of one XCD */
 };
 const struct sim_chip *sim_chip_by_name(const char *name);
+const struct sim_chip *sim_chip_at(int index); /* NULL past the last */
 
 /* Allocations: [base, base+size) with a name for reports.  Thread safe.  sim_memory_find returns false where no
  * allocation holds all of [addr, addr+size).  Allocations may overlap and repeat (tensors that are views of one buffer):
