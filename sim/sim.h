@@ -40,8 +40,9 @@ void sim_memory_free(struct sim_memory *);
 int sim_memory_add(struct sim_memory *, const void *base, size_t size, const char *name, bool writable);
 int sim_memory_remove(struct sim_memory *, const void *base);
 bool sim_memory_find(struct sim_memory *, uint64_t addr, size_t size, bool write);
-/* The allocation [*lo, *hi) that holds the byte at `addr`, the one reaching furthest where several do, for callers that
- * keep the last range they used; false where none does. */
+/* The allocation [*lo, *hi) that holds the byte at `addr`, for callers that keep the last ranges they used; where several
+ * do, a writable one first, then the one reaching furthest.  False where none does.  What lies outside the range given
+ * may still be good by another allocation: sim_memory_find decides. */
 bool sim_memory_range(struct sim_memory *, uint64_t addr, uint64_t *lo, uint64_t *hi, bool *writable);
 /* Text for a report: the nearest allocation and the distance, e.g. "2 bytes past the end of 'x' (8192 bytes)". */
 void sim_memory_describe(struct sim_memory *, uint64_t addr, size_t size, char *buf, size_t len);
@@ -66,10 +67,12 @@ struct sim_object {
 	struct sim_symbol { const char *name; uint64_t offset, size; } *symbols; int nsymbols; /* data objects (globals) */
 	void *line_table;                   /* DWARF lines, decoded on first use */
 	struct sim_segment { uint64_t offset, size; bool writable, executable; } *segments; int nsegments; /* by offset */
+	struct sim_code *code;              /* decoded instructions; sim_object_free passes the object to sim_code_free */
 };
 /* Reads `size` bytes of an ELF code object for `chip`.  Checks everything; text in err. */
 int sim_object_load(struct sim_object **out, const struct sim_chip *chip, const void *bytes, size_t size, char *err, size_t errlen);
 void sim_object_free(struct sim_object *);
+void sim_code_free(struct sim_object *);
 const struct sim_kernel *sim_object_kernel(const struct sim_object *, const char *name);
 /* Adds the segments of the image to `memory`, as "code object" with each segment's own right to be written; and back. */
 int sim_object_map(struct sim_object *, struct sim_memory *memory);
