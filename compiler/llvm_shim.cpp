@@ -236,7 +236,9 @@ int shim_link(const void *object, size_t object_size, void **elf, size_t *elf_si
 	out.shut();
 	reader.join();
 	if (!fine || linked.empty()) {
-		snprintf(err, errlen, "linker: %s", text.empty() ? "no output" : text.c_str());
+		/* "ld.lld: error: undefined symbol: f\n>>> referenced by ..": the first line says it. */
+		size_t start = text.find("error: ") == std::string::npos ? 0 : text.find("error: ") + 7;
+		snprintf(err, errlen, "linker: %s", text.empty() ? "no output" : text.substr(start, text.find('\n', start) - start).c_str());
 		return -1;
 	}
 	*elf = malloc(linked.size());
