@@ -67,8 +67,11 @@ bool walk_start(struct walk *w, const struct evaluator *ev, ir_axes axes, const 
 	}
 	/* from the fastest axis to the slowest; neighbours that no operand tells apart become one dimension */
 	for (int a = LAYOUT_AXES - 1; a >= 0; a--) {
-		if (!(axes & IR_AXIS(a)))
+		if (!(axes & IR_AXIS(a))) {
+			for (int i = 0; i < n; i++)
+				weight[i] *= operands[i] & IR_AXIS(a) ? ev->size[a] : 1;
 			continue;
+		}
 		if (ev->size[a] <= 0)
 			return false;
 		int d = w->dims;

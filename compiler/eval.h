@@ -31,7 +31,7 @@ int eval_room(struct evaluator *, const struct ir_ins *);
 int64_t eval_count(const struct evaluator *, ir_axes);
 
 /* Visits the positions of a set of axes in order, in runs along the fastest dimension, with the offset of each operand; an operand
- * without an axis stays where it is along it.  Use: for (bool go = walk_start(..); go; go = walk_next(..)) for (i < run) ... */
+ * without an axis stays where it is along it, and axes that only an operand has stay at 0.  Use: for (bool go = walk_start(..); go; go = walk_next(..)) for (i < run) ... */
 enum { WALK_OPERANDS = 10 };
 struct walk {
 	int dims, operands;
