@@ -184,7 +184,7 @@ static float fold_registers(const struct folder *f, int64_t i)
 	float chain[MOST_CHAINS];
 	for (int64_t r = 0; r < f->order.regs; r++) {
 		float *c = &chain[r & (f->chains - 1)];
-		*c = take(f, i + r, r < f->chains, *c);
+		*c = r < f->chains ? take(f, i + r, true, 0) : take(f, i + r, false, *c);
 	}
 	for (int half = f->chains / 2; half; half /= 2)
 		for (int c = 0; c < half; c++)

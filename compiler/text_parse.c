@@ -402,7 +402,7 @@ static bool operands_of(struct parser *ps, struct ir_ins *ins, struct operands *
 	case IR_REDUCE: case IR_DOT: case IR_ARGMAX: case IR_SCAN: return contraction(ps, ins, o);
 	case IR_FOR: return loop_head(ps, ins, o);
 	case IR_RESULT:
-		if (!operand(ps, o) || !expect(ps, ".") || !small(ps, 0, OPERAND_LIMIT, &index))
+		if (!small(ps, 0, OPERAND_LIMIT, &index) || !expect(ps, "of") || !operand(ps, o))
 			return false;
 		ins->imm = index;
 		return true;

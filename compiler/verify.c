@@ -49,6 +49,16 @@ static ir_axes union_of(const struct ir_ins *ins, int first, int end)
 	return all;
 }
 
+/* A ragged axis decides its group, so a value with the group's axis fits where the ragged axis stands. */
+static bool fits(const struct verifier *v, const struct ir_ins *value, ir_axes axes)
+{
+	ir_axes groups = 0;
+	for (int a = 0; a < v->ph->naxes; a++)
+		if (axes & IR_AXIS(a) && v->ph->axes[a].ragged)
+			groups |= IR_AXIS(v->ph->axes[a].ragged_group);
+	return !(value->axes & ~(axes | groups));
+}
+
 /* --- leaves */
 
 static bool is_axis(const struct verifier *v, int64_t a) { return a >= 0 && a < v->ph->naxes; }
@@ -165,7 +175,7 @@ static int verify_access(struct verifier *v, const struct ir_ins *ins)
 		return 0;
 	}
 	ir_axes places = union_of(ins, 0, p->rank) | (masked ? ins->args[ins->nargs - 1]->axes : 0);
-	DEMAND(v, ins, !(value->axes & ~places), "the value has an axis that no subscript has");
+	DEMAND(v, ins, fits(v, value, places), "the value has an axis that no subscript has");
 	return 0;
 }
 
@@ -258,7 +268,7 @@ static int verify_for(struct verifier *v, const struct ir_ins *ins)
 	for (int i = 0; i < body->nparams; i++) {
 		const struct ir_ins *arg = body->params[i], *init = ins->args[2 + i];
 		DEMAND(v, ins, arg->op == IR_ARG && arg->imm == i && arg->block == body, "carried value %d is not its ARG", i);
-		DEMAND(v, ins, init->dtype == arg->dtype && !(init->axes & ~arg->axes), "initial value %d does not fit its ARG", i);
+		DEMAND(v, ins, init->dtype == arg->dtype && fits(v, init, arg->axes), "initial value %d does not fit its ARG", i);
 		DEMAND(v, arg, !(arg->axes & ~v->open), "a loop axis outside its for");
 	}
 	v->open |= IR_AXIS(ins->imm);
@@ -267,7 +277,7 @@ static int verify_for(struct verifier *v, const struct ir_ins *ins)
 	const struct ir_ins *yield = yield_of(body);
 	DEMAND(v, ins, yield->nargs == body->nparams, "its body yields %d of %d carried values", yield->nargs, body->nparams);
 	for (int i = 0; i < yield->nargs; i++)
-		DEMAND(v, yield, yield->args[i]->dtype == body->params[i]->dtype && !(yield->args[i]->axes & ~body->params[i]->axes), "value %d does not fit its ARG", i);
+		DEMAND(v, yield, yield->args[i]->dtype == body->params[i]->dtype && fits(v, yield->args[i], body->params[i]->axes), "value %d does not fit its ARG", i);
 	return 0;
 }
 
@@ -281,7 +291,7 @@ static int verify_result(struct verifier *v, const struct ir_ins *ins)
 	if (of->op == IR_FOR)
 		DEMAND(v, ins, ins->axes == of->body->params[ins->imm]->axes, "the axes are not those of the carried value");
 	else
-		DEMAND(v, ins, !((x->args[ins->imm]->axes | y->args[ins->imm]->axes) & ~ins->axes), "an axis of the value is missing");
+		DEMAND(v, ins, fits(v, x->args[ins->imm], ins->axes) && fits(v, y->args[ins->imm], ins->axes), "an axis of the value is missing");
 	return 0;
 }
 
@@ -405,6 +415,7 @@ static int verify_axis(struct verifier *v, const struct ir_axis *x)
 		       k->params[x->ragged_tensor].rank == 1 && k->params[x->ragged_tensor].dtype == DT_I32, "the bounds of axis '%s' are no i32 tensor of rank 1", x->name);
 		DEMAND(v, NULL, is_axis(v, x->ragged_group) && v->ph->axes[x->ragged_group].kind == AXIS_GRID && !v->ph->axes[x->ragged_group].ragged,
 		       "the group of axis '%s' is no grid axis", x->name);
+		DEMAND(v, NULL, v->ph->axes[x->ragged_group].tile <= 1, "the group of axis '%s' has a tile of several", x->name);
 		return 0;
 	}
 	DEMAND(v, NULL, (x->extent != NULL) == (x->kind != AXIS_LOOP), "axis '%s' has no extent, or is a loop with one", x->name);
