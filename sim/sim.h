@@ -34,6 +34,8 @@ void sim_memory_free(struct sim_memory *);
 int sim_memory_add(struct sim_memory *, const void *base, size_t size, const char *name, bool writable);
 int sim_memory_remove(struct sim_memory *, const void *base);
 bool sim_memory_find(struct sim_memory *, uint64_t addr, size_t size, bool write);
+/* The allocation that holds `addr`: [*lo, *hi).  False where none does. */
+bool sim_memory_range(struct sim_memory *, uint64_t addr, uint64_t *lo, uint64_t *hi, bool *writable);
 /* Text for a report: the nearest allocation and the distance, e.g. "2 bytes past the end of 'x' (8192 bytes)". */
 void sim_memory_describe(struct sim_memory *, uint64_t addr, size_t size, char *buf, size_t len);
 
@@ -56,10 +58,12 @@ struct sim_object {
 	struct sim_kernel *kernels; int nkernels;
 	struct sim_symbol { const char *name; uint64_t offset, size; } *symbols; int nsymbols; /* data objects (globals) */
 	void *line_table;                   /* DWARF lines, decoded on first use */
+	struct sim_code *code;              /* decoded instructions; sim_object_free passes the object to sim_code_free */
 };
 /* Reads `size` bytes of an ELF code object for `chip`.  Checks everything; text in err. */
 int sim_object_load(struct sim_object **out, const struct sim_chip *chip, const void *bytes, size_t size, char *err, size_t errlen);
 void sim_object_free(struct sim_object *);
+void sim_code_free(struct sim_object *);
 const struct sim_kernel *sim_object_kernel(const struct sim_object *, const char *name);
 /* "file.tdsl:12" of the instruction at `offset` in the image, or "" */
 void sim_object_line(struct sim_object *, uint64_t offset, char *buf, size_t len);

@@ -1,0 +1,427 @@
+/* eval_reduce.c -- reductions, dots, argmax and scan of the evaluator, in the order that the IR fixes.
+ *
+ * In: operand tiles, and the layout of an operand where the order is fixed.  Out: the result's tile.
+ * An order is a list of positions along the reduced axes, sorted waves, then lanes, then registers; without a layout there is one
+ * wave, one lane, and the registers are the positions in ascending order.  Folding that list: within a lane the registers go
+ * to `chains` partial accumulators in turn, these combine by halves, lanes combine in a butterfly from the lowest bit, waves in
+ * ascending order.  docs/ir.md is the description that code generation follows too. */
+#include "eval.h"
+
+#include <stdlib.h>
+
+#define TRY(call) do { if (call) return -1; } while (0)
+
+enum { MOST_CHAINS = 256, MOST_LANES = 256 };
+
+/* --- positions along the reduced axes */
+
+struct order {
+	int64_t regs, lanes, waves, count;    /* count = their product */
+	int (*at)[LAYOUT_AXES];               /* count coordinates */
+	bool fixed;                           /* by a layout: masked-off elements take part as identities */
+};
+
+static int order_room(struct evaluator *ev, const struct ir_ins *ins, struct order *o)
+{
+	o->count = o->regs * o->lanes * o->waves;
+	o->at = calloc((size_t)o->count + 1, sizeof *o->at);
+	return o->at ? 0 : eval_fail(ev, ins, "no memory");
+}
+
+static int ascending_order(struct evaluator *ev, const struct ir_ins *ins, struct order *o)
+{
+	*o = (struct order){.regs = eval_count(ev, ins->over), .lanes = 1, .waves = 1};
+	TRY(order_room(ev, ins, o));
+	for (int64_t i = 0; i < o->count; i++) {
+		int64_t rest = i;
+		for (int a = LAYOUT_AXES - 1; a >= 0; a--)
+			if (ins->over & IR_AXIS(a)) {
+				o->at[i][a] = (int)(rest % ev->size[a]);
+				rest /= ev->size[a];
+			}
+	}
+	return 0;
+}
+
+struct bits { struct layout_basis v[LAYOUT_BITS]; int n; };
+
+/* The bits that step along the axes in `over`; false where one steps along others as well. */
+static bool reduced_bits(const struct layout_basis *all, int n, ir_axes over, struct bits *out)
+{
+	out->n = 0;
+	for (int i = 0; i < n; i++) {
+		bool reduced = false, kept = false;
+		for (int a = 0; a < LAYOUT_AXES; a++) {
+			reduced = reduced || (all[i].step[a] && over & IR_AXIS(a));
+			kept = kept || (all[i].step[a] && !(over & IR_AXIS(a)));
+		}
+		if (reduced && kept)
+			return false;
+		if (reduced)
+			out->v[out->n++] = all[i];
+	}
+	return true;
+}
+
+static void step(int at[LAYOUT_AXES], const struct bits *b, int64_t number)
+{
+	for (int i = 0; i < b->n; i++)
+		for (int a = 0; a < LAYOUT_AXES; a++)
+			at[a] ^= number >> i & 1 ? b->v[i].step[a] : 0;
+}
+
+static int layout_order(struct evaluator *ev, const struct ir_ins *ins, const struct layout *l, struct order *o)
+{
+	struct bits reg, lane, wave;
+	int64_t repeats = 1;
+	if (!reduced_bits(l->reg, l->nreg, ins->over, &reg) || !reduced_bits(l->lane, l->nlane, ins->over, &lane) ||
+	    !reduced_bits(l->wave, l->nwave, ins->over, &wave))
+		return eval_fail(ev, ins, "a bit of the layout steps along reduced and kept axes at once");
+	for (int a = 0; a < LAYOUT_AXES; a++)
+		if (ins->over & IR_AXIS(a)) {
+			repeats *= l->rep[a];
+			if (layout_size(l, a) != ev->size[a])
+				return eval_fail(ev, ins, "the layout holds %d positions of axis '%s', the tile has %lld", layout_size(l, a), ev->ph->axes[a].name, (long long)ev->size[a]);
+		}
+	*o = (struct order){.regs = repeats << reg.n, .lanes = 1 << lane.n, .waves = 1 << wave.n, .fixed = true};
+	if (o->regs * o->lanes * o->waves != eval_count(ev, ins->over))
+		return eval_fail(ev, ins, "the layout does not cover the reduced axes once");
+	TRY(order_room(ev, ins, o));
+	for (int64_t i = 0; i < o->count; i++) {
+		int64_t r = i % o->regs, repeat = r >> reg.n;
+		step(o->at[i], &reg, r);
+		step(o->at[i], &lane, i / o->regs % o->lanes);
+		step(o->at[i], &wave, i / o->regs / o->lanes);
+		for (int a = 0; a < LAYOUT_AXES; a++)
+			if (ins->over & IR_AXIS(a)) {
+				o->at[i][a] += (int)(repeat % l->rep[a]) * l->block[a];
+				repeat /= l->rep[a];
+			}
+	}
+	return 0;
+}
+
+/* The layout that fixes a reduction's order: of the first operand that holds every reduced axis and has one. */
+static const struct layout *ordering_layout(const struct ir_ins *ins)
+{
+	for (int i = 0; i < ins->nargs && !(ins->flags & IR_ANYORDER); i++)
+		if (ins->args[i]->layout && !(ins->over & ~ins->args[i]->axes))
+			return ins->args[i]->layout;
+	return NULL;
+}
+
+/* Offset of every position of the order in the array of a value with these axes. */
+static int64_t *offsets(struct evaluator *ev, const struct order *o, ir_axes axes)
+{
+	int64_t *out = calloc((size_t)o->count + 1, sizeof *out), weight = 1;
+	for (int a = LAYOUT_AXES - 1; a >= 0 && out; a--)
+		if (axes & IR_AXIS(a)) {
+			for (int64_t i = 0; i < o->count; i++)
+				out[i] += o->at[i][a] * weight;
+			weight *= ev->size[a];
+		}
+	return out;
+}
+
+/* --- folding */
+
+static float float_identity(enum ir_reduce kind, enum dtype t)
+{
+	return kind == RED_SUM ? 0 : kind == RED_PROD ? 1 : (float)(kind == RED_MAX ? -num_max(t) : num_max(t));
+}
+
+static float float_fold(enum ir_reduce kind, enum dtype t, float acc, float x)
+{
+	switch (kind) {
+	case RED_SUM: return op_float_round(t, acc + x);
+	case RED_PROD: return op_float_round(t, acc * x);
+	case RED_MAX: return op_float_max(acc, x);
+	default: return op_float_min(acc, x);
+	}
+}
+
+static int64_t int_identity(enum ir_reduce kind, enum dtype t)
+{
+	int64_t most = t == DT_I64 ? INT64_MAX : t == DT_I32 ? INT32_MAX : t == DT_I8 ? 127 : 255, least = t == DT_U8 ? 0 : -most - 1;
+	return kind == RED_MAX ? least : kind == RED_MIN ? most : kind == RED_PROD || kind == RED_ALL;
+}
+
+static int64_t int_fold(enum ir_reduce kind, enum dtype t, int64_t acc, int64_t x)
+{
+	static const uint8_t op[] = {[RED_SUM] = IR_ADD, [RED_PROD] = IR_MUL, [RED_MAX] = IR_MAX, [RED_MIN] = IR_MIN, [RED_ANY] = IR_OR, [RED_ALL] = IR_AND};
+	return op_int_binary(op[kind], t, acc, x);
+}
+
+/* One reduction at work: the order, and for a, b and the mask their arrays, offsets and the place of the present output. */
+struct folder {
+	const struct ir_ins *ins;
+	struct order order;
+	int chains;
+	const float *a, *b;
+	const int64_t *ints, *mask;
+	int64_t *offset[3], at[3];
+};
+
+static bool is_present(const struct folder *f, int64_t i) { return !f->mask || f->mask[f->at[2] + f->offset[2][i]]; }
+
+/* Takes position i into acc; the first of a chain becomes acc. */
+static float take(const struct folder *f, int64_t i, bool first, float acc)
+{
+	enum ir_reduce kind = f->ins->kind;
+	enum dtype t = f->ins->dtype;
+	bool present = is_present(f, i);
+	if (f->b) {
+		float x = present ? f->a[f->at[0] + f->offset[0][i]] : 0, y = present ? f->b[f->at[1] + f->offset[1][i]] : 0;
+		return first ? x * y : fmaf(x, y, acc);
+	}
+	float x = present ? f->a[f->at[0] + f->offset[0][i]] : float_identity(kind, t);
+	return first ? x : float_fold(kind, t, acc, x);
+}
+
+/* The registers of one lane, whose positions start at i. */
+static float fold_registers(const struct folder *f, int64_t i)
+{
+	float chain[MOST_CHAINS];
+	for (int64_t r = 0; r < f->order.regs; r++) {
+		float *c = &chain[r & (f->chains - 1)];
+		*c = r < f->chains ? take(f, i + r, true, 0) : take(f, i + r, false, *c);
+	}
+	for (int half = f->chains / 2; half; half /= 2)
+		for (int c = 0; c < half; c++)
+			chain[c] = float_fold(f->ins->kind, f->ins->dtype, chain[c], chain[c + half]);
+	return chain[0];
+}
+
+static float fold_lanes(const struct folder *f, int64_t i)
+{
+	float lane[MOST_LANES];
+	for (int64_t l = 0; l < f->order.lanes; l++)
+		lane[l] = fold_registers(f, i + l * f->order.regs);
+	for (int64_t bit = 1; bit < f->order.lanes; bit *= 2)
+		for (int64_t l = 0; l < f->order.lanes; l += 2 * bit)
+			lane[l] = float_fold(f->ins->kind, f->ins->dtype, lane[l], lane[l + bit]);
+	return lane[0];
+}
+
+static float fold_fixed(const struct folder *f)
+{
+	int64_t stride = f->order.regs * f->order.lanes;
+	float acc = fold_lanes(f, 0);
+	for (int64_t w = 1; w < f->order.waves; w++)
+		acc = float_fold(f->ins->kind, f->ins->dtype, acc, fold_lanes(f, w * stride));
+	return acc;
+}
+
+/* Ascending; absent elements are left out. */
+static float fold_ascending(const struct folder *f)
+{
+	float acc = float_identity(f->ins->kind, f->ins->dtype);
+	bool first = true;
+	for (int64_t i = 0; i < f->order.count; i++)
+		if (is_present(f, i)) {
+			acc = take(f, i, first, acc);
+			first = false;
+		}
+	return acc;
+}
+
+static int64_t fold_ints(const struct folder *f)
+{
+	int64_t acc = int_identity(f->ins->kind, f->ins->dtype);
+	for (int64_t i = 0; i < f->order.count; i++)
+		if (is_present(f, i))
+			acc = int_fold(f->ins->kind, f->ins->dtype, acc, f->ints[f->at[0] + f->offset[0][i]]);
+	return acc;
+}
+
+/* Position of the largest, the first of equals; a NaN is never the largest; -1 where there is none. */
+static int64_t fold_argmax(const struct folder *f, int axis, int64_t base)
+{
+	int64_t best = -1;
+	for (int64_t i = 0; i < f->order.count; i++) {
+		if (!is_present(f, i))
+			continue;
+		int64_t at = f->at[0] + f->offset[0][i], top = best < 0 ? at : f->at[0] + f->offset[0][best];
+		bool better = f->a ? f->a[at] > f->a[top] || (best < 0 && f->a[at] == f->a[at]) : best < 0 || f->ints[at] > f->ints[top];
+		best = better ? i : best;
+	}
+	return best < 0 ? -1 : base + f->order.at[best][axis];
+}
+
+/* Inclusive prefix sums, written to the result at `to`; its offsets along the axis are in `out`. */
+static void fold_scan(struct evaluator *ev, const struct folder *f, const int64_t *out, int64_t to)
+{
+	enum dtype t = f->ins->dtype;
+	float sum = 0;
+	int64_t whole = 0;
+	for (int64_t i = 0; i < f->order.count; i++) {
+		int64_t at = f->at[0] + f->offset[0][i];
+		if (f->a) {
+			float x = is_present(f, i) ? f->a[at] : 0;
+			sum = i ? float_fold(RED_SUM, t, sum, x) : x;
+			eval_floats(ev, f->ins)[to + out[i]] = sum;
+		} else {
+			whole = int_fold(RED_SUM, t, whole, is_present(f, i) ? f->ints[at] : 0);
+			eval_ints(ev, f->ins)[to + out[i]] = whole;
+		}
+	}
+}
+
+static int fold_all(struct evaluator *ev, struct folder *f)
+{
+	const struct ir_ins *ins = f->ins;
+	const struct ir_ins *a = ins->args[0], *b = ins->flags & IR_PRODUCT ? ins->args[1] : a, *mask = ins->flags & IR_MASKED ? ins->args[ins->nargs - 1] : a;
+	int64_t *out = offsets(ev, &f->order, ins->axes);
+	struct walk w;
+	ir_axes operands[] = {ins->axes, a->axes, b->axes, mask->axes};
+	f->offset[0] = offsets(ev, &f->order, a->axes);
+	f->offset[1] = offsets(ev, &f->order, b->axes);
+	f->offset[2] = offsets(ev, &f->order, mask->axes);
+	if (!out || !f->offset[0] || !f->offset[1] || !f->offset[2]) {
+		free(out);
+		return eval_fail(ev, ins, "no memory");
+	}
+	f->a = eval_is_float(a) ? eval_floats(ev, a) : NULL;
+	f->b = b != a || ins->flags & IR_PRODUCT ? eval_floats(ev, b) : NULL;
+	f->ints = f->a ? NULL : eval_ints(ev, a);
+	f->mask = mask != a || ins->flags & IR_MASKED ? eval_ints(ev, mask) : NULL;
+	int axis = __builtin_ctz(ins->over);
+	for (bool go = walk_start(&w, ev, ins->axes & ~ins->over, operands, 4); go; go = walk_next(&w))
+		for (int64_t i = 0; i < w.run; i++) {
+			int64_t to = w.offset[0] + i * w.step[0];
+			for (int op = 0; op < 3; op++)
+				f->at[op] = w.offset[op + 1] + i * w.step[op + 1];
+			if (ins->op == IR_SCAN)
+				fold_scan(ev, f, out, to);
+			else if (ins->op == IR_ARGMAX)
+				eval_ints(ev, ins)[to] = fold_argmax(f, axis, ev->base[axis]);
+			else if (f->ints)
+				eval_ints(ev, ins)[to] = fold_ints(f);
+			else
+				eval_floats(ev, ins)[to] = f->order.fixed ? fold_fixed(f) : fold_ascending(f);
+		}
+	free(out);
+	return 0;
+}
+
+static int fold_reduce(struct evaluator *ev, const struct ir_ins *ins)
+{
+	const struct layout *l = ins->op == IR_REDUCE ? ordering_layout(ins) : NULL;
+	struct folder f = {.ins = ins, .chains = ins->chains ? ins->chains : 1};
+	int status = l ? layout_order(ev, ins, l, &f.order) : ascending_order(ev, ins, &f.order);
+	while (f.chains > f.order.regs && f.chains > 1)
+		f.chains /= 2;
+	if (!status)
+		status = fold_all(ev, &f);
+	for (int i = 0; i < 3; i++)
+		free(f.offset[i]);
+	free(f.order.at);
+	return status;
+}
+
+/* --- dot: operands are packed as floats [k in order][kept axes], so that the inner loop runs along memory */
+
+static int dot_order(struct evaluator *ev, const struct ir_ins *ins, struct order *o)
+{
+	const struct ir_ins *a = ins->args[0];
+	int axis = __builtin_ctz(ins->over);
+	TRY(ascending_order(ev, ins, o));
+	if (ins->flags & IR_ANYORDER || !a->layout || ins->over != IR_AXIS(axis) || !(a->axes & ins->over))
+		return 0;
+	if (layout_size(a->layout, axis) != ev->size[axis])
+		return eval_fail(ev, ins, "the layout holds %d positions of axis '%s', the tile has %lld", layout_size(a->layout, axis), ev->ph->axes[axis].name, (long long)ev->size[axis]);
+	int *order = calloc((size_t)o->count + 1, sizeof *order);
+	int n = order ? layout_k_order(a->layout, axis, order) : -1;
+	for (int64_t i = 0; i < o->count && n == o->count; i++)
+		o->at[i][axis] = order[i];
+	free(order);
+	return n == o->count ? 0 : eval_fail(ev, ins, "the layout gives no order along axis '%s'", ev->ph->axes[axis].name);
+}
+
+/* NULL with an error in ev where memory is short. */
+static float *dot_pack(struct evaluator *ev, const struct ir_ins *ins, const struct ir_ins *x, const struct order *o)
+{
+	ir_axes kept = x->axes & ~ins->over;
+	int64_t *offset = offsets(ev, o, x->axes), n = eval_count(ev, kept);
+	float *out = malloc((size_t)(n * o->count) * sizeof *out + 1);
+	struct walk w;
+	for (int64_t k = 0; k < o->count && out && offset; k++)
+		for (bool go = walk_start(&w, ev, kept, (ir_axes[]){kept, x->axes}, 2); go; go = walk_next(&w))
+			for (int64_t i = 0; i < w.run; i++) {
+				int64_t to = k * n + w.offset[0] + i * w.step[0], from = offset[k] + w.offset[1] + i * w.step[1];
+				if (eval_is_float(x))
+					out[to] = eval_floats(ev, x)[from];
+				else
+					out[to] = op_type_is_code(x->dtype) ? num_to_f32((uint32_t)eval_ints(ev, x)[from], x->dtype) : (float)eval_ints(ev, x)[from];
+			}
+	if (!out || !offset) {
+		eval_fail(ev, ins, "no memory");
+		free(out);
+		out = NULL;
+	}
+	free(offset);
+	return out;
+}
+
+/* r += x * y along a run, the product rounded and then the sum: num_dot_f32, one k at a time. */
+static void dot_run(float *r, const float *x, int64_t sx, const float *y, int64_t sy, int64_t n)
+{
+	if (sx == 0 && sy == 1)
+		for (int64_t i = 0; i < n; i++)
+			r[i] += x[0] * y[i];
+	else if (sx == 1 && sy == 0)
+		for (int64_t i = 0; i < n; i++)
+			r[i] += x[i] * y[0];
+	else
+		for (int64_t i = 0; i < n; i++)
+			r[i] += x[i * sx] * y[i * sy];
+}
+
+static void dot_run_ints(int64_t *r, const float *x, int64_t sx, const float *y, int64_t sy, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		r[i] = (int32_t)(r[i] + (int64_t)x[i * sx] * (int64_t)y[i * sy]);
+}
+
+static int dot_all(struct evaluator *ev, const struct ir_ins *ins, const float *x, const float *y, int64_t count)
+{
+	ir_axes kept_x = ins->args[0]->axes & ~ins->over, kept_y = ins->args[1]->axes & ~ins->over;
+	int64_t nx = eval_count(ev, kept_x), ny = eval_count(ev, kept_y), n = eval_count(ev, ins->axes);
+	struct walk w;
+	if (ins->flags & IR_ACC)
+		TRY(eval_spread(ev, ins, ins->args[2]));
+	else
+		for (int64_t i = 0; i < n; i++) {
+			if (eval_is_float(ins))
+				eval_floats(ev, ins)[i] = 0;
+			else
+				eval_ints(ev, ins)[i] = 0;
+		}
+	for (bool go = walk_start(&w, ev, ins->axes, (ir_axes[]){ins->axes, kept_x, kept_y}, 3); go; go = walk_next(&w))
+		for (int64_t k = 0; k < count; k++) {
+			const float *px = x + k * nx + w.offset[1], *py = y + k * ny + w.offset[2];
+			if (eval_is_float(ins))
+				dot_run(eval_floats(ev, ins) + w.offset[0], px, w.step[1], py, w.step[2], w.run);
+			else
+				dot_run_ints(eval_ints(ev, ins) + w.offset[0], px, w.step[1], py, w.step[2], w.run);
+		}
+	return 0;
+}
+
+static int eval_dot(struct evaluator *ev, const struct ir_ins *ins)
+{
+	struct order o = {0};
+	int status = dot_order(ev, ins, &o);
+	float *x = status ? NULL : dot_pack(ev, ins, ins->args[0], &o), *y = x ? dot_pack(ev, ins, ins->args[1], &o) : NULL;
+	status = y ? dot_all(ev, ins, x, y, o.count) : -1;
+	free(x);
+	free(y);
+	free(o.at);
+	return status;
+}
+
+int eval_reduce(struct evaluator *ev, const struct ir_ins *ins)
+{
+	TRY(eval_room(ev, ins));
+	return ins->op == IR_DOT ? eval_dot(ev, ins) : fold_reduce(ev, ins);
+}

@@ -1,0 +1,182 @@
+/* exec.h -- what decode.c, core.c and the exec_*.c families share: the decoded instruction, the wave, operand access.
+ *
+ * A wave holds its scalar registers as one array indexed by the operand code itself (VCC at 106, M0 at 124, EXEC at 126)
+ * and its vector registers as rows of 64 lanes, AGPRs behind the VGPRs at accum_offset as in hardware.  A handler asks for
+ * its sources as rows of 64 values (modifiers, DPP, SDWA and constants already applied), computes all lanes in a simple
+ * loop that the compiler vectorises, and hands the row back to be stored under EXEC. */
+#ifndef TDSL_SIM_EXEC_H
+#define TDSL_SIM_EXEC_H
+#include "../base/num.h"
+#include "sim.h"
+
+#include <string.h>
+
+enum sim_enc {
+	ENC_SOP2, ENC_SOP1, ENC_SOPK, ENC_SOPC, ENC_SOPP, ENC_SMEM, ENC_VOP2, ENC_VOP1, ENC_VOPC, ENC_VOP3, ENC_VOP3P,
+	ENC_DS, ENC_FLAT, ENC_GLOBAL, ENC_SCRATCH, ENC_MUBUF, ENC_MTBUF, ENC_COUNT
+};
+
+enum sim_op {
+	OP_NONE,
+#define I(enc, opcode, name, chips, family, operands, n) OP_##name,
+#include "inst.def"
+#undef I
+	OP_COUNT
+};
+
+enum { SRC_NONE, SRC_VGPR, SRC_SGPR, SRC_CONST, SRC_STATUS }; /* STATUS: vccz, execz, scc, apertures by reg */
+enum { LANES = 64, REG_VCC = 106, REG_M0 = 124, REG_EXEC = 126 };
+
+struct sim_src {
+	uint8_t kind, type;  /* type: letter of inst.def */
+	uint8_t neg, abs;
+	uint16_t reg;
+	uint64_t value;      /* of SRC_CONST, as wide as the type */
+};
+
+struct sim_wave;
+struct sim_inst {
+	void (*exec)(struct sim_wave *, const struct sim_inst *);
+	uint16_t op;
+	uint8_t enc, len;              /* len: dwords */
+	uint8_t cls, nsrc, n, dtype;   /* dtype: result letter */
+	uint16_t vdst;                 /* first register of the result, in the unified file */
+	uint8_t sdst;                  /* scalar result, or lane mask written by a vector instruction */
+	uint8_t clamp, omod;
+	uint8_t opsel, opsel_hi, neg_lo, neg_hi;
+	bool keep_high, dpp, sdwa;     /* keep_high: a 16-bit result leaves the other half alone */
+	uint16_t dpp_ctrl;
+	uint8_t row_mask, bank_mask, bound_ctrl;
+	uint8_t dst_sel, dst_unused, src_sel[2], src_sext[2];
+	struct sim_src src[4];
+	/* memory */
+	uint16_t vaddr, vdata, vdata2; /* registers in the unified file */
+	uint8_t saddr, soffset;
+	bool use_vaddr, use_saddr, idxen, glc, lds, soffset_en;
+	int32_t offset;                /* also simm16 of SOPK and SOPP */
+	/* matrix */
+	uint8_t cbsz, abid, blgp, bitop;
+	bool scaled;                   /* scale A in src[3], scale B in scale_b; scale_sel: the byte of each */
+	uint8_t scale_sel[2];
+	struct sim_src scale_b;
+	uint32_t word[4], at;          /* the words, and the offset of the first in the image */
+};
+
+enum sim_state { WAVE_RUN, WAVE_BARRIER, WAVE_END, WAVE_FAIL };
+
+struct sim_group {
+	const struct sim_launch *launch;
+	struct sim_code *code;
+	uint8_t *lds; uint32_t lds_size;
+	const void *packet;            /* AQL dispatch packet */
+	uint8_t *kernarg;              /* readable copy of the arguments */
+	int error;
+	char *err; size_t errlen;
+	struct sim_stats stats;
+	uint64_t clock;                /* what s_memtime reads: instructions executed by this host thread */
+	struct { uint64_t lo, hi; bool writable; } range[4]; /* allocations found last */
+	unsigned range_next;
+};
+
+struct sim_wave {
+	uint32_t sgpr[132];              /* 4 to spare: a pair may start at the last code */
+	uint32_t (*vgpr)[LANES];
+	uint32_t nvgpr;                /* rows that exist */
+	uint32_t pc;                   /* dword index into the image */
+	uint32_t scc, mode;
+	bool flush_in, flush_out, flush_in16, flush_out16; /* denormals of f32, of f16 and f64 */
+	bool ieee, dx10_clamp, ovfl;
+	uint8_t state;
+	uint32_t index;                /* in the workgroup */
+	uint32_t trapsts;
+	uint64_t executed;
+	uint8_t *scratch; uint32_t scratch_size; /* of one lane; lane after lane */
+	struct sim_group *group;
+};
+
+/* decode.c */
+struct sim_code {
+	struct sim_code *next;
+	const struct sim_object *object;
+	const struct sim_kernel *kernel;
+	struct sim_inst *inst;         /* one slot per dword of the image, decoded when first reached */
+};
+struct sim_code *sim_code_get(struct sim_object *, const struct sim_kernel *);
+/* Decodes at most 4 words.  Returns false when they are no instruction of the chip. */
+bool sim_decode(struct sim_inst *, const uint32_t *words, int nwords, const struct sim_chip *, uint32_t accum_offset);
+const char *sim_op_name(unsigned op);
+
+/* core.c: marks the wave failed and keeps the first text of the workgroup; lane < 0 = none. */
+void sim_fail(struct sim_wave *, const struct sim_inst *, int code, int lane, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+void sim_unknown(struct sim_wave *, const struct sim_inst *);
+/* Host pointer to device memory, or NULL after sim_fail. */
+void *sim_access(struct sim_wave *, const struct sim_inst *, int lane, uint64_t addr, uint32_t size, bool write);
+void sim_set_mode(struct sim_wave *, uint32_t mode);
+
+/* operand.c: sources as rows of 64 lanes.  The result points at `buf` or at the register itself. */
+const uint32_t *sim_src32(struct sim_wave *, const struct sim_inst *, int k, uint32_t buf[LANES]);
+const uint64_t *sim_src64(struct sim_wave *, const struct sim_inst *, int k, uint64_t buf[LANES]);
+uint64_t sim_scalar(const struct sim_wave *, const struct sim_src *); /* 64 bits of an SGPR pair, constant, status */
+/* Where to compute a 32-bit result: the register row when nothing has to be merged, else buf.  Then sim_put stores it. */
+uint32_t *sim_dst32(struct sim_wave *, const struct sim_inst *, uint32_t buf[LANES]);
+void sim_put32(struct sim_wave *, const struct sim_inst *, const uint32_t *row);
+void sim_put64(struct sim_wave *, const struct sim_inst *, const uint64_t *row);
+void sim_put_row(struct sim_wave *, uint32_t reg, const uint32_t *row, uint64_t mask);
+void sim_put_mask(struct sim_wave *, unsigned sgpr, uint64_t mask); /* lane mask to an SGPR pair */
+/* Lanes that a DPP control can reach, and the source lane of each (255: none). */
+uint64_t sim_dpp_lanes(const struct sim_wave *, const struct sim_inst *, uint8_t from[LANES]);
+
+typedef float sim_f32 __attribute__((may_alias));
+typedef double sim_f64 __attribute__((may_alias));
+typedef int32_t sim_i32 __attribute__((may_alias));
+typedef uint64_t sim_u64 __attribute__((may_alias));
+
+static inline uint64_t sim_sgpr64(const struct sim_wave *w, unsigned r)
+{
+	return w->sgpr[r] | (uint64_t)w->sgpr[r + 1] << 32;
+}
+static inline void sim_sgpr64_set(struct sim_wave *w, unsigned r, uint64_t v)
+{
+	w->sgpr[r] = (uint32_t)v;
+	w->sgpr[r + 1] = (uint32_t)(v >> 32);
+}
+static inline uint64_t sim_exec(const struct sim_wave *w) { return sim_sgpr64(w, REG_EXEC); }
+
+/* f16 <-> f32 without branches, so that loops over them vectorise; the same results as num_to_f32 and num_from_f32. */
+static inline float sim_f16_to_f32(uint32_t h)
+{
+	uint32_t mag = (h & 0x7fff) << 13, sign = (h & 0x8000) << 16;
+	uint32_t fin = num_bits(num_float(mag) * num_float(0x77800000u)); /* 2^112 */
+	return num_float(sign | (mag >= 0x0f800000u ? mag | 0x7f800000u : fin));
+}
+static inline uint32_t sim_f32_to_f16(float x)
+{
+	uint32_t u = num_bits(x), mag = u & 0x7fffffffu, sign = u >> 16 & 0x8000;
+	uint32_t normal = (mag - 0x38000000u + 0xfff + (mag >> 13 & 1)) >> 13;
+	uint32_t tiny = num_bits(num_float(mag) + 0.5f) - 0x3f000000u;
+	uint32_t r = mag < 0x38800000u ? tiny : normal;
+	r = r > 0x7c00u || mag >= 0x47800000u ? 0x7c00u : r;
+	r = mag > 0x7f800000u ? 0x7e00u | (mag >> 13 & 0x3ff) : r;
+	return sign | r;
+}
+static inline uint32_t sim_f32_to_bf16(float x)
+{
+	uint32_t u = num_bits(x);
+	uint32_t r = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+	return (u & 0x7fffffffu) > 0x7f800000u ? u >> 16 | 0x40 : r;
+}
+
+/* Compiled twice, for plain x86-64 and for AVX2 with FMA, chosen when the program starts. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SIM_LANES_FN __attribute__((target_clones("arch=haswell", "default")))
+#else
+#define SIM_LANES_FN
+#endif
+
+#define SIM_FAMILY(name) void exec_##name(struct sim_wave *, const struct sim_inst *)
+SIM_FAMILY(sop1); SIM_FAMILY(sop2); SIM_FAMILY(sopk); SIM_FAMILY(sopc); SIM_FAMILY(sopp); SIM_FAMILY(smem);
+SIM_FAMILY(int); SIM_FAMILY(f32); SIM_FAMILY(f16); SIM_FAMILY(f64); SIM_FAMILY(cmp); SIM_FAMILY(move); SIM_FAMILY(convert);
+SIM_FAMILY(scalef32); SIM_FAMILY(packed); SIM_FAMILY(mix); SIM_FAMILY(dot); SIM_FAMILY(mfma); SIM_FAMILY(smfmac);
+SIM_FAMILY(ds); SIM_FAMILY(flat); SIM_FAMILY(mubuf); SIM_FAMILY(mtbuf);
+#endif
