@@ -1,0 +1,12 @@
+/* library.h -- files the compiler reads and writes whole. */
+#ifndef TDSL_LIBRARY_H
+#define TDSL_LIBRARY_H
+#include <stddef.h>
+
+/* Bytes of a file, malloc'ed, with a NUL after them.  NULL with "path: why". */
+char *file_read(const char *path, size_t *size, char *err, size_t errlen);
+/* Writes a file beside `path` and renames it: whole or not at all.  A device or a pipe is written to directly.  0 or -1 with text. */
+int file_write(const char *path, const void *bytes, size_t size, char *err, size_t errlen);
+/* Text of every *.tdsl in a folder, in order of their names, malloc'ed: the language's library from a folder. */
+char *library_read(const char *folder, char *err, size_t errlen);
+#endif
