@@ -187,20 +187,15 @@ void ref_grouped_gemm(const uint16_t *a, const uint16_t *b, const int32_t *first
 	double *av = widen(a, m * k);
 	for (int64_t i = 0; i < m * n; i++)
 		c[i] = untouched;
-	int64_t begin = 0;
-	for (int64_t x = 0; x < e; x++) {
-		int64_t from = first[x] < 0 ? 0 : first[x] > m ? m : first[x], to = first[x + 1] > m ? m : first[x + 1];
-		if (from < begin)
-			from = begin;
-		if (to <= from)
-			continue;
-		for (int64_t j = 0; j < n; j++) {
+	int64_t from = 0, to;
+	for (int64_t x = -1; x < e; x++, from = to) {         /* the first round only finds where group 0 begins */
+		to = first[x + 1] > m ? m : first[x + 1] < from ? from : first[x + 1];
+		for (int64_t j = 0; x >= 0 && to > from && j < n; j++) {
 			double *bv = widen(b + (x * n + j) * k, k);
 			for (int64_t i = from; i < to; i++)
 				c[i * n + j] = dot(av + i * k, bv, k);
 			free(bv);
 		}
-		begin = to;
 	}
 	free(av);
 }
