@@ -16,7 +16,8 @@ endif
 Q = $(if $(V),,@)
 SAY = $(if $(V),,@echo '  $(1)')
 
-SETUP := $(shell mkdir -p $(B))$(B)/setup.stamp
+SETUP = $(B)/setup.stamp
+START := $(shell date +%s)
 LLVM_CONFIG ?= llvm-config-22
 # Asked once, and only when a recipe needs it: the packages may not be there when this file is read.
 LLVM_DIR = $(eval LLVM_DIR := $(shell $(LLVM_CONFIG) --prefix))$(LLVM_DIR)
@@ -45,8 +46,10 @@ RUNTIME = $(wildcard runtime/*.c)
 SIM = $(filter-out sim/tool.c sim/tdsl-sim.c,$(wildcard sim/*.c))
 SIMTOOL = $(wildcard sim/tool.c sim/tdsl-sim.c)
 LIBRARY = $(wildcard lib/*.tdsl)
-TESTS = $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/*_test.c))
-SCRIPTS = $(wildcard tests/*_test.sh tests/*_test.py)
+TESTS = $(patsubst %.c,$(B)/%,$(filter-out tests/e2e_%,$(wildcard tests/*_test.c)))
+E2E_TESTS = $(patsubst %.c,$(B)/%,$(wildcard tests/e2e_*_test.c))
+SH_TESTS = $(wildcard tests/*_test.sh)
+PY_TESTS = $(filter-out tests/sim_num_test.py,$(wildcard tests/*_test.py)) "tests/sim_num_test.py $(B)/tests/libnum.so"
 
 # Objects: $(call obj,sources).
 obj = $(patsubst %,$(B)/o/%.o,$(basename $(1)))
@@ -63,7 +66,7 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: all run test test-full bench wheel san fuzz clean bless setup
+.PHONY: all run test test-full test-native bench wheel san fuzz clean bless setup
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
@@ -96,16 +99,18 @@ $(COMPILER_A): $(call obj,$(COMPILER))
 $(RUNTIME_A): $(call obj,$(RUNTIME))
 $(SIM_A): $(call obj,$(SIM))
 
+# Only what is declared for export leaves a library, and it calls its own functions.
+$(B)/%.so: SHARED = -shared -Wl,-Bsymbolic -Wl,-soname,$(@F)
 $(B)/libtdsl_rt.so: $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
-	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,--whole-archive $(RUNTIME_A) -Wl,--no-whole-archive \
+	$(Q)$(CC) $(LDFLAGS) $(SHARED) -Wl,--whole-archive $(RUNTIME_A) -Wl,--no-whole-archive \
 		-Wl,--exclude-libs,libzstd.a:libxxhash.a $(BASE_A) $(ZSTD) $(SYSTEM) -o $@
 $(B)/libtdsl_sim.so: $(SIM_A) $(BASE_A)
 	$(call SAY,link $@)
-	$(Q)$(CC) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,--whole-archive $(SIM_A) -Wl,--no-whole-archive $(BASE_A) $(SYSTEM) -o $@
+	$(Q)$(CC) $(LDFLAGS) $(SHARED) -Wl,--whole-archive $(SIM_A) -Wl,--no-whole-archive $(BASE_A) $(SYSTEM) -o $@
 $(B)/libtdslc.so: $(call obj,$(LIBTDSLC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
-	$(Q)$(CXX) $(LDFLAGS) -shared -Wl,-Bsymbolic $(call obj,$(LIBTDSLC)) -Wl,--start-group $(COMPILER_A) $(DSL_A) $(RUNTIME_A) \
+	$(Q)$(CXX) $(LDFLAGS) $(SHARED) $(call obj,$(LIBTDSLC)) -Wl,--start-group $(COMPILER_A) $(DSL_A) $(RUNTIME_A) \
 		$(BASE_A) -Wl,--end-group $(LLVM_LIBS) $(ZSTD) $(SYSTEM) -o $@
 $(B)/tdslc: $(call obj,$(TDSLC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
@@ -115,21 +120,89 @@ $(B)/tdsl-sim: $(call obj,$(SIMTOOL)) $(SIM_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
 
+# ---- the pack and the demonstration ------------------------------------------------------------------------------------------
+PACK = $(B)/kernels.tpack
+BINDING = $(B)/gen/kernels.h $(B)/gen/kernels.c
+$(PACK) $(BINDING) &: kernels.tdsl $(B)/tdslc
+	@mkdir -p $(B)/gen
+	$(call SAY,pack $(PACK))
+	$(Q)$(B)/tdslc build kernels.tdsl -o $(PACK) --target gfx942,gfx950 --header $(B)/gen/kernels.h --binding $(B)/gen/kernels.c
+$(B)/gen/report.json: $(PACK)
+	$(Q)$(B)/tdslc report $(PACK) --json >$@
+
+REF = $(B)/o/tests/ref/ref.o
+$(B)/demo_data: $(B)/o/bench/demo_data.o $(REF) $(BASE_A)
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
+$(B)/o/bench/demo.o $(B)/o/bench/host_cost.o: $(BINDING)
+$(B)/demo: $(B)/o/bench/demo.o $(B)/o/bench/compile_ms.o $(B)/o/gen/kernels.o $(REF) $(BASE_A) $(B)/libtdsl_rt.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
+$(B)/o/gen/kernels.o: INCLUDES = -Iruntime/include
+$(B)/demo.safetensors: $(B)/demo_data
+	$(Q)$(B)/demo_data $@
+
+run: all $(B)/demo $(B)/demo.safetensors $(PACK) $(B)/gen/report.json
+	@$(B)/demo $(B)/demo.safetensors $(PACK) $(B)/gen/report.json kernels.tdsl
+	@echo $$(($$(date +%s) - $(START))) >$(B)/run.seconds
+
+# ---- the wheel ---------------------------------------------------------------------------------------------------------------
+wheel: $(B)/wheel/stamp
+$(B)/wheel/stamp: python/make_wheel.py $(wildcard python/tdsl/*.py) $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(PACK) VERSION
+	@rm -rf $(@D) && mkdir -p $(@D)
+	$(Q)python3 python/make_wheel.py $(B) $(@D)
+	@touch $@
+
 # ---- tests -----------------------------------------------------------------------------------------------------------------
 VENV = $(B)/venv/stamp
 $(VENV): | $(SETUP)
-	python3 -m venv $(B)/venv
-	$(B)/venv/bin/pip install -q numpy ml_dtypes
+	$(call SAY,venv $(B)/venv)
+	$(Q)python3 -m venv $(B)/venv
+	$(Q)$(B)/venv/bin/pip install -q numpy ml_dtypes
 	@touch $@
 
-$(B)/tests/%_test: $(B)/o/tests/%_test.o $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(SIM_A) $(BASE_A)
+ALL_A = $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(SIM_A) $(BASE_A)
+$(TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(ALL_A)
 	@mkdir -p $(@D)
 	$(call SAY,link $@)
-	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(SIM_A) $(BASE_A) -Wl,--end-group \
-		$$(pkg-config --libs check) $(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
+	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(ALL_A) -Wl,--end-group $$(pkg-config --libs check) \
+		$(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
+# End to end: only through the shared runtime, as its users do.
+$(E2E_TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(B)/o/tests/e2e.o $(REF) $(B)/libtdsl_rt.so
+	@mkdir -p $(@D)
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' $^ $$(pkg-config --libs check) $(SYSTEM) -o $@
+# Python tests look into these two: the references and base/num.c with everything exported.
+$(B)/tests/libref.so: tests/ref/ref.c tests/ref/ref.h
+$(B)/tests/libnum.so: base/num.c base/dtype.c base/num.h base/dtype.h base/dtype.def
+$(B)/tests/lib%.so: | $(SETUP)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -ffp-contract=off -shared $(filter %.c,$^) -lm -o $@
 
-test: all $(TESTS) $(VENV)
-	@PYTHON=$(abspath $(B))/venv/bin/python B=$(B) tests/run-tests.sh $(B)/test $(TESTS) $(SCRIPTS)
+RUN_TESTS = B=$(B) PYTHON=$(abspath $(B))/venv/bin/python tests/run-tests.sh $(B)/test
+test: all $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(B)/wheel/stamp $(B)/tests/libref.so $(B)/tests/libnum.so
+	@$(RUN_TESTS) $(E2E_TESTS) $(PY_TESTS) $(SH_TESTS) $(TESTS)
+	@echo $$(($$(date +%s) - $(START))) >$(B)/test.seconds
+test-full: export E2E_FULL = 1
+test-full: export TEST_TIMEOUT = 7200
+test-full: test
+# What needs no Python: the part that also runs under sanitizers.
+test-native: all $(TESTS) $(E2E_TESTS) $(PACK)
+	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)
+san:
+	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) B=$(B)/san SAN=1 test-native
+bless: export BLESS = 1
+bless: test-native
+
+# ---- figures -----------------------------------------------------------------------------------------------------------------
+$(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/o/bench/compile_ms.o $(B)/libtdsl_rt.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+$(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+bench: all $(PACK) $(B)/gen/report.json $(B)/compile_cost $(if $(wildcard bench/host_cost.c),$(B)/host_cost)
+	@python3 bench/bench.py $(B) $(if $(SAVE),--save)
 
 clean:
 	rm -rf $(B)

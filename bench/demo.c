@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "../base/tensorfile.h"
 #include "../runtime/include/tdsl.h"
 #include "../sim/sim.h"
 #include "../tests/ref/ref.h"
+#include "compile_ms.h"
 #include "kernels.h"
 
 static const struct chip { const char *device, *target; enum ref_code fp8; int fp8_code; } chips[] = {
@@ -151,55 +151,6 @@ static const struct { const char *name; int (*run)(struct run *); } kernels[] = 
 	{"attention", run_attention},
 };
 
-static double now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-static char *read_text(const char *path)
-{
-	FILE *f = fopen(path, "rb");
-	long n = -1;
-	if (f && !fseek(f, 0, SEEK_END))
-		n = ftell(f);
-	if (n < 0) {
-		perror(path);
-		exit(1);
-	}
-	rewind(f);
-	char *s = room(n + 1, 1);
-	if (fread(s, 1, (size_t)n, f) != (size_t)n) {
-		perror(path);
-		exit(1);
-	}
-	fclose(f);
-	return s;
-}
-
-/* Milliseconds that one variant of the instance takes to compile here, on one thread; negative with tdsl_error() set. */
-static double compile_ms(const char *text, const char *kernel, const char *instance, const char *target)
-{
-	const char *targets[] = {target, NULL}, *names[] = {kernel, NULL}, *instances[] = {instance, NULL};
-	struct tdsl_compile_options options = {.targets = targets, .kernels = names, .instances = *instance ? instances : NULL, .jobs = 1};
-	struct tdsl_kernel_info info;
-	double best = -1;
-	for (int i = 0; i < 2; i++) {
-		tdsl_pack pack;
-		tdsl_kernel k;
-		double start = now_ms();
-		if (tdsl_compile(&pack, text, strlen(text), "kernels.tdsl", &options))
-			return -1;
-		double took = now_ms() - start;
-		if (tdsl_pack_kernel(&k, pack, 0) || tdsl_kernel_query(&info, k))
-			return -1;
-		best = took / info.nvariants;
-		tdsl_pack_close(pack);
-	}
-	return best;
-}
-
 static const cJSON *report_row(const cJSON *report, const struct tdsl_last *last)
 {
 	const cJSON *row;
@@ -238,7 +189,7 @@ int main(int argc, char **argv)
 	}
 	char *report_text = read_text(argv[3]), *text = read_text(argv[4]);
 	cJSON *report = cJSON_Parse(report_text);
-	int bad = 0, rows = 0;
+	int bad = 0, agree = 0, all = (int)(sizeof kernels / sizeof *kernels * (sizeof chips / sizeof *chips));
 	printf("%-14s %-7s %-22s %8s %5s %5s %5s %7s %11s %9s %9s  %-58s %s\n", "kernel", "chip", "variant", "compile", "vgpr", "agpr", "sgpr", "lds",
 	       "wave-inst", "read", "written", "error against f64, found of bound", "agree");
 	for (size_t c = 0; c < sizeof chips / sizeof *chips; c++) {
@@ -270,22 +221,25 @@ int main(int argc, char **argv)
 			for (int i = 0; i < SIM_NCLASS; i++)
 				executed += stats.inst[i];
 			const cJSON *row = report_row(report, &last);
-			double ms = compile_ms(text, last.kernel, last.instance, last.target);
+			int variants;
+			double ms = compile_ms(text, last.kernel, last.instance, last.target, &variants);
+			if (ms >= 0)                     /* the second time is warm */
+				ms = compile_ms(text, last.kernel, last.instance, last.target, &variants);
 			if (ms < 0)
 				fprintf(stderr, "demo: compiling %s: %s\n", last.kernel, tdsl_error());
 			printf("%-14s %-7s %-22s %5.1f ms %5d %5d %5d %7d %11llu %6.1f MB %6.1f MB  %-58s %s\n", last.kernel, r.chip->target, last.predicate, ms,
 			       number(row, "vgpr"), number(row, "agpr"), number(row, "sgpr"), number(row, "lds"), (unsigned long long)executed,
 			       (double)stats.global_read * 1e-6, (double)stats.global_written * 1e-6, r.error, r.agree ? "yes" : "NO");
 			fflush(stdout);
-			bad += !r.agree || ms < 0 || !row;
-			rows++;
+			agree += r.agree;
+			bad += ms < 0 || !row;
 		}
 		tdsl_stream_close(r.stream);
 		tdsl_close(device);
 	}
-	printf("%d of %d rows agree\n", rows - bad, (int)(sizeof kernels / sizeof *kernels * (sizeof chips / sizeof *chips)));
+	printf("%d of %d rows agree\n", agree, all);
 	cJSON_Delete(report);
 	tensorfile_close(r.data);
 	free(report_text), free(text);
-	return bad ? 1 : 0;
+	return bad || agree < all ? 1 : 0;
 }
