@@ -48,6 +48,7 @@ SIMTOOL = $(wildcard sim/tool.c sim/tdsl-sim.c)
 LIBRARY = $(wildcard lib/*.tdsl)
 TESTS = $(patsubst %.c,$(B)/%,$(filter-out tests/e2e_%,$(wildcard tests/*_test.c)))
 E2E_TESTS = $(patsubst %.c,$(B)/%,$(wildcard tests/e2e_*_test.c))
+HELP = $(filter-out tests/e2e.c %_test.c,$(wildcard tests/*.c))
 SH_TESTS = $(wildcard tests/*_test.sh)
 PY_TESTS = $(filter-out tests/sim_num_test.py,$(wildcard tests/*_test.py)) "tests/sim_num_test.py $(B)/tests/libnum.so"
 
@@ -89,7 +90,7 @@ $(B)/o/%.o: $(B)/%.c | $(SETUP)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(INCLUDES) -c $< -o $@
 $(B)/o/compiler/%.o: INCLUDES = -isystem $(LLVM_DIR)/include
 $(B)/o/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen -Idsl
-$(B)/o/tests/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen -Idsl -Iruntime/include
+$(B)/o/tests/%.o: INCLUDES = -D__HIP_PLATFORM_AMD__ -isystem $(LLVM_DIR)/include -I$(B)/gen -Idsl -Iruntime/include
 $(B)/o/bench/%.o: INCLUDES = -I$(B)/gen -Iruntime/include
 
 %.a: ; @rm -f $@; ar rcs $@ $^
@@ -105,6 +106,8 @@ $(B)/libtdsl_rt.so: $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $(SHARED) -Wl,--whole-archive $(RUNTIME_A) -Wl,--no-whole-archive \
 		-Wl,--exclude-libs,libzstd.a:libxxhash.a $(BASE_A) $(ZSTD) $(SYSTEM) -o $@
+# Threads keep plans until they end, and the library with them.
+$(B)/libtdsl_rt.so: SHARED += -Wl,-z,nodelete
 $(B)/libtdsl_sim.so: $(SIM_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $(SHARED) -Wl,--whole-archive $(SIM_A) -Wl,--no-whole-archive $(BASE_A) $(SYSTEM) -o $@
@@ -134,7 +137,7 @@ REF = $(B)/o/tests/ref/ref.o
 $(B)/demo_data: $(B)/o/bench/demo_data.o $(REF) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
-$(B)/o/bench/demo.o $(B)/o/bench/host_cost.o: $(BINDING)
+$(B)/o/bench/demo.o: $(BINDING)
 $(B)/demo: $(B)/o/bench/demo.o $(B)/o/bench/compile_ms.o $(B)/o/gen/kernels.o $(REF) $(BASE_A) $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
@@ -161,11 +164,14 @@ $(VENV): | $(SETUP)
 	$(Q)$(B)/venv/bin/pip install -q numpy ml_dtypes
 	@touch $@
 
+# What several tests share; each takes from it what it needs.
+HELP_A = $(B)/libtesthelp.a
 ALL_A = $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(SIM_A) $(BASE_A)
-$(TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(ALL_A)
+$(HELP_A): $(call obj,$(HELP))
+$(TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(HELP_A) $(ALL_A)
 	@mkdir -p $(@D)
 	$(call SAY,link $@)
-	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(ALL_A) -Wl,--end-group $$(pkg-config --libs check) \
+	$(Q)$(CXX) $(LDFLAGS) $(filter %_test.o,$^) -Wl,--start-group $(HELP_A) $(ALL_A) -Wl,--end-group $$(pkg-config --libs check) \
 		$(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
 # End to end: only through the shared runtime, as its users do.
 $(E2E_TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(B)/o/tests/e2e.o $(REF) $(B)/libtdsl_rt.so
@@ -198,9 +204,9 @@ bless: test-native
 $(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/o/bench/compile_ms.o $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
-$(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
+$(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/libtdsl_rt.so $(B)/o/tests/rt_model.o $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+	$(Q)$(CC) $(LDFLAGS) $^ $(ZSTD) $(SYSTEM) -o $@
 bench: all $(PACK) $(B)/gen/report.json $(B)/compile_cost $(if $(wildcard bench/host_cost.c),$(B)/host_cost)
 	@python3 bench/bench.py $(B) $(if $(SAVE),--save)
 

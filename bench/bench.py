@@ -119,15 +119,16 @@ def compile_times(rows):
 
 
 def host_cost():
-    """The program of the runtime prints JSON lines, or lines that end in nanoseconds a call; each is a figure."""
+    """The runtime's own program, on the device that does nothing: nanoseconds from the C function to the driver's launch."""
     program = B / "host_cost"
     if not program.exists():
         figure("host cost a call", None, "ns", 200, "not built")
         return
-    runs = [output(program) for _ in range(3)]
-    print("\nHost cost of a call\n" + runs[0].rstrip())
-    values = [float(x) for run in runs for x in re.findall(r"([\d.]+) ns", run)[:1]]
-    figure("host cost a call", statistics.median(values) if values else None, "ns", 200, spread(values) if values else "no figure printed")
+    runs = [json.loads(output(program)) for _ in range(REPEATS)]
+    values = [r["host_call_ns"] for r in runs]
+    print(f"\nHost cost of a call, {runs[0]['shapes']} shapes in turn: median {statistics.median(values):.1f} ns, {spread(values)}; "
+          f"the first call of a shape {statistics.median(r['host_call_cold_ns'] for r in runs):.0f} ns")
+    figure("host cost a call", statistics.median(values), "ns", 200, spread(values))
 
 
 def seconds(name, most):
