@@ -199,6 +199,7 @@ san:
 	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) B=$(B)/san SAN=1 test-native
 bless: export BLESS = 1
 bless: test-native
+	@python3 tests/tour.py $(B)
 
 # ---- figures -----------------------------------------------------------------------------------------------------------------
 $(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/o/bench/compile_ms.o $(B)/libtdsl_rt.so

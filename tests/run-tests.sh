@@ -38,7 +38,7 @@ one() {
 export -f one
 
 # shellcheck disable=SC2016  # expanded by the inner shell
-printf '%s\0' "$@" | xargs -0 -r -n1 -P "${JOBS:-$(nproc)}" bash -c 'one "$0"'
+[ $# -gt 0 ] && printf '%s\0' "$@" | xargs -0 -r -n1 -P "${JOBS:-$(nproc)}" bash -c 'one "$0"'
 cat "$out"/*.sum 2>/dev/null | awk -v tests=$# '
 	{ checks += $1; failures += $2; errors += $3; n++ }
 	END {
