@@ -46,6 +46,8 @@ RUNTIME = $(wildcard runtime/*.c)
 SIM = $(filter-out sim/tool.c sim/tdsl-sim.c,$(wildcard sim/*.c))
 SIMTOOL = $(wildcard sim/tool.c sim/tdsl-sim.c)
 LIBRARY = $(wildcard lib/*.tdsl)
+# Made by re2c and Lemon.
+DSL_GEN = $(if $(DSL),$(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c)
 TESTS = $(patsubst %.c,$(B)/%,$(filter-out tests/e2e_%,$(wildcard tests/*_test.c)))
 E2E_TESTS = $(patsubst %.c,$(B)/%,$(wildcard tests/e2e_*_test.c))
 HELP = $(filter-out tests/e2e.c %_test.c,$(wildcard tests/*.c))
@@ -88,14 +90,25 @@ $(B)/o/%.o: $(B)/%.c | $(SETUP)
 	@mkdir -p $(@D)
 	$(call SAY,cc   $<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(INCLUDES) -c $< -o $@
+# A conflict in the grammar fails the build.
+$(B)/gen/dsl/grammar.c $(B)/gen/dsl/grammar.h &: dsl/grammar.y | $(SETUP)
+	@mkdir -p $(@D)
+	$(call SAY,lemon $<)
+	$(Q)lemon -l -d$(@D) $<
+$(B)/gen/dsl/%.c: dsl/%.re | $(SETUP)
+	@mkdir -p $(@D)
+	$(call SAY,re2c $<)
+	$(Q)re2c -W -Werror -i $< -o $@
+$(call obj,$(DSL)) $(B)/o/gen/dsl/lex.o: | $(B)/gen/dsl/grammar.h
+$(B)/o/gen/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
 $(B)/o/compiler/%.o: INCLUDES = -isystem $(LLVM_DIR)/include
-$(B)/o/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen -Idsl
+$(B)/o/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
 $(B)/o/tests/%.o: INCLUDES = -D__HIP_PLATFORM_AMD__ -isystem $(LLVM_DIR)/include -I$(B)/gen -Idsl -Iruntime/include
 $(B)/o/bench/%.o: INCLUDES = -I$(B)/gen -Iruntime/include
 
 %.a: ; @rm -f $@; ar rcs $@ $^
 $(BASE_A): $(call obj,$(BASE))
-$(DSL_A): $(call obj,$(DSL))
+$(DSL_A): $(call obj,$(DSL)) $(call obj,$(DSL_GEN:$(B)/%=%))
 $(COMPILER_A): $(call obj,$(COMPILER))
 $(RUNTIME_A): $(call obj,$(RUNTIME))
 $(SIM_A): $(call obj,$(SIM))
