@@ -50,7 +50,7 @@ LIBRARY = $(wildcard lib/*.tdsl)
 DSL_GEN = $(if $(DSL),$(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c)
 TESTS = $(patsubst %.c,$(B)/%,$(filter-out tests/e2e_%,$(wildcard tests/*_test.c)))
 E2E_TESTS = $(patsubst %.c,$(B)/%,$(wildcard tests/e2e_*_test.c))
-HELP = $(filter-out tests/e2e.c %_test.c,$(wildcard tests/*.c))
+HELP = $(filter-out tests/e2e.c tests/fuzz.c %_test.c,$(wildcard tests/*.c))
 SH_TESTS = $(wildcard tests/*_test.sh)
 PY_TESTS = $(filter-out tests/sim_num_test.py,$(wildcard tests/*_test.py)) "tests/sim_num_test.py $(B)/tests/libnum.so"
 
@@ -69,7 +69,7 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: all run test test-full test-native bench wheel san fuzz clean bless setup
+.PHONY: all run test test-full test-native fuzz-run bench wheel san fuzz clean bless setup
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
@@ -210,6 +210,21 @@ test-native: all $(TESTS) $(E2E_TESTS) $(PACK)
 	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)
 san:
 	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) B=$(B)/san SAN=1 test-native
+# Each reader of foreign bytes for FUZZ_SECONDS; the input at hand is kept in a file, for a crash to be repeated.
+FUZZ_SECONDS ?= 30
+fuzz:
+	@$(MAKE) B=$(B)/san SAN=1 fuzz-run
+$(B)/fuzz: $(B)/o/tests/fuzz.o $(REF) $(ALL_A)
+	$(call SAY,link $@)
+	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(ALL_A) -Wl,--end-group $(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
+fuzz-run: $(B)/fuzz $(B)/demo_data $(PACK)
+	@$(B)/tdslc extract $(PACK) --kernel rmsnorm_quant --target gfx942 -o $(B)/fuzz.hsaco
+	@head -c 200000 $(PACK) >$(B)/fuzz.tpack
+	@printf '\070\0\0\0\0\0\0\0%-56s\1\2\3\4' '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' >$(B)/fuzz.safetensors
+	@$(B)/fuzz dsl $(FUZZ_SECONDS) $(B)/fuzz_dsl.last kernels.tdsl $(LIBRARY) tests/e2e_new_kernel.tdsl
+	@$(B)/fuzz pack $(FUZZ_SECONDS) $(B)/fuzz_pack.last $(PACK) $(B)/fuzz.tpack
+	@$(B)/fuzz tensorfile $(FUZZ_SECONDS) $(B)/fuzz_tensorfile.last $(B)/fuzz.safetensors
+	@$(B)/fuzz object $(FUZZ_SECONDS) $(B)/fuzz_object.last $(B)/fuzz.hsaco
 bless: export BLESS = 1
 bless: test-native
 	@python3 tests/tour.py $(B)
