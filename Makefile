@@ -48,7 +48,9 @@ SIMTOOL = $(wildcard sim/tool.c sim/tdsl-sim.c)
 LIBRARY = $(wildcard lib/*.tdsl)
 # Made by re2c and Lemon.
 DSL_GEN = $(if $(DSL),$(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c)
-TESTS = $(patsubst %.c,$(B)/%,$(filter-out tests/e2e_%,$(wildcard tests/*_test.c)))
+# Compiled, never run: the compiler checks our declarations against HIP's header.
+COMPILED_TESTS = tests/hip_abi_test.c
+TESTS = $(patsubst %.c,$(B)/%,$(filter-out $(COMPILED_TESTS) tests/e2e_%,$(wildcard tests/*_test.c)))
 E2E_TESTS = $(patsubst %.c,$(B)/%,$(wildcard tests/e2e_*_test.c))
 HELP = $(filter-out tests/e2e.c tests/fuzz.c %_test.c,$(wildcard tests/*.c))
 SH_TESTS = $(wildcard tests/*_test.sh)
@@ -102,6 +104,8 @@ $(B)/gen/dsl/%.c: dsl/%.re | $(SETUP)
 $(call obj,$(DSL)) $(B)/o/gen/dsl/lex.o: | $(B)/gen/dsl/grammar.h
 $(B)/o/gen/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
 $(B)/o/compiler/%.o: INCLUDES = -isystem $(LLVM_DIR)/include
+# `dump --explain` shows the passes' own opening comments.
+$(B)/o/compiler/tdslc_dump.o: $(wildcard compiler/pass_*.c)
 $(B)/o/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
 $(B)/o/tests/%.o: INCLUDES = -D__HIP_PLATFORM_AMD__ -isystem $(LLVM_DIR)/include -I$(B)/gen -Idsl -Iruntime/include
 $(B)/o/bench/%.o: INCLUDES = -I$(B)/gen -Iruntime/include
@@ -199,14 +203,14 @@ $(B)/tests/lib%.so: | $(SETUP)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -ffp-contract=off -shared $(filter %.c,$^) -lm -o $@
 
 RUN_TESTS = B=$(B) PYTHON=$(abspath $(B))/venv/bin/python tests/run-tests.sh $(B)/test
-test: all $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(B)/wheel/stamp $(B)/tests/libref.so $(B)/tests/libnum.so
+test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(B)/wheel/stamp $(B)/tests/libref.so $(B)/tests/libnum.so
 	@$(RUN_TESTS) $(E2E_TESTS) $(PY_TESTS) $(SH_TESTS) $(TESTS)
 	@echo $$(($$(date +%s) - $(START))) >$(B)/test.seconds
 test-full: export E2E_FULL = 1
 test-full: export TEST_TIMEOUT = 7200
 test-full: test
 # What needs no Python: the part that also runs under sanitizers.
-test-native: all $(TESTS) $(E2E_TESTS) $(PACK)
+test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
 	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)
 san:
 	@ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) B=$(B)/san SAN=1 test-native
