@@ -24,8 +24,8 @@ LLVM_DIR = $(eval LLVM_DIR := $(shell $(LLVM_CONFIG) --prefix))$(LLVM_DIR)
 LLVM_LIBS = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs) -llldELF -llldCommon $(shell $(LLVM_CONFIG) --link-shared --libs)
 
 OPT ?= -O2 -g1
-WARN = -Wall -Wextra -Werror -Wno-error=maybe-uninitialized -Wno-error=stringop-overflow -Wno-error=stringop-truncation \
-	-Wno-error=format-truncation -Wno-error=array-bounds
+WARN = -Wall -Wextra -Werror -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-truncation \
+	-Wno-format-truncation -Wno-array-bounds
 CPPFLAGS = -D_GNU_SOURCE -MMD -MP
 COMMON = $(OPT) -fPIC -fvisibility=hidden -ffunction-sections -ffp-contract=off $(SANFLAGS)
 CFLAGS = -std=c11 $(COMMON) $(WARN)
