@@ -155,7 +155,7 @@ $(B)/demo_data: $(B)/o/bench/demo_data.o $(REF) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
 $(B)/o/bench/demo.o: $(BINDING)
-$(B)/demo: $(B)/o/bench/demo.o $(B)/o/bench/compile_ms.o $(B)/o/gen/kernels.o $(REF) $(BASE_A) $(B)/libtdsl_rt.so
+$(B)/demo: $(B)/o/bench/demo.o $(B)/o/gen/kernels.o $(REF) $(BASE_A) $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
 $(B)/o/gen/kernels.o: INCLUDES = -Iruntime/include
@@ -163,7 +163,7 @@ $(B)/demo.safetensors: $(B)/demo_data
 	$(Q)$(B)/demo_data $@
 
 run: all $(B)/demo $(B)/demo.safetensors $(PACK) $(B)/gen/report.json
-	@$(B)/demo $(B)/demo.safetensors $(PACK) $(B)/gen/report.json kernels.tdsl
+	@$(B)/demo $(B)/demo.safetensors $(PACK) $(B)/gen/report.json
 	@echo $$(($$(date +%s) - $(START))) >$(B)/run.seconds
 
 # ---- the wheel ---------------------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ bless: test-native
 	@python3 tests/tour.py $(B)
 
 # ---- figures -----------------------------------------------------------------------------------------------------------------
-$(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/o/bench/compile_ms.o $(B)/libtdsl_rt.so
+$(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
 $(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/libtdsl_rt.so $(B)/o/tests/rt_model.o $(RUNTIME_A) $(BASE_A)
