@@ -39,7 +39,7 @@ endif
 # ---- sources ---------------------------------------------------------------------------------------------------------------
 BASE = $(wildcard base/*.c)
 DSL = $(wildcard dsl/*.c)
-COMPILER = $(filter-out compiler/tdslc% compiler/libtdslc.c,$(wildcard compiler/*.c compiler/*.cpp compiler/passes/*.c compiler/target/*.c))
+COMPILER = $(filter-out compiler/tdslc% compiler/libtdslc.c,$(wildcard compiler/*.c compiler/*.cpp compiler/target/*.c compiler/target/*/*.c))
 TDSLC = $(wildcard compiler/tdslc*.c)
 LIBTDSLC = $(wildcard compiler/libtdslc.c)
 RUNTIME = $(wildcard runtime/*.c)
