@@ -21,7 +21,7 @@ START := $(shell date +%s)
 LLVM_CONFIG ?= llvm-config-22
 # Asked once, and only when a recipe needs it: the packages may not be there when this file is read.
 LLVM_DIR = $(eval LLVM_DIR := $(shell $(LLVM_CONFIG) --prefix))$(LLVM_DIR)
-LLVM_LIBS = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs) -llldELF -llldCommon $(shell $(LLVM_CONFIG) --link-shared --libs)
+LLVM_LIBS = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs) -llldELF -llldCommon -lz $(shell $(LLVM_CONFIG) --link-shared --libs)
 
 OPT ?= -O2 -g1
 WARN = -Wall -Wextra -Werror -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-truncation \
