@@ -562,6 +562,7 @@ void sim_object_free(struct sim_object *o)
 	for (int i = 0; i < o->nkernels; i++)
 		free((void *)o->kernels[i].args);
 	sim_lines_free(o->line_table);
+	sim_code_free(o);
 	free(o->kernels);
 	free(o->symbols);
 	free(o->segments);
