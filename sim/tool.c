@@ -76,8 +76,8 @@ static int shape_parse(const char *option, const char *s, uint32_t shape[3])
 {
 	unsigned v[3] = {1, 1, 1};
 	int used = 0, n = sscanf(s, "%u%n,%u%n,%u%n", &v[0], &used, &v[1], &used, &v[2], &used);
-	if (n < 1 || s[used] || strchr(s, '-'))
-		return fail(2, "%s: '%s' is not X,Y,Z", option, s);
+	if (n < 1 || s[used] || strchr(s, '-') || v[0] == 0 || v[1] == 0 || v[2] == 0)
+		return fail(2, "%s: '%s' is not X,Y,Z, each at least 1", option, s);
 	memcpy(shape, v, sizeof v);
 	return 0;
 }
