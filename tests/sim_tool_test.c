@@ -91,6 +91,8 @@ START_TEST(refusals)
 		{2, "k.hsaco vector_add more", "'more' is one name too many"},
 		{2, "k.hsaco vector_add --grid 1,2,3,4 --block 1", "--grid: '1,2,3,4' is not X,Y,Z"},
 		{2, "k.hsaco vector_add --grid 1, --block 1", "--grid: '1,' is not X,Y,Z"},
+		{2, "k.hsaco vector_add --grid 99999999999999999999 --block 1", "is not X,Y,Z"},
+		{2, "k.hsaco vector_add --grid 4294967296 --block 1", "is not X,Y,Z"},
 		{2, "k.hsaco vector_add --grid -1 --block 1", "--grid: '-1' is not X,Y,Z"},
 		{2, "k.hsaco vector_add --seed x", "--seed x is not understood"},
 		{2, "k.hsaco vector_add --nonsense 1", "--nonsense 1 is not understood"},
