@@ -27,6 +27,7 @@ static pthread_once_t messages_once = PTHREAD_ONCE_INIT;
 
 static void messages_key_make(void)
 {
+	library_pin(); /* its locks and keys outlive a dlclose */
 	pthread_key_create(&messages_key, free);
 }
 
