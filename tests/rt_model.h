@@ -112,7 +112,7 @@ static const struct hexpr *num(struct arena *a, int64_t v)
 	return hexpr_const(a, v);
 }
 
-static struct model_param tensor(const char *name, enum model_role role, int rank, const struct hexpr *e0, const struct hexpr *e1)
+static struct model_param param(const char *name, enum model_role role, int rank, const struct hexpr *e0, const struct hexpr *e1)
 {
 	return (struct model_param){.name = name, .is_tensor = true, .role = role, .rank = rank, .extent = {e0, e1}};
 }
@@ -131,9 +131,9 @@ static void rmsnorm(struct arena *a, struct model_kernel *k)
 	enum { M, N };
 	enum { X, W, EPS, Y, SCALE };
 	static struct model_symbol symbols[] = {{"M", X, 0, 1, 0}, {"N", X, 1, 1, 0}};
-	struct model_param params[] = {tensor("x", ROLE_IN, 2, sym(a, M), sym(a, N)), tensor("w", ROLE_IN, 1, sym(a, N), NULL),
+	struct model_param params[] = {param("x", ROLE_IN, 2, sym(a, M), sym(a, N)), param("w", ROLE_IN, 1, sym(a, N), NULL),
 	                               {.name = "eps", .has_default = true, .default_value = 1e-6},
-	                               tensor("y", ROLE_OUT, 2, sym(a, M), sym(a, N)), tensor("scale", ROLE_OUT, 1, sym(a, M), NULL)};
+	                               param("y", ROLE_OUT, 2, sym(a, M), sym(a, N)), param("scale", ROLE_OUT, 1, sym(a, M), NULL)};
 	struct model_instance instances[2] = {
 		{"T=bf16", {DT_BF16, DT_BF16, DT_F32, DT_E4M3, DT_F32}, {0, 0, 0, 8, 0}},
 		{"T=f16", {DT_F16, DT_F16, DT_F32, DT_E4M3, DT_F32}, {0, 0, 0, 8, 0}}};
@@ -176,8 +176,8 @@ static void scale_add(struct arena *a, struct model_kernel *k)
 		{KA_POINTER, X, 0, 8, 0}, {KA_POINTER, BIAS, 0, 8, 8}, {KA_POINTER, Y, 0, 8, 16}, {KA_SCALAR, A, 0, 4, 24}, {KA_SCALAR, K, 0, 4, 28},
 		{KA_SYMBOL, N, 0, 4, 32}, {KA_FOLD_INNER, X, 0, 4, 36}, {KA_FOLD_STRIDE, X, 0, 8, 40}, {KA_STRIDE, X, 0, 8, 48},
 		{KA_STRIDE, X, 1, 8, 56}, {KA_STRIDE, Y, 0, 8, 64}};
-	struct model_param params[] = {tensor("x", ROLE_IN, 2, sym(a, M), sym(a, N)), tensor("bias", ROLE_IN, 1, sym(a, N), NULL),
-	                               {.name = "a"}, {.name = "k", .has_default = true}, tensor("y", ROLE_OUT, 2, sym(a, M), sym(a, N))};
+	struct model_param params[] = {param("x", ROLE_IN, 2, sym(a, M), sym(a, N)), param("bias", ROLE_IN, 1, sym(a, N), NULL),
+	                               {.name = "a"}, {.name = "k", .has_default = true}, param("y", ROLE_OUT, 2, sym(a, M), sym(a, N))};
 	struct model_instance instance = {"", {DT_F32, DT_F32, DT_F32, DT_I32, DT_F32}, {0}};
 	params[BIAS].optional = true;
 	k->name = "scale_add";
@@ -204,7 +204,7 @@ static void partial_sum(struct arena *a, struct model_kernel *k)
 	static struct model_symbol symbols[] = {{"N", X, 0, 1, 0}};
 	static const struct model_karg first[] = {{KA_POINTER, X, 0, 8, 0}, {KA_WORKSPACE, 0, 0, 8, 8}, {KA_SYMBOL, N, 0, 4, 16}};
 	static const struct model_karg second[] = {{KA_WORKSPACE, 0, 0, 8, 0}, {KA_POINTER, S, 0, 8, 8}, {KA_EXPR, 0, 0, 4, 16}};
-	struct model_param params[] = {tensor("x", ROLE_IN, 1, sym(a, N), NULL), tensor("s", ROLE_OUT, 1, num(a, 1), NULL)};
+	struct model_param params[] = {param("x", ROLE_IN, 1, sym(a, N), NULL), param("s", ROLE_OUT, 1, num(a, 1), NULL)};
 	struct model_instance instance = {"", {DT_F32, DT_F32}, {0}};
 	const struct hexpr *parts = hexpr_op(a, HX_CDIV, sym(a, N), num(a, 256));
 	const struct hexpr **exprs = arena_alloc(a, sizeof *exprs);
