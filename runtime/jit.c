@@ -143,7 +143,6 @@ static int compile_now(struct pack_file **out, const struct compiler *c, struct 
 		return compile_fail(file, messages);
 	}
 	c->free(all);
-	cache_write(key, bytes, size);
 	void *own = malloc(size); /* the compile library's memory goes back to it */
 	if (own)
 		memcpy(own, bytes, size);
@@ -156,6 +155,7 @@ static int compile_now(struct pack_file **out, const struct compiler *c, struct 
 		return pack_fail(rc, err);
 	}
 	(*out)->owned = own;
+	cache_write(key, own, size);
 	return 0;
 }
 

@@ -161,6 +161,29 @@ START_TEST(pack_of_another_architecture)
 }
 END_TEST
 
+/* rmsnorm_quant's launch runs a device function that takes its arguments otherwise: it reads where nothing is. */
+START_TEST(fault_on_the_device_is_reported)
+{
+	tdsl_device d;
+	tdsl_kernel norm;
+	uint16_t x[64] = {0}, w[64] = {0};
+	uint8_t y[64];
+	float scale[1];
+	int64_t shape[] = {1, 64}, n[] = {64}, m[] = {1};
+	OK(tdsl_open(&d, "sim:gfx942"));
+	OK(tdsl_kernel_find(&norm, pack, "rmsnorm_quant"));
+	DLTensor tx = tensor(x, host, 2, shape, NULL), tw = tensor(w, host, 1, n, NULL), ty = tensor(y, host, 2, shape, NULL),
+	         ts = tensor(scale, host, 1, m, NULL);
+	tx.dtype = tw.dtype = (DLDataType){TDSL_DL_BFLOAT, 16, 1};
+	ty.dtype = (DLDataType){TDSL_DL_E4M3FNUZ, 8, 1};
+	const union tdsl_arg args[] = {{.t = &tx}, {.t = &tw}, {.f = 1e-6}, {.t = &ty}, {.t = &ts}};
+	ck_assert_int_eq(tdsl_call(norm, NULL, args, 5, NULL, 0), TDSL_ELAUNCH);
+	ck_assert_msg(strstr(tdsl_error(), "sim:gfx942: scale_add: hip") == tdsl_error(), "%s", tdsl_error());
+	ck_assert_msg(strstr(tdsl_error(), "'x'") != NULL, "no argument is named: %s", tdsl_error());
+	tdsl_close(d);
+}
+END_TEST
+
 /* ---- several devices and threads */
 
 struct job { tdsl_stream stream; int from; int rc; };
@@ -371,6 +394,7 @@ int main(int argc, char **argv)
 	tcase_add_test(c, phases_and_workspace);
 	tcase_add_test(c, tensor_of_another_device);
 	tcase_add_test(c, pack_of_another_architecture);
+	tcase_add_test(c, fault_on_the_device_is_reported);
 	tcase_add_test(c, two_devices_from_six_threads);
 	tcase_add_test(c, current_device_is_restored);
 	tcase_add_test(c, reopened_device_and_pack_run_again);
