@@ -169,14 +169,6 @@ static int only_axis(ir_axes axes)
 	return axes && !(axes & (axes - 1)) ? __builtin_ctz(axes) : -1;
 }
 
-static const struct mfma *instruction_for(const struct target *t, enum dtype a, enum dtype b)
-{
-	for (int i = 0; i < t->nmfma; i++)
-		if (t->mfma[i].a == a && t->mfma[i].b == b)
-			return &t->mfma[i];
-	return NULL;
-}
-
 static void find_product(struct ir_ins *i, void *ctx)
 {
 	struct assign *s = ctx;
@@ -199,7 +191,7 @@ static void find_product(struct ir_ins *i, void *ctx)
 		fa = fb;
 		fb = f;
 	}
-	const struct mfma *m = instruction_for(s->p->v->target, a->dtype, b->dtype);
+	const struct mfma *m = target_mfma(s->p->v->target, a->dtype, b->dtype);
 	if (!m) {
 		pass_fail(s->p, i, "%s has no matrix instruction for %s x %s", s->p->v->target->name, dtype_info(a->dtype)->name,
 		          dtype_info(b->dtype)->name);
@@ -325,7 +317,6 @@ static void place_dot(struct assign *s, struct ir_ins *i)
 	i->layout = home(s, i->axes);
 	if (i->flags & IR_ACC)
 		i->args[2] = moved(s, i->args[2], i->layout);
-	i->kind = (uint8_t)(d->mfma - s->p->v->target->mfma);
 	i->chains = (uint8_t)d->mfma->elems;
 	i->flags &= (uint8_t)~IR_ANYORDER;
 }

@@ -38,7 +38,6 @@ static int wide_axis(struct emit *e, ir_axes axes)
 
 void emit_dot(struct emit *e, const struct ir_ins *i)
 {
-	const struct mfma *m = &e->v->target->mfma[i->kind];
 	const struct ir_ins *a = i->args[0], *b = i->args[1], *acc = i->flags & IR_ACC ? i->args[2] : NULL;
 	int k = wide_axis(e, i->over), fa = wide_axis(e, a->axes & ~i->over), fb = wide_axis(e, b->axes & ~i->over);
 	if (fa < fb) {                                 /* rows of the instruction run along the later axis (pass layout) */
@@ -49,6 +48,7 @@ void emit_dot(struct emit *e, const struct ir_ins *i)
 		fa = fb;
 		fb = f;
 	}
+	const struct mfma *m = target_mfma(e->v->target, a->dtype, b->dtype);
 	value_new(e, i);
 	LLVMTypeRef ot = operand_type(e, m->operand), at = emit_vector(i->dtype == DT_I32 ? e->i32 : e->f32, 4);
 	int regs = layout_regs(i->layout), coord[LAYOUT_AXES];

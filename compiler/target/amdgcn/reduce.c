@@ -123,7 +123,7 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 		row_done = row_done && ((p->lanes >> b & 1) || is_zero(&from->lane[b]));
 	int high = __builtin_popcount(p->lanes >> 4) + __builtin_popcount(p->waves);
 	p->through_lds = p->waves || (high == 2 && row_done);
-	if (p->waves && (!row_done || high > 4))
+	if (p->waves && (!row_done || high > 6))
 		emit_fail(e, i, "a reduction across waves needs whole rows of lanes in this layout; this one is not lowered yet");
 }
 
