@@ -3,7 +3,6 @@
  * In: rows of 64 doubles.  Out: a row.  The host's arithmetic; reciprocals and roots, approximate on the device (LLVM
  * refines them), are correctly rounded here. */
 #include "exec.h"
-#include "nan.h"
 
 #include <math.h>
 
@@ -74,7 +73,8 @@ static double div_scale(double x, double d, double n, bool *flag)
 	return biased(n) <= 53 ? ldexp(x, 128) : x;
 }
 
-/* fma with the last scaling, rounded once: where the scaled result is denormal, the sum is first rounded to odd. */
+/* fma with the last scaling, rounded once.  Where the scaled result is denormal, the sum is kept in a wider type; should
+ * that land on a value halfway between doubles by rounding, it is moved off to its true side. */
 static double div_fmas(double a, double b, double c, bool scale)
 {
 	double r = fma(a, b, c);
@@ -85,7 +85,10 @@ static double div_fmas(double a, double b, double c, bool scale)
 		return r * factor;
 	double p = a * b, low = fma(a, b, -p);
 	double s = p + c, t = s - p, err = (p - (s - t)) + (c - t) + low;
-	return sum_to_odd(s, err) * factor;
+	long double sum = (long double)s + err, rest = err - (sum - s);
+	if (rest != 0 && sum == (long double)(double)sum)
+		sum = nextafterl(sum, rest > 0 ? INFINITY : -INFINITY);
+	return (double)(sum * factor);
 }
 
 static double div_fixup(double q, double d, double n)
@@ -99,6 +102,8 @@ static double div_fixup(double q, double d, double n)
 		return neg ? -INFINITY : INFINITY;
 	if (isinf(d) || n == 0 || biased(n) - biased(d) < -1075)
 		return neg ? -0.0 : 0.0;
+	if (q != q) /* the quotient overflowed on the way */
+		return neg ? -INFINITY : INFINITY;
 	return neg ? -fabs(q) : fabs(q);
 }
 
