@@ -58,7 +58,7 @@ enum ir_flag {
 struct ir_block;
 struct ir_ins {
 	uint8_t op, dtype, kind, flags;       /* enum ir_op, enum dtype; kind: enum ir_reduce (reduce, update) */
-	uint8_t chains;                       /* reduce, after layout: partial accumulators a lane keeps (register rank mod chains), 0 = 1 */
+	uint8_t chains;                       /* after layout. reduce: partial accumulators a lane keeps (register rank mod chains), 0 = 1; dot: k positions a lane gives one instruction */
 	int id;                               /* %id in the text; unique in the kernel */
 	ir_axes axes;                         /* of the result */
 	ir_axes over;                         /* reduce, dot, argmax, scan: the axes contracted; */

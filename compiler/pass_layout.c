@@ -169,14 +169,6 @@ static int only_axis(ir_axes axes)
 	return axes && !(axes & (axes - 1)) ? __builtin_ctz(axes) : -1;
 }
 
-static const struct mfma *instruction_for(const struct target *t, enum dtype a, enum dtype b)
-{
-	for (int i = 0; i < t->nmfma; i++)
-		if (t->mfma[i].a == a && t->mfma[i].b == b)
-			return &t->mfma[i];
-	return NULL;
-}
-
 static void find_product(struct ir_ins *i, void *ctx)
 {
 	struct assign *s = ctx;
@@ -199,7 +191,7 @@ static void find_product(struct ir_ins *i, void *ctx)
 		fa = fb;
 		fb = f;
 	}
-	const struct mfma *m = instruction_for(s->p->v->target, a->dtype, b->dtype);
+	const struct mfma *m = target_mfma(s->p->v->target, a->dtype, b->dtype);
 	if (!m) {
 		pass_fail(s->p, i, "%s has no matrix instruction for %s x %s", s->p->v->target->name, dtype_info(a->dtype)->name,
 		          dtype_info(b->dtype)->name);
@@ -291,11 +283,16 @@ static void find_feeding(struct assign *s)
 
 /* --- assignment --------------------------------------------------------------------------------------------------------- */
 
-static struct ir_ins *moved(struct assign *s, struct ir_ins *v, const struct layout *to, struct ir_ins *before)
+/* `v` under another layout.  The move stands right behind the value, outside inner loops that only use it, and is shared. */
+static struct ir_ins *moved(struct assign *s, struct ir_ins *v, const struct layout *to)
 {
 	if (!v->layout || layout_equal(v->layout, to))
 		return v;
-	struct ir_builder b = pass_before(s->p, s->ph, before);
+	struct ir_ins *next = v->op == IR_ARG ? v->block->first : v->next;
+	for (struct ir_ins *r = next; r && r->op == IR_RELAYOUT; r = r->next)
+		if (r->args[0] == v && layout_equal(r->layout, to))
+			return r;
+	struct ir_builder b = pass_before(s->p, s->ph, next);
 	struct ir_ins *r = ir_new(&b, IR_RELAYOUT, v->dtype, v->axes, 1);
 	r->args[0] = v;
 	r->layout = to;
@@ -315,12 +312,11 @@ static void place_dot(struct assign *s, struct ir_ins *i)
 	const struct product *from_c = s->feeds[i->args[c]->id] ? NULL : maker(s, d->k, d->col);
 	struct k_shape k = from_c ? k_shape_of_accumulator(from_c->mfma, d->mfma)
 	                          : k_shape_plain(d->mfma, dtype_info(i->args[r]->dtype)->bits, s->ph->axes[d->k].tile);
-	i->args[r] = moved(s, i->args[r], layout_operand(&s->space, d->mfma, d->row, d->k, &k, s->wave_axis), i);
-	i->args[c] = moved(s, i->args[c], layout_operand(&s->space, d->mfma, d->col, d->k, &k, s->wave_axis), i);
+	i->args[r] = moved(s, i->args[r], layout_operand(&s->space, d->mfma, d->row, d->k, &k, s->wave_axis));
+	i->args[c] = moved(s, i->args[c], layout_operand(&s->space, d->mfma, d->col, d->k, &k, s->wave_axis));
 	i->layout = home(s, i->axes);
 	if (i->flags & IR_ACC)
-		i->args[2] = moved(s, i->args[2], i->layout, i);
-	i->kind = (uint8_t)(d->mfma - s->p->v->target->mfma);
+		i->args[2] = moved(s, i->args[2], i->layout);
 	i->chains = (uint8_t)d->mfma->elems;
 	i->flags &= (uint8_t)~IR_ANYORDER;
 }
@@ -336,7 +332,7 @@ static void place(struct assign *s, struct ir_ins *i)
 			struct ir_ins *arg = i->body->params[n];
 			arg->layout = arg->axes ? home(s, arg->axes) : NULL;
 			if (arg->layout && i->args[2 + n]->layout)
-				i->args[2 + n] = moved(s, i->args[2 + n], arg->layout, i);
+				i->args[2 + n] = moved(s, i->args[2 + n], arg->layout);
 		}
 		place_block(s, i->body);
 		return;
@@ -347,7 +343,7 @@ static void place(struct assign *s, struct ir_ins *i)
 	case IR_YIELD:
 		for (int a = 0; a < i->nargs; a++)
 			if (i->args[a]->axes)
-				i->args[a] = moved(s, i->args[a], home(s, i->args[a]->axes), i);
+				i->args[a] = moved(s, i->args[a], home(s, i->args[a]->axes));
 		return;
 	case IR_DOT:
 		place_dot(s, i);
@@ -358,7 +354,7 @@ static void place(struct assign *s, struct ir_ins *i)
 			all |= i->args[a]->axes;
 		const struct layout *l = i->args[0]->axes == all && i->args[0]->layout ? i->args[0]->layout : home(s, all);
 		for (int a = 0; a < i->nargs; a++)
-			i->args[a] = moved(s, i->args[a], projected(s, l, wide_axes(s->ph, all & ~i->args[a]->axes)), i);
+			i->args[a] = moved(s, i->args[a], projected(s, l, wide_axes(s->ph, all & ~i->args[a]->axes)));
 		i->layout = projected(s, l, wide_axes(s->ph, i->over));
 		int n = registers_reduced(l, wide_axes(s->ph, i->over), s->space.arena);
 		if (i->op == IR_REDUCE)
@@ -392,7 +388,7 @@ static void place(struct assign *s, struct ir_ins *i)
 	}
 	for (int a = 0; a < i->nargs; a++)
 		if (i->args[a]->layout)
-			i->args[a] = moved(s, i->args[a], projected(s, l, wide_axes(s->ph, space & ~i->args[a]->axes)), i);
+			i->args[a] = moved(s, i->args[a], projected(s, l, wide_axes(s->ph, space & ~i->args[a]->axes)));
 	i->layout = l;
 }
 

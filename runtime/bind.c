@@ -124,25 +124,19 @@ static int instance_fail(const struct bind *b)
 	const uint32_t n = b->kernel->k->instances.count;
 	char list[512];
 	for (int p = 0; p < b->kernel->nparams; p++) {
-		bool taken = !b->views[p].present;
+		bool taken = !b->views[p].present, seen[DT_COUNT] = {false};
 		list[0] = 0;
 		for (uint32_t i = 0; i < n; i++) {
 			enum dtype t = bind_type(b, i, p);
-			const char *name = dtype_info(t)->name;
 			size_t at = strlen(list);
 			taken = taken || t == b->views[p].dtype;
-			char quoted[32];
-			snprintf(quoted, sizeof quoted, "%s,", name);
-			if (!strstr(list, quoted))
-				snprintf(list + at, sizeof list - at, "%s%s,", at ? " " : "", name);
+			if (!seen[t])
+				snprintf(list + at, sizeof list - at, "%s%s", at ? ", " : "", dtype_info(t)->name);
+			seen[t] = true;
 		}
-		if (!taken) {
-			size_t end = strlen(list);
-			if (end)
-				list[end - 1] = 0;
+		if (!taken)
 			FAIL(TDSL_EDTYPE, "%s: argument '%s' is %s; expected %s (on %s)", b->name, param_name(b, p),
 			     dtype_info(b->views[p].dtype)->name, list, b->device->target);
-		}
 	}
 	list[0] = 0;
 	for (uint32_t i = 0; i < n; i++) {

@@ -29,8 +29,10 @@ static void memo_free(void *at)
 	thread_memo = NULL;
 }
 
+/* Threads call memo_free when they end: the library stays mapped once one has a memo. */
 static void memo_key_make(void)
 {
+	library_pin();
 	pthread_key_create(&memo_key, memo_free);
 }
 

@@ -33,6 +33,13 @@ void library_folder(char *out, size_t size)
 	}
 }
 
+void library_pin(void)
+{
+	Dl_info info;
+	if (dladdr((void *)(uintptr_t)&library_folder, &info) && info.dli_fname)
+		dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE); /* fails harmlessly where linked into a program */
+}
+
 static int device_init(tdsl_device d)
 {
 	static const struct { const char *prefix; int (*open)(tdsl_device, const char *); } kinds[] = {

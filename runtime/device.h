@@ -69,6 +69,9 @@ uint64_t serial_next(void);
 /* Folder of this library's file with a final '/', or "". */
 void library_folder(char *out, size_t size);
 
+/* Keeps this library mapped until the process ends. */
+void library_pin(void);
+
 /* The module `object` of pack number `pack` on this device, if it is loaded; device_module_add records one (lock held by the
  * caller over both).  device_forget_pack unloads a pack's modules from every device. */
 void *device_module_find(tdsl_device, uint64_t pack, uint32_t object);

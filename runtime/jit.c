@@ -27,6 +27,7 @@ static pthread_once_t messages_once = PTHREAD_ONCE_INIT;
 
 static void messages_key_make(void)
 {
+	library_pin(); /* its locks and keys outlive a dlclose */
 	pthread_key_create(&messages_key, free);
 }
 
@@ -142,7 +143,6 @@ static int compile_now(struct pack_file **out, const struct compiler *c, struct 
 		return compile_fail(file, messages);
 	}
 	c->free(all);
-	cache_write(key, bytes, size);
 	void *own = malloc(size); /* the compile library's memory goes back to it */
 	if (own)
 		memcpy(own, bytes, size);
@@ -155,6 +155,7 @@ static int compile_now(struct pack_file **out, const struct compiler *c, struct 
 		return pack_fail(rc, err);
 	}
 	(*out)->owned = own;
+	cache_write(key, own, size);
 	return 0;
 }
 

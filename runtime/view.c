@@ -150,9 +150,6 @@ static int fold(const struct where *w, const struct dims *d, int extra, struct v
 	struct { int64_t extent, stride; } group[MAX_NDIM];
 	int n = 0;
 	int64_t total = 1;
-	v->flat = true;
-	v->fold_inner = 1;
-	v->fold_stride = 0;
 	for (int i = 0; i <= extra; i++) {
 		total *= d->extent[i]; /* no overflow: the product of all was checked */
 		if (d->extent[i] == 1)
@@ -204,6 +201,8 @@ static int formal_set(const struct where *w, tdsl_kernel k, int index, const str
 		if (v->extent[i] <= 1 && (i == rank - 1 ||
 		    __builtin_mul_overflow(v->stride[i + 1], v->extent[i + 1] > 1 ? v->extent[i + 1] : 1, &v->stride[i])))
 			v->stride[i] = 1;
+	if (v->flat && rank > 0)
+		v->fold_stride = v->stride[0]; /* row / 1 * fold_stride + row % 1 * stride: one formula for both */
 	return 0;
 }
 

@@ -11,7 +11,7 @@ struct view {
 	int64_t extent[MODEL_MAX_RANK];
 	int64_t stride[MODEL_MAX_RANK];         /* where extent <= 1: that of a compact tensor, whatever was given */
 	bool flat;                              /* the folded dimensions have one stride */
-	int64_t fold_inner, fold_stride;        /* not flat: second extent and first stride of the two groups */
+	int64_t fold_inner, fold_stride;        /* second extent and first stride of the two groups; flat: 1, stride[0] */
 	bool empty;                             /* no elements */
 	struct plan_tensor bytes;
 };

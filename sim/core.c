@@ -68,21 +68,30 @@ void sim_unknown(struct sim_wave *w, const struct sim_inst *in)
 	sim_fail(w, in, SIM_EINST, -1, "this instruction or one of its modifiers is not modelled");
 }
 
+bool sim_same_range(struct sim_wave *w, uint64_t lo, uint64_t hi, bool write)
+{
+	struct sim_group *g = w->group;
+	for (int i = 0; i < 6; i++)
+		if (lo >= g->range[i].lo && hi <= g->range[i].hi && lo < hi && (!write || g->range[i].writable))
+			return true;
+	uint64_t first, end;
+	bool writable;
+	if (lo >= hi || !sim_memory_range(g->launch->memory, lo, &first, &end, &writable) || hi > end || (write && !writable))
+		return false;
+	unsigned k = g->range_next++ & 3;
+	g->range[k].lo = first;
+	g->range[k].hi = end;
+	g->range[k].writable = writable;
+	return true;
+}
+
 void *sim_access(struct sim_wave *w, const struct sim_inst *in, int lane, uint64_t addr, uint32_t size, bool write)
 {
 	struct sim_group *g = w->group;
-	for (int i = 0; i < 4; i++)
-		if (addr >= g->range[i].lo && addr + size <= g->range[i].hi && addr + size >= addr && (!write || g->range[i].writable))
-			return (void *)(uintptr_t)addr;
-	uint64_t lo, hi;
-	bool writable;
-	if (sim_memory_range(g->launch->memory, addr, &lo, &hi, &writable) && addr + size <= hi && (!write || writable)) {
-		unsigned k = g->range_next++ & 1; /* two slots are taken by the arguments and the packet */
-		g->range[k].lo = lo;
-		g->range[k].hi = hi;
-		g->range[k].writable = writable;
+	if (sim_same_range(w, addr, addr + size, write))
 		return (void *)(uintptr_t)addr;
-	}
+	if (sim_memory_find(g->launch->memory, addr, size, write)) /* allocations that overlap */
+		return (void *)(uintptr_t)addr;
 	char where[160];
 	sim_memory_describe(g->launch->memory, addr, size, where, sizeof where);
 	sim_fail(w, in, SIM_EFAULT, lane, "%s of %u bytes at 0x%llx: %s", write ? "write" : "read", size, (unsigned long long)addr, where);
@@ -296,10 +305,10 @@ static bool worker_init(struct worker *k, struct run *r)
 	g->lds = aligned_alloc(64, (g->lds_size + 127u) & ~63u);
 	g->errlen = 1024;
 	g->err = malloc(g->errlen);
-	g->range[2].lo = (uint64_t)(uintptr_t)l->kernarg;
-	g->range[2].hi = g->range[2].lo + l->kernarg_size;
-	g->range[3].lo = (uint64_t)(uintptr_t)r->packet;
-	g->range[3].hi = g->range[3].lo + sizeof r->packet;
+	g->range[4].lo = (uint64_t)(uintptr_t)l->kernarg;
+	g->range[4].hi = g->range[4].lo + l->kernarg_size;
+	g->range[5].lo = (uint64_t)(uintptr_t)r->packet;
+	g->range[5].hi = g->range[5].lo + sizeof r->packet;
 	k->waves = calloc(k->nwaves, sizeof *k->waves);
 	k->rows = aligned_alloc(64, rows * k->nwaves * sizeof *k->rows);
 	if (kn->scratch_bytes)

@@ -98,6 +98,8 @@ static float div_fixup(float q, float d, float n)
 		return num_float(sign | 0x7f800000u);
 	if (isinf(d) || n == 0 || biased(n) - biased(d) < -150)
 		return num_float(sign);
+	if (q != q) /* the quotient overflowed on the way */
+		return num_float(sign | 0x7f800000u);
 	return num_float(sign | (num_bits(q) & 0x7fffffffu));
 }
 

@@ -115,7 +115,7 @@ static void to_lds(struct sim_wave *w, const struct sim_inst *in, int lane, cons
 }
 
 /* One lane of a plain load or store at host address p. */
-static inline void move_lane(struct sim_wave *w, const struct sim_inst *in, const struct move *m, int lane, void *p)
+static void move_lane(struct sim_wave *w, const struct sim_inst *in, const struct move *m, int lane, void *p)
 {
 	if (m->store) {
 		if (m->bytes < 4) {
@@ -131,6 +131,28 @@ static inline void move_lane(struct sim_wave *w, const struct sim_inst *in, cons
 		for (unsigned k = 0; k < m->bytes / 4u; k++)
 			memcpy(&w->vgpr[in->vdst + k][lane], (char *)p + 4 * k, 4);
 	}
+}
+
+/* All lanes of a plain load or store; whole dwords go register by register. */
+static void move_lanes(struct sim_wave *w, const struct sim_inst *in, const struct move *m, uint64_t exec, void *const p[LANES])
+{
+	unsigned n = m->bytes / 4u;
+	if (m->bytes < 4) {
+		for (int i = 0; i < LANES; i++)
+			if (exec >> i & 1)
+				move_lane(w, in, m, i, p[i]);
+		return;
+	}
+	uint32_t *reg = w->vgpr[m->store ? in->vdata : in->vdst];
+	for (unsigned k = 0; k < n; k++, reg += LANES)
+		for (int i = 0; i < LANES; i++) {
+			if (!(exec >> i & 1))
+				continue;
+			if (m->store)
+				memcpy((char *)p[i] + 4 * k, &reg[i], 4);
+			else
+				memcpy(&reg[i], (char *)p[i] + 4 * k, 4);
+		}
 }
 
 /* Host pointer of a flat address: LDS and scratch through their apertures, else memory. */
@@ -156,19 +178,46 @@ void *sim_scratch(struct sim_wave *w, const struct sim_inst *in, int lane, uint6
 	return NULL;
 }
 
-void *sim_flat_lane(struct sim_wave *w, const struct sim_inst *in, int lane, uint32_t size, bool write)
+static uint64_t flat_address(const struct sim_wave *w, const struct sim_inst *in, int lane)
 {
 	uint64_t addr;
-	if (in->enc == ENC_SCRATCH) {
-		addr = (in->use_vaddr ? w->vgpr[in->vaddr][lane] : 0) + (uint64_t)(in->use_saddr ? w->sgpr[in->saddr] : 0) + (uint64_t)(int64_t)in->offset;
-		return sim_scratch(w, in, lane, (uint32_t)addr, size);
-	}
 	if (in->use_saddr)
 		addr = sim_sgpr64(w, in->saddr) + w->vgpr[in->vaddr][lane];
 	else
 		addr = w->vgpr[in->vaddr][lane] | (uint64_t)w->vgpr[in->vaddr + 1][lane] << 32;
-	addr += (uint64_t)(int64_t)in->offset;
+	return addr + (uint64_t)(int64_t)in->offset;
+}
+
+void *sim_flat_lane(struct sim_wave *w, const struct sim_inst *in, int lane, uint32_t size, bool write)
+{
+	if (in->enc == ENC_SCRATCH) {
+		uint32_t at = (in->use_vaddr ? w->vgpr[in->vaddr][lane] : 0) + (in->use_saddr ? w->sgpr[in->saddr] : 0) + (uint32_t)in->offset;
+		return sim_scratch(w, in, lane, at, size);
+	}
+	uint64_t addr = flat_address(w, in, lane);
 	return in->enc == ENC_FLAT ? flat_pointer(w, in, lane, addr, size, write) : sim_access(w, in, lane, addr, size, write);
+}
+
+/* Pointers of all active lanes.  Global accesses usually lie in one allocation: their lowest and highest byte are looked
+ * up once; if that fails each lane is looked at. */
+static bool flat_pointers(struct sim_wave *w, const struct sim_inst *in, const struct move *m, uint64_t exec, void *p[LANES])
+{
+	if (in->enc == ENC_GLOBAL) {
+		uint64_t lo = ~UINT64_C(0), hi = 0;
+		for (int i = 0; i < LANES; i++) {
+			uint64_t addr = flat_address(w, in, i);
+			bool on = exec >> i & 1;
+			p[i] = (void *)(uintptr_t)addr;
+			lo = on && addr < lo ? addr : lo;
+			hi = on && addr > hi ? addr : hi;
+		}
+		if (exec == 0 || sim_same_range(w, lo, hi + m->bytes, m->store))
+			return true;
+	}
+	for (int i = 0; i < LANES; i++)
+		if (exec >> i & 1 && !(p[i] = sim_flat_lane(w, in, i, m->bytes, m->store)))
+			return false;
+	return true;
 }
 
 static bool lds_copy_of(unsigned op, struct move *m)
@@ -204,17 +253,16 @@ void exec_flat(struct sim_wave *w, const struct sim_inst *in)
 		return;
 	if (!rows_exist(w, in, in->vaddr, in->enc == ENC_SCRATCH || in->use_saddr ? 1 : 2))
 		return;
-	void *lane_ptr[LANES];
-	for (int i = 0; i < LANES; i++)
-		if (exec >> i & 1 && !(lane_ptr[i] = sim_flat_lane(w, in, i, m.bytes, m.store)))
-			return;
-	for (int i = 0; i < LANES; i++)
-		if (exec >> i & 1) {
-			if (m.lds)
-				to_lds(w, in, i, &m, lane_ptr[i]);
-			else
-				move_lane(w, in, &m, i, lane_ptr[i]);
-		}
+	void *p[LANES];
+	if (!flat_pointers(w, in, &m, exec, p))
+		return;
+	if (m.lds) {
+		for (int i = 0; i < LANES && w->state == WAVE_RUN; i++)
+			if (exec >> i & 1)
+				to_lds(w, in, i, &m, p[i]);
+	} else {
+		move_lanes(w, in, &m, exec, p);
+	}
 	if (in->enc != ENC_SCRATCH)
 		*(m.store ? &w->group->stats.global_written : &w->group->stats.global_read) += m.bytes * (uint64_t)__builtin_popcountll(exec);
 }
@@ -264,12 +312,37 @@ void *sim_buffer_lane(struct sim_wave *w, const struct sim_inst *in, int lane, u
 	return sim_access(w, in, lane, b.base + at, size, write);
 }
 
+/* The usual case: every active lane is inside the records and in one allocation. */
+static bool buffer_all_inside(struct sim_wave *w, const struct sim_inst *in, const struct move *m, const struct buffer *b, uint64_t exec)
+{
+	uint64_t lo = ~UINT64_C(0), hi = 0, at;
+	void *p[LANES];
+	for (int i = 0; i < LANES; i++) {
+		if (!(exec >> i & 1))
+			continue;
+		if (!buffer_lane(w, in, b, i, &at, m->bytes))
+			return false;
+		p[i] = (void *)(uintptr_t)(b->base + at);
+		lo = at < lo ? at : lo;
+		hi = at > hi ? at : hi;
+	}
+	if (exec == 0)
+		return true;
+	if (!sim_same_range(w, b->base + lo, b->base + hi + m->bytes, m->store))
+		return false;
+	move_lanes(w, in, m, exec, p);
+	*(m->store ? &w->group->stats.global_written : &w->group->stats.global_read) += m->bytes * (uint64_t)__builtin_popcountll(exec);
+	return true;
+}
+
 static void buffer_move(struct sim_wave *w, const struct sim_inst *in, const struct move *m)
 {
 	static const uint8_t zero[16];
 	uint64_t exec = sim_exec(w), moved = 0;
 	struct buffer b;
 	if (!buffer_of(w, in, &b))
+		return;
+	if (!m->lds && buffer_all_inside(w, in, m, &b, exec))
 		return;
 	for (int i = 0; i < LANES && w->state == WAVE_RUN; i++) {
 		if (!(exec >> i & 1))

@@ -558,10 +558,10 @@ void sim_object_free(struct sim_object *o)
 	if (!o)
 		return;
 	struct owned_object *own = (struct owned_object *)o;
-	sim_code_free(o);
 	for (int i = 0; i < o->nkernels; i++)
 		free((void *)o->kernels[i].args);
 	sim_lines_free(o->line_table);
+	sim_code_free(o);
 	free(o->kernels);
 	free(o->symbols);
 	free(o->segments);

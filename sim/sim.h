@@ -66,8 +66,8 @@ struct sim_object {
 	struct sim_kernel *kernels; int nkernels;
 	struct sim_symbol { const char *name; uint64_t offset, size; } *symbols; int nsymbols; /* data objects (globals) */
 	void *line_table;                   /* DWARF lines, decoded on first use */
-	struct sim_segment { uint64_t offset, size; bool writable, executable; } *segments; int nsegments; /* by offset */
 	struct sim_code *code;              /* decoded instructions; sim_object_free passes the object to sim_code_free */
+	struct sim_segment { uint64_t offset, size; bool writable, executable; } *segments; int nsegments; /* by offset */
 };
 /* Reads `size` bytes of an ELF code object for `chip`.  Checks everything; text in err. */
 int sim_object_load(struct sim_object **out, const struct sim_chip *chip, const void *bytes, size_t size, char *err, size_t errlen);

@@ -14,4 +14,8 @@ struct mfma {
 	enum mfma_operand operand;  /* LLVM type of an operand */
 	const char *intrinsic;
 };
+
+struct target;
+/* The matrix instruction for operands of these types, or NULL. */
+const struct mfma *target_mfma(const struct target *, enum dtype a, enum dtype b);
 #endif

@@ -41,3 +41,11 @@ const struct target *target_by_name(const char *name)
 			return &targets[i];
 	return NULL;
 }
+
+const struct mfma *target_mfma(const struct target *t, enum dtype a, enum dtype b)
+{
+	for (int i = 0; i < t->nmfma; i++)
+		if (t->mfma[i].a == a && t->mfma[i].b == b)
+			return &t->mfma[i];
+	return NULL;
+}
