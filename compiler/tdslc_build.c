@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../runtime/pack.h"
-#include "library.h"
+#include "file.h"
 #include "report.h"
 
 enum { TEXT = 1000 };

@@ -137,7 +137,7 @@ static int explain(struct dump *d)
 {
 	char why[TEXT] = "";
 	const char *before = ir_print(d->a->arena, d->generic);
-	printf("kernel %s[%s] for %s\n", d->kernel->name, d->binding->text, d->target->name);
+	printf("kernel %s%s%s%s for %s\n", d->kernel->name, *d->binding->text ? "[" : "", d->binding->text, *d->binding->text ? "]" : "", d->target->name);
 	for (int v = 0; v < d->nvariants; v++)
 		explain_variant(stdout, d, &d->variants[v]);
 	for (unsigned i = 0; i < sizeof passes / sizeof *passes; i++) {

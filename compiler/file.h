@@ -1,6 +1,6 @@
-/* library.h -- files the compiler reads and writes whole. */
-#ifndef TDSL_LIBRARY_H
-#define TDSL_LIBRARY_H
+/* file.h -- files the compiler reads and writes whole. */
+#ifndef TDSL_FILE_H
+#define TDSL_FILE_H
 #include <stddef.h>
 
 /* Bytes of a file, malloc'ed, with a NUL after them.  NULL with "path: why". */

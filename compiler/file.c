@@ -1,6 +1,6 @@
-/* library.c -- reads texts and library folders, writes results.  In: paths.  Out: bytes, or a text that names the path and the
+/* file.c -- reads texts and library folders, writes results.  In: paths.  Out: bytes, or a text that names the path and the
  * system's reason.  A result appears under its name only once it is complete and on the disk. */
-#include "library.h"
+#include "file.h"
 
 #include <dirent.h>
 #include <errno.h>
