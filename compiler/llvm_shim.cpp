@@ -6,6 +6,8 @@
  *
  * Linking: lld reads and writes files.  Its input is a memfd and its output a pipe, both named by /proc/self/fd: into a pipe
  * lld writes directly, where for a regular file it would make a temporary one beside it, which /proc does not allow.
+ * Every link also puts LLVM's command-line options back to their defaults, so nothing here may rest on one of them: what code
+ * generation should do differently is said by function attributes and TargetOptions.
  *
  * Fatal errors: LLVM calls exit() after report_fatal_error.  A handler that leaves by longjmp keeps the process alive; it
  * skips destructors, so everything that the run touched is given up. */

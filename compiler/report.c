@@ -243,15 +243,23 @@ static const char *role_name(enum model_role r)
 	return r == ROLE_IN ? "in" : r == ROLE_OUT ? "out" : "inout";
 }
 
-/* "x: T[M, N]" with the type of each instance, or the one that all share. */
+/* True where an earlier instance has the same type for the parameter. */
+static bool type_seen(const struct model_kernel *k, int instance, int param)
+{
+	for (int i = 0; i < instance; i++)
+		if (strcmp(instance_type(&k->instances[i], param), instance_type(&k->instances[instance], param)) == 0)
+			return true;
+	return false;
+}
+
+/* "x: bf16|f16[M, N]": the types of all instances. */
 static void put_param(FILE *out, struct arena *a, const struct model_kernel *k, int i)
 {
 	const struct model_param *p = &k->params[i];
-	bool same = true;
-	for (int n = 1; n < k->ninstances; n++)
-		same &= strcmp(instance_type(&k->instances[n], i), instance_type(&k->instances[0], i)) == 0;
-	fprintf(out, "%s%s%s: %s", p->role == ROLE_INOUT ? "inout " : "", p->name, p->optional ? "?" : "",
-	        k->ninstances && same ? instance_type(&k->instances[0], i) : "*");
+	fprintf(out, "%s%s%s: ", p->role == ROLE_INOUT ? "inout " : "", p->name, p->optional ? "?" : "");
+	for (int n = 0; n < k->ninstances; n++)
+		if (!type_seen(k, n, i))
+			fprintf(out, "%s%s", n ? "|" : "", instance_type(&k->instances[n], i));
 	if (p->is_tensor)
 		fprintf(out, "[%s]", param_extents(a, k, i));
 	if (p->has_default)
