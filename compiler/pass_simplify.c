@@ -42,6 +42,28 @@ static bool int_const(const struct ir_ins *i, int64_t *v)
 	return i->op == IR_CONST && is_int(i);
 }
 
+static bool upper_bound(const struct ir_ins *i)
+{
+	return (i->op == IR_LT || i->op == IR_LE) && i->args[0]->dtype == DT_I32;
+}
+
+/* x < a and x <= b: one compare of x with the smaller bound, where the bounds have fewer axes than the compares. */
+static struct ir_ins *one_bound(struct simplify *s, struct ir_ins *i)
+{
+	struct ir_ins *p = i->args[0], *q = i->args[1];
+	if (!upper_bound(p) || !upper_bound(q) || p->args[0] != q->args[0])
+		return NULL;
+	struct ir_ins *x = p->args[0], *a = p->args[1], *b = q->args[1];
+	if (!((a->axes | b->axes) & ~x->axes) || (x->axes & (a->axes | b->axes)))
+		return NULL;
+	struct ir_builder at = pass_before(s->p, s->ph, i);
+	if (p->op == IR_LT)
+		a = ir_bin(&at, IR_SUB, a, ir_int(&at, DT_I32, 1));
+	if (q->op == IR_LT)
+		b = ir_bin(&at, IR_SUB, b, ir_int(&at, DT_I32, 1));
+	return ir_bin(&at, IR_LE, x, ir_bin(&at, IR_MIN, a, b));
+}
+
 /* Folds one instruction; a replacement value or NULL. */
 static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 {
@@ -70,9 +92,11 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 			return i->args[0];
 		if (i->args[0] == i->args[1])
 			return i->args[0];
-		if (is_false(i->args[0]) || is_false(i->args[1]))
+		if (is_false(i->args[0]) || is_false(i->args[1])) {
 			make_const(i, 0);
-		return NULL;
+			return NULL;
+		}
+		return one_bound(s, i);
 	case IR_OR:
 		if (i->dtype != DT_I1)
 			return NULL;
