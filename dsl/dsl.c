@@ -1,0 +1,300 @@
+/* dsl.c -- the front end's entry: parses the library and a text, and lists what the text declares.
+ *
+ * In: bytes.  Out: struct dsl_file with its kernels, their choices of types, schedules and the pack's instances.  What does not
+ * depend on types is checked here, so that `tdslc check` finds it without choosing an instance. */
+#include "dsl.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "elab.h"
+#include "library.h"
+
+enum { MAX_TYPES = 8, MAX_CHOICES = 256 };
+
+/* --- choices of types */
+
+static struct dsl_binding binding_of(struct arena *ar, const struct ast_kernel *k, const char *const *chosen)
+{
+	struct dsl_binding b = {.text = ""};
+	for (int t = 0; t < k->types.n; t++) {
+		struct type type = type_named(chosen[t]);
+		b.types[t] = type.dtype;
+		b.native[t] = (uint8_t)type.native;
+		b.text = arena_printf(ar, "%s%s%s=%s", b.text, t ? "," : "", k->types.items[t].name.text, chosen[t]);
+	}
+	return b;
+}
+
+struct bindings { struct dsl_binding *items; int n, cap; };
+
+/* Every combination, the last parameter fastest; choices[t] are those of parameter t. */
+static void combine(struct arena *ar, const struct ast_kernel *k, const struct ast_names *choices, struct bindings *out)
+{
+	const char *chosen[MAX_TYPES];
+	int at[MAX_TYPES] = {0}, t;
+	do {
+		for (t = 0; t < k->types.n; t++)
+			chosen[t] = choices[t].items[at[t]].text;
+		struct dsl_binding b = binding_of(ar, k, chosen);
+		bool known = false;
+		for (int i = 0; i < out->n; i++)
+			known |= strcmp(out->items[i].text, b.text) == 0;
+		if (!known)
+			ARENA_PUSH(ar, out, b);
+		for (t = k->types.n - 1; t >= 0 && ++at[t] == choices[t].n; t--)
+			at[t] = 0;
+	} while (t >= 0 && out->n < MAX_CHOICES);
+}
+
+static bool check_types(struct diag *d, const struct ast_kernel *k)
+{
+	bool good = true;
+	if (k->types.n > MAX_TYPES) {
+		diag_add(d, DIAG_E_TYPE_PARAMS, k->name.at, MAX_TYPES);
+		return false;
+	}
+	for (int t = 0; t < k->types.n; t++) {
+		const struct ast_typeparam *p = &k->types.items[t];
+		if (type_named(p->name.text).dtype != DT_NONE || type_parameter(k, p->name.text) != t) {
+			diag_add(d, DIAG_E_TAKEN, p->name.at, p->name.text);
+			good = false;
+		}
+		for (int i = 0; i < p->choices.n; i++)
+			if (type_named(p->choices.items[i].text).dtype == DT_NONE) {
+				diag_add(d, DIAG_E_TYPE_NAME, p->choices.items[i].at, p->choices.items[i].text);
+				good = false;
+			}
+	}
+	return good;
+}
+
+static void list_all(struct arena *ar, const struct ast_kernel *k, struct dsl_kernel *out)
+{
+	struct ast_names choices[MAX_TYPES];
+	struct bindings all = {0};
+	out->ntypes = k->types.n;
+	for (int t = 0; t < k->types.n; t++) {
+		out->type_names[t] = k->types.items[t].name.text;
+		choices[t] = k->types.items[t].choices;
+	}
+	combine(ar, k, choices, &all);
+	out->all = all.items;
+	out->nall = all.n;
+}
+
+/* --- pack: `rmsnorm_quant: T bf16 f16, Q fp8, N 4096 8192` */
+
+static bool is_choice(const struct ast_typeparam *p, const char *name)
+{
+	for (int i = 0; i < p->choices.n; i++)
+		if (strcmp(p->choices.items[i].text, name) == 0)
+			return true;
+	return false;
+}
+
+static void pack_types(struct diag *d, struct arena *ar, const struct ast_typeparam *p, const struct ast_entry *e, struct ast_names *chosen)
+{
+	*chosen = (struct ast_names){0};
+	for (int i = 0; i < e->values.n; i++) {
+		const struct ast_word *w = &e->values.items[i];
+		if (!is_choice(p, w->text))
+			diag_add(d, DIAG_E_PACK_TYPE, w->at, w->text, p->name.text);
+		else
+			ARENA_PUSH(ar, chosen, (struct ast_name){w->text, w->at});
+	}
+	if (!chosen->n)
+		*chosen = p->choices;
+}
+
+struct pins { struct dsl_pin *items; int n, cap; };
+
+static void pack_sizes(struct diag *d, struct arena *ar, const struct ast_entry *e, struct pins *pins)
+{
+	for (int i = 0; i < e->values.n; i++) {
+		const struct ast_word *w = &e->values.items[i];
+		if (!w->is_number || w->number < 1 || w->number > INT32_MAX)
+			diag_add(d, DIAG_E_PACK_SIZE, w->at, w->text, e->name.text);
+		else
+			ARENA_PUSH(ar, pins, (struct dsl_pin){e->name.text, w->number});
+	}
+}
+
+static bool is_symbol(const struct model_kernel *m, const char *name)
+{
+	for (int i = 0; i < m->nsymbols; i++)
+		if (strcmp(m->symbols[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+static void list_packed(struct arena *ar, struct diag *d, const struct ast_file *file, const struct model_kernel *m, struct dsl_kernel *out)
+{
+	const struct ast_kernel *k = out->ast;
+	struct bindings packed = {0};
+	struct pins pins = {0};
+	for (int l = 0; l < file->packs.n; l++) {
+		const struct ast_line *line = &file->packs.items[l];
+		struct ast_names chosen[MAX_TYPES];
+		if (strcmp(line->name.text, k->name.text) != 0)
+			continue;
+		for (int t = 0; t < k->types.n; t++)
+			chosen[t] = k->types.items[t].choices;
+		for (int i = 0; i < line->entries.n; i++) {
+			const struct ast_entry *e = &line->entries.items[i];
+			int t = type_parameter(k, e->name.text);
+			if (t >= 0)
+				pack_types(d, ar, &k->types.items[t], e, &chosen[t]);
+			else if (is_symbol(m, e->name.text))
+				pack_sizes(d, ar, e, &pins);
+			else
+				diag_add(d, DIAG_E_PACK_NAME, e->name.at, e->name.text, k->name.text);
+		}
+		combine(ar, k, chosen, &packed);
+	}
+	out->packed = packed.n ? packed.items : out->all;
+	out->npacked = packed.n ? packed.n : out->nall;
+	out->pins = pins.items;
+	out->npins = pins.n;
+}
+
+/* --- schedules */
+
+static bool block_binds(const struct ast_block *b, const char *name)
+{
+	for (int i = 0; i < b->n; i++) {
+		const struct ast_stmt *s = b->items[i];
+		for (int j = 0; j < s->binders.n; j++)
+			if (strcmp(s->binders.items[j].name.text, name) == 0)
+				return true;
+		if (s->kind == STMT_ASSIGN && s->rhs.hi && s->lhs.items[0]->name && strcmp(s->lhs.items[0]->name, name) == 0)
+			return true;
+		if (block_binds(&s->body, name) || block_binds(&s->other, name))
+			return true;
+	}
+	return false;
+}
+
+/* Words of a schedule that are not names of indices. */
+static bool schedule_word(const char *name, bool has_value)
+{
+	static const struct { const char *name; bool value; } words[] = {
+		{"waves", true}, {"stages", true}, {"split", true}, {"group", true}, {"unroll", true}, {"vector", true}, {"occupancy", true},
+		{"pingpong", false}, {"persistent", false}, {"swizzle", false}, {"stream", false}};
+	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+		if (strcmp(words[i].name, name) == 0 && words[i].value == has_value)
+			return true;
+	return false;
+}
+
+static struct dsl_schedule schedule_line(struct arena *ar, struct diag *d, const struct ast_kernel *k, const struct ast_line *line)
+{
+	struct dsl_schedule s = {strcmp(line->name.text, "any") ? line->name.text : "", arena_alloc(ar, ((size_t)line->entries.n + 1) * sizeof(struct dsl_knob)), 0};
+	if (s.target[0] && model_native(s.target, 8) == DT_NONE)
+		diag_add(d, DIAG_E_TARGET, line->name.at, s.target);
+	for (int i = 0; i < line->entries.n; i++) {
+		const struct ast_entry *e = &line->entries.items[i];
+		const struct ast_word *w = e->values.n ? &e->values.items[0] : NULL;
+		bool index = block_binds(&k->body, e->name.text);
+		if (e->values.n > 1 || (w && (!w->is_number || w->number < 1 || w->number > 65536)) || (index && !w))
+			diag_add(d, DIAG_E_KNOB_VALUE, e->name.at, e->name.text);
+		else if (!index && !schedule_word(e->name.text, w != NULL))
+			diag_add(d, DIAG_E_KNOB, e->name.at, e->name.text, k->name.text);
+		else
+			s.knobs[s.nknobs++] = (struct dsl_knob){e->name.text, w ? (int)w->number : 0, w != NULL, e->name.at.line, e->name.at.col};
+	}
+	return s;
+}
+
+static void list_schedules(struct arena *ar, struct diag *d, const struct ast_file *file, struct dsl_kernel *out)
+{
+	struct { struct dsl_schedule *items; int n, cap; } list = {0};
+	for (int general = 0; general < 2; general++)
+		for (int i = 0; i < file->schedules.n; i++) {
+			const struct ast_schedule *s = file->schedules.items[i];
+			for (int l = 0; l < s->lines.n && strcmp(s->kernel.text, out->name) == 0; l++)
+				if ((strcmp(s->lines.items[l].name.text, "any") == 0) == general)
+					ARENA_PUSH(ar, &list, schedule_line(ar, d, out->ast, &s->lines.items[l]));
+		}
+	out->schedules = list.items;
+	out->nschedules = list.n;
+}
+
+/* --- the file */
+
+static const struct ast_kernel *kernel_named(const struct ast_file *f, const char *name)
+{
+	for (int i = 0; i < f->kernels.n; i++)
+		if (strcmp(f->kernels.items[i]->name.text, name) == 0)
+			return f->kernels.items[i];
+	return NULL;
+}
+
+static void check_names(struct diag *d, const struct ast_file *f)
+{
+	for (int i = 0; i < f->kernels.n; i++)
+		if (kernel_named(f, f->kernels.items[i]->name.text) != f->kernels.items[i])
+			diag_add(d, DIAG_E_TAKEN, f->kernels.items[i]->name.at, f->kernels.items[i]->name.text);
+	for (int i = 0; i < f->fns.n; i++) {
+		const struct ast_fn *fn = f->fns.items[i];
+		bool twice = false;
+		for (int j = 0; j < i; j++)
+			twice |= strcmp(f->fns.items[j]->name.text, fn->name.text) == 0 && f->fns.items[j]->name.at.file == fn->name.at.file;
+		if (twice || builtin_exists(fn->name.text) || type_named(fn->name.text).dtype != DT_NONE)
+			diag_add(d, DIAG_E_TAKEN, fn->name.at, fn->name.text);
+	}
+	for (int i = 0; i < f->schedules.n; i++)
+		if (!kernel_named(f, f->schedules.items[i]->kernel.text))
+			diag_add(d, DIAG_E_UNKNOWN_KERNEL, f->schedules.items[i]->kernel.at, f->schedules.items[i]->kernel.text);
+	for (int i = 0; i < f->packs.n; i++)
+		if (!kernel_named(f, f->packs.items[i].name.text))
+			diag_add(d, DIAG_E_UNKNOWN_KERNEL, f->packs.items[i].name.at, f->packs.items[i].name.text);
+}
+
+static void list_kernels(struct arena *ar, struct diag *d, const struct ast_file *ast, struct dsl_file *out)
+{
+	out->kernels = arena_alloc(ar, ((size_t)ast->kernels.n + 1) * sizeof *out->kernels);
+	for (int i = 0; i < ast->kernels.n && !d->full; i++) {
+		struct ast_kernel *k = ast->kernels.items[i];
+		struct dsl_kernel *to = &out->kernels[out->nkernels++];
+		struct model_kernel m;
+		*to = (struct dsl_kernel){.name = k->name.text, .doc = k->doc, .line = k->name.at.line, .ast = k};
+		if (signature_build(ar, d, k, &m) < 0 || !check_types(d, k))
+			continue;
+		list_all(ar, k, to);
+		list_packed(ar, d, ast, &m, to);
+		list_schedules(ar, d, ast, to);
+	}
+}
+
+int dsl_parse(struct arena *ar, const char *text, size_t n, const char *file, const char *library, struct diag *d, struct dsl_file **out)
+{
+	struct ast_file *ast = arena_alloc(ar, sizeof *ast);
+	int before = d->reported;
+	d->file = file;
+	d->source = text;
+	d->size = n;
+	d->library = library ? library : dsl_library;
+	d->library_size = strlen(d->library);
+	if (!d->arena)
+		d->arena = ar;
+	parse_text(ar, d->library, d->library_size, 1, d, ast);
+	parse_text(ar, text, n, 0, d, ast);
+	struct dsl_file *f = arena_alloc(ar, sizeof *f);
+	f->name = file;
+	f->ast = ast;
+	if (d->reported == before) {
+		check_names(d, ast);
+		list_kernels(ar, d, ast, f);
+	}
+	if (d->reported != before)
+		return -1;
+	*out = f;
+	return 0;
+}
+
+char *dsl_dump(struct arena *ar, const struct dsl_file *file, const struct dsl_kernel *k)
+{
+	(void)file;
+	return ast_dump_kernel(ar, k->ast);
+}

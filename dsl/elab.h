@@ -1,0 +1,180 @@
+/* elab.h -- what the elaborator's files share: values, names in scope, guards, the linear prover.
+ *
+ *   signature.c      declarations: dtype parameters, symbols, extents, requires; model_kernel
+ *   elaborate.c      a kernel and its phases; scopes; diagnostics with the chain of calls
+ *   elab_index.c     each and held axes: indices and the guards that say which of their positions are present
+ *   elab_for.c       for: bounds, state carried through the loop
+ *   elab_stmt.c      statements
+ *   elab_expr.c      expressions
+ *   elab_call.c      builtin functions and inlining
+ *   elab_access.c    tensor accesses and presence
+ *   linear.c         linear forms over index positions and symbols, and what follows from the guards
+ *
+ * Two kinds of axes.  Those that the text works with (tiled and held ones, the inside of `by` groups) are *explicit*: they
+ * count in reductions and assignments.  An untiled `each` index and the group number of `each n in N by g` are *implicit*: for
+ * the text they are one position, but the schedule may hold several, so values carry their axes in the IR and nobody has to
+ * name them.  The index of an untiled `for` and its group number are scalars. */
+#ifndef TDSL_ELAB_H
+#define TDSL_ELAB_H
+#include "ast.h"
+#include "../base/num.h"
+#include "dsl.h"
+
+enum { MAX_GUARDS = 64, MAX_FACTS = 128, MAX_CALLS = 24, MAX_NESTING = 1200, MAX_INS = 100000, MAX_ASSIGNED = 64 };
+
+/* --- linear forms: c + sum of k * atom over i32 instructions.  bad: does not fit. */
+enum { LIN_TERMS = 12 };
+struct lin { int64_t c; int n; bool bad; struct { const struct ir_ins *atom; int64_t k; } t[LIN_TERMS]; };
+struct lin lin_of(const struct ir_ins *);
+struct lin lin_add(struct lin a, int64_t k, const struct lin *b);              /* a + k * b */
+int64_t lin_coefficient(const struct lin *, const struct ir_ins *atom);
+bool ins_same(const struct ir_ins *, const struct ir_ins *);                   /* structurally equal pure instructions */
+
+/* --- values */
+struct value {
+	struct ir_ins *ins;                   /* NULL: an error was reported, keep quiet */
+	bool literal;                         /* a constant of the text, i64 or f32, that takes the type of its partner */
+	ir_axes extra;                        /* axes that fill() adds for the text; the instruction does not carry them */
+};
+struct type { enum dtype dtype; int native; };
+
+struct index {
+	const char *name; struct diag_span at;
+	ir_axes over;                         /* the axis that `over name` contracts; 0: one position at a time */
+	bool held;                            /* all positions are held, so that a sum over it is the whole sum */
+	struct ir_ins *position;
+	int64_t group;                        /* by: positions in a group */
+	struct ir_ins *number;                /* by: the group's number */
+};
+
+enum entry_kind { ENTRY_SYMBOL, ENTRY_TENSOR, ENTRY_SCALAR, ENTRY_INDEX, ENTRY_VALUE, ENTRY_STATE, ENTRY_TYPE, ENTRY_AXES };
+struct entry {
+	enum entry_kind kind;
+	const char *name; struct diag_span at;
+	int number;                           /* symbol, parameter */
+	struct value value;
+	struct type type;                     /* of a TYPE, a STATE */
+	struct index *index;
+	ir_axes axes;                         /* AXES: contracted; STATE: its explicit axes */
+	bool held;                            /* AXES: all of them held */
+	int block, guards;                    /* block it was made in; guards in scope then */
+	struct entry *next;
+};
+
+/* "This position is there": a condition in the IR and, where it is a linear inequality, the fact form >= 0. */
+struct guard {
+	struct ir_ins *cond;
+	ir_axes axes;
+	struct lin fact[2]; int nfacts;
+	int stronger;                         /* another guard that implies this one, or -1 */
+	bool control;                         /* from an `if` or a `for` of scalar steps: also guards stores and state */
+	struct ir_ins *count;                 /* held axes: how many positions pass, i32 */
+};
+
+struct frame { struct diag_span at; const char *name; int file; struct frame *up; };   /* file: where the called text stands */
+
+struct elab {
+	struct arena *ar;
+	struct diag *d;
+	const struct ast_file *ast;
+	const struct ast_kernel *kernel;
+	const struct dsl_binding *binding;
+	const char *target;
+	const struct model_kernel *model;
+
+	struct ir_kernel *k;
+	struct ir_phase *ph;
+	int phase;
+	struct ir_builder b;
+	struct ir_ins *anchor;                /* scalars of the whole phase are made before it */
+	struct { const struct hexpr *e; struct ir_ins *ins; } extents[64]; int nextents;
+
+	struct entry *top;
+	int block, next_block;
+	struct frame *frame; int calls, nesting;
+	struct guard guards[MAX_GUARDS]; int nguards;
+	struct lin facts[MAX_FACTS]; int nfacts;          /* hold always in this scope */
+	struct { const struct ir_ins *num, *den; } exact[16]; int nexact;   /* den divides num */
+	ir_axes explicit_axes, implicit_axes, open_axes;
+	ir_axes nonnegative;                              /* axes whose positions are >= 0 */
+	bool too_large;
+};
+
+/* --- names and messages (elaborate.c) */
+struct entry *scope_find(struct elab *, const char *name);
+struct entry *scope_add(struct elab *, enum entry_kind, const char *name, struct diag_span);   /* reports a name taken; never NULL */
+struct scope { struct entry *top; int block, nguards, nfacts; ir_axes open_axes; };
+struct scope scope_open(struct elab *);
+void scope_close(struct elab *, struct scope);
+void elab_at(struct elab *, struct diag_span);                    /* instructions from here on belong to this place */
+#define ELAB_ERROR(E, id, at, ...) (diag_add((E)->d, DIAG_##id, (at), ##__VA_ARGS__), elab_called_from(E))
+void elab_called_from(struct elab *);
+struct ir_ins *elab_extent(struct elab *, const struct hexpr *);  /* as an i32 of the whole phase */
+struct ir_ins *elab_leaf(struct elab *, enum ir_op, enum dtype, int64_t imm);   /* SYM, PARAM, HAS */
+const char *elab_axis_name(struct elab *, ir_axes);               /* of the lowest axis in the set */
+const char *elab_type_name(const struct ir_ins *);
+
+/* --- declarations (signature.c) */
+/* A host expression over the kernel's symbols, or NULL after a message.  In an extent `/` must divide exactly. */
+enum extent_use { EXTENT_DEFINES, EXTENT_KNOWN, EXTENT_REQUIRE };
+const struct hexpr *extent_of(struct arena *, struct diag *, struct model_kernel *, const struct ast_expr *, enum extent_use);
+/* The type called `name`: a dtype, fp8, bf8; DT_NONE if there is none. */
+struct type type_named(const char *name);
+/* Parameter number of a dtype parameter, or -1. */
+int type_parameter(const struct ast_kernel *, const char *name);
+int signature_build(struct arena *, struct diag *, const struct ast_kernel *, struct model_kernel *);
+const struct ast_param *signature_param(const struct ast_kernel *, const char *name);
+
+/* --- indices (elab_index.c) */
+void elab_each(struct elab *, const struct ast_stmt *);
+void elab_for(struct elab *, const struct ast_stmt *);
+void elab_held(struct elab *, const struct ast_stmt *);
+int guard_add(struct elab *, struct ir_ins *cond);                /* its number; control where it has no explicit axes */
+void guards_where(struct elab *, const struct ast_expr *);        /* the conditions of a `where` */
+void fact_below(struct elab *, const struct ir_ins *a, const struct ir_ins *b);     /* a < b always holds */
+void fact_at_most(struct elab *, const struct ir_ins *a, const struct ir_ins *b);   /* a <= b */
+int axis_add(struct elab *, struct ir_axis, struct diag_span);    /* axis number, or -1 after a message */
+struct index *index_add(struct elab *, const struct ast_name *);
+void index_failed(struct elab *, const struct ast_name *);        /* binds the name to "no value" */
+int64_t group_size(struct elab *, const struct ast_expr *by);     /* 0 after a message */
+/* The inside of a group: axis n of g positions, position number * g + n, guard position < extent. */
+bool group_inside(struct elab *, const struct ast_name *, int64_t g, struct ir_ins *number, struct ir_ins *extent);
+/* The extent of the first tensor dimension that `name` subscripts alone; NULL if there is none. */
+const struct hexpr *extent_indexed(struct elab *, const struct ast_block *, const char *name);
+
+/* --- statements (elab_stmt.c) */
+void elab_block(struct elab *, const struct ast_block *);
+/* The state variables in scope that the block assigns. */
+int elab_assigned(struct elab *, const struct ast_block *, struct entry **list, int n);
+
+/* --- expressions (elab_expr.c) */
+struct value elab_expr(struct elab *, const struct ast_expr *);
+struct value value_fixed(struct elab *, struct value, struct diag_span);                     /* a literal takes i32 or f32 */
+bool value_as(struct elab *, struct value *, enum dtype, struct diag_span);                  /* a literal takes the type; else false */
+bool value_pair(struct elab *, struct value *, struct value *, struct diag_span, const char *what);
+struct value value_binary(struct elab *, enum ir_op, struct value, struct value, struct diag_span, const char *what);
+ir_axes value_axes(const struct elab *, struct value);                                       /* explicit ones */
+struct type elab_type(struct elab *, const char *name, struct diag_span);                    /* reports an unknown one */
+
+/* --- calls (elab_call.c) */
+struct value elab_call(struct elab *, const struct ast_expr *);
+bool builtin_exists(const char *name);
+int elab_call_many(struct elab *, const struct ast_expr *, struct value *out, int n);
+
+/* --- accesses and presence (elab_access.c) */
+typedef bool guard_set[MAX_GUARDS];
+void guards_for_access(struct elab *, ir_axes, bool control, guard_set);
+void guards_for_reduction(struct elab *, ir_axes over, guard_set);
+struct ir_ins *guards_and(struct elab *, const guard_set);        /* NULL: none */
+struct ir_ins *and_of(struct elab *, struct ir_ins *, struct ir_ins *);   /* either may be NULL */
+struct value elab_load(struct elab *, const struct ast_expr *);
+void elab_store(struct elab *, const struct ast_expr *target, struct value, const enum ast_update *update, struct diag_span);
+struct ir_ins *elab_present(struct elab *, struct ir_ins *, ir_axes over);   /* 0 where absent: an operand of dot */
+
+/* --- proofs (linear.c) */
+/* True if form >= 0 follows from the used guards, the facts and the kernel's requires. */
+bool lin_prove(struct elab *, const struct lin *form, const bool *used);
+bool ins_nonnegative(const struct elab *, const struct ir_ins *, int depth);
+/* Facts of a condition (a comparison of i32 values): 0, 1 or 2 forms. */
+int lin_facts(const struct ir_ins *cond, struct lin out[2]);
+#endif

@@ -1,0 +1,211 @@
+/* elab_access.c -- tensor accesses, and which elements of them are present.
+ *
+ * In: subscripts, guards in scope.  Out: loads, stores and updates whose masks hold exactly what cannot be proved: the guards of
+ * the axes involved, and the bounds of subscripts that do not follow from those guards.
+ *
+ * Which guards apply.  An access is indexed by its own axes and by the implicit ones of the block; a guard applies if it speaks
+ * of nothing else and of at least one of the access's own axes.  So w[n] under `each m in M` is not masked by m < M, and x[m, n]
+ * in a ragged range of e is masked by that range.  A reduction leaves out what any guard on a contracted axis leaves out. */
+#include <string.h>
+#include "elab.h"
+
+static const struct value none;
+
+struct ir_ins *and_of(struct elab *E, struct ir_ins *a, struct ir_ins *b)
+{
+	return !a ? b : !b ? a : ir_bin(&E->b, IR_AND, a, b);
+}
+
+/* A guard that follows from another one in the set says nothing. */
+static void drop_weaker(struct elab *E, guard_set used)
+{
+	for (int i = 0; i < E->nguards; i++)
+		if (used[i] && E->guards[i].stronger >= 0 && used[E->guards[i].stronger])
+			used[i] = false;
+}
+
+void guards_for_access(struct elab *E, ir_axes axes, bool control, guard_set used)
+{
+	for (int i = 0; i < E->nguards; i++) {
+		const struct guard *g = &E->guards[i];
+		bool within = !(g->axes & ~(axes | E->implicit_axes));
+		used[i] = within && (!g->axes || g->axes & axes || (control && g->control));
+	}
+	drop_weaker(E, used);
+}
+
+void guards_for_reduction(struct elab *E, ir_axes over, guard_set used)
+{
+	for (int i = 0; i < E->nguards; i++)
+		used[i] = (E->guards[i].axes & over) != 0;
+	drop_weaker(E, used);
+}
+
+struct ir_ins *guards_and(struct elab *E, const guard_set used)
+{
+	struct ir_ins *all = NULL;
+	for (int i = 0; i < E->nguards; i++)
+		if (used[i])
+			all = and_of(E, all, E->guards[i].cond);
+	return all;
+}
+
+/* --- operands of dot */
+
+static bool zero_where_absent(const struct ir_ins *a)
+{
+	while (a->op == IR_CVT)
+		a = a->args[0];
+	return a->op == IR_LOAD;
+}
+
+struct ir_ins *elab_present(struct elab *E, struct ir_ins *a, ir_axes over)
+{
+	guard_set used, loaded = {false};
+	guards_for_reduction(E, over, used);
+	if (zero_where_absent(a))
+		guards_for_access(E, a->axes, false, loaded);
+	for (int i = 0; i < E->nguards; i++) {
+		bool covered = !(E->guards[i].axes & ~(a->axes | E->implicit_axes));
+		used[i] = used[i] && covered && !loaded[i];
+	}
+	struct ir_ins *mask = guards_and(E, used);
+	if (!mask)
+		return a;
+	struct ir_ins *zero = dtype_is_float((enum dtype)a->dtype) ? ir_float(&E->b, (enum dtype)a->dtype, 0) : ir_int(&E->b, (enum dtype)a->dtype, 0);
+	return ir_select(&E->b, mask, a, zero);
+}
+
+/* --- subscripts */
+
+static int tensor_named(struct elab *E, const struct ast_expr *e)
+{
+	struct entry *n = scope_find(E, e->name);
+	if (!n) {
+		ELAB_ERROR(E, E_UNKNOWN_NAME, e->name_at, e->name);
+	} else if (n->kind != ENTRY_TENSOR) {
+		ELAB_ERROR(E, E_NOT_TENSOR, e->name_at, e->name);
+		if (n->at.line)
+			diag_note(E->d, n->at, "%s comes from here", e->name);
+	} else if (e->args.n != E->k->params[n->number].rank) {
+		ELAB_ERROR(E, E_SUBSCRIPTS, e->at, e->name, E->k->params[n->number].rank, e->args.n);
+	} else {
+		return n->number;
+	}
+	return -1;
+}
+
+static bool subscripts(struct elab *E, const struct ast_expr *e, struct ir_ins **subs, ir_axes *axes)
+{
+	bool good = true;
+	*axes = 0;
+	for (int i = 0; i < e->args.n; i++) {
+		struct value v = value_fixed(E, elab_expr(E, e->args.items[i]), e->args.items[i]->at);
+		if (v.ins && v.ins->dtype != DT_I32) {
+			ELAB_ERROR(E, E_SUBSCRIPT_TYPE, e->args.items[i]->at, elab_type_name(v.ins));
+			v.ins = NULL;
+		}
+		subs[i] = v.ins;
+		good &= v.ins != NULL;
+		*axes |= v.ins ? v.ins->axes : 0;
+	}
+	elab_at(E, e->at);
+	return good;
+}
+
+/* The conditions 0 <= sub < extent that do not follow from the guards. */
+static struct ir_ins *bounds(struct elab *E, int tensor, struct ir_ins **subs, const guard_set used, struct ir_ins *mask)
+{
+	const struct ir_param *p = &E->k->params[tensor];
+	for (int i = 0; i < p->rank; i++) {
+		struct ir_ins *extent = elab_extent(E, p->extent[i]);
+		struct lin low = lin_of(subs[i]), end = lin_of(extent), high = lin_add(end, -1, &low);
+		high.c -= 1;
+		if (!lin_prove(E, &low, used))
+			mask = and_of(E, mask, ir_bin(&E->b, IR_LE, ir_int(&E->b, DT_I32, 0), subs[i]));
+		if (!lin_prove(E, &high, used))
+			mask = and_of(E, mask, ir_bin(&E->b, IR_LT, subs[i], extent));
+	}
+	return mask;
+}
+
+struct value elab_load(struct elab *E, const struct ast_expr *e)
+{
+	struct ir_ins *subs[MODEL_MAX_RANK];
+	ir_axes axes;
+	guard_set used;
+	int t = tensor_named(E, e);
+	if (t < 0)
+		return none;
+	if (E->k->params[t].role == IR_OUT && E->phase == 0) {
+		ELAB_ERROR(E, E_READ_OUTPUT, e->at, e->name);
+		return none;
+	}
+	if (!subscripts(E, e, subs, &axes))
+		return none;
+	guards_for_access(E, axes, false, used);
+	struct ir_ins *mask = bounds(E, t, subs, used, guards_and(E, used));
+	return (struct value){.ins = ir_load(&E->b, t, subs, mask)};
+}
+
+/* --- stores */
+
+/* The explicit axes of the value and of the place it goes to must agree; a value without any fills the place.  Implicit ones
+ * must be named by a store, since several workgroups would write one element, but not by an update. */
+static bool axes_agree(struct elab *E, const struct ast_expr *target, struct value v, ir_axes place, bool update, struct diag_span at)
+{
+	ir_axes value = value_axes(E, v), to = place & E->explicit_axes, hidden = v.ins->axes & E->implicit_axes & ~place;
+	for (int a = 0; a < E->ph->naxes; a++)        /* a row of a ragged range belongs to one group */
+		if (place & IR_AXIS(a) && E->ph->axes[a].ragged)
+			hidden &= ~IR_AXIS(E->ph->axes[a].ragged_group);
+	if (value & ~to) {
+		ELAB_ERROR(E, E_AXIS_DROPPED, at, target->name, elab_axis_name(E, value & ~to));
+		return false;
+	}
+	if (value && to & ~value) {
+		ELAB_ERROR(E, E_AXIS_ADDED, at, target->name, elab_axis_name(E, to & ~value));
+		return false;
+	}
+	if (hidden && !update) {
+		ELAB_ERROR(E, E_SHARED_ELEMENT, target->at, elab_axis_name(E, hidden), target->name);
+		return false;
+	}
+	return true;
+}
+
+static bool writable(struct elab *E, const struct ast_expr *target, int t)
+{
+	if (E->k->params[t].role != IR_IN)
+		return true;
+	ELAB_ERROR(E, E_STORE_INPUT, target->at, target->name);
+	return false;
+}
+
+void elab_store(struct elab *E, const struct ast_expr *target, struct value v, const enum ast_update *update, struct diag_span at)
+{
+	static const enum ir_reduce kind[] = {[UPDATE_ADD] = RED_SUM, [UPDATE_MAX] = RED_MAX, [UPDATE_MIN] = RED_MIN};
+	struct ir_ins *subs[MODEL_MAX_RANK];
+	ir_axes axes;
+	guard_set used;
+	int t = tensor_named(E, target);
+	if (t < 0 || !writable(E, target, t) || !subscripts(E, target, subs, &axes) || !v.ins)
+		return;
+	enum dtype held = E->k->params[t].dtype;
+	if (update && held != DT_F32 && held != DT_I32) {
+		ELAB_ERROR(E, E_UPDATE_TYPE, target->at, target->name, dtype_info(held)->name);
+		return;
+	}
+	struct ir_ins *was = v.ins;
+	if (!value_as(E, &v, held, at)) {
+		ELAB_ERROR(E, E_STORE_TYPE, at, elab_type_name(was), target->name, dtype_info(held)->name, dtype_info(held)->name);
+		return;
+	}
+	if (!axes_agree(E, target, v, axes, update != NULL, at))
+		return;
+	guards_for_access(E, axes | v.ins->axes, true, used);
+	struct ir_ins *mask = bounds(E, t, subs, used, guards_and(E, used));
+	if (update)
+		ir_update(&E->b, kind[*update], t, subs, v.ins, mask);
+	else
+		ir_store(&E->b, t, subs, v.ins, mask);
+}
