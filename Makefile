@@ -119,7 +119,7 @@ $(RUNTIME_A): $(call obj,$(RUNTIME))
 $(SIM_A): $(call obj,$(SIM))
 
 # Only what is declared for export leaves a library, and it calls its own functions.
-$(B)/%.so: SHARED = -shared -Wl,-Bsymbolic -Wl,-soname,$(@F)
+$(B)/%.so: SHARED = -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $(if $(SAN),,-Wl,-z,defs)
 $(B)/libtdsl_rt.so: $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $(SHARED) -Wl,--whole-archive $(RUNTIME_A) -Wl,--no-whole-archive \
