@@ -2,7 +2,7 @@
 # links_test.sh -- what the products need at run time: no vendor library anywhere, and the runtime and the simulated device
 # nothing but libc's own.  In: $B.  Out: totals in Check's form.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 B=${B:-build}
 checks=0 failures=0
 check() { # NAME PATTERN: every library that NAME needs matches PATTERN
