@@ -46,8 +46,8 @@ RUNTIME = $(wildcard runtime/*.c)
 SIM = $(filter-out sim/tool.c sim/tdsl-sim.c,$(wildcard sim/*.c))
 SIMTOOL = $(wildcard sim/tool.c sim/tdsl-sim.c)
 LIBRARY = $(wildcard lib/*.tdsl)
-# Made by re2c and Lemon.
-DSL_GEN = $(if $(DSL),$(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c)
+# Made by re2c, Lemon and library.sh.
+DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 # Compiled, never run: the compiler checks our declarations against HIP's header.
 COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(patsubst %.c,$(B)/%,$(filter-out $(COMPILED_TESTS) tests/e2e_%,$(wildcard tests/*_test.c)))
@@ -101,6 +101,10 @@ $(B)/gen/dsl/%.c: dsl/%.re | $(SETUP)
 	@mkdir -p $(@D)
 	$(call SAY,re2c $<)
 	$(Q)re2c -W -Werror -i $< -o $@
+# The language's library, built in.
+$(B)/gen/dsl/library.c: dsl/library.sh $(LIBRARY)
+	@mkdir -p $(@D)
+	$(Q)sh dsl/library.sh $(LIBRARY) >$@
 $(call obj,$(DSL)) $(B)/o/gen/dsl/lex.o: | $(B)/gen/dsl/grammar.h
 $(B)/o/gen/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
 $(B)/o/compiler/%.o: INCLUDES = -isystem $(LLVM_DIR)/include
