@@ -11,7 +11,6 @@ ifeq ($(filter -j%,$(MAKEFLAGS)),)
 MAKEFLAGS += -j$(shell nproc)
 endif
 .DELETE_ON_ERROR:
-.SECONDARY:
 .SUFFIXES:
 Q = $(if $(V),,@)
 SAY = $(if $(V),,@echo '  $(1)')
