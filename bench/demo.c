@@ -59,21 +59,21 @@ static DLTensor bf16(const struct tensorfile_tensor *t)
 }
 
 /* Scales and codes beside the reference's. */
-static void compare_quantized(struct run *r, const uint8_t *y, const float *scale, const uint8_t *ry, const double *rs, int64_t n, int64_t ns)
+static void compare_quantized(struct run *r, const uint8_t *y, const float *scale, const double *ry, const double *rs, int64_t n, int64_t ns)
 {
 	struct ref_diff s = ref_diff_f32(scale, rs, ns), c = ref_diff_codes(r->chip->fp8, y, ry, n);
 	r->agree = ref_agree_scale(&s, NULL, 0) && ref_agree_codes(&c, NULL, 0);
-	snprintf(r->error, sizeof r->error, "scale %g of 4 ulp; codes %.1e of 1e-04 off, %g of 1 step", s.max,
-	         (double)c.over1 / (double)n, c.max);
+	snprintf(r->error, sizeof r->error, "scale %g of 4 ulp; codes %.0e of 1e-04, %g of 1 step, ties %.0e", s.max,
+	         (double)c.over1 / (double)n, c.max, (double)c.ties / (double)n);
 }
 
 static int run_rmsnorm_quant(struct run *r)
 {
 	struct tensorfile_tensor *x = input(r, "rmsnorm_quant.x"), *w = input(r, "rmsnorm_quant.w");
 	int64_t m = x->shape[0], n = x->shape[1];
-	uint8_t *y = room(m * n, 1), *ry = room(m * n, 1);
+	uint8_t *y = room(m * n, 1);
 	float *scale = room(m, 4);
-	double *rs = room(m, 8);
+	double *ry = room(m * n, 8), *rs = room(m, 8);
 	DLTensor dx = bf16(x), dw = bf16(w), dy = tensor(y, (uint8_t)r->chip->fp8_code, 8, 2, x->shape), ds = tensor(scale, TDSL_DL_FLOAT, 32, 1, x->shape);
 	int rc = rmsnorm_quant(r->stream, &dx, &dw, 1e-5f, &dy, &ds);
 	if (!rc) {
@@ -88,9 +88,9 @@ static int run_swiglu_quant(struct run *r)
 {
 	struct tensorfile_tensor *h = input(r, "swiglu_quant.h");
 	int64_t m = h->shape[0], n = h->shape[1] / 2, groups = (n + 127) / 128;
-	uint8_t *y = room(m * n, 1), *ry = room(m * n, 1);
+	uint8_t *y = room(m * n, 1);
 	float *scale = room(m * groups, 4);
-	double *rs = room(m * groups, 8);
+	double *ry = room(m * n, 8), *rs = room(m * groups, 8);
 	DLTensor dh = bf16(h), dy = tensor(y, (uint8_t)r->chip->fp8_code, 8, 2, (int64_t[]){m, n}),
 		ds = tensor(scale, TDSL_DL_FLOAT, 32, 2, (int64_t[]){m, groups});
 	int rc = swiglu_quant(r->stream, &dh, &dy, &ds);

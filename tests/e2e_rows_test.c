@@ -33,10 +33,11 @@ static void *room(int64_t n, size_t size)
 	return p;
 }
 
-static void fill_rows(uint16_t *x, int64_t rows, int64_t columns, enum fill fill)
+/* TINY: so small that the scale is at its floor; `tiny` keeps what the kernel multiplies within f32's normal numbers. */
+static void fill_rows(uint16_t *x, int64_t rows, int64_t columns, enum fill fill, double tiny)
 {
 	struct ref_random r = {(uint64_t)(rows * 1000003 + columns)};
-	double scale = fill == TINY ? 0x1p-120 : fill == LARGE ? 0x1p30 : 1;
+	double scale = fill == TINY ? tiny : fill == LARGE ? 0x1p30 : 1;
 	ref_fill_bf16(&r, x, rows * columns, scale);
 	for (int64_t i = 0; i < rows && columns; i++) {
 		uint16_t *row = x + i * columns;
@@ -48,7 +49,7 @@ static void fill_rows(uint16_t *x, int64_t rows, int64_t columns, enum fill fill
 }
 
 /* Compares one quantised result; scales and codes by the rules of ref.h. */
-static void compare(enum ref_code code, const uint8_t *y, const float *scale, const uint8_t *ry, const double *rs, int64_t n, int64_t ns,
+static void compare(enum ref_code code, const uint8_t *y, const float *scale, const double *ry, const double *rs, int64_t n, int64_t ns,
                     const char *what)
 {
 	char why[128];
@@ -56,8 +57,8 @@ static void compare(enum ref_code code, const uint8_t *y, const float *scale, co
 	ck_assert_msg(ref_agree_scale(&d, why, sizeof why), "%s: scale %ld: %s (found %.9g, expected %.9g)", what, (long)d.worst, why,
 	              (double)scale[d.worst], rs[d.worst]);
 	d = ref_diff_codes(code, y, ry, n);
-	ck_assert_msg(ref_agree_codes(&d, why, sizeof why), "%s: y[%ld]: %s (found %#x, expected %#x)", what, (long)d.worst, why,
-	              y[d.worst], ry[d.worst]);
+	ck_assert_msg(ref_agree_codes(&d, why, sizeof why), "%s: y[%ld]: %s (found %g, expected %g)", what, (long)d.worst, why,
+	              ref_code_value(code, y[d.worst]), ry[d.worst]);
 }
 
 static void rmsnorm(const struct e2e_chip *chip, struct rows_case c)
@@ -66,12 +67,12 @@ static void rmsnorm(const struct e2e_chip *chip, struct rows_case c)
 	int64_t rows = (c.batch ? c.batch : 1) * c.m, n = c.n, shape[3] = {c.batch, c.m, n}, *sh = shape + !c.batch;
 	int rank = 2 + !!c.batch;
 	uint16_t *x = room(rows * n, 2), *w = room(n, 2);
-	uint8_t *y = room(rows * n, 1), *ry = room(rows * n, 1);
+	uint8_t *y = room(rows * n, 1);
 	float *scale = room(rows, 4);
-	double *rs = room(rows, 8);
+	double *ry = room(rows * n, 8), *rs = room(rows, 8);
 	char *what = text(chip, "rmsnorm_quant", &c);
-	fill_rows(x, rows, n, c.fill);
-	fill_rows(w, 1, n, NORMAL);
+	fill_rows(x, rows, n, c.fill, 0x1p-120);
+	fill_rows(w, 1, n, NORMAL, 1);
 	struct e2e_tensor *tx = e2e_tensor(E2E_BF16, rank, sh, c.x, x), *tw = e2e_tensor(E2E_BF16, 1, &n, (struct e2e_place){0}, w),
 		*ty = e2e_tensor(e2e_code_type(code), rank, sh, c.y, NULL),
 		*ts = e2e_tensor(E2E_F32, rank - 1, sh, (struct e2e_place){0}, NULL);
@@ -91,11 +92,11 @@ static void swiglu(const struct e2e_chip *chip, struct rows_case c)
 	int rank = 2 + !!c.batch;
 	int64_t hs[3] = {c.batch, c.m, 2 * n}, ys[3] = {c.batch, c.m, n}, ss[3] = {c.batch, c.m, groups};
 	uint16_t *h = room(rows * 2 * n, 2);
-	uint8_t *y = room(rows * n, 1), *ry = room(rows * n, 1);
+	uint8_t *y = room(rows * n, 1);
 	float *scale = room(ns, 4);
-	double *rs = room(ns, 8);
+	double *ry = room(rows * n, 8), *rs = room(ns, 8);
 	char *what = text(chip, "swiglu_quant", &c);
-	fill_rows(h, rows, 2 * n, c.fill);
+	fill_rows(h, rows, 2 * n, c.fill, 0x1p-60);
 	struct e2e_tensor *th = e2e_tensor(E2E_BF16, rank, hs + !c.batch, c.x, h),
 		*ty = e2e_tensor(e2e_code_type(code), rank, ys + !c.batch, c.y, NULL),
 		*ts = e2e_tensor(E2E_F32, rank, ss + !c.batch, (struct e2e_place){0}, NULL);
