@@ -139,6 +139,16 @@ static struct model_variant copy_variant(struct arena *a, const struct model_var
 	return n;
 }
 
+/* Bytes of the argument block that the kernel's own arguments take. */
+static int argument_bytes(const struct model_launch *l)
+{
+	int end = 0;
+	for (int i = 0; i < l->nkargs; i++)
+		if (l->kargs[i].offset + l->kargs[i].size > end)
+			end = l->kargs[i].offset + l->kargs[i].size;
+	return end;
+}
+
 /* Enters what the object says into the launches; -1 where the two do not fit together. */
 static int enter_facts(struct model_launch *launches, int nlaunches, const struct object_facts *facts, int nfacts, char *err, size_t errlen)
 {
@@ -147,9 +157,13 @@ static int enter_facts(struct model_launch *launches, int nlaunches, const struc
 		const struct object_facts *f = facts;
 		while (f < facts + nfacts && strcmp(f->symbol, l->symbol))
 			f++;
-		if (f == facts + nfacts || f->kernarg_bytes < l->kernarg_bytes) {
-			snprintf(err, errlen, "internal: launch %s has %s in its object", l->symbol,
-			         f == facts + nfacts ? "no kernel" : "a shorter argument block");
+		if (f == facts + nfacts) {
+			snprintf(err, errlen, "internal: launch %s has no kernel in its object", l->symbol);
+			return -1;
+		}
+		if (f->kernarg_bytes < argument_bytes(l)) {
+			snprintf(err, errlen, "internal: launch %s passes %d bytes of arguments, its object takes %d", l->symbol, argument_bytes(l),
+			         f->kernarg_bytes);
 			return -1;
 		}
 		l->vgpr = f->vgpr;

@@ -11,7 +11,7 @@
 #include "../runtime/include/tdsl.h"
 #include "../runtime/pack.h"
 #include "compile.h"
-#include "library.h"
+#include "file.h"
 
 int tdslc_compile(const char *text, size_t n, const char *file, const struct tdslc_options *o,
                   void **pack, size_t *pack_size, char **messages)

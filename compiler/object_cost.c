@@ -10,6 +10,7 @@
  * Dependencies, latencies, waits and bank conflicts are not in it: the figure is what the instruction mix allows. */
 #include "object_code.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum matrix_class { HALF, BYTE, FOUR, F32, XF32, F64, F8F6F4 };
@@ -98,6 +99,9 @@ void object_loop_clocks(const struct object_listing *l, int first, int last, con
 				break;
 			case UNIT_VALU: case UNIT_TRANS:
 				valu += slot = cost;
+				break;
+			case UNIT_NOP:
+				slot = 4 * (1 + strtod(ins->text + strcspn(ins->text, " "), NULL));   /* "s_nop 3" waits 4 slots */
 				break;
 			case UNIT_LDS:
 				lds += cost;

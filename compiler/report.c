@@ -175,7 +175,8 @@ char *report_table(struct arena *a, const struct model_pack *p, const double *co
 	for (int k = 0; k < p->nkernels; k++)
 		for (int i = 0; i < p->kernels[k].nvariants; i++, index++) {
 			const struct model_variant *v = &p->kernels[k].variants[i];
-			const char *row[COLUMNS] = {p->kernels[k].name, p->kernels[k].instances[v->instance].name, v->target, v->predicate_text};
+			const char *instance = p->kernels[k].instances[v->instance].name;
+			const char *row[COLUMNS] = {p->kernels[k].name, *instance ? instance : "-", v->target, v->predicate_text};
 			bool loop = json_number(v->report_json, "\"loop\"", "instructions") > 0;
 			for (int c = 0; c < 10; c++)
 				row[4 + c] = cell(a, json_number(v->report_json, "{", keys[c]), 0);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../runtime/pack.h"
-#include "library.h"
+#include "file.h"
 #include "report.h"
 
 enum { TEXT = 1000 };
@@ -106,15 +106,20 @@ static int write_results(const struct arguments *a, struct compile_result *r)
 	if (pack_write(&r->pack, &bytes, &size, why, sizeof why))
 		return error("%s", why);
 	const char *times = times_text(a->arena, &r->pack);
-	const char *h = header ? binding_header(a->arena, &r->pack, header) : NULL, *c = binding ? binding_source(a->arena, &r->pack, header) : NULL;
-	int rc = file_write(out, bytes, size, why, sizeof why);
+	struct file_out files[4] = {{out, bytes, size}};
+	int n = 1;
+	if (strncmp(out, "/dev/", 5))
+		files[n++] = (struct file_out){arena_printf(a->arena, "%s.times", out), times, strlen(times)};
+	if (header) {
+		const char *text = binding_header(a->arena, &r->pack, header);
+		files[n++] = (struct file_out){header, text, strlen(text)};
+	}
+	if (binding) {
+		const char *text = binding_source(a->arena, &r->pack, header);
+		files[n++] = (struct file_out){binding, text, strlen(text)};
+	}
+	int rc = files_write(files, n, why, sizeof why);
 	free(bytes);
-	if (rc == 0 && strncmp(out, "/dev/", 5))
-		rc = file_write(arena_printf(a->arena, "%s.times", out), times, strlen(times), why, sizeof why);
-	if (rc == 0 && h)
-		rc = file_write(header, h, strlen(h), why, sizeof why);
-	if (rc == 0 && c)
-		rc = file_write(binding, c, strlen(c), why, sizeof why);
 	return rc ? error("%s", why) : EXIT_FINE;
 }
 

@@ -1,8 +1,8 @@
 /* tdslc_dump.c -- dump: one kernel at one stage of its compilation, and why it looks so.
  *
  * In: a text, a kernel, an instance, a target, a variant.  Out: text on standard output.  The stages are those of compile_text,
- * called one by one.  What a pass is for is printed from the comment that opens its source, which is built in below: the
- * explanation and the code cannot drift apart. */
+ * called one by one.  What a pass is for is printed from the comment that opens its source, which is built in below (the assembler
+ * finds it from the tree's top, where make runs): the explanation and the code cannot drift apart. */
 #include "tdslc.h"
 
 #include <llvm-c/Core.h>
@@ -13,15 +13,22 @@
 
 enum { TEXT = 2000 };
 
-/* The source of each pass, as text. */
-#define PASS(name, needs, keeps) \
-	__asm__(".pushsection .rodata\npass_source_" #name ":\n.incbin \"compiler/pass_" #name ".c\"\n.byte 0\n.popsection\n"); \
-	extern const char pass_source_##name[] __attribute__((visibility("hidden")));
-#include "pass.def"
-#undef PASS
+/* The sources that open with a pass's explanation, as text: SOURCE(pass). */
+#define SOURCES SOURCE(specialise) SOURCE(schedule) SOURCE(simplify) SOURCE(math) SOURCE(bounds) SOURCE(reduce) SOURCE(stream) SOURCE(layout)
+#define SOURCE(pass) \
+	__asm__(".pushsection .rodata\npass_source_" #pass ":\n.incbin \"compiler/pass_" #pass ".c\"\n.byte 0\n.popsection\n"); \
+	extern const char pass_source_##pass[] __attribute__((visibility("hidden")));
+SOURCES
+#undef SOURCE
 
-static const struct { const char *name, *source; } passes[] = {
-#define PASS(name, needs, keeps) {#name, pass_source_##name},
+static const struct { const char *pass, *text; } sources[] = {
+#define SOURCE(pass) {#pass, pass_source_##pass},
+SOURCES
+#undef SOURCE
+};
+
+static const struct { const char *name, *needs, *keeps; } passes[] = {
+#define PASS(name, needs, keeps) {#name, needs, keeps},
 #include "pass.def"
 #undef PASS
 };
@@ -105,14 +112,19 @@ static void explain_variant(FILE *out, const struct dump *d, const struct varian
 	fprintf(out, "%s%s%s\n", v->aligned ? " aligned" : "", v->flat ? " flat" : "", v->stream ? " stream" : "");
 }
 
-/* The comment that opens a source, without its marks. */
-static void explain_source(FILE *out, const char *source)
+/* The comment that opens a pass's source, without its marks; of a pass without a source of its own what the list says. */
+static void explain_pass(FILE *out, unsigned pass)
 {
-	const char *end = strstr(source, "*/"), *line = strchr(source, '\n');
+	const char *source = NULL;
+	for (unsigned i = 0; i < sizeof sources / sizeof *sources; i++)
+		if (strcmp(sources[i].pass, passes[pass].name) == 0)
+			source = sources[i].text;
+	const char *end = source ? strstr(source, "*/") : NULL, *line = source ? strchr(source, '\n') : NULL;
+	if (!end)
+		fprintf(out, "    Needs:   %s.   Keeps: %s.\n", passes[pass].needs, passes[pass].keeps);
 	while (line && end && line < end) {
 		line++;
-		size_t n = strcspn(line, "\n");
-		size_t skip = strncmp(line, " * ", 3) == 0 ? 3 : 0;
+		size_t n = strcspn(line, "\n"), skip = strncmp(line, " * ", 3) == 0 ? 3 : 0;
 		if (line + n > end)
 			n = (size_t)(end - line);
 		if (n > skip)
@@ -125,7 +137,7 @@ static int explain(struct dump *d)
 {
 	char why[TEXT] = "";
 	const char *before = ir_print(d->a->arena, d->generic);
-	printf("kernel %s[%s] for %s\n", d->kernel->name, d->binding->text, d->target->name);
+	printf("kernel %s%s%s%s for %s\n", d->kernel->name, *d->binding->text ? "[" : "", d->binding->text, *d->binding->text ? "]" : "", d->target->name);
 	for (int v = 0; v < d->nvariants; v++)
 		explain_variant(stdout, d, &d->variants[v]);
 	for (unsigned i = 0; i < sizeof passes / sizeof *passes; i++) {
@@ -134,7 +146,7 @@ static int explain(struct dump *d)
 			return stage_error(why);
 		const char *after = ir_print(d->a->arena, k);
 		printf("\npass %s%s\n", passes[i].name, strcmp(before, after) ? "" : " (changed nothing here)");
-		explain_source(stdout, passes[i].source);
+		explain_pass(stdout, i);
 		before = after;
 	}
 	return fflush(stdout) ? error("standard output: cannot write") : EXIT_FINE;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../runtime/pack.h"
-#include "library.h"
+#include "file.h"
 #include "report.h"
 
 enum { TEXT = 1000 };
@@ -107,7 +107,7 @@ int command_extract(const struct arguments *a)
 		return EXIT_ERROR;
 	const struct model_variant *v = find_variant(a, &model, option(a, "--kernel"));
 	int code = v ? EXIT_FINE : EXIT_ERROR;
-	if (v && file_write(option(a, "-o"), model.objects[v->object].bytes, model.objects[v->object].size, why, sizeof why))
+	if (v && files_write(&(struct file_out){option(a, "-o"), model.objects[v->object].bytes, model.objects[v->object].size}, 1, why, sizeof why))
 		code = error("%s", why);
 	pack_close(file);
 	return code;

@@ -27,9 +27,9 @@ static bool view_aligned(const struct view *v)
 	if (v->address % 16 || (v->rank && v->stride[v->rank - 1] != 1 && v->extent[v->rank - 1] > 1))
 		return false;
 	for (int i = 0; i < v->rank - 1; i++)
-		if (v->extent[i] > 1 && v->stride[i] * bits % 128)
+		if (v->extent[i] > 1 && v->stride[i] % 128 * bits % 128)
 			return false;
-	return v->flat || v->fold_stride * bits % 128 == 0;
+	return v->flat || v->fold_stride % 128 * bits % 128 == 0;
 }
 
 static int64_t leaf_value(void *ctx, enum hexpr_op op, int64_t imm)

@@ -111,6 +111,19 @@ static inline bool plan_is(const struct plan *p, uint64_t hash, const uint64_t *
 	return p && p->hash == hash && p->key_words == n && memcmp(p->key, key, n * sizeof *key) == 0;
 }
 
+/* This thread's plan for a key, or NULL. */
+static inline const struct plan *memo_find(uint64_t hash, const uint64_t *key, uint32_t n)
+{
+	const struct memo *m = thread_memo;
+	if (!m || !n)
+		return NULL;
+	const struct plan *p = m->slots[hash % MEMO_SLOTS];
+	if (plan_is(p, hash, key, n))
+		return p;
+	p = m->slots[hash % MEMO_SLOTS ^ 1];
+	return plan_is(p, hash, key, n) ? p : NULL;
+}
+
 /* Puts a plan into its slot; the one that was there moves to the neighbour, whose own goes. */
 static void memo_put(struct memo *m, struct plan *p)
 {
@@ -307,24 +320,32 @@ int tdsl_call(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int narg
 	TRY(call_check(k, &s, args, nargs));
 	uint32_t n = key_make(key, k, s->device, args);
 	uint64_t hash = key_hash(key, n);
-	struct memo *m = thread_memo;
-	if (n && m) {
-		const struct plan *p = m->slots[hash % MEMO_SLOTS];
-		if (!plan_is(p, hash, key, n))
-			p = m->slots[hash % MEMO_SLOTS ^ 1];
-		if (plan_is(p, hash, key, n)) {
-			TRY(plan_run(p, k, s, args, workspace, workspace_bytes));
-			last_call = p->last;
-			return 0;
-		}
+	const struct plan *p = memo_find(hash, key, n);
+	if (!p)
+		return call_slow(k, s, args, workspace, workspace_bytes, key, n, hash);
+	TRY(plan_run(p, k, s, args, workspace, workspace_bytes));
+	last_call = p->last;
+	return 0;
+}
+
+/* False where a tensor's place is not known yet. */
+static bool addresses_given(tdsl_kernel k, const union tdsl_arg *args)
+{
+	for (uint32_t left = k->tensors; left; left &= left - 1) {
+		const DLTensor *t = args[__builtin_ctz(left)].t;
+		if (t && !t->data)
+			return false;
 	}
-	return call_slow(k, s, args, workspace, workspace_bytes, key, n, hash);
+	return true;
 }
 
 int64_t tdsl_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int nargs)
 {
+	uint64_t key[KEY_WORDS];
 	TRY(call_check(k, &s, args, nargs));
-	return plan_workspace(k, s->device, args);
+	uint32_t n = key_make(key, k, s->device, args);
+	const struct plan *p = memo_find(key_hash(key, n), key, n);
+	return p && addresses_given(k, args) ? (int64_t)p->workspace : plan_workspace(k, s->device, args);
 }
 
 int tdsl_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int nargs, int param)

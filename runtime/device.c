@@ -115,6 +115,7 @@ static void modules_drop(tdsl_device d, uint64_t pack)
 		entered = true;
 		d->ops->module_unload(d, m->native);
 		*at = m->next;
+		free(m->image);
 		free(m);
 	}
 	if (entered && d->ops->leave)
@@ -153,12 +154,12 @@ void *device_module_find(tdsl_device d, uint64_t pack, uint32_t object)
 	return NULL;
 }
 
-int device_module_add(tdsl_device d, uint64_t pack, uint32_t object, void *native)
+int device_module_add(tdsl_device d, uint64_t pack, uint32_t object, void *native, void *image)
 {
 	struct device_module *m = malloc(sizeof *m);
 	if (!m)
 		FAIL(TDSL_ENOMEM, "out of memory");
-	*m = (struct device_module){d->modules, pack, object, native};
+	*m = (struct device_module){d->modules, pack, object, native, image};
 	d->modules = m;
 	return 0;
 }

@@ -37,7 +37,8 @@ struct device_ops {
 
 struct tdsl_stream_s { tdsl_device device; void *native; };
 
-struct device_module { struct device_module *next; uint64_t pack; uint32_t object; void *native; };
+/* The image lives as long as the module: drivers may refer to it. */
+struct device_module { struct device_module *next; uint64_t pack; uint32_t object; void *native, *image; };
 
 struct tdsl_device_s {
 	const struct device_ops *ops;
@@ -75,6 +76,6 @@ void library_pin(void);
 /* The module `object` of pack number `pack` on this device, if it is loaded; device_module_add records one (lock held by the
  * caller over both).  device_forget_pack unloads a pack's modules from every device. */
 void *device_module_find(tdsl_device, uint64_t pack, uint32_t object);
-int device_module_add(tdsl_device, uint64_t pack, uint32_t object, void *native);
+int device_module_add(tdsl_device, uint64_t pack, uint32_t object, void *native, void *image); /* takes the image */
 void device_forget_pack(uint64_t pack);
 #endif

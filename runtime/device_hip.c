@@ -13,6 +13,9 @@
 
 #include "hip_abi.h"
 
+/* Drivers start threads and keep state: once loaded they stay. */
+enum { LIBRARY_FLAGS = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
+
 struct sim_table {
 	int (*register_host)(const void *base, size_t bytes, const char *name, int writable);
 	int (*unregister_host)(const void *base);
@@ -152,13 +155,13 @@ static int library_open(tdsl_device d, const char *variable, const char *const *
 	const char *given = getenv(variable);
 	if (given && *given) {
 		snprintf(d->library, sizeof d->library, "%s", given);
-		if (!(d->library_handle = dlopen(given, RTLD_NOW | RTLD_LOCAL)))
+		if (!(d->library_handle = dlopen(given, LIBRARY_FLAGS)))
 			FAIL(TDSL_EDEVICE, "%s: %s: %s", d->name, variable, dlerror());
 		return 0;
 	}
 	for (int pass = 0; pass < 2; pass++) /* first what the process has loaded already */
 		for (int i = 0; names[i]; i++)
-			if ((d->library_handle = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | (pass ? 0 : RTLD_NOLOAD)))) {
+			if ((d->library_handle = dlopen(names[i], LIBRARY_FLAGS | (pass ? 0 : RTLD_NOLOAD)))) {
 				snprintf(d->library, sizeof d->library, "%s", names[i]);
 				return 0;
 			}

@@ -15,11 +15,10 @@ static int module_get(void **module, tdsl_kernel k, tdsl_device d, uint32_t obje
 	if (rc < 0)
 		return pack_fail(rc, err);
 	rc = d->ops->module_load(d, module, image, size);
-	free(image);
-	TRY(rc);
-	rc = device_module_add(d, k->pack->serial, object, *module);
-	if (rc < 0)
+	if (rc == 0 && (rc = device_module_add(d, k->pack->serial, object, *module, image)) < 0)
 		d->ops->module_unload(d, *module);
+	if (rc < 0)
+		free(image);
 	return rc;
 }
 

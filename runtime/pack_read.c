@@ -37,10 +37,41 @@ static int string_check(const struct check *c, uint32_t offset, const void *reco
 	return 0;
 }
 
-static int code_check(const struct check *c, struct pack_code_ref r, const void *record, const char *what)
+static bool is_tensor(const struct check *c, const struct pack_kernel *k, uint64_t param)
+{
+	return param < k->params.count && (c->p->params[k->params.first + param].flags & PACK_PARAM_TENSOR);
+}
+
+/* True where a leaf of an expression means something in this kernel. */
+static bool leaf_known(const struct check *c, const struct pack_kernel *k, uint8_t op, int64_t imm)
+{
+	uint64_t at = (uint64_t)imm;
+	switch (op) {
+	case HX_CONST: return true;
+	case HX_SYM: return at < k->symbols.count;
+	case HX_STRIDE: return is_tensor(c, k, at / 16) && at % 16 < c->p->params[k->params.first + at / 16].rank;
+	default: return is_tensor(c, k, at);
+	}
+}
+
+/* Operations, and what the leaves refer to; hexpr_code_eval checks the rest when it evaluates. */
+static int code_check(const struct check *c, const struct pack_kernel *k, struct pack_code_ref r, const void *record, const char *what)
 {
 	if (r.offset > c->p->ncode || r.size > c->p->ncode - r.offset)
 		BAD(c, "offset %zu: %s: expression %u+%u is outside the code (%u bytes)", place(c, record), what, r.offset, r.size, c->p->ncode);
+	const uint8_t *code = c->p->code + r.offset, *end = code + r.size;
+	while (code < end) {
+		const uint8_t *start = code;
+		uint8_t op = *code++;
+		uint64_t imm = 0;
+		bool ended = op > HX_STRIDE && op < HX_COUNT; /* not a leaf: no operand follows */
+		for (int shift = 0; !ended && op <= HX_STRIDE && code < end && shift < 64; shift += 7) {
+			imm |= (uint64_t)(*code & 0x7f) << shift;
+			ended = !(*code++ & 0x80);
+		}
+		if (!ended || (op <= HX_STRIDE && !leaf_known(c, k, op, (int64_t)(imm >> 1) ^ -(int64_t)(imm & 1))))
+			BAD(c, "offset %zu: %s: malformed expression", place(c, start), what);
+	}
 	return 0;
 }
 
@@ -113,6 +144,7 @@ static int sections_set(struct pack_file *p, const struct check *c, uint32_t cou
 	return 0;
 }
 
+/* After the symbols' and parameters' own ranges: expressions refer to both. */
 static int params_check(const struct check *c, const struct pack_kernel *k)
 {
 	for (uint32_t i = 0; i < k->params.count; i++) {
@@ -121,17 +153,12 @@ static int params_check(const struct check *c, const struct pack_kernel *k)
 		if (m->rank > MODEL_MAX_RANK || m->role > ROLE_INOUT)
 			BAD(c, "offset %zu: a parameter of rank %u and role %u", place(c, m), m->rank, m->role);
 		for (int d = 0; d < m->rank; d++) {
-			CHECK(code_check(c, m->extent[d], m, "extent"));
+			CHECK(code_check(c, k, m->extent[d], m, "extent"));
 			if (m->extent[d].size == 0)
 				BAD(c, "offset %zu: an extent without expression", place(c, m));
 		}
 	}
 	return 0;
-}
-
-static bool is_tensor(const struct check *c, const struct pack_kernel *k, uint32_t param)
-{
-	return param < k->params.count && (c->p->params[k->params.first + param].flags & PACK_PARAM_TENSOR);
 }
 
 static int symbols_check(const struct check *c, const struct pack_kernel *k)
@@ -140,7 +167,7 @@ static int symbols_check(const struct check *c, const struct pack_kernel *k)
 		const struct pack_symbol *s = &c->p->symbols[k->symbols.first + i];
 		CHECK(string_check(c, s->name, s, "symbol"));
 		if (s->tensor < 0 || !is_tensor(c, k, (uint32_t)s->tensor) || s->dim < 0 ||
-		    s->dim >= c->p->params[k->params.first + (uint32_t)s->tensor].rank || s->mul <= 0)
+		    s->dim >= c->p->params[k->params.first + (uint32_t)s->tensor].rank || s->mul <= 0 || s->mul > INT32_MAX || s->add < -INT32_MAX || s->add > INT32_MAX)
 			BAD(c, "offset %zu: a symbol solved from dimension %d of parameter %d, times %lld", place(c, s), s->dim, s->tensor,
 			    (long long)s->mul);
 	}
@@ -175,13 +202,13 @@ static int launch_check(const struct check *c, const struct pack_kernel *k, cons
 	if (l->block == 0 || l->block > 1024 || l->kernarg_bytes > PACK_MAX_KERNARG)
 		BAD(c, "offset %zu: a workgroup of %u lanes with %u bytes of arguments", place(c, l), l->block, l->kernarg_bytes);
 	for (int d = 0; d < 3; d++) {
-		CHECK(code_check(c, l->grid[d], l, "grid"));
+		CHECK(code_check(c, k, l->grid[d], l, "grid"));
 		if (l->grid[d].size == 0)
 			BAD(c, "offset %zu: a grid without expression", place(c, l));
 	}
 	for (uint32_t i = 0; i < l->exprs.count; i++) {
 		const struct pack_code_ref *r = &c->p->exprs[l->exprs.first + i];
-		CHECK(code_check(c, *r, r, "expression"));
+		CHECK(code_check(c, k, *r, r, "expression"));
 		if (r->size == 0)
 			BAD(c, "offset %zu: an empty expression", place(c, r));
 	}
@@ -204,7 +231,7 @@ static int kernel_check(const struct check *c, const struct pack_kernel *k, cons
 	CHECK(symbols_check(c, k));
 	for (uint32_t i = 0; i < k->requires.count; i++) {
 		const struct pack_require *q = &p->requires[k->requires.first + i];
-		CHECK(code_check(c, q->expr, q, "require"));
+		CHECK(code_check(c, k, q->expr, q, "require"));
 		CHECK(string_check(c, q->text, q, "require"));
 		if (q->expr.size == 0)
 			BAD(c, "offset %zu: a require without expression", place(c, q));
@@ -219,8 +246,8 @@ static int kernel_check(const struct check *c, const struct pack_kernel *k, cons
 		CHECK(string_check(c, v->target, v, "target"));
 		CHECK(string_check(c, v->predicate_text, v, "predicate"));
 		CHECK(string_check(c, v->report_json, v, "report"));
-		CHECK(code_check(c, v->predicate, v, "predicate"));
-		CHECK(code_check(c, v->workspace, v, "workspace"));
+		CHECK(code_check(c, k, v->predicate, v, "predicate"));
+		CHECK(code_check(c, k, v->workspace, v, "workspace"));
 		CHECK(range_check(c, v->launches, count[PS_LAUNCHES], 256, v, "launches"));
 		if (v->instance >= k->instances.count || v->object >= p->nobjects)
 			BAD(c, "offset %zu: a variant of instance %u in object %u", place(c, v), v->instance, v->object);

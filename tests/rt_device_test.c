@@ -150,13 +150,14 @@ END_TEST
 START_TEST(pack_of_another_architecture)
 {
 	tdsl_device d;
-	float x[4] = {0}, s;
+	float x[4] = {0}, s = 7;
 	int64_t n[] = {4}, one[] = {1};
 	OK(tdsl_open(&d, "sim:gfx950"));
 	DLTensor tx = tensor(x, host, 1, n, NULL), ts = tensor(&s, host, 1, one, NULL);
 	const union tdsl_arg args[] = {{.t = &tx}, {.t = &ts}};
 	ck_assert_int_eq(tdsl_call(sum, NULL, args, 2, NULL, 0), TDSL_ETARGET);
 	ck_assert_str_eq(tdsl_error(), "partial_sum: pack in memory has no code for gfx950 (device sim:gfx950); the pack's targets: gfx942, gfx950");
+	ck_assert(s == 7);
 	tdsl_close(d);
 }
 END_TEST
@@ -166,13 +167,13 @@ START_TEST(fault_on_the_device_is_reported)
 {
 	tdsl_device d;
 	tdsl_kernel norm;
-	uint16_t x[64] = {0}, w[64] = {0};
+	uint16_t x[65] = {0}, w[64] = {0};
 	uint8_t y[64];
 	float scale[1];
 	int64_t shape[] = {1, 64}, n[] = {64}, m[] = {1};
 	OK(tdsl_open(&d, "sim:gfx942"));
 	OK(tdsl_kernel_find(&norm, pack, "rmsnorm_quant"));
-	DLTensor tx = tensor(x, host, 2, shape, NULL), tw = tensor(w, host, 1, n, NULL), ty = tensor(y, host, 2, shape, NULL),
+	DLTensor tx = tensor(x + 1, host, 2, shape, NULL), tw = tensor(w, host, 1, n, NULL), ty = tensor(y, host, 2, shape, NULL),
 	         ts = tensor(scale, host, 1, m, NULL);
 	tx.dtype = tw.dtype = (DLDataType){TDSL_DL_BFLOAT, 16, 1};
 	ty.dtype = (DLDataType){TDSL_DL_E4M3FNUZ, 8, 1};

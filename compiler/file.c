@@ -1,6 +1,6 @@
-/* library.c -- reads texts and library folders, writes results.  In: paths.  Out: bytes, or a text that names the path and the
+/* file.c -- reads texts and library folders, writes results.  In: paths.  Out: bytes, or a text that names the path and the
  * system's reason.  A result appears under its name only once it is complete and on the disk. */
-#include "library.h"
+#include "file.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -72,45 +72,65 @@ static int put(int fd, const char *p, size_t n)
 	return 0;
 }
 
-static int write_directly(const char *path, const void *bytes, size_t size, char *err, size_t errlen)
+static int write_directly(const struct file_out *f, char *err, size_t errlen)
 {
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int rc = fd < 0 ? -1 : put(fd, bytes, size);
+	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
+	int rc = fd < 0 ? -1 : put(fd, f->bytes, f->size);
 	if (rc)
-		fail(path, err, errlen);
+		fail(f->path, err, errlen);
 	if (fd >= 0)
 		close(fd);
 	return rc;
 }
 
-int file_write(const char *path, const void *bytes, size_t size, char *err, size_t errlen)
+/* Writes the bytes beside the file's place; *temp is then the name there (malloc'ed), NULL where nothing is left to rename. */
+static int write_beside(const struct file_out *f, char **temp, char *err, size_t errlen)
 {
 	struct stat st;
-	char temp[PATH_MAX];
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return write_directly(path, bytes, size, err, errlen);
-	if (snprintf(temp, sizeof temp, "%s.XXXXXX", path) >= (int)sizeof temp) {
-		snprintf(err, errlen, "%s: the path is too long", path);
+	*temp = NULL;
+	if (stat(f->path, &st) == 0 && S_ISDIR(st.st_mode)) {
+		errno = EISDIR;
+		fail(f->path, err, errlen);
 		return -1;
 	}
-	int fd = mkostemp(temp, O_CLOEXEC);
+	if (stat(f->path, &st) == 0 && !S_ISREG(st.st_mode))
+		return write_directly(f, err, errlen);
+	if (asprintf(temp, "%s.XXXXXX", f->path) < 0) {
+		*temp = NULL;
+		snprintf(err, errlen, "%s: out of memory", f->path);
+		return -1;
+	}
+	int fd = mkostemp(*temp, O_CLOEXEC);
+	int rc = fd < 0 || fchmod(fd, 0644) || put(fd, f->bytes, f->size) || fsync(fd) ? -1 : 0;
+	if (rc)
+		fail(f->path, err, errlen);
+	if (fd >= 0 && close(fd) && rc == 0) {
+		fail(f->path, err, errlen);
+		rc = -1;
+	}
 	if (fd < 0) {
-		fail(path, err, errlen);
-		return -1;
+		free(*temp);
+		*temp = NULL;
 	}
-	int rc = fchmod(fd, 0644) || put(fd, bytes, size) || fsync(fd) ? -1 : 0;
-	if (rc)
-		fail(path, err, errlen);
-	if (close(fd) && rc == 0) {
-		fail(path, err, errlen);
-		rc = -1;
+	return rc;
+}
+
+int files_write(const struct file_out *files, int n, char *err, size_t errlen)
+{
+	enum { MOST = 8 };
+	char *temps[MOST] = {NULL};
+	int rc = n > MOST ? -1 : 0;
+	for (int i = 0; i < n && !rc; i++)
+		rc = write_beside(&files[i], &temps[i], err, errlen);
+	for (int i = 0; i < n && i < MOST; i++) {
+		if (temps[i] && rc == 0 && rename(temps[i], files[i].path)) {
+			fail(files[i].path, err, errlen);
+			rc = -1;
+		}
+		if (temps[i] && rc)
+			unlink(temps[i]);
+		free(temps[i]);
 	}
-	if (rc == 0 && rename(temp, path)) {
-		fail(path, err, errlen);
-		rc = -1;
-	}
-	if (rc)
-		unlink(temp);
 	return rc;
 }
 
