@@ -208,6 +208,18 @@ static void visit(struct ir_ins *i, void *ctx)
 	drop_mask(s, i);
 }
 
+/* A folded operand may have lost axes; what is computed from it loses them too. */
+static void recompute_axes(struct ir_ins *i, void *ctx)
+{
+	(void)ctx;
+	const char *cls = ir_op_info[i->op].cls;
+	if (!i->nargs || strcmp(cls, "RED") == 0 || strcmp(cls, "REG") == 0)
+		return;
+	i->axes = 0;
+	for (int a = 0; a < i->nargs; a++)
+		i->axes |= i->args[a]->axes;
+}
+
 int pass_simplify(struct pass *p)
 {
 	bool changed = true;
@@ -216,6 +228,7 @@ int pass_simplify(struct pass *p)
 		FOR_PHASES(p, ph) {
 			struct simplify s = {p, ph, false};
 			ir_walk(ph->body, visit, &s);
+			ir_walk(ph->body, recompute_axes, NULL);
 			changed = changed || s.changed;
 		}
 		pass_clean(p);
