@@ -46,7 +46,6 @@ enum { KEY_WORDS = 256 };
 
 struct plan {
 	uint64_t hash; uint32_t key_words;
-	uint32_t variant;                  /* index in the kernel; UINT32_MAX = nothing to do */
 	uint64_t workspace;
 	uint32_t nlaunches;
 	uint32_t narrow;                   /* mask of the scalars passed as i32 */

@@ -274,7 +274,6 @@ int plan_make(struct plan **out, tdsl_kernel k, tdsl_device device, const union 
 	if (key_words)
 		memcpy(p->key, key, key_words * sizeof *key);
 	p->key_words = key_words;
-	p->variant = index;
 	for (int i = 0; i < k->nparams; i++)
 		p->tensors[i] = b->views[i].bytes;
 	int rc = v ? plan_fill(p, b, v) : 0;
