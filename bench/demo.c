@@ -59,25 +59,25 @@ static DLTensor bf16(const struct tensorfile_tensor *t)
 }
 
 /* Scales and codes beside the reference's. */
-static void compare_quantized(struct run *r, const uint8_t *y, const float *scale, const uint8_t *ry, const double *rs, int64_t n, int64_t ns)
+static void compare_quantized(struct run *r, const uint8_t *y, const float *scale, const double *ry, const double *rs, int64_t n, int64_t ns)
 {
 	struct ref_diff s = ref_diff_f32(scale, rs, ns), c = ref_diff_codes(r->chip->fp8, y, ry, n);
 	r->agree = ref_agree_scale(&s, NULL, 0) && ref_agree_codes(&c, NULL, 0);
-	snprintf(r->error, sizeof r->error, "scale %g of 4 ulp; codes %.1e of 1e-04 off, %g of 1 step", s.max,
-	         (double)c.over1 / (double)n, c.max);
+	snprintf(r->error, sizeof r->error, "scale %g of 4 ulp; codes %.0e of 1e-04, %g of 1 step, ties %.0e", s.max,
+	         (double)c.over1 / (double)n, c.max, (double)c.ties / (double)n);
 }
 
 static int run_rmsnorm_quant(struct run *r)
 {
 	struct tensorfile_tensor *x = input(r, "rmsnorm_quant.x"), *w = input(r, "rmsnorm_quant.w");
 	int64_t m = x->shape[0], n = x->shape[1];
-	uint8_t *y = room(m * n, 1), *ry = room(m * n, 1);
+	uint8_t *y = room(m * n, 1);
 	float *scale = room(m, 4);
-	double *rs = room(m, 8);
+	double *ry = room(m * n, 8), *rs = room(m, 8);
 	DLTensor dx = bf16(x), dw = bf16(w), dy = tensor(y, (uint8_t)r->chip->fp8_code, 8, 2, x->shape), ds = tensor(scale, TDSL_DL_FLOAT, 32, 1, x->shape);
 	int rc = rmsnorm_quant(r->stream, &dx, &dw, 1e-5f, &dy, &ds);
 	if (!rc) {
-		ref_rmsnorm_quant(x->data, w->data, 1e-5f, m, n, r->chip->fp8, ry, rs);
+		ref_rmsnorm_quant(REF_BF16, x->data, w->data, 1e-5f, m, n, r->chip->fp8, ry, rs);
 		compare_quantized(r, y, scale, ry, rs, m * n, m);
 	}
 	free(y), free(ry), free(scale), free(rs);
@@ -88,14 +88,14 @@ static int run_swiglu_quant(struct run *r)
 {
 	struct tensorfile_tensor *h = input(r, "swiglu_quant.h");
 	int64_t m = h->shape[0], n = h->shape[1] / 2, groups = (n + 127) / 128;
-	uint8_t *y = room(m * n, 1), *ry = room(m * n, 1);
+	uint8_t *y = room(m * n, 1);
 	float *scale = room(m * groups, 4);
-	double *rs = room(m * groups, 8);
+	double *ry = room(m * n, 8), *rs = room(m * groups, 8);
 	DLTensor dh = bf16(h), dy = tensor(y, (uint8_t)r->chip->fp8_code, 8, 2, (int64_t[]){m, n}),
 		ds = tensor(scale, TDSL_DL_FLOAT, 32, 2, (int64_t[]){m, groups});
 	int rc = swiglu_quant(r->stream, &dh, &dy, &ds);
 	if (!rc) {
-		ref_swiglu_quant(h->data, m, n, 128, r->chip->fp8, ry, rs);
+		ref_swiglu_quant(REF_BF16, h->data, m, n, 128, r->chip->fp8, ry, rs);
 		compare_quantized(r, y, scale, ry, rs, m * n, m * groups);
 	}
 	free(y), free(ry), free(scale), free(rs);
@@ -112,8 +112,8 @@ static int run_grouped_gemm(struct run *r)
 		dc = tensor(c, TDSL_DL_BFLOAT, 16, 2, (int64_t[]){m, n});
 	int rc = grouped_gemm(r->stream, &da, &db, &df, &dc);
 	if (!rc) {
-		ref_grouped_gemm(a->data, b->data, first->data, m, n, k, e, 0, ref);
-		struct ref_diff d = ref_diff_bf16(c, ref, m, n);
+		ref_grouped_gemm(REF_BF16, a->data, b->data, first->data, m, n, k, e, 0, ref);
+		struct ref_diff d = ref_diff_half(REF_BF16, c, ref, m, n);
 		r->agree = ref_agree_plain(&d, NULL, 0);
 		snprintf(r->error, sizeof r->error, "%g of 2 ulp; over 1 ulp %.1e of 1e-04; relative L2 %.2e", d.max, (double)d.over1 / (double)d.n, d.rel_l2);
 	}
@@ -131,11 +131,11 @@ static int run_attention(struct run *r)
 	DLTensor dq = bf16(q), dk = bf16(k), dv = bf16(v), dout = tensor(o, TDSL_DL_BFLOAT, 16, 4, q->shape);
 	int rc = attention(r->stream, &dq, &dk, &dv, scale, &dout);
 	if (!rc) {
-		ref_attention(q->data, k->data, v->data, scale, b, h, g, s, t, d, 0, ref);
-		ref_attention(q->data, k->data, v->data, scale, b, h, g, s, t, d, 1, p);
+		ref_attention(REF_BF16, q->data, k->data, v->data, scale, b, h, g, s, t, d, 0, ref);
+		ref_attention(REF_BF16, q->data, k->data, v->data, scale, b, h, g, s, t, d, 1, p);
 		for (int64_t i = 0; i < q->count; i++)
-			rounded[i] = ref_bf16_round(p[i]);
-		struct ref_diff got = ref_diff_bf16(o, ref, q->count / d, d), bound = ref_diff_bf16(rounded, ref, q->count / d, d);
+			rounded[i] = ref_half_round(REF_BF16, p[i]);
+		struct ref_diff got = ref_diff_half(REF_BF16, o, ref, q->count / d, d), bound = ref_diff_half(REF_BF16, rounded, ref, q->count / d, d);
 		r->agree = ref_agree_attention(&got, &bound, NULL, 0);
 		snprintf(r->error, sizeof r->error, "relative L2 %.3e of %.3e; gain %.5f", got.rel_l2, 1.25 * bound.rel_l2, got.gain);
 	}

@@ -18,7 +18,7 @@ static struct tensorfile_tensor tensor(struct ref_random *r, const char *name, i
 	uint16_t *data = malloc((size_t)n * sizeof *data);
 	if (!data)
 		abort();
-	ref_fill_bf16(r, data, n, scale);
+	ref_fill(r, REF_BF16, data, n, scale);
 	return (struct tensorfile_tensor){.name = name, .dtype = DT_BF16, .rank = rank, .shape = shape, .data = data};
 }
 

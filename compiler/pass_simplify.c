@@ -1,8 +1,8 @@
 /* pass_simplify.c
  * Problem: elaboration emits every guard; in a variant most are always true.
  * Method:  compares proved by affine.h become constants; i1 arithmetic with constants folds; masks that are always true are
- *          dropped; loads without any mask keep their bounds by the variant's predicate.  Then equal pure instructions of a
- *          block (and of the blocks around it) are merged and unused ones removed.
+ *          dropped; loads without any mask keep their bounds by the variant's predicate.  Rounds of this and pass clean, until
+ *          nothing changes.
  *          A maximum of |x| over elements that are zero where masked off needs no mask while one element is present.
  * Needs:   tiles.   Keeps: values exactly. */
 #include "pass.h"
@@ -42,6 +42,28 @@ static bool int_const(const struct ir_ins *i, int64_t *v)
 	return i->op == IR_CONST && is_int(i);
 }
 
+static bool upper_bound(const struct ir_ins *i)
+{
+	return (i->op == IR_LT || i->op == IR_LE) && i->args[0]->dtype == DT_I32;
+}
+
+/* x < a and x <= b: one compare of x with the smaller bound, where the bounds have fewer axes than the compares. */
+static struct ir_ins *one_bound(struct simplify *s, struct ir_ins *i)
+{
+	struct ir_ins *p = i->args[0], *q = i->args[1];
+	if (!upper_bound(p) || !upper_bound(q) || p->args[0] != q->args[0])
+		return NULL;
+	struct ir_ins *x = p->args[0], *a = p->args[1], *b = q->args[1];
+	if (!((a->axes | b->axes) & ~x->axes) || (x->axes & (a->axes | b->axes)))
+		return NULL;
+	struct ir_builder at = pass_before(s->p, s->ph, i);
+	if (p->op == IR_LT)
+		a = ir_bin(&at, IR_SUB, a, ir_int(&at, DT_I32, 1));
+	if (q->op == IR_LT)
+		b = ir_bin(&at, IR_SUB, b, ir_int(&at, DT_I32, 1));
+	return ir_bin(&at, IR_LE, x, ir_bin(&at, IR_MIN, a, b));
+}
+
 /* Folds one instruction; a replacement value or NULL. */
 static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 {
@@ -70,9 +92,11 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 			return i->args[0];
 		if (i->args[0] == i->args[1])
 			return i->args[0];
-		if (is_false(i->args[0]) || is_false(i->args[1]))
+		if (is_false(i->args[0]) || is_false(i->args[1])) {
 			make_const(i, 0);
-		return NULL;
+			return NULL;
+		}
+		return one_bound(s, i);
 	case IR_OR:
 		if (i->dtype != DT_I1)
 			return NULL;
@@ -184,81 +208,16 @@ static void visit(struct ir_ins *i, void *ctx)
 	drop_mask(s, i);
 }
 
-static bool same(const struct ir_ins *a, const struct ir_ins *b)
+/* A folded operand may have lost axes; what is computed from it loses them too. */
+static void recompute_axes(struct ir_ins *i, void *ctx)
 {
-	if (a->op != b->op || a->dtype != b->dtype || a->kind != b->kind || a->flags != b->flags || a->axes != b->axes ||
-	    a->over != b->over || a->imm != b->imm || memcmp(&a->num, &b->num, sizeof a->num) || a->nargs != b->nargs)
-		return false;
-	for (int i = 0; i < a->nargs; i++)
-		if (a->args[i] != b->args[i])
-			return false;
-	return true;
-}
-
-/* Merges equal pure instructions; the earlier one of the same block or of a block around it stays. */
-static void merge(struct pass *p, struct ir_block *b, bool *written)
-{
-	for (struct ir_ins *i = b->first, *next; i; i = next) {
-		next = i->next;
-		if (i->body)
-			merge(p, i->body, written);
-		if (i->other)
-			merge(p, i->other, written);
-		if (!ir_is_pure(i) || (i->op == IR_LOAD && written[i->imm]))
-			continue;
-		struct ir_ins *first = NULL;
-		for (struct ir_block *in = b; in && !first; in = in->owner ? in->owner->block : NULL) {
-			struct ir_ins *from = i->prev;
-			if (in != b) {
-				struct ir_block *inner = b;
-				while (inner->owner->block != in)
-					inner = inner->owner->block;
-				from = inner->owner->prev;
-			}
-			for (struct ir_ins *e = from; e && !first; e = e->prev)
-				if (same(e, i))
-					first = e;
-		}
-		if (first) {
-			ir_replace(p->k, i, first);
-			ir_remove(i);
-		}
-	}
-}
-
-static void remove_unused(struct ir_block *b, int *uses, bool *changed)
-{
-	for (struct ir_ins *i = b->last, *prev; i; i = prev) {
-		prev = i->prev;
-		if (i->body)
-			remove_unused(i->body, uses, changed);
-		if (i->other)
-			remove_unused(i->other, uses, changed);
-		if ((ir_is_pure(i) || i->op == IR_RESULT) && !uses[i->id]) {
-			for (int a = 0; a < i->nargs; a++)
-				uses[i->args[a]->id]--;
-			ir_remove(i);
-			*changed = true;
-		}
-	}
-}
-
-int pass_clean(struct pass *p)
-{
-	bool *written = arena_alloc(p->k->arena, sizeof(bool) * (size_t)(p->k->nparams + 1));
-	for (int i = 0; i < p->k->nparams; i++)
-		written[i] = p->k->params[i].role != IR_IN;
-	FOR_PHASES(p, ph) {
-		merge(p, ph->body, written);
-	}
-	bool changed = true;
-	while (changed) {
-		changed = false;
-		int *uses = pass_uses(p->k->arena, p->k);
-		FOR_PHASES(p, ph)
-			remove_unused(ph->body, uses, &changed);
-	}
-	return 0;
+	(void)ctx;
+	const char *cls = ir_op_info[i->op].cls;
+	if (!i->nargs || strcmp(cls, "RED") == 0 || strcmp(cls, "REG") == 0)
+		return;
+	i->axes = 0;
+	for (int a = 0; a < i->nargs; a++)
+		i->axes |= i->args[a]->axes;
 }
 
 int pass_simplify(struct pass *p)
@@ -269,6 +228,7 @@ int pass_simplify(struct pass *p)
 		FOR_PHASES(p, ph) {
 			struct simplify s = {p, ph, false};
 			ir_walk(ph->body, visit, &s);
+			ir_walk(ph->body, recompute_axes, NULL);
 			changed = changed || s.changed;
 		}
 		pass_clean(p);

@@ -303,6 +303,8 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 		if (strcmp(s->knobs[i].name, "waves") == 0)
 			v->waves = s->knobs[i].value;
 	}
+	if (!v->aligned && v->waves > 4)
+		v->waves = 4;
 	for (int i = 0; i < p->k->nphases; i++)
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
@@ -312,7 +314,10 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 			for (int n = 0; s && n < s->nknobs; n++)
 				if (s->knobs[n].has_value && strcmp(s->knobs[n].name, ax->name) == 0)
 					tile = s->knobs[n].value;
-			set_tile(v, ax->name, ax->kind == AXIS_GRID ? tile / shrink : tile);
+			tile = ax->kind == AXIS_GRID ? tile / shrink : tile;
+			if (!v->aligned && tile > (ax->kind == AXIS_GRID ? 64 : 32))   /* each element has its own offset and mask */
+				tile = ax->kind == AXIS_GRID ? 64 : 32;
+			set_tile(v, ax->name, tile);
 		}
 }
 

@@ -265,7 +265,7 @@ static int requires_check(const struct bind *b)
 
 int bind_make(struct bind *b, tdsl_kernel k, tdsl_device device, const union tdsl_arg *args, bool lenient)
 {
-	*b = (struct bind){.kernel = k, .device = device, .file = k->pack->file, .lenient = lenient, .assume_aligned = -1};
+	*b = (struct bind){.kernel = k, .device = device, .file = k->pack->file, .assume_aligned = -1};
 	b->name = pack_string(b->file, k->k->name);
 	b->nothing = k->outputs != 0;
 	for (int p = 0; p < k->nparams; p++) {

@@ -12,11 +12,10 @@ struct bind {
 	int64_t symbols[MODEL_MAX_SYMBOL];
 	uint32_t instance;
 	bool nothing;                           /* every output is empty: nothing to compute */
-	bool lenient;                           /* a query: outputs and data may be missing */
 	int assume_aligned;                     /* a query without data pointers: what HX_ALIGNED says; -1 = look */
 };
 
-/* Checks all arguments.  `lenient` as in view_make. */
+/* Checks all arguments.  `lenient`: a query, outputs and data may be missing. */
 int bind_make(struct bind *, tdsl_kernel, tdsl_device, const union tdsl_arg *args, bool lenient);
 /* Value of expression `c`; 0 or -1 with *why. */
 int bind_eval(const struct bind *, struct pack_code_ref c, int64_t *value, const char **why);

@@ -20,6 +20,7 @@ struct sim_table {
 	int (*register_host)(const void *base, size_t bytes, const char *name, int writable);
 	int (*unregister_host)(const void *base);
 	const char *(*last_report)(void);
+	int (*clear_error)(int device);
 };
 
 /* Sets the error for a HIP result; a simulated device adds its report. */
@@ -276,6 +277,7 @@ static int sim_setup(tdsl_device d, const char *chip)
 	*(void **)&s->register_host = dlsym(d->library_handle, "tdsl_sim_register_host");
 	*(void **)&s->unregister_host = dlsym(d->library_handle, "tdsl_sim_unregister_host");
 	*(void **)&s->last_report = dlsym(d->library_handle, "tdsl_sim_last_report");
+	*(void **)&s->clear_error = dlsym(d->library_handle, "tdsl_sim_clear_error");
 	if (!s->register_host || !s->unregister_host)
 		FAIL(TDSL_EDEVICE, "%s: %s has no tdsl_sim_register_host", d->name, d->library);
 	int count;
@@ -288,6 +290,8 @@ static int sim_setup(tdsl_device d, const char *chip)
 			d->dl = (DLDevice){kDLROCM, i};
 			d->host_tensors = true;
 			d->ops = &sim_ops;
+			if (s->clear_error)
+				s->clear_error(i); /* a fault before it was closed: opened again, it is a new device */
 			return 0;
 		}
 		size_t n = strlen(seen);

@@ -46,16 +46,15 @@ enum { KEY_WORDS = 256 };
 
 struct plan {
 	uint64_t hash; uint32_t key_words;
-	uint32_t variant;                  /* index in the kernel; UINT32_MAX = nothing to do */
 	uint64_t workspace;
 	uint32_t nlaunches;
 	uint32_t narrow;                   /* mask of the scalars passed as i32 */
 	struct tdsl_last last;
-	struct plan_tensor tensors[MODEL_MAX_PARAM];
+	struct plan_tensor *tensors;       /* one for each parameter */
 	struct plan_launch *launches;
 	struct plan_patch *patches;
 	uint8_t *kernargs;
-	uint64_t *key;                     /* all four inside the plan's own block */
+	uint64_t *key;                     /* all five inside the plan's own block */
 };
 
 /* Checks arguments against the kernel and the device and builds the plan for them (free() it).  `key` is stored in it. */

@@ -61,16 +61,20 @@ static void kernel_set(tdsl_pack p, struct tdsl_kernel_s *k, const struct pack_k
 		k->signature[r->params.count] = 'W';
 }
 
+/* Distinct targets of the kernels' variants, in their order. */
 static void targets_set(tdsl_pack p)
 {
 	p->targets = arena_alloc(&p->arena, (p->file->nvariants + 1) * sizeof *p->targets);
-	for (uint32_t i = 0; i < p->file->nvariants; i++) {
-		const char *target = pack_string(p->file, p->file->variants[i].target);
-		int j = 0;
-		while (j < p->ntargets && strcmp(p->targets[j], target) != 0)
-			j++;
-		if (j == p->ntargets)
-			p->targets[p->ntargets++] = target;
+	for (uint32_t n = 0; n < p->file->nkernels; n++) {
+		const struct pack_range r = p->file->kernels[n].variants;
+		for (uint32_t i = 0; i < r.count; i++) {
+			const char *target = pack_string(p->file, p->file->variants[r.first + i].target);
+			int j = 0;
+			while (j < p->ntargets && strcmp(p->targets[j], target) != 0)
+				j++;
+			if (j == p->ntargets)
+				p->targets[p->ntargets++] = target;
+		}
 	}
 }
 

@@ -217,7 +217,8 @@ static struct plan *plan_alloc(const struct bind *b, const struct pack_variant *
 		npatches += launch_at(b, v, i)->kargs.count;
 		kernargs += (launch_at(b, v, i)->kernarg_bytes + 15) & ~15u;
 	}
-	size_t at_launches = (sizeof(struct plan) + 15) & ~(size_t)15;
+	size_t at_tensors = (sizeof(struct plan) + 15) & ~(size_t)15;
+	size_t at_launches = at_tensors + (size_t)b->kernel->nparams * sizeof(struct plan_tensor);
 	size_t at_key = at_launches + nlaunches * sizeof(struct plan_launch);
 	size_t at_kernargs = (at_key + key_words * sizeof(uint64_t) + 15) & ~(size_t)15;
 	size_t at_patches = at_kernargs + kernargs;
@@ -225,6 +226,7 @@ static struct plan *plan_alloc(const struct bind *b, const struct pack_variant *
 	if (!block)
 		return NULL;
 	struct plan *p = (struct plan *)(void *)block;
+	p->tensors = (void *)(block + at_tensors);
 	p->launches = (void *)(block + at_launches);
 	p->key = (void *)(block + at_key);
 	p->kernargs = block + at_kernargs;
@@ -272,7 +274,6 @@ int plan_make(struct plan **out, tdsl_kernel k, tdsl_device device, const union 
 	if (key_words)
 		memcpy(p->key, key, key_words * sizeof *key);
 	p->key_words = key_words;
-	p->variant = index;
 	for (int i = 0; i < k->nparams; i++)
 		p->tensors[i] = b->views[i].bytes;
 	int rc = v ? plan_fill(p, b, v) : 0;

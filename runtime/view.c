@@ -11,6 +11,11 @@
 
 enum { MAX_NDIM = 16 };
 
+/* DLPack's binary interface, whoever declared it. */
+_Static_assert(sizeof(DLDevice) == 8 && sizeof(DLDataType) == 4 && sizeof(DLTensor) == 48, "DLPack");
+_Static_assert(offsetof(DLTensor, device) == 8 && offsetof(DLTensor, ndim) == 16 && offsetof(DLTensor, dtype) == 20 &&
+               offsetof(DLTensor, shape) == 24 && offsetof(DLTensor, strides) == 32 && offsetof(DLTensor, byte_offset) == 40, "DLPack");
+
 /* The argument as given, with strides filled in and in elements of dtype (e2m1 in pairs taken apart). */
 struct dims { int n; int64_t extent[MAX_NDIM], stride[MAX_NDIM]; };
 

@@ -366,6 +366,11 @@ void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
 	for (int i = 0; i < 32; i++)
 		splat[i] = (uint32_t)in->src[2].value;
 	uint32_t (*C)[LANES] = constant ? NULL : &w->vgpr[in->src[2].reg], (*D)[LANES] = &w->vgpr[in->vdst];
+	uint32_t before[32][LANES]; /* C is read whole before D is written; they may overlap in part */
+	if (!constant && in->src[2].reg != in->vdst && in->src[2].reg < in->vdst + (unsigned)in->n && in->vdst < in->src[2].reg + (unsigned)in->n) {
+		memcpy(before, C, sizeof *before * (unsigned)in->n);
+		C = before;
+	}
 	if (in->scaled) {
 		scale_codes(w, in, &in->src[3], in->scale_sel[0], ca);
 		scale_codes(w, in, &in->scale_b, in->scale_sel[1], cb);

@@ -20,6 +20,11 @@ enum e2e_type e2e_code_type(enum ref_code f)
 	return f == REF_INT8 ? E2E_I8 : f == REF_E4M3FN ? E2E_E4M3FN : E2E_E4M3FNUZ;
 }
 
+enum e2e_type e2e_half_type(enum ref_half t)
+{
+	return t == REF_BF16 ? E2E_BF16 : E2E_F16;
+}
+
 static int64_t count(const struct e2e_tensor *x)
 {
 	int64_t n = 1;

@@ -18,6 +18,7 @@ extern const struct e2e_chip e2e_chips[2];
 
 enum e2e_type { E2E_BF16, E2E_F16, E2E_F32, E2E_I32, E2E_I8, E2E_E4M3FN, E2E_E4M3FNUZ };
 enum e2e_type e2e_code_type(enum ref_code);
+enum e2e_type e2e_half_type(enum ref_half);
 
 /* How a tensor lies: the rows' pitch and the innermost step in elements (0 = compact), elements between an aligned address and
  * the base; swapped: of four dimensions the middle two lie in the other order in memory. */

@@ -18,29 +18,29 @@ static void *room(int64_t n, size_t size)
 
 /* ---- grouped_gemm */
 
-struct gemm_case { int64_t m, n, k, e; int32_t first[9]; struct e2e_place a, b, c; };
+struct gemm_case { int64_t m, n, k, e; int32_t first[9]; struct e2e_place a, b, c; enum ref_half half; };
 
 static void gemm(const struct e2e_chip *chip, struct gemm_case g)
 {
 	static char what[256];
 	char why[128];
-	snprintf(what, sizeof what, "grouped_gemm on %s, M %ld, N %ld, K %ld, E %ld, first %d %d %d.., a pitch %ld shift %ld, b pitch %ld, c pitch %ld shift %ld",
-	         chip->name, (long)g.m, (long)g.n, (long)g.k, (long)g.e, g.first[0], g.first[1], g.first[2], (long)g.a.pitch, (long)g.a.shift,
+	snprintf(what, sizeof what, "grouped_gemm on %s, %s, M %ld, N %ld, K %ld, E %ld, first %d %d %d.., a pitch %ld shift %ld, b pitch %ld, c pitch %ld shift %ld",
+	         chip->name, g.half ? "f16" : "bf16", (long)g.m, (long)g.n, (long)g.k, (long)g.e, g.first[0], g.first[1], g.first[2], (long)g.a.pitch, (long)g.a.shift,
 	         (long)g.b.pitch, (long)g.c.pitch, (long)g.c.shift);
 	uint16_t *a = room(g.m * g.k, 2), *b = room(g.e * g.n * g.k, 2), *c = room(g.m * g.n, 2);
 	double *ref = room(g.m * g.n, 8);
 	struct ref_random r = {(uint64_t)(g.m * 7919 + g.n * 104729 + g.k)};
-	ref_fill_bf16(&r, a, g.m * g.k, 1);
-	ref_fill_bf16(&r, b, g.e * g.n * g.k, 1);
+	ref_fill(&r, g.half, a, g.m * g.k, 1);
+	ref_fill(&r, g.half, b, g.e * g.n * g.k, 1);
 	int64_t e1 = g.e + 1;
-	struct e2e_tensor *ta = e2e_tensor(E2E_BF16, 2, (int64_t[]){g.m, g.k}, g.a, a), *tb = e2e_tensor(E2E_BF16, 3, (int64_t[]){g.e, g.n, g.k}, g.b, b),
-		*tf = e2e_tensor(E2E_I32, 1, &e1, (struct e2e_place){0}, g.first), *tc = e2e_tensor(E2E_BF16, 2, (int64_t[]){g.m, g.n}, g.c, NULL);
+	struct e2e_tensor *ta = e2e_tensor(e2e_half_type(g.half), 2, (int64_t[]){g.m, g.k}, g.a, a), *tb = e2e_tensor(e2e_half_type(g.half), 3, (int64_t[]){g.e, g.n, g.k}, g.b, b),
+		*tf = e2e_tensor(E2E_I32, 1, &e1, (struct e2e_place){0}, g.first), *tc = e2e_tensor(e2e_half_type(g.half), 2, (int64_t[]){g.m, g.n}, g.c, NULL);
 	e2e_call(chip, "grouped_gemm", (union tdsl_arg[]){{.t = &ta->t}, {.t = &tb->t}, {.t = &tf->t}, {.t = &tc->t}}, 4, what);
 	e2e_read(tc, c, what);
-	ref_grouped_gemm(a, b, g.first, g.m, g.n, g.k, g.e, ref_bf16_value(E2E_POISON << 8 | E2E_POISON), ref);
-	struct ref_diff d = ref_diff_bf16(c, ref, g.m, g.n);
+	ref_grouped_gemm(g.half, a, b, g.first, g.m, g.n, g.k, g.e, ref_half_value(g.half, E2E_POISON << 8 | E2E_POISON), ref);
+	struct ref_diff d = ref_diff_half(g.half, c, ref, g.m, g.n);
 	ck_assert_msg(ref_agree_plain(&d, why, sizeof why), "%s: c[%ld, %ld]: %s (found %.9g, expected %.9g)", what,
-	              (long)(g.n ? d.worst / g.n : 0), (long)(g.n ? d.worst % g.n : 0), why, ref_bf16_value(c[d.worst]), ref[d.worst]);
+	              (long)(g.n ? d.worst / g.n : 0), (long)(g.n ? d.worst % g.n : 0), why, ref_half_value(g.half, c[d.worst]), ref[d.worst]);
 	e2e_free(ta), e2e_free(tb), e2e_free(tf), e2e_free(tc);
 	free(a), free(b), free(c), free(ref);
 }
@@ -55,6 +55,7 @@ START_TEST(gemm_sizes_agree)
 	gemm(chip, (struct gemm_case){.m = w, .n = 33, .k = 64, .e = 1, .first = {0, (int32_t)w}});
 	gemm(chip, (struct gemm_case){.m = 20, .n = w, .k = 64, .e = 2, .first = {0, 9, 20}});
 	gemm(chip, (struct gemm_case){.m = 20, .n = 40, .k = w, .e = 2, .first = {0, 9, 20}});
+	gemm(chip, (struct gemm_case){.m = 20, .n = w, .k = 64, .e = 2, .first = {0, 9, 20}, .half = REF_F16});
 }
 END_TEST
 
@@ -103,32 +104,33 @@ END_TEST
 
 /* ---- attention */
 
-struct attention_case { int64_t b, h, g, s, t, d; bool swapped; int64_t shift; };
+struct attention_case { int64_t b, h, g, s, t, d; bool swapped; int64_t shift; enum ref_half half; };
 
 static void attention(const struct e2e_chip *chip, struct attention_case c)
 {
 	static char what[256];
 	char why[128];
-	snprintf(what, sizeof what, "attention on %s, B %ld, H %ld, G %ld, S %ld, T %ld, D %ld, swapped %d, shift %ld", chip->name, (long)c.b,
+	snprintf(what, sizeof what, "attention on %s, %s, B %ld, H %ld, G %ld, S %ld, T %ld, D %ld, swapped %d, shift %ld", chip->name,
+	         c.half ? "f16" : "bf16", (long)c.b,
 	         (long)c.h, (long)c.g, (long)c.s, (long)c.t, (long)c.d, c.swapped, (long)c.shift);
 	int64_t nq = c.b * c.h * c.s * c.d, nk = c.b * c.g * c.t * c.d;
 	uint16_t *q = room(nq, 2), *k = room(nk, 2), *v = room(nk, 2), *o = room(nq, 2), *ob = room(nq, 2);
 	double *ref = room(nq, 8), *rounded = room(nq, 8), scale = (float)(1 / sqrt((double)c.d));
 	struct ref_random r = {(uint64_t)(c.s * 7919 + c.t * 104729 + c.d)};
-	ref_fill_bf16(&r, q, nq, 1.5);
-	ref_fill_bf16(&r, k, nk, 1.5);
-	ref_fill_bf16(&r, v, nk, 1);
+	ref_fill(&r, c.half, q, nq, 1.5);
+	ref_fill(&r, c.half, k, nk, 1.5);
+	ref_fill(&r, c.half, v, nk, 1);
 	struct e2e_place place = {.swapped = c.swapped, .shift = c.shift};
 	int64_t qs[] = {c.b, c.h, c.s, c.d}, ks[] = {c.b, c.g, c.t, c.d};
-	struct e2e_tensor *tq = e2e_tensor(E2E_BF16, 4, qs, place, q), *tk = e2e_tensor(E2E_BF16, 4, ks, place, k),
-		*tv = e2e_tensor(E2E_BF16, 4, ks, place, v), *to = e2e_tensor(E2E_BF16, 4, qs, place, NULL);
+	struct e2e_tensor *tq = e2e_tensor(e2e_half_type(c.half), 4, qs, place, q), *tk = e2e_tensor(e2e_half_type(c.half), 4, ks, place, k),
+		*tv = e2e_tensor(e2e_half_type(c.half), 4, ks, place, v), *to = e2e_tensor(e2e_half_type(c.half), 4, qs, place, NULL);
 	e2e_call(chip, "attention", (union tdsl_arg[]){{.t = &tq->t}, {.t = &tk->t}, {.t = &tv->t}, {.f = scale}, {.t = &to->t}}, 5, what);
 	e2e_read(to, o, what);
-	ref_attention(q, k, v, scale, c.b, c.h, c.g, c.s, c.t, c.d, 0, ref);
-	ref_attention(q, k, v, scale, c.b, c.h, c.g, c.s, c.t, c.d, 1, rounded);
+	ref_attention(c.half, q, k, v, scale, c.b, c.h, c.g, c.s, c.t, c.d, 0, ref);
+	ref_attention(c.half, q, k, v, scale, c.b, c.h, c.g, c.s, c.t, c.d, 1, rounded);
 	for (int64_t i = 0; i < nq; i++)
-		ob[i] = ref_bf16_round(rounded[i]);
-	struct ref_diff d = ref_diff_bf16(o, ref, nq / (c.d ? c.d : 1), c.d), db = ref_diff_bf16(ob, ref, nq / (c.d ? c.d : 1), c.d);
+		ob[i] = ref_half_round(c.half, rounded[i]);
+	struct ref_diff d = ref_diff_half(c.half, o, ref, nq / (c.d ? c.d : 1), c.d), db = ref_diff_half(c.half, ob, ref, nq / (c.d ? c.d : 1), c.d);
 	ck_assert_msg(ref_agree_attention(&d, &db, why, sizeof why), "%s: %s", what, why);
 	e2e_free(tq), e2e_free(tk), e2e_free(tv), e2e_free(to);
 	free(q), free(k), free(v), free(o), free(ob), free(ref), free(rounded);
@@ -152,6 +154,8 @@ START_TEST(attention_heads_agree)
 	static const int64_t ds[] = {64, 96, 128, 192, 256, 8, 80};
 	for (size_t i = 0; i < sizeof ds / sizeof *ds; i++)
 		attention(&e2e_chips[_i], (struct attention_case){.b = 2, .h = 4, .g = 2, .s = 33, .t = 70, .d = ds[i]});
+	attention(&e2e_chips[_i], (struct attention_case){.b = 2, .h = 4, .g = 2, .s = 33, .t = 70, .d = 64, .half = REF_F16});
+	attention(&e2e_chips[_i], (struct attention_case){.b = 2, .h = 4, .g = 2, .s = 33, .t = 70, .d = 128, .half = REF_F16});
 	attention(&e2e_chips[_i], (struct attention_case){.b = 1, .h = 6, .g = 6, .s = 20, .t = 20, .d = 64});
 	attention(&e2e_chips[_i], (struct attention_case){.b = 2, .h = 4, .g = 2, .s = 33, .t = 70, .d = 128, .swapped = true});
 	attention(&e2e_chips[_i], (struct attention_case){.b = 2, .h = 4, .g = 2, .s = 33, .t = 70, .d = 128, .shift = 1});

@@ -14,15 +14,16 @@ struct rows_case {
 	int64_t batch, m, n;                 /* batch 0: two dimensions */
 	struct e2e_place x, y;
 	enum fill fill;
+	enum ref_half half;                  /* of the inputs */
 	enum ref_code code;                  /* REF_INT8, or anything else: the chip's fp8 */
 };
 
 static char *text(const struct e2e_chip *chip, const char *kernel, const struct rows_case *c)
 {
 	static char s[256];
-	snprintf(s, sizeof s, "%s on %s, batch %ld, M %ld, N %ld, x pitch %ld step %ld shift %ld, y pitch %ld shift %ld, fill %d, code %d",
+	snprintf(s, sizeof s, "%s on %s, batch %ld, M %ld, N %ld, x pitch %ld step %ld shift %ld, y pitch %ld shift %ld, fill %d, %s, code %d",
 	         kernel, chip->name, (long)c->batch, (long)c->m, (long)c->n, (long)c->x.pitch, (long)c->x.step, (long)c->x.shift,
-	         (long)c->y.pitch, (long)c->y.shift, c->fill, c->code);
+	         (long)c->y.pitch, (long)c->y.shift, c->fill, c->half ? "f16" : "bf16", c->code);
 	return s;
 }
 
@@ -33,22 +34,23 @@ static void *room(int64_t n, size_t size)
 	return p;
 }
 
-static void fill_rows(uint16_t *x, int64_t rows, int64_t columns, enum fill fill)
+/* TINY: so small that the scale is at its floor; `tiny` keeps what the kernel multiplies within f32's normal numbers. */
+static void fill_rows(enum ref_half t, uint16_t *x, int64_t rows, int64_t columns, enum fill fill, double tiny)
 {
 	struct ref_random r = {(uint64_t)(rows * 1000003 + columns)};
-	double scale = fill == TINY ? 0x1p-120 : fill == LARGE ? 0x1p30 : 1;
-	ref_fill_bf16(&r, x, rows * columns, scale);
+	double scale = fill == TINY ? tiny : fill == LARGE ? 0x1p30 : 1;
+	ref_fill(&r, t, x, rows * columns, scale);
 	for (int64_t i = 0; i < rows && columns; i++) {
 		uint16_t *row = x + i * columns;
 		if (fill == ZERO_ROWS && i % 2 == 0)
 			memset(row, 0, (size_t)columns * 2);
 		if (fill == SPECIAL && i % 4 != 3)
-			row[(i * 37 + 5) % columns] = (uint16_t[]){0x7fc0, 0x7f80, 0xff80}[i % 4];
+			row[(i * 37 + 5) % columns] = ref_half_round(t, (double[]){NAN, INFINITY, -INFINITY}[i % 4]);
 	}
 }
 
 /* Compares one quantised result; scales and codes by the rules of ref.h. */
-static void compare(enum ref_code code, const uint8_t *y, const float *scale, const uint8_t *ry, const double *rs, int64_t n, int64_t ns,
+static void compare(enum ref_code code, const uint8_t *y, const float *scale, const double *ry, const double *rs, int64_t n, int64_t ns,
                     const char *what)
 {
 	char why[128];
@@ -56,8 +58,8 @@ static void compare(enum ref_code code, const uint8_t *y, const float *scale, co
 	ck_assert_msg(ref_agree_scale(&d, why, sizeof why), "%s: scale %ld: %s (found %.9g, expected %.9g)", what, (long)d.worst, why,
 	              (double)scale[d.worst], rs[d.worst]);
 	d = ref_diff_codes(code, y, ry, n);
-	ck_assert_msg(ref_agree_codes(&d, why, sizeof why), "%s: y[%ld]: %s (found %#x, expected %#x)", what, (long)d.worst, why,
-	              y[d.worst], ry[d.worst]);
+	ck_assert_msg(ref_agree_codes(&d, why, sizeof why), "%s: y[%ld]: %s (found %g, expected %g)", what, (long)d.worst, why,
+	              ref_code_value(code, y[d.worst]), ry[d.worst]);
 }
 
 static void rmsnorm(const struct e2e_chip *chip, struct rows_case c)
@@ -66,19 +68,19 @@ static void rmsnorm(const struct e2e_chip *chip, struct rows_case c)
 	int64_t rows = (c.batch ? c.batch : 1) * c.m, n = c.n, shape[3] = {c.batch, c.m, n}, *sh = shape + !c.batch;
 	int rank = 2 + !!c.batch;
 	uint16_t *x = room(rows * n, 2), *w = room(n, 2);
-	uint8_t *y = room(rows * n, 1), *ry = room(rows * n, 1);
+	uint8_t *y = room(rows * n, 1);
 	float *scale = room(rows, 4);
-	double *rs = room(rows, 8);
+	double *ry = room(rows * n, 8), *rs = room(rows, 8);
 	char *what = text(chip, "rmsnorm_quant", &c);
-	fill_rows(x, rows, n, c.fill);
-	fill_rows(w, 1, n, NORMAL);
-	struct e2e_tensor *tx = e2e_tensor(E2E_BF16, rank, sh, c.x, x), *tw = e2e_tensor(E2E_BF16, 1, &n, (struct e2e_place){0}, w),
+	fill_rows(c.half, x, rows, n, c.fill, 0x1p-120);
+	fill_rows(c.half, w, 1, n, NORMAL, 1);
+	struct e2e_tensor *tx = e2e_tensor(e2e_half_type(c.half), rank, sh, c.x, x), *tw = e2e_tensor(e2e_half_type(c.half), 1, &n, (struct e2e_place){0}, w),
 		*ty = e2e_tensor(e2e_code_type(code), rank, sh, c.y, NULL),
 		*ts = e2e_tensor(E2E_F32, rank - 1, sh, (struct e2e_place){0}, NULL);
 	e2e_call(chip, "rmsnorm_quant", (union tdsl_arg[]){{.t = &tx->t}, {.t = &tw->t}, {.f = 1e-6}, {.t = &ty->t}, {.t = &ts->t}}, 5, what);
 	e2e_read(ty, y, what);
 	e2e_read(ts, scale, what);
-	ref_rmsnorm_quant(x, w, (float)1e-6, rows, n, code, ry, rs);
+	ref_rmsnorm_quant(c.half, x, w, (float)1e-6, rows, n, code, ry, rs);
 	compare(code, y, scale, ry, rs, rows * n, rows, what);
 	e2e_free(tx), e2e_free(tw), e2e_free(ty), e2e_free(ts);
 	free(x), free(w), free(y), free(ry), free(scale), free(rs);
@@ -91,18 +93,18 @@ static void swiglu(const struct e2e_chip *chip, struct rows_case c)
 	int rank = 2 + !!c.batch;
 	int64_t hs[3] = {c.batch, c.m, 2 * n}, ys[3] = {c.batch, c.m, n}, ss[3] = {c.batch, c.m, groups};
 	uint16_t *h = room(rows * 2 * n, 2);
-	uint8_t *y = room(rows * n, 1), *ry = room(rows * n, 1);
+	uint8_t *y = room(rows * n, 1);
 	float *scale = room(ns, 4);
-	double *rs = room(ns, 8);
+	double *ry = room(rows * n, 8), *rs = room(ns, 8);
 	char *what = text(chip, "swiglu_quant", &c);
-	fill_rows(h, rows, 2 * n, c.fill);
-	struct e2e_tensor *th = e2e_tensor(E2E_BF16, rank, hs + !c.batch, c.x, h),
+	fill_rows(c.half, h, rows, 2 * n, c.fill, 0x1p-60);
+	struct e2e_tensor *th = e2e_tensor(e2e_half_type(c.half), rank, hs + !c.batch, c.x, h),
 		*ty = e2e_tensor(e2e_code_type(code), rank, ys + !c.batch, c.y, NULL),
 		*ts = e2e_tensor(E2E_F32, rank, ss + !c.batch, (struct e2e_place){0}, NULL);
 	e2e_call(chip, "swiglu_quant", (union tdsl_arg[]){{.t = &th->t}, {.t = &ty->t}, {.t = &ts->t}}, 3, what);
 	e2e_read(ty, y, what);
 	e2e_read(ts, scale, what);
-	ref_swiglu_quant(h, rows, n, 128, code, ry, rs);
+	ref_swiglu_quant(c.half, h, rows, n, 128, code, ry, rs);
 	compare(code, y, scale, ry, rs, rows * n, ns, what);
 	e2e_free(th), e2e_free(ty), e2e_free(ts);
 	free(h), free(y), free(ry), free(scale), free(rs);
@@ -122,6 +124,11 @@ START_TEST(sizes_agree)
 	if (n <= 4096) {
 		c.code = REF_INT8;
 		rmsnorm(chip, c);
+		c.half = REF_F16;
+		rmsnorm(chip, c);
+		c.code = REF_E4M3FN;
+		rmsnorm(chip, c);
+		swiglu(chip, c);
 	}
 }
 END_TEST

@@ -2,7 +2,7 @@
 # readme_test.sh -- compiler/README.md names every source file under compiler/ exactly once, and no file that is not there.
 # In: the tree.  Out: totals in Check's form.
 set -u
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 checks=0 failures=0
 while read -r file; do
 	checks=$((checks + 1))

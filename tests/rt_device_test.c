@@ -128,6 +128,12 @@ START_TEST(phases_and_workspace)
 	ck_assert_int_eq(need, 16);
 	OK(tdsl_call(sum, NULL, args, 2, (void *)(((uintptr_t)ws + 15) & ~(uintptr_t)15), 16));
 	ck_assert_msg(s == want, "%g, expected %g", (double)s, want);
+	void *mine;                       /* the device's own memory does as well */
+	s = 0;
+	OK(tdsl_alloc(&mine, d, need));
+	OK(tdsl_call(sum, NULL, args, 2, mine, need));
+	ck_assert_msg(s == want, "%g, expected %g", (double)s, want);
+	OK(tdsl_free(d, mine));
 	tdsl_close(d);
 }
 END_TEST
@@ -181,6 +187,11 @@ START_TEST(fault_on_the_device_is_reported)
 	ck_assert_int_eq(tdsl_call(norm, NULL, args, 5, NULL, 0), TDSL_ELAUNCH);
 	ck_assert_msg(strstr(tdsl_error(), "sim:gfx942: scale_add: hip") == tdsl_error(), "%s", tdsl_error());
 	ck_assert_msg(strstr(tdsl_error(), "'x'") != NULL, "no argument is named: %s", tdsl_error());
+	tdsl_close(d);
+	float a[64] = {1}, b[64]; /* opened again it works */
+	DLTensor ta = tensor(a, host, 2, shape, NULL), tb = tensor(b, host, 2, shape, NULL);
+	OK(tdsl_open(&d, "sim:gfx942"));
+	OK(run_add(NULL, &ta, NULL, &tb));
 	tdsl_close(d);
 }
 END_TEST

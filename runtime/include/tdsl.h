@@ -79,6 +79,8 @@ TDSL_API const char *tdsl_error_name(int code);
  *   hip:N         AMD GPU number N, by libamdhip64 (HIP 5, 6 or 7; one already in the process is used)
  *   sim:gfx942    simulated MI300X; sim:gfx950: MI355X.  Host tensors (kDLCPU) are used in place; calls are synchronous
  *   null:gfx942   does nothing (and null:gfx950): for measuring host cost.  Memory functions work on host memory
+ * Where ROCm's own emulator stands in for the driver library, hip:N runs on it unchanged.  TDSL_HIP_LIBRARY and TDSL_SIM_LIBRARY
+ * name the libraries outright.  A fault leaves a device failing until it is closed and opened again (a real one: for good).
  * Opening a device again gives the same handle; each open needs its close.  The first device opened by tdsl_open is the
  * process's default (what a NULL stream means) until it is closed or tdsl_set_default names another.  With none open a NULL
  * stream opens TDSL_DEVICE; without that variable hip:0; and fails if there is no GPU: never a silent simulator. */

@@ -56,32 +56,36 @@ int32_t ref_code_step(enum ref_code f, uint8_t code)
 	return code & 0x80 ? -(code & 0x7f) : code;
 }
 
-double ref_bf16_value(uint16_t code)
+/* bf16: 8 exponent and 7 mantissa bits; f16: 5 and 10. */
+static const struct { int mantissa, bias; } halves[] = {[REF_BF16] = {7, 127}, [REF_F16] = {10, 15}};
+
+double ref_half_value(enum ref_half t, uint16_t code)
 {
-	int e = code >> 7 & 255, m = code & 127;
-	double v = e == 255 ? (m ? NAN : INFINITY) : e ? ldexp(128 + m, e - 127 - 7) : ldexp(m, -126 - 7);
+	int bits = halves[t].mantissa, bias = halves[t].bias, e = (code & 0x7fff) >> bits, m = code & ((1 << bits) - 1);
+	double v = e == 2 * bias + 1 ? (m ? NAN : INFINITY) : e ? ldexp((1 << bits) + m, e - bias - bits) : ldexp(m, 1 - bias - bits);
 	return code & 0x8000 ? -v : v;
 }
 
-uint16_t ref_bf16_round(double x)
+uint16_t ref_half_round(enum ref_half t, double x)
 {
-	uint16_t sign = signbit(x) ? 0x8000 : 0;
+	int bits = halves[t].mantissa, bias = halves[t].bias, one = 1 << bits;
+	uint16_t sign = signbit(x) ? 0x8000 : 0, infinite = (uint16_t)((2 * bias + 1) << bits);
 	if (isnan(x))
-		return 0x7fc0;
+		return (uint16_t)(infinite | one >> 1);
 	double a = fabs(x);
 	if (a == 0)
 		return sign;
-	int e = isinf(a) ? 128 : ilogb(a);
-	if (e < -126)
-		e = -126;
-	if (e < 128) {
-		double m = nearbyint(ldexp(a, 7 - e));        /* 128..256, or below 128 for denormals */
-		if (m == 256)
-			m = 128, e++;
-		if (e < 128)
-			return sign | (uint16_t)(m < 128 ? (int)m : (e + 127) << 7 | ((int)m - 128));
+	int e = isinf(a) ? bias + 1 : ilogb(a);
+	if (e < 1 - bias)
+		e = 1 - bias;
+	if (e <= bias) {
+		int m = (int)nearbyint(ldexp(a, bits - e));   /* one .. 2 * one, or below one for denormals */
+		if (m == 2 * one)
+			m = one, e++;
+		if (e <= bias)
+			return (uint16_t)(sign | (m < one ? m : ((e + bias) << bits | (m - one))));
 	}
-	return sign | 0x7f80;
+	return sign | infinite;
 }
 
 /* ---- seeded numbers: splitmix64 */
@@ -105,26 +109,26 @@ double ref_normal(struct ref_random *r)
 	return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
 
-void ref_fill_bf16(struct ref_random *r, uint16_t *p, int64_t n, double scale)
+void ref_fill(struct ref_random *r, enum ref_half t, uint16_t *p, int64_t n, double scale)
 {
 	for (int64_t i = 0; i < n; i++)
-		p[i] = ref_bf16_round(ref_normal(r) * scale);
+		p[i] = ref_half_round(t, ref_normal(r) * scale);
 }
 
 /* ---- the kernels */
 
-static double *widen(const uint16_t *p, int64_t n)
+static double *widen(enum ref_half t, const uint16_t *p, int64_t n)
 {
 	double *v = malloc((size_t)(n ? n : 1) * sizeof *v);
 	if (!v)
 		abort();
 	for (int64_t i = 0; i < n; i++)
-		v[i] = ref_bf16_value(p[i]);
+		v[i] = ref_half_value(t, p[i]);
 	return v;
 }
 
-/* One group of n values: the scale from the largest magnitude that is no NaN, then the codes of u * (1 / scale). */
-static double quantize(const double *u, int64_t n, enum ref_code f, uint8_t *y)
+/* One group of n values: the scale from the largest magnitude that is no NaN, then the values in units of it. */
+static double quantize(const double *u, int64_t n, enum ref_code f, double *y)
 {
 	double top = 0, s = 1;
 	for (int64_t i = 0; i < n; i++)
@@ -132,17 +136,17 @@ static double quantize(const double *u, int64_t n, enum ref_code f, uint8_t *y)
 			top = fabs(u[i]);
 	if (top > 0)
 		s = fmax(top / ref_code_max(f), 0x1p-126);
-	double inv = (float)(1 / (float)s);
 	for (int64_t i = 0; i < n; i++)
-		y[i] = ref_code_round(f, u[i] * inv);
+		y[i] = u[i] / s;
 	return s;
 }
 
-void ref_rmsnorm_quant(const uint16_t *x, const uint16_t *w, double eps, int64_t m, int64_t n, enum ref_code f, uint8_t *y, double *scale)
+void ref_rmsnorm_quant(enum ref_half t, const uint16_t *x, const uint16_t *w, double eps, int64_t m, int64_t n,
+                       enum ref_code f, double *y, double *scale)
 {
-	double *g = widen(w, n);
+	double *g = widen(t, w, n);
 	for (int64_t i = 0; i < m; i++) {
-		double *u = widen(x + i * n, n), sum = 0;
+		double *u = widen(t, x + i * n, n), sum = 0;
 		for (int64_t j = 0; j < n; j++)
 			sum += u[j] * u[j];
 		double r = 1 / sqrt((n ? sum / (double)n : 0) + eps);
@@ -154,11 +158,11 @@ void ref_rmsnorm_quant(const uint16_t *x, const uint16_t *w, double eps, int64_t
 	free(g);
 }
 
-void ref_swiglu_quant(const uint16_t *h, int64_t m, int64_t n, int64_t group, enum ref_code f, uint8_t *y, double *scale)
+void ref_swiglu_quant(enum ref_half t, const uint16_t *h, int64_t m, int64_t n, int64_t group, enum ref_code f, double *y, double *scale)
 {
 	int64_t groups = (n + group - 1) / group;
 	for (int64_t i = 0; i < m; i++) {
-		double *u = widen(h + i * 2 * n, 2 * n);
+		double *u = widen(t, h + i * 2 * n, 2 * n);
 		for (int64_t j = 0; j < n; j++)
 			u[j] = u[j] / (1 + exp(-u[j])) * u[n + j];
 		for (int64_t q = 0; q < groups; q++) {
@@ -181,17 +185,17 @@ static double dot(const double *a, const double *b, int64_t n)
 	return s[0] + s[1] + (s[2] + s[3]);
 }
 
-void ref_grouped_gemm(const uint16_t *a, const uint16_t *b, const int32_t *first, int64_t m, int64_t n, int64_t k, int64_t e,
+void ref_grouped_gemm(enum ref_half t, const uint16_t *a, const uint16_t *b, const int32_t *first, int64_t m, int64_t n, int64_t k, int64_t e,
                       double untouched, double *c)
 {
-	double *av = widen(a, m * k);
+	double *av = widen(t, a, m * k);
 	for (int64_t i = 0; i < m * n; i++)
 		c[i] = untouched;
 	int64_t from = 0, to;
 	for (int64_t x = -1; x < e; x++, from = to) {         /* the first round only finds where group 0 begins */
 		to = first[x + 1] > m ? m : first[x + 1] < from ? from : first[x + 1];
 		for (int64_t j = 0; x >= 0 && to > from && j < n; j++) {
-			double *bv = widen(b + (x * n + j) * k, k);
+			double *bv = widen(t, b + (x * n + j) * k, k);
 			for (int64_t i = from; i < to; i++)
 				c[i * n + j] = dot(av + i * k, bv, k);
 			free(bv);
@@ -200,9 +204,9 @@ void ref_grouped_gemm(const uint16_t *a, const uint16_t *b, const int32_t *first
 	free(av);
 }
 
-/* One row: scores of the keys it sees, softmax, sum over v.  round_p: in f32, P rounded to bf16 for the product only. */
-static void attention_row(const double *q, const double *k, const double *v, double scale, int64_t seen, int64_t d, int round_p,
-                          double *p, double *o)
+/* One row: scores of the keys it sees, softmax, sum over v.  round_p: in f32, P rounded to t for the product only. */
+static void attention_row(enum ref_half t, const double *q, const double *k, const double *v, double scale, int64_t seen, int64_t d,
+                          int round_p, double *p, double *o)
 {
 	double top = -INFINITY, den = 0;
 	for (int64_t j = 0; j < seen; j++) {
@@ -218,30 +222,30 @@ static void attention_row(const double *q, const double *k, const double *v, dou
 		double e = round_p ? expf((float)(p[j] - top)) : exp(p[j] - top);
 		den = round_p ? (float)den + (float)e : den + e;
 		if (round_p)
-			e = ref_bf16_value(ref_bf16_round(e));
+			e = ref_half_value(t, ref_half_round(t, e));
 		for (int64_t x = 0; x < d; x++)
 			o[x] += e * v[j * d + x];
 	}
 	for (int64_t x = 0; x < d; x++) {
 		o[x] = den > 0 ? o[x] / den : 0;
 		if (round_p)
-			o[x] = ref_bf16_value(ref_bf16_round(o[x]));
+			o[x] = ref_half_value(t, ref_half_round(t, o[x]));
 	}
 }
 
-void ref_attention(const uint16_t *q, const uint16_t *k, const uint16_t *v, double scale, int64_t b, int64_t h, int64_t g, int64_t s,
-                   int64_t t, int64_t d, int round_p, double *o)
+void ref_attention(enum ref_half t, const uint16_t *q, const uint16_t *k, const uint16_t *v, double scale, int64_t b, int64_t h,
+                   int64_t g, int64_t s, int64_t l, int64_t d, int round_p, double *o)
 {
-	double *p = malloc((size_t)(t ? t : 1) * sizeof *p);
+	double *p = malloc((size_t)(l ? l : 1) * sizeof *p);
 	if (!p)
 		abort();
 	for (int64_t x = 0; x < b * h; x++) {
 		int64_t kv = x / h * g + x % h / (h / g);
-		double *qv = widen(q + x * s * d, s * d), *kk = widen(k + kv * t * d, t * d), *vv = widen(v + kv * t * d, t * d);
+		double *qv = widen(t, q + x * s * d, s * d), *kk = widen(t, k + kv * l * d, l * d), *vv = widen(t, v + kv * l * d, l * d);
 		for (int64_t i = 0; i < s; i++) {
-			int64_t seen = i + t - s + 1;
-			seen = seen < 0 ? 0 : seen > t ? t : seen;
-			attention_row(qv + i * d, kk, vv, scale, seen, d, round_p, p, o + (x * s + i) * d);
+			int64_t seen = i + l - s + 1;
+			seen = seen < 0 ? 0 : seen > l ? l : seen;
+			attention_row(t, qv + i * d, kk, vv, scale, seen, d, round_p, p, o + (x * s + i) * d);
 		}
 		free(qv), free(kk), free(vv);
 	}
@@ -276,14 +280,14 @@ static void finish(struct ref_diff *r, const struct sums *s)
 	r->gain = s->ref > 0 ? s->cross / s->ref : 1;
 }
 
-/* Position of a bf16 or f32 code among the format's values; both zeros are 0. */
+/* Position of a 16-bit or f32 code among the format's values; both zeros are 0. */
 static int64_t position(uint32_t code, int bits)
 {
 	uint32_t sign = 1u << (bits - 1);
 	return code & sign ? -(int64_t)(code & (sign - 1)) : (int64_t)code;
 }
 
-struct ref_diff ref_diff_bf16(const uint16_t *got, const double *ref, int64_t rows, int64_t columns)
+struct ref_diff ref_diff_half(enum ref_half t, const uint16_t *got, const double *ref, int64_t rows, int64_t columns)
 {
 	struct ref_diff r = {.n = rows * columns};
 	struct sums sums = {0};
@@ -294,13 +298,13 @@ struct ref_diff ref_diff_bf16(const uint16_t *got, const double *ref, int64_t ro
 		double small = sqrt(square / (double)columns) * 0x1p-10;
 		for (int64_t j = 0; j < columns; j++) {
 			int64_t at = i * columns + j;
-			double g = ref_bf16_value(got[at]), f = ref[at];
+			double g = ref_half_value(t, got[at]), f = ref[at];
 			if (isnan(g) || isnan(f)) {
 				r.nan += isnan(g) != isnan(f);
 				continue;
 			}
 			if (fabs(f) >= small)
-				add_ulp(&r, fabs((double)(position(got[at], 16) - position(ref_bf16_round(f), 16))), at);
+				add_ulp(&r, fabs((double)(position(got[at], 16) - position(ref_half_round(t, f), 16))), at);
 			if (isfinite(f) && isfinite(g))
 				add_l2(&sums, g, f);
 		}
@@ -327,23 +331,33 @@ struct ref_diff ref_diff_f32(const float *got, const double *ref, int64_t n)
 	return r;
 }
 
-struct ref_diff ref_diff_codes(enum ref_code f, const uint8_t *got, const uint8_t *ref, int64_t n)
+/* True where the boundary between the neighbouring codes a and b is within 2^-20 of x: where f32 may decide either way. */
+static int is_tie(enum ref_code f, uint8_t a, uint8_t b, double x)
+{
+	double boundary = (ref_code_value(f, a) + ref_code_value(f, b)) / 2;
+	return fabs(x - boundary) <= 0x1p-20 * fabs(boundary);
+}
+
+struct ref_diff ref_diff_codes(enum ref_code f, const uint8_t *got, const double *ref, int64_t n)
 {
 	struct ref_diff r = {.n = n};
 	struct sums sums = {0};
 	for (int64_t i = 0; i < n; i++) {
-		int32_t g = ref_code_step(f, got[i]), c = ref_code_step(f, ref[i]);
+		uint8_t code = ref_code_round(f, ref[i]);
+		int32_t g = ref_code_step(f, got[i]), c = ref_code_step(f, code);
 		if (g == INT32_MIN || c == INT32_MIN) {
 			r.nan += g != c;
 			continue;
 		}
 		double step = fabs((double)(g - c));
+		int tie = step == 1 && is_tie(f, got[i], code, ref[i]);
 		r.mean += step;
-		r.over1 += step > 0;                          /* for codes: elements that differ, and by more than one step */
+		r.ties += tie;
+		r.over1 += step > 0 && !tie;                  /* for codes: elements that differ, and by more than one step */
 		r.over2 += step > 1;
-		if (step > r.max)
+		if (step > r.max || (r.max <= 1 && step > 0 && !tie))
 			r.max = step, r.worst = i;
-		add_l2(&sums, ref_code_value(f, got[i]), ref_code_value(f, ref[i]));
+		add_l2(&sums, ref_code_value(f, got[i]), ref_code_value(f, code));
 	}
 	finish(&r, &sums);
 	return r;
@@ -385,7 +399,7 @@ int ref_agree_codes(const struct ref_diff *r, char *why, size_t len)
 		return no(why, len, "NaN on one side", (double)r->nan, 0);
 	if (r->max > 1)
 		return no(why, len, "steps of the worst code", r->max, 1);
-	return (double)r->over1 <= most ? 1 : no(why, len, "codes that differ", (double)r->over1, most);
+	return (double)r->over1 <= most ? 1 : no(why, len, "codes that differ, ties left out", (double)r->over1, most);
 }
 
 int ref_agree_attention(const struct ref_diff *got, const struct ref_diff *bf16, char *why, size_t len)

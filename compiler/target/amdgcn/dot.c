@@ -1,6 +1,7 @@
 /* dot.c -- a product as matrix instructions.
  * In: operands in operand layouts (registers: k first, in runs of `elems` an instruction), the accumulator in its layout.  Out: the
- * result's groups of four rows.  For every block of rows and columns: the steps of k in ascending order, one instruction each. */
+ * result's groups of four rows.  For every step of k, ascending: one instruction for each block of rows and columns; an operand that
+ * waits in LDS is read at its first use in the step. */
 #include "emit.h"
 
 static LLVMTypeRef operand_type(struct emit *e, enum mfma_operand o)
@@ -52,21 +53,27 @@ void emit_dot(struct emit *e, const struct ir_ins *i)
 	value_new(e, i);
 	LLVMTypeRef ot = operand_type(e, m->operand), at = emit_vector(i->dtype == DT_I32 ? e->i32 : e->f32, 4);
 	int regs = layout_regs(i->layout), coord[LAYOUT_AXES];
-	int steps = layout_regs(a->layout) / a->layout->rep[fa] / m->elems;
-	for (int r = 0; r < regs; r += 4) {
-		layout_coord(i->layout, r, 0, 0, coord);
-		int row = coord[fa], col = coord[fb];
-		LLVMValueRef d = acc ? value_vector(e, acc, i->layout, r, 4) : LLVMConstNull(at);
-		for (int s = 0; s < steps; s++) {
-			/* step s: registers s * elems .. of the run along k, which are the lowest register bits and the repeats of k */
-			int per_block = 1 << a->layout->nreg, in_block = s * m->elems % per_block, rep = s * m->elems / per_block;
-			int kpos = rep * a->layout->block[k];
-			int ra = register_at(e, a->layout, fa, row, k, kpos) + in_block, rb = register_at(e, b->layout, fb, col, k, kpos) + in_block;
-			LLVMValueRef args[6] = {LLVMBuildBitCast(e->b, value_vector(e, a, a->layout, ra, m->elems), ot, ""),
-			                        LLVMBuildBitCast(e->b, value_vector(e, b, b->layout, rb, m->elems), ot, ""),
-			                        d, emit_int(e, 0), emit_int(e, 0), emit_int(e, 0)};
-			d = emit_call(e, m->intrinsic, NULL, 0, args, 6);
+	int steps = layout_regs(a->layout) / a->layout->rep[fa] / m->elems, per_block = 1 << a->layout->nreg;
+	LLVMValueRef *d = arena_alloc(e->arena, sizeof *d * (size_t)regs);
+	LLVMValueRef *fragment_a = arena_alloc(e->arena, sizeof *d * (size_t)layout_regs(a->layout));
+	LLVMValueRef *fragment_b = arena_alloc(e->arena, sizeof *d * (size_t)layout_regs(b->layout));
+	for (int s = 0; s < steps; s++) {
+		/* step s: registers s * elems .. of the run along k, which are the lowest register bits and the repeats of k */
+		int in_block = s * m->elems % per_block, kpos = s * m->elems / per_block * a->layout->block[k];
+		for (int r = 0; r < regs; r += 4) {
+			layout_coord(i->layout, r, 0, 0, coord);
+			int ra = register_at(e, a->layout, fa, coord[fa], k, kpos) + in_block;
+			int rb = register_at(e, b->layout, fb, coord[fb], k, kpos) + in_block;
+			if (!fragment_a[ra])
+				fragment_a[ra] = LLVMBuildBitCast(e->b, value_vector(e, a, a->layout, ra, m->elems), ot, "");
+			if (!fragment_b[rb])
+				fragment_b[rb] = LLVMBuildBitCast(e->b, value_vector(e, b, b->layout, rb, m->elems), ot, "");
+			if (!s)
+				d[r] = acc ? value_vector(e, acc, i->layout, r, 4) : LLVMConstNull(at);
+			LLVMValueRef args[6] = {fragment_a[ra], fragment_b[rb], d[r], emit_int(e, 0), emit_int(e, 0), emit_int(e, 0)};
+			d[r] = emit_call(e, m->intrinsic, NULL, 0, args, 6);
 		}
-		value_set(e, i, r, 4, d);
 	}
+	for (int r = 0; r < regs; r += 4)
+		value_set(e, i, r, 4, d[r]);
 }

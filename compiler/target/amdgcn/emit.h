@@ -14,7 +14,12 @@
 #include "../../affine.h"
 #include "../mfma.h"
 
-struct value { LLVMValueRef *group; int ngroups, pack; };
+/* A tile in LDS: element strides along axes, rows along `inner`. */
+struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at; };
+struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may still read it */
+
+/* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
+struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; };
 
 struct remembered { const struct ir_ins *of; const struct layout *layout; int reg; LLVMValueRef v; int older; };
 
@@ -34,8 +39,11 @@ struct emit {
 	struct value *values;                    /* by instruction id */
 	struct { LLVMValueRef pointer, stride[6], fold_inner, fold_stride; bool used; } *tensors;  /* by parameter */
 	LLVMValueRef *scalars, *symbols;         /* by parameter, by symbol */
-	LLVMValueRef lds; int lds_bytes, lds_used;  /* placeholder global; bytes needed; bytes handed out to reductions */
-	int loop_depth; bool lds_dirty;          /* an LDS region may still be read by other waves */
+	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
+	int lds_bytes, lds_small_bytes, lds_top; /* needed; lds_top: handed out inside the present outermost loop */
+	struct lds_region regions[32]; int nregions;
+	bool lds_written;                        /* tiles written since the last barrier: reads must wait */
+	int loop_depth;
 	struct remembered *memory; int nmemory, cap_memory; int *newest;  /* index.c's memo; newest by id, -1 none */
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
 	struct { const struct layout *l; int axis; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
@@ -80,8 +88,10 @@ void emit_store(struct emit *, const struct ir_ins *);
 void emit_update(struct emit *, const struct ir_ins *);
 
 /* lds.c */
-LLVMValueRef lds_pointer(struct emit *, LLVMValueRef byte, int constant);
+LLVMValueRef lds_pointer(struct emit *, LLVMValueRef base, LLVMValueRef byte, int constant);
 void lds_barrier(struct emit *);                                     /* waits for this wave's LDS accesses, then s_barrier */
+void lds_enter_loop(struct emit *);                                  /* everything read in the loop may still be read by others */
+LLVMValueRef lds_read(struct emit *, const struct ir_ins *, int reg, int n); /* registers of a value that waits in LDS */
 void emit_relayout(struct emit *, const struct ir_ins *);
 LLVMValueRef lane_xor(struct emit *, LLVMValueRef v, int bit, bool lower_equal); /* value of lane ^ (1 << bit); lower_equal: lanes that differ in lower bits hold the same */
 LLVMValueRef emit_if_begin(struct emit *, LLVMValueRef cond);        /* returns the join block as a value */

@@ -3,9 +3,9 @@
  * a fence would also wait for every global access. */
 #include "emit.h"
 
-LLVMValueRef lds_pointer(struct emit *e, LLVMValueRef byte, int constant)
+LLVMValueRef lds_pointer(struct emit *e, LLVMValueRef base, LLVMValueRef byte, int constant)
 {
-	LLVMValueRef p = e->lds, at = constant ? emit_int(e, constant) : NULL;
+	LLVMValueRef p = base, at = constant ? emit_int(e, constant) : NULL;
 	if (byte)
 		p = LLVMBuildGEP2(e->b, e->i8, p, &byte, 1, "");
 	return at ? LLVMBuildGEP2(e->b, e->i8, p, &at, 1, "") : p;
@@ -20,6 +20,17 @@ void lds_barrier(struct emit *e)
 	} else {
 		emit_call(e, "llvm.amdgcn.wave.barrier", NULL, 0, NULL, 0);
 	}
+	e->lds_written = false;
+	for (int r = 0; r < e->nregions; r++)
+		e->regions[r].dirty = false;
+}
+
+void lds_enter_loop(struct emit *e)
+{
+	if (!e->loop_depth)
+		e->lds_top = 0;
+	for (int r = 0; r < e->nregions; r++)
+		e->regions[r].dirty = true;
 }
 
 LLVMValueRef emit_if_begin(struct emit *e, LLVMValueRef cond)
@@ -94,27 +105,27 @@ static void rename_registers(struct emit *e, const struct ir_ins *i)
 		value_set(e, i, r, pack, value_vector(e, i->args[0], i->layout, r, pack));
 }
 
-/* The tile in LDS: rows along `inner`, 16 bytes of padding behind each so that rows start in different banks. */
-struct tile { int inner, stride[LAYOUT_AXES], bytes, size; };
-
-static struct tile tile_of(struct emit *e, const struct layout *l, int inner, int bytes)
+/* Rows along `inner`, 16 bytes of padding behind each so that rows start in different banks. */
+static struct lds_tile *tile_of(struct emit *e, const struct layout *l, int inner, int bytes)
 {
-	struct tile t = {.inner = inner, .bytes = bytes};
+	struct lds_tile *t = arena_alloc(e->arena, sizeof *t);
 	int at = 1;
+	t->inner = inner;
+	t->bytes = bytes;
 	for (int round = 0; round < 2; round++)
 		for (int x = 0; x < e->ph->naxes; x++) {
 			if ((x == inner) != (round == 0) || layout_size(l, x) == 1)
 				continue;
-			t.stride[x] = at;
+			t->stride[x] = at;
 			at *= layout_size(l, x);
 			if (x == inner)
 				at += 16 / bytes;
 		}
-	t.size = at * bytes;
+	t->size = (at * bytes + 15) / 16 * 16;
 	return t;
 }
 
-static LLVMValueRef lane_address(struct emit *e, const struct layout *l, const struct tile *t)
+static LLVMValueRef lane_address(struct emit *e, const struct layout *l, const struct lds_tile *t)
 {
 	LLVMValueRef sum = NULL;
 	for (int x = 0; x < e->ph->naxes; x++) {
@@ -129,7 +140,7 @@ static LLVMValueRef lane_address(struct emit *e, const struct layout *l, const s
 	return sum;
 }
 
-static int register_address(struct emit *e, const struct layout *l, const struct tile *t, int reg)
+static int register_address(struct emit *e, const struct layout *l, const struct lds_tile *t, int reg)
 {
 	int sum = 0;
 	for (int x = 0; x < e->ph->naxes; x++)
@@ -138,7 +149,7 @@ static int register_address(struct emit *e, const struct layout *l, const struct
 	return sum;
 }
 
-static int run_of(const struct layout *l, const struct tile *t)
+static int run_of(const struct layout *l, const struct lds_tile *t)
 {
 	int run = t->inner >= 0 ? 1 << layout_vector(l, t->inner) : 1;
 	while (run * t->bytes > 16)
@@ -146,17 +157,75 @@ static int run_of(const struct layout *l, const struct tile *t)
 	return run;
 }
 
-void emit_relayout(struct emit *e, const struct ir_ins *i)
+/* Places the tile: outside loops all at the start (nothing lives across), inside a loop one behind the other.  Waits until nobody
+ * reads what lies there. */
+static void place_tile(struct emit *e, struct lds_tile *t)
 {
-	const struct ir_ins *v = i->args[0];
-	const struct layout *from = v->layout, *to = i->layout;
-	value_new(e, i);
-	if (same_lanes(e, from, to)) {
-		rename_registers(e, i);
-		return;
+	bool dirty = e->loop_depth > 0;
+	t->at = e->loop_depth ? e->lds_top : 0;
+	for (int r = 0; r < e->nregions; r++) {
+		struct lds_region *g = &e->regions[r];
+		bool meets = g->at < t->at + t->size && t->at < g->at + g->size;
+		if (meets && g->at == t->at && g->size == t->size)
+			dirty = g->dirty;
+		else if (meets)
+			dirty = dirty || g->dirty;
 	}
+	if (dirty)
+		lds_barrier(e);
+	if (e->nregions < 32)
+		e->regions[e->nregions++] = (struct lds_region){t->at, t->size, false};
+	if (e->loop_depth)
+		e->lds_top += t->size;
+	if (t->at + t->size > e->lds_bytes)
+		e->lds_bytes = t->at + t->size;
+}
+
+static void mark_read(struct emit *e, const struct lds_tile *t)
+{
+	for (int r = 0; r < e->nregions; r++)
+		if (e->regions[r].at < t->at + t->size && t->at < e->regions[r].at + e->regions[r].size)
+			e->regions[r].dirty = true;
+}
+
+LLVMValueRef lds_read(struct emit *e, const struct ir_ins *i, int reg, int n)
+{
+	const struct value *v = &e->values[i->id];
+	const struct lds_tile *t = v->waiting;
 	LLVMTypeRef element = i->dtype == DT_I1 ? e->i8 : emit_type(e, i->dtype);
-	int bytes = i->dtype == DT_I1 ? 1 : dtype_info(i->dtype)->bits / 8, inner = -1, best = 0;
+	LLVMValueRef parts[64];
+	int run = run_of(i->layout, t);
+	run = run > n ? n : run;
+	if (e->lds_written)
+		lds_barrier(e);
+	for (int r = 0; r < n; r += run) {
+		LLVMValueRef x = LLVMBuildLoad2(e->b, emit_vector(element, run),
+		                                lds_pointer(e, e->lds, v->waiting_lane, t->at + register_address(e, i->layout, t, reg + r)), "");
+		LLVMSetAlignment(x, (unsigned)(run * t->bytes));
+		parts[r / run] = i->dtype == DT_I1 ? LLVMBuildTrunc(e->b, x, emit_vector(e->i1, run), "") : x;
+	}
+	mark_read(e, t);
+	return vector_join(e, parts, n / run, run);
+}
+
+/* Its users are products of the same block: they read what they need when they need it. */
+static bool only_products_use(const struct ir_ins *i)
+{
+	bool dot = false;
+	for (const struct ir_ins *u = i->next; u; u = u->next)
+		for (int a = 0; a < u->nargs; a++) {
+			if (u->args[a] != i)
+				continue;
+			if (u->op != IR_DOT)
+				return false;
+			dot = true;
+		}
+	return dot;
+}
+
+static int inner_axis(struct emit *e, const struct layout *to)
+{
+	int inner = -1, best = 0;
 	for (int x = 0; x < e->ph->naxes; x++)
 		if (layout_vector(to, x) > best) {
 			best = layout_vector(to, x);
@@ -165,34 +234,47 @@ void emit_relayout(struct emit *e, const struct ir_ins *i)
 	for (int x = 0; inner < 0 && x < e->ph->naxes; x++)
 		if (layout_size(to, x) > 1)
 			inner = x;
-	struct tile t = tile_of(e, to, inner, bytes);
-	if (t.size + e->lds_used > e->lds_bytes)
-		e->lds_bytes = t.size + e->lds_used;
-	if (e->lds_dirty || e->loop_depth)
-		lds_barrier(e);
-	LLVMValueRef once = index_is_first_copy(e, from), join = NULL;
-	LLVMValueRef at = lane_address(e, from, &t);
-	int run = run_of(from, &t), regs = layout_regs(from);
+	return inner;
+}
+
+static void write_tile(struct emit *e, const struct ir_ins *v, const struct lds_tile *t)
+{
+	const struct layout *from = v->layout;
+	LLVMValueRef once = index_is_first_copy(e, from), join = NULL, at = lane_address(e, from, t);
+	int run = run_of(from, t), regs = layout_regs(from);
 	if (once)
 		join = emit_if_begin(e, once);
 	for (int r = 0; r < regs; r += run) {
 		LLVMValueRef x = value_vector(e, v, from, r, run);
-		if (i->dtype == DT_I1)
+		if (v->dtype == DT_I1)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, run), "");
-		LLVMSetAlignment(LLVMBuildStore(e->b, x, lds_pointer(e, at, register_address(e, from, &t, r))), (unsigned)(run * bytes));
+		x = LLVMBuildStore(e->b, x, lds_pointer(e, e->lds, at, t->at + register_address(e, from, t, r)));
+		LLVMSetAlignment(x, (unsigned)(run * t->bytes));
 	}
 	if (once)
 		emit_if_end(e, join);
-	lds_barrier(e);
-	at = lane_address(e, to, &t);
-	run = run_of(to, &t);
-	regs = layout_regs(to);
-	for (int r = 0; r < regs; r += run) {
-		LLVMValueRef x = LLVMBuildLoad2(e->b, emit_vector(element, run), lds_pointer(e, at, register_address(e, to, &t, r)), "");
-		LLVMSetAlignment(x, (unsigned)(run * bytes));
-		if (i->dtype == DT_I1)
-			x = LLVMBuildTrunc(e->b, x, emit_vector(e->i1, run), "");
-		value_set(e, i, r, run, x);
+	e->lds_written = true;
+}
+
+void emit_relayout(struct emit *e, const struct ir_ins *i)
+{
+	const struct ir_ins *v = i->args[0];
+	struct value *out = value_new(e, i);
+	if (same_lanes(e, v->layout, i->layout)) {
+		rename_registers(e, i);
+		return;
 	}
-	e->lds_dirty = true;
+	struct lds_tile *t = tile_of(e, i->layout, inner_axis(e, i->layout), i->dtype == DT_I1 ? 1 : dtype_info(i->dtype)->bits / 8);
+	place_tile(e, t);
+	write_tile(e, v, t);
+	out->waiting = t;
+	out->waiting_lane = lane_address(e, i->layout, t);
+	if (e->loop_depth && only_products_use(i))
+		return;
+	int regs = layout_regs(i->layout), run = run_of(i->layout, t);
+	if (run < out->pack)
+		run = out->pack;
+	for (int r = 0; r < regs; r += run)
+		value_set(e, i, r, run, lds_read(e, i, r, run));
+	out->waiting = NULL;
 }

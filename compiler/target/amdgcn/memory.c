@@ -239,6 +239,10 @@ static void offset_of_register(struct emit *e, const struct access *a, int r, in
 		u = LLVMBuildMul(e->b, u, emit_int(e, pos * a->bytes), "");
 		*uniform = *uniform ? LLVMBuildAdd(e->b, *uniform, u, "") : u;
 	}
+	if (*uniform && a->width == 1) {               /* many single elements: their offsets would fill the scalar registers */
+		*vector = *vector ? LLVMBuildAdd(e->b, *vector, *uniform, "") : *uniform;
+		*uniform = NULL;
+	}
 }
 
 static void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)

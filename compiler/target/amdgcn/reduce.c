@@ -187,13 +187,11 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 		p[k].at = words * 4;
 		words += p[k].regs;
 	}
-	int slot = words * 4, base = e->lds_used, size = slot << (nreduced + nkept);
+	int slot = words * 4, base = e->lds_small_bytes, size = slot << (nreduced + nkept);
 	if (e->loop_depth) {
 		lds_barrier(e);
 	}
-	e->lds_used += (size + 15) / 16 * 16;
-	if (e->lds_used > e->lds_bytes)
-		e->lds_bytes = e->lds_used;
+	e->lds_small_bytes += (size + 15) / 16 * 16;
 	LLVMValueRef k = gathered(e, kept, nkept), r = gathered(e, reduced, nreduced);
 	LLVMValueRef index = r;
 	if (k)
@@ -202,7 +200,7 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 	LLVMValueRef join = emit_if_begin(e, leader), at = bytes_of(e, index, slot);
 	for (int j = 0; j < n; j++)
 		for (int x = 0; x < p[j].regs; x++)
-			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, at, base + p[j].at + 4 * x));
+			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x));
 	emit_if_end(e, join);
 	lds_barrier(e);
 	LLVMValueRef mine = LLVMBuildAnd(e->b, e->tid, emit_int(e, (1 << nreduced) - 1), "");
@@ -211,7 +209,7 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 	at = bytes_of(e, mine, slot);
 	for (int j = 0; j < n; j++)
 		for (int x = 0; x < p[j].regs; x++)
-			p[j].x[x] = LLVMBuildLoad2(e->b, LLVMTypeOf(p[j].x[x]), lds_pointer(e, at, base + p[j].at + 4 * x), "");
+			p[j].x[x] = LLVMBuildLoad2(e->b, LLVMTypeOf(p[j].x[x]), lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x), "");
 	for (int b = 0; b < nreduced; b++)
 		for (int j = 0; j < n; j++)
 			for (int x = 0; x < p[j].regs; x++)

@@ -96,6 +96,7 @@ static void emit_for(struct emit *e, const struct ir_ins *loop)
 	LLVMPositionBuilderAtEnd(e->b, in);
 	LLVMValueRef outer = e->axis_base[axis];
 	e->axis_base[axis] = pos;
+	lds_enter_loop(e);
 	e->loop_depth++;
 	emit_block(e, body);
 	e->loop_depth--;
@@ -116,7 +117,6 @@ static void emit_for(struct emit *e, const struct ir_ins *loop)
 	LLVMPositionBuilderAtEnd(e->b, out);
 	index_release(e, mark);
 	e->axis_base[axis] = outer;
-	e->lds_dirty = true;
 }
 
 static void emit_if(struct emit *e, const struct ir_ins *i)
@@ -159,7 +159,6 @@ static void emit_if(struct emit *e, const struct ir_ins *i)
 				LLVMAddIncoming(v->group[g], &kept[s][r].group[g], &last[s], 1);
 		}
 	}
-	e->lds_dirty = true;
 }
 
 static void emit_leaf(struct emit *e, const struct ir_ins *i)
@@ -526,21 +525,21 @@ static void start_function(struct emit *e, const char *name, const struct argume
 	e->entry_end = LLVMBuildBr(e->b, body);
 	LLVMPositionBuilderAtEnd(e->b, body);
 	e->lds = LLVMAddGlobalInAddressSpace(e->mod, LLVMArrayType2(e->i8, 0), "", 3);
+	e->lds_small = LLVMAddGlobalInAddressSpace(e->mod, LLVMArrayType2(e->i8, 0), "", 3);
 }
 
-static void finish_lds(struct emit *e, const char *name)
+/* The placeholder becomes a global of the size that turned out to be needed. */
+static void finish_lds(struct emit *e, const char *name, const char *what, LLVMValueRef placeholder, int bytes)
 {
-	char text[200];
-	LLVMTypeRef t = LLVMArrayType2(e->i8, (uint64_t)e->lds_bytes);
-	snprintf(text, sizeof text, "%s.lds", name);
-	if (e->lds_bytes) {
-		LLVMValueRef g = LLVMAddGlobalInAddressSpace(e->mod, t, text, 3);
+	LLVMTypeRef t = LLVMArrayType2(e->i8, (uint64_t)bytes);
+	if (bytes) {
+		LLVMValueRef g = LLVMAddGlobalInAddressSpace(e->mod, t, arena_printf(e->arena, "%s.%s", name, what), 3);
 		LLVMSetInitializer(g, LLVMGetPoison(t));
 		LLVMSetLinkage(g, LLVMInternalLinkage);
 		LLVMSetAlignment(g, 16);
-		LLVMReplaceAllUsesWith(e->lds, g);
+		LLVMReplaceAllUsesWith(placeholder, g);
 	}
-	LLVMDeleteGlobal(e->lds);
+	LLVMDeleteGlobal(placeholder);
 }
 
 static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file, const struct ir_phase *ph, const char *name, struct model_launch *out)
@@ -583,9 +582,10 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	if (e->failed)
 		return -1;
 	LLVMBuildRetVoid(e->b);
-	finish_lds(e, name);
-	if (e->lds_bytes > e->v->target->lds_bytes) {
-		emit_fail(e, NULL, "%s needs %d bytes of LDS, %s has %d", name, e->lds_bytes, e->v->target->name, e->v->target->lds_bytes);
+	finish_lds(e, name, "tiles", e->lds, e->lds_bytes);
+	finish_lds(e, name, "partials", e->lds_small, e->lds_small_bytes);
+	if (e->lds_bytes + e->lds_small_bytes > e->v->target->lds_bytes) {
+		emit_fail(e, NULL, "%s needs %d bytes of LDS, %s has %d", name, e->lds_bytes + e->lds_small_bytes, e->v->target->name, e->v->target->lds_bytes);
 		return -1;
 	}
 	*out = (struct model_launch){.symbol = name, .block = 64 * e->v->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list,

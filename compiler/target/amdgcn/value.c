@@ -95,6 +95,8 @@ LLVMValueRef value_element(struct emit *e, const struct ir_ins *i, const struct 
 		return index_value(e, i, l, reg);
 	struct value *v = &e->values[i->id];
 	int own = own_register(e, i, l, reg);
+	if (v->waiting)
+		return lds_read(e, i, own, 1);
 	if (own < 0)
 		return v->group[0];
 	return v->pack == 1 ? v->group[own] : LLVMBuildExtractElement(e->b, v->group[own / v->pack], emit_int(e, own % v->pack), "");
@@ -112,6 +114,8 @@ LLVMValueRef value_vector(struct emit *e, const struct ir_ins *i, const struct l
 		return vector_join(e, parts, n, 1);
 	}
 	int first = own_register(e, i, l, reg);
+	if (v->waiting && i->layout == l)
+		return lds_read(e, i, reg, n);
 	bool run = first >= 0 && v->pack > 1 && first % (n < v->pack ? n : v->pack) == 0;
 	bool same = true;
 	for (int r = 1; r < n; r++) {
