@@ -6,6 +6,7 @@
  * aligned tensors whose extents are multiples of the vector width - and the general one, which streams element by element.
  * Matrix kernels: the schedule's tiles for aligned tensors, then without alignment; held axes (head dimensions) by classes. */
 #include "affine.h"
+#include "target/mfma.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -303,8 +304,8 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 		if (strcmp(s->knobs[i].name, "waves") == 0)
 			v->waves = s->knobs[i].value;
 	}
-	if (!v->aligned && v->waves > 4)
-		v->waves = 4;
+	if (!v->aligned)                             /* long rows element by element: more lanes, fewer elements each */
+		v->waves = shrink > 1 ? 8 : 4;
 	for (int i = 0; i < p->k->nphases; i++)
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
@@ -314,9 +315,11 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 			for (int n = 0; s && n < s->nknobs; n++)
 				if (s->knobs[n].has_value && strcmp(s->knobs[n].name, ax->name) == 0)
 					tile = s->knobs[n].value;
-			tile = ax->kind == AXIS_GRID ? tile / shrink : tile;
 			if (!v->aligned && tile > (ax->kind == AXIS_GRID ? 64 : 32))   /* each element has its own offset and mask */
 				tile = ax->kind == AXIS_GRID ? 64 : 32;
+			tile /= shrink;
+			if (ax->kind == AXIS_LOOP && tile < p->target->mfma[0].k)
+				tile = p->target->mfma[0].k;
 			set_tile(v, ax->name, tile);
 		}
 }
@@ -336,6 +339,8 @@ static void plan_products(struct planner *p)
 	}
 	for (int a = 1; a >= 0; a--)
 		for (unsigned c = 0; c < (held ? sizeof classes / sizeof *classes : 1); c++) {
+			if (held && !a && classes[c] > 256)      /* its masks and offsets do not fit the registers */
+				continue;
 			struct variant *v = add(p);
 			for (int s = 0; held && s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
 				if (p->f.held[s])

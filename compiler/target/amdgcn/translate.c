@@ -66,13 +66,15 @@ static LLVMValueRef scalar(struct emit *e, const struct ir_ins *i)
 	return e->values[i->id].group[0];
 }
 
+/* Tested at the end, behind a test that the loop runs at all: accumulators then stay in their registers (a test at the head keeps
+ * two copies of each alive). */
 static void emit_for(struct emit *e, const struct ir_ins *loop)
 {
 	const struct ir_block *body = loop->body;
 	int axis = (int)loop->imm, n = body->nparams, mark = index_mark(e);
 	LLVMValueRef start = scalar(e, loop->args[0]), end = scalar(e, loop->args[1]);
 	struct value *initial = arena_alloc(e->arena, sizeof *initial * (size_t)(n + 1));
-	for (int p = 0; p < n; p++) {                    /* initial values are computed before the loop */
+	for (int p = 0; p < n; p++) {
 		struct value *v = value_new(e, body->params[p]);
 		initial[p] = *v;
 		initial[p].group = arena_alloc(e->arena, sizeof *initial[p].group * (size_t)v->ngroups);
@@ -80,10 +82,9 @@ static void emit_for(struct emit *e, const struct ir_ins *loop)
 			initial[p].group[g] = value_vector(e, loop->args[2 + p], body->params[p]->layout, g * v->pack, v->pack);
 	}
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
-	LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
-	LLVMBasicBlockRef out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
-	LLVMBuildBr(e->b, head);
-	LLVMPositionBuilderAtEnd(e->b, head);
+	LLVMBasicBlockRef in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, start, end, ""), in, out);
+	LLVMPositionBuilderAtEnd(e->b, in);
 	LLVMValueRef pos = LLVMBuildPhi(e->b, e->i32, "");
 	LLVMAddIncoming(pos, &start, &before, 1);
 	for (int p = 0; p < n; p++)
@@ -92,31 +93,38 @@ static void emit_for(struct emit *e, const struct ir_ins *loop)
 			LLVMAddIncoming(phi, &initial[p].group[g], &before, 1);
 			e->values[body->params[p]->id].group[g] = phi;
 		}
-	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, pos, end, ""), in, out);
-	LLVMPositionBuilderAtEnd(e->b, in);
-	LLVMValueRef outer = e->axis_base[axis];
-	e->axis_base[axis] = pos;
+	LLVMValueRef outer = e->axis_base[axis], around = e->loop_position;
+	e->axis_base[axis] = e->loop_position = pos;
 	lds_enter_loop(e);
 	e->loop_depth++;
 	emit_block(e, body);
 	e->loop_depth--;
 	if (e->failed)
 		return;
-	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
-	LLVMValueRef next = LLVMBuildAdd(e->b, pos, emit_int(e, e->ph->axes[axis].tile), "");
+	LLVMValueRef next = LLVMBuildAdd(e->b, pos, emit_int(e, e->ph->axes[axis].tile), ""), **last = arena_alloc(e->arena, sizeof *last * (size_t)(n + 1));
 	for (int p = 0; p < n; p++) {
-		const struct ir_ins *arg = body->params[p];
-		const struct value *phi = &e->values[arg->id];
-		for (int g = 0; g < phi->ngroups; g++) {
-			LLVMValueRef x = value_vector(e, body->last->args[p], arg->layout, g * phi->pack, phi->pack);
-			LLVMAddIncoming(phi->group[g], &x, &latch, 1);
+		const struct value *v = &e->values[body->params[p]->id];
+		last[p] = arena_alloc(e->arena, sizeof **last * (size_t)v->ngroups);
+		for (int g = 0; g < v->ngroups; g++)
+			last[p][g] = value_vector(e, body->last->args[p], body->params[p]->layout, g * v->pack, v->pack);
+	}
+	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, end, ""), in, out);
+	LLVMAddIncoming(pos, &next, &latch, 1);
+	LLVMPositionBuilderAtEnd(e->b, out);
+	for (int p = 0; p < n; p++) {
+		struct value *v = &e->values[body->params[p]->id];
+		for (int g = 0; g < v->ngroups; g++) {
+			LLVMAddIncoming(v->group[g], &last[p][g], &latch, 1);
+			LLVMValueRef exit = LLVMBuildPhi(e->b, LLVMTypeOf(v->group[g]), "");
+			LLVMAddIncoming(exit, &initial[p].group[g], &before, 1);
+			LLVMAddIncoming(exit, &last[p][g], &latch, 1);
+			v->group[g] = exit;               /* results; the body is written */
 		}
 	}
-	LLVMAddIncoming(pos, &next, &latch, 1);
-	LLVMBuildBr(e->b, head);
-	LLVMPositionBuilderAtEnd(e->b, out);
 	index_release(e, mark);
 	e->axis_base[axis] = outer;
+	e->loop_position = around;
 }
 
 static void emit_if(struct emit *e, const struct ir_ins *i)
@@ -177,8 +185,11 @@ static void emit_leaf(struct emit *e, const struct ir_ins *i)
 
 static void emit_block(struct emit *e, const struct ir_block *b)
 {
+	int outer = e->scope_mark;
+	e->scope_mark = index_mark(e);
 	for (const struct ir_ins *i = b->first; i && !e->failed; i = i->next) {
 		set_line(e, i);
+		index_forget(e);
 		switch (i->op) {
 		case IR_CONST: case IR_SYM: case IR_PARAM: case IR_HAS: case IR_LIMIT: emit_leaf(e, i); break;
 		case IR_LOAD: emit_load(e, i); break;
@@ -199,6 +210,7 @@ static void emit_block(struct emit *e, const struct ir_block *b)
 				emit_elementwise(e, i);
 		}
 	}
+	e->scope_mark = outer;
 }
 
 /* --- a function -------------------------------------------------------------------------------------------------------------- */
@@ -237,9 +249,10 @@ static void add_argument(struct emit *e, struct arguments *a, enum model_karg_ki
 	a->bytes += size;
 }
 
+/* Rows and vectors may be given as views of three dimensions whose first two do not fold into one stride. */
 static bool may_fold(const struct emit *e, const struct ir_param *t)
 {
-	return !e->v->flat && t->role != IR_TEMP && t->rank > 0;
+	return !e->v->flat && t->role != IR_TEMP && (t->rank == 1 || t->rank == 2) && !e->has_dot;
 }
 
 /* The argument block: for each tensor used its pointer, strides (the innermost is 1 in aligned variants), fold; scalars; symbols. */
