@@ -4,6 +4,7 @@
  * give 0 and stores vanish, without branches.  An absent optional tensor is a descriptor of size 0.
  * Accesses are as wide as the layout's run along the contiguous axis allows where the variant says aligned and the mask is known to
  * be the same for the run. */
+#include "../../layout_choose.h"
 #include "emit.h"
 
 enum { OUT_OF_RANGE = (int)0x80000000u };
@@ -14,7 +15,8 @@ struct access {
 	const struct layout *l;
 	const struct ir_ins *mask;              /* or NULL */
 	struct affine sub[6];
-	bool affine;                            /* every subscript is */
+	bool affine;                            /* every subscript is, or is a scalar */
+	bool scalar[6];                         /* not affine, but the same for the whole workgroup */
 	bool fold;                              /* leading dimensions may be folded: the first subscript is divided */
 	int width;                              /* elements an instruction */
 	int bytes;                              /* of one element */
@@ -187,9 +189,7 @@ static void address_parts(struct emit *e, struct access *a)
 		if (!a->sub[d].ok)
 			continue;                          /* per register: offset_of_register */
 		bool varies = lane_varies(e, a, d);
-		LLVMValueRef u = uniform_part(e, &a->sub[d]);
-		if (!varies && !s->axes && e->values[s->id].group)
-			u = e->values[s->id].group[0];
+		LLVMValueRef u = a->scalar[d] ? index_value(e, s, NULL, 0) : uniform_part(e, &a->sub[d]);
 		if (a->fold && d == 0 && varies)
 			continue;                          /* division by register */
 		if (u)
@@ -256,6 +256,9 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 	a->fold = e->tensors[i->imm].fold_inner != NULL;
 	for (int d = 0; d < a->t->rank; d++) {
 		a->sub[d] = affine_of(i->args[d]);
+		a->scalar[d] = !a->sub[d].ok && !wide_axes(e->ph, i->args[d]->axes);
+		if (a->scalar[d])
+			a->sub[d] = (struct affine){.ok = true};
 		a->affine = a->affine && a->sub[d].ok;
 	}
 	if (dtype_info(a->t->dtype)->bits < 8) {
