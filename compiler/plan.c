@@ -17,7 +17,7 @@ struct facts {
 	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses ask of a symbol; 0 = none */
 	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
 	bool has_dot;
-	int narrowest;                     /* bytes of the narrowest element accessed along a contiguous axis */
+	int widest;                        /* bytes of the widest element accessed along a contiguous axis */
 };
 
 struct planner {
@@ -64,8 +64,8 @@ static void note_access(struct ir_ins *i, void *ctx)
 		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile))
 			continue;
 		int bytes = dtype_info(t->dtype)->bits / 8, width = 16 / (bytes ? bytes : 1);
-		if (!f->narrowest || bytes < f->narrowest)
-			f->narrowest = bytes ? bytes : 1;
+		if (bytes > f->widest)
+			f->widest = bytes;
 		note_multiple(f, ax->extent, width);
 	}
 }
@@ -85,8 +85,8 @@ static void look(struct planner *p)
 				note_multiple(f, ax->extent, 1);
 		}
 	}
-	if (!f->narrowest)
-		f->narrowest = 4;
+	if (!f->widest)
+		f->widest = 4;
 }
 
 /* --- predicates --------------------------------------------------------------------------------------------------------- */
@@ -191,7 +191,7 @@ static int waves_for(int64_t elements)
 /* Tiles of the axes that are not held: groups of `by` and tiled axes fill the lanes. */
 static void row_tiles(struct planner *p, struct variant *v)
 {
-	int vector = v->aligned ? 16 / p->f.narrowest : 1, threads = 64 * v->waves;
+	int vector = v->aligned ? 16 / p->f.widest : 1, threads = 64 * v->waves;
 	for (int i = 0; i < p->k->nphases; i++) {
 		const struct ir_phase *ph = &p->k->phases[i];
 		int tiled = 0;
@@ -271,9 +271,11 @@ static void plan_rows(struct planner *p)
 		struct variant *v = add(p);
 		if (a)
 			aligned(p, v);
-		v->waves = 4;
+		v->waves = a ? 8 : 16;                   /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
 		v->stream = held;
-		hold(p, v, 64 * v->waves * (a ? ELEMENTS_PER_LANE : 4));
+		if (!held)
+			v->waves = 4;
+		hold(p, v, 64 * v->waves * (a ? ELEMENTS_PER_LANE / 2 : 2));
 		row_tiles(p, v);
 		if (!a)
 			v->text = "any";

@@ -37,8 +37,9 @@ struct emit {
 	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
 	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */
 	struct value *values;                    /* by instruction id */
-	struct { LLVMValueRef pointer, stride[6], fold_inner, fold_stride; bool used; } *tensors;  /* by parameter */
+	struct { LLVMValueRef pointer, stride[6], fold_stride; } *tensors;  /* by parameter */
 	LLVMValueRef *scalars, *symbols;         /* by parameter, by symbol */
+	LLVMValueRef fold_inner;                 /* rows are (row / inner, row % inner) of tensors with a fold_stride */
 	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
 	int lds_bytes, lds_small_bytes, lds_top; /* needed; lds_top: handed out inside the present outermost loop */
 	struct lds_region regions[32]; int nregions;
@@ -66,6 +67,7 @@ LLVMValueRef index_value(struct emit *, const struct ir_ins *, const struct layo
 int index_mark(const struct emit *);                                      /* scopes of the memo */
 void index_release(struct emit *, int mark);
 void index_forget(struct emit *);          /* in matrix kernels, before an instruction: its index values are computed anew, not kept */
+bool index_has_copies(struct emit *, const struct layout *);              /* some lanes or waves hold what others hold */
 LLVMValueRef index_is_first_copy(struct emit *, const struct layout *);   /* i1: this lane is the one that stores; NULL = always */
 
 /* value.c */

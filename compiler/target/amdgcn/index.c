@@ -163,18 +163,30 @@ LLVMValueRef index_value(struct emit *e, const struct ir_ins *i, const struct la
 	return v;
 }
 
-LLVMValueRef index_is_first_copy(struct emit *e, const struct layout *l)
+/* Bits of the workitem id that step along no axis. */
+static int64_t copy_bits(struct emit *e, const struct layout *l)
 {
 	int64_t copies = 0;
 	if (!l)
-		copies = (64 << 5) - 1;
-	for (int bit = 0; l && bit < l->nlane + l->nwave; bit++) {
+		return (64 << 5) - 1;
+	for (int bit = 0; bit < l->nlane + l->nwave; bit++) {
 		const struct layout_basis *b = bit < l->nlane ? &l->lane[bit] : &l->wave[bit - l->nlane];
 		bool zero = true;
 		for (int a = 0; a < e->ph->naxes; a++)
 			zero = zero && !b->step[a];
 		copies |= (int64_t)zero << bit;
 	}
+	return copies;
+}
+
+bool index_has_copies(struct emit *e, const struct layout *l)
+{
+	return copy_bits(e, l) != 0;
+}
+
+LLVMValueRef index_is_first_copy(struct emit *e, const struct layout *l)
+{
+	int64_t copies = copy_bits(e, l);
 	if (!copies)
 		return NULL;
 	return LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, copies), ""), emit_int(e, 0), "");

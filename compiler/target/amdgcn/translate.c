@@ -249,10 +249,18 @@ static void add_argument(struct emit *e, struct arguments *a, enum model_karg_ki
 	a->bytes += size;
 }
 
-/* Rows and vectors may be given as views of three dimensions whose first two do not fold into one stride. */
+/* Tensors of rows (their first extent is that of an untiled grid axis) may be given as views of three dimensions whose first two do
+ * not fold into one stride. */
 static bool may_fold(const struct emit *e, const struct ir_param *t)
 {
-	return !e->v->flat && t->role != IR_TEMP && (t->rank == 1 || t->rank == 2) && !e->has_dot;
+	if (e->v->flat || t->role == IR_TEMP || t->rank < 1 || t->rank > 2 || e->has_dot || t->extent[0]->op != HX_SYM)
+		return false;
+	for (int a = 0; a < e->ph->naxes; a++) {
+		const struct ir_axis *ax = &e->ph->axes[a];
+		if (ax->kind == AXIS_GRID && !ax->tiled && !ax->ragged && ax->extent && hexpr_equal(ax->extent, t->extent[0]))
+			return true;
+	}
+	return false;
 }
 
 /* The argument block: for each tensor used its pointer, strides (the innermost is 1 in aligned variants), fold; scalars; symbols. */
@@ -260,6 +268,7 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 {
 	a->list = arena_alloc(e->arena, 512 * sizeof *a->list);
 	a->types = arena_alloc(e->arena, 512 * sizeof *a->types);
+	bool fold = false;
 	for (int i = 0; i < e->k->nparams; i++) {
 		const struct ir_param *t = &e->k->params[i];
 		if (!t->is_tensor || !u->tensor[i])
@@ -267,12 +276,14 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 		add_argument(e, a, t->role == IR_TEMP ? KA_WORKSPACE : KA_POINTER, i, 0, e->p1);
 		for (int d = 0; d < t->rank && t->role != IR_TEMP; d++)
 			if (d < t->rank - 1 || !e->v->aligned)
-				add_argument(e, a, KA_STRIDE, i, d, e->i64);
+				add_argument(e, a, e->v->aligned ? KA_STRIDE32 : KA_STRIDE, i, d, e->v->aligned ? e->i32 : e->i64);
 		if (may_fold(e, t)) {
-			add_argument(e, a, KA_FOLD_INNER, i, 0, e->i32);
 			add_argument(e, a, KA_FOLD_STRIDE, i, 0, e->i64);
+			fold = true;
 		}
 	}
+	if (fold)
+		add_argument(e, a, KA_FOLD_INNER, 0, 0, e->i32);
 	for (int i = 0; i < e->k->nparams; i++)
 		if (!e->k->params[i].is_tensor && u->scalar[i])
 			add_argument(e, a, KA_SCALAR, i, 0, emit_type(e, e->k->params[i].dtype));
@@ -313,8 +324,8 @@ static void bind_arguments(struct emit *e, const struct arguments *a)
 		const struct model_karg *k = &a->list[n];
 		switch (k->kind) {
 		case KA_WORKSPACE: case KA_POINTER: e->tensors[k->a].pointer = p; break;
-		case KA_STRIDE: e->tensors[k->a].stride[k->b] = p; break;
-		case KA_FOLD_INNER: e->tensors[k->a].fold_inner = p; break;
+		case KA_STRIDE: case KA_STRIDE32: e->tensors[k->a].stride[k->b] = p; break;
+		case KA_FOLD_INNER: e->fold_inner = p; break;
 		case KA_FOLD_STRIDE: e->tensors[k->a].fold_stride = p; break;
 		case KA_SCALAR: e->scalars[k->a] = p; break;
 		default: e->symbols[k->a] = p;
@@ -444,8 +455,9 @@ static LLVMValueRef read_lane(struct emit *e, LLVMValueRef x, LLVMValueRef lane)
 static LLVMValueRef load_bound(struct emit *e, int tensor, LLVMValueRef index)
 {
 	LLVMValueRef off = LLVMBuildSExt(e->b, index, e->i64, "");
-	if (e->tensors[tensor].stride[0])
-		off = LLVMBuildMul(e->b, off, e->tensors[tensor].stride[0], "");
+	LLVMValueRef stride = e->tensors[tensor].stride[0];
+	if (stride)
+		off = LLVMBuildMul(e->b, off, LLVMTypeOf(stride) == e->i32 ? LLVMBuildZExt(e->b, stride, e->i64, "") : stride, "");
 	LLVMValueRef p = LLVMBuildGEP2(e->b, e->i32, e->tensors[tensor].pointer, &off, 1, "");
 	LLVMValueRef x = LLVMBuildLoad2(e->b, e->i32, p, "");
 	LLVMSetAlignment(x, 4);
