@@ -401,6 +401,121 @@ static void all_rows(const char *chip, int bit)
 START_TEST(instructions_gfx942) { all_rows("gfx942", GFX942); } END_TEST
 START_TEST(instructions_gfx950) { all_rows("gfx950", GFX950); } END_TEST
 
+/* ---- launches ---- */
+
+enum { N = 4096 };
+static uint32_t *data;
+static struct sim_stats stats;
+
+static void load(const char *file, const char *chip)
+{
+	size_t size;
+	uint8_t *bytes = sim_build(file, chip, "", &size);
+	int rc = sim_object_load(&object, sim_chip_by_name(chip), bytes, size, err, sizeof err);
+	ck_assert_msg(rc == SIM_OK, "%s", err);
+	free(bytes);
+	data = calloc(N, 4);
+	memory = sim_memory_new();
+	sim_memory_add(memory, data, 256 * 4 * 12, "data", true);
+	sim_object_map(object, memory);
+}
+
+static void unload(void)
+{
+	sim_object_free(object);
+	sim_memory_free(memory);
+	free(data);
+}
+
+static int launch(const char *name, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, uint64_t seed)
+{
+	uint64_t args[64] = {(uint64_t)(uintptr_t)data};
+	const struct sim_kernel *k = sim_object_kernel(object, name);
+	ck_assert_msg(k != NULL, "no kernel %s", name);
+	struct sim_launch l = {.object = object, .kernel = k, .memory = memory, .grid = {gx, gy, gz}, .block = {bx, by, bz},
+	                       .kernarg = args, .kernarg_size = sizeof args, .threads = 2, .seed = seed, .stats = &stats};
+	memset(&stats, 0, sizeof stats);
+	memset(data, 0, N * 4);
+	if (strcmp(name, "endless") == 0)
+		l.max_inst = 100000;
+	if (strcmp(name, "mirror") == 0)
+		args[1] = 5;
+	sim_kernarg_hidden(k, l.grid, l.block, 0, args);
+	return sim_run(&l, err, sizeof err);
+}
+
+static void good(int rc)
+{
+	ck_assert_msg(rc == SIM_OK, "%s", err);
+}
+
+static const char *const chips[] = {"gfx942", "gfx950"};
+
+START_TEST(ids)
+{
+	load("launch", chips[_i]);
+	good(launch("ids", 2, 3, 2, 8, 4, 4, 0));
+	for (unsigned n = 0; n < 12 * 128; n++) {
+		unsigned g = n / 128, t = n % 128;
+		ck_assert_uint_eq(data[n], g % 2 | g / 2 % 3 << 4 | g / 6 << 8 | t % 8 << 12 | t / 8 % 4 << 16 | t / 32 << 20);
+	}
+	ck_assert_uint_eq(stats.waves, 24);
+	ck_assert_uint_eq(stats.workgroups, 12);
+	ck_assert_uint_eq(stats.global_written, 12 * 128 * 4);
+	unload();
+}
+END_TEST
+
+START_TEST(workgroups)
+{
+	load("launch", chips[_i]);
+	good(launch("count", 7, 1, 1, 256, 1, 1, 0));
+	ck_assert_uint_eq(data[0], 7 * 256);
+	ck_assert_uint_eq(data[1], 7 * 256 - 1);
+	for (uint64_t seed = 0; seed < 4; seed++) {
+		good(launch("waves", 1, 1, 1, 256, 1, 1, seed));
+		for (unsigned i = 0; i < 256; i++) { /* sums of binomials over the four waves */
+			unsigned v[4] = {i, (i + 64) & 255, (i + 128) & 255, (i + 192) & 255};
+			ck_assert_uint_eq(data[i], v[0] * 2 + v[1] * 4 + v[2] * 6 + v[3] * 4);
+		}
+	}
+	good(launch("early", 1, 1, 1, 256, 1, 1, 0));
+	ck_assert_uint_eq(data[127], 0);
+	ck_assert_uint_eq(data[128], 7);
+	good(launch("flat", 1, 1, 1, 256, 1, 1, 0));
+	for (unsigned i = 0; i < 256; i++)
+		ck_assert_uint_eq(data[i], 100 + i);
+	good(launch("count", 1, 1, 1, 33, 1, 1, 0)); /* a wave that is not full */
+	ck_assert_uint_eq(data[0], 33);
+	unload();
+	load("vector", chips[_i]);
+	good(launch("mirror", 1, 1, 1, 256, 1, 1, 0)); /* preloaded arguments, scratch, LDS */
+	for (unsigned i = 0; i < 256; i++)
+		ck_assert_uint_eq(data[i], i ^ 255);
+	unload();
+}
+END_TEST
+
+START_TEST(failures)
+{
+	load("launch", chips[_i]);
+	sim_memory_remove(memory, data);
+	sim_memory_add(memory, data, 1024, "data", true);
+	ck_assert_int_eq(launch("beyond", 1, 1, 1, 256, 1, 1, 0), SIM_EFAULT);
+	ck_assert_ptr_nonnull(strstr(err, "beyond: global_store_dword"));
+	ck_assert_ptr_nonnull(strstr(err, "wave 3 lane 63"));
+	ck_assert_ptr_nonnull(strstr(err, "past the end of 'data' (1024 bytes)"));
+	ck_assert_int_eq(launch("endless", 1, 1, 1, 64, 1, 1, 0), SIM_EHANG);
+	ck_assert_ptr_nonnull(strstr(err, "does not end"));
+	ck_assert_int_eq(launch("count", 1, 1, 1, 512, 1, 1, 0), SIM_ELAUNCH);
+	uint32_t *code = (uint32_t *)(object->image + sim_object_kernel(object, "count")->entry);
+	*code = 0xbf7f0000; /* SOPC opcode 127 */
+	ck_assert_int_eq(launch("count", 1, 1, 1, 64, 1, 1, 0), SIM_EINST);
+	ck_assert_ptr_nonnull(strstr(err, "bf7f0000"));
+	unload();
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("sim_exec");
@@ -409,6 +524,12 @@ int main(void)
 	tcase_add_test(one, instructions_gfx942);
 	tcase_add_test(one, instructions_gfx950);
 	suite_add_tcase(s, one);
+	TCase *launches = tcase_create("launches");
+	tcase_set_timeout(launches, 120);
+	tcase_add_loop_test(launches, ids, 0, 2);
+	tcase_add_loop_test(launches, workgroups, 0, 2);
+	tcase_add_loop_test(launches, failures, 0, 2);
+	suite_add_tcase(s, launches);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
 	int failed = srunner_ntests_failed(r);
