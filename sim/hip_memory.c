@@ -3,13 +3,15 @@
  * In: sizes, pointers.  Out: host memory that also is device memory: a device address is a host address.  Each
  * allocation is preceded by a page that holds its block header, which no registered range covers, so a kernel that runs
  * off an allocation's start is caught.  Device memory is in its own device's registry only, host memory in every
- * device's.  Copies check the device sides against the registries as a driver does. */
+ * device's.  New memory holds 0xff bytes (NaN in every float format, -1 as an index), so that what a kernel makes of
+ * memory it should have written first is the same at every run.  Copies check the device sides against the registries
+ * as a driver does. */
 #include "hip_inside.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 4096 };
+enum { PAGE = 4096, POISON_MAX = 64 << 20 };
 
 struct block { /* at the start of the page before the data */
 	size_t size;
@@ -82,6 +84,7 @@ static hipError_t block_allocate(void **ptr, size_t size, struct hip_device *d, 
 		return hip_fail(hipErrorOutOfMemory, "the host has no %zu bytes", size);
 	}
 	char *data = raw + PAGE;
+	memset(data, 0xff, size < POISON_MAX ? size : POISON_MAX);
 	*(struct block *)raw = (struct block){size, d->ordinal, host, flags};
 	if (sim_memory_add(owned, data, size, "owned", true) != SIM_OK) {
 		free(raw);

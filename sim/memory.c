@@ -136,9 +136,11 @@ bool sim_memory_range(struct sim_memory *m, uint64_t addr, uint64_t *lo, uint64_
 {
 	const struct range *best = NULL;
 	pthread_rwlock_rdlock(&m->lock);
-	for (size_t i = ranges_upto(m, addr); i > 0 && m->ranges[i - 1].reach > addr; i--)
-		if (m->ranges[i - 1].hi > addr && (!best || m->ranges[i - 1].hi > best->hi))
-			best = &m->ranges[i - 1];
+	for (size_t i = ranges_upto(m, addr); i > 0 && m->ranges[i - 1].reach > addr; i--) {
+		const struct range *r = &m->ranges[i - 1];
+		if (r->hi > addr && (!best || (r->writable == best->writable ? r->hi > best->hi : r->writable)))
+			best = r;
+	}
 	if (best) {
 		*lo = best->lo;
 		*hi = best->hi;

@@ -40,8 +40,9 @@ void sim_memory_free(struct sim_memory *);
 int sim_memory_add(struct sim_memory *, const void *base, size_t size, const char *name, bool writable);
 int sim_memory_remove(struct sim_memory *, const void *base);
 bool sim_memory_find(struct sim_memory *, uint64_t addr, size_t size, bool write);
-/* The allocation [*lo, *hi) that holds the byte at `addr`, the one reaching furthest where several do, for callers that
- * keep the last range they used; false where none does. */
+/* The allocation [*lo, *hi) that holds the byte at `addr`, for callers that keep the last ranges they used; where several
+ * do, a writable one first, then the one reaching furthest.  False where none does.  What lies outside the range given
+ * may still be good by another allocation: sim_memory_find decides. */
 bool sim_memory_range(struct sim_memory *, uint64_t addr, uint64_t *lo, uint64_t *hi, bool *writable);
 /* Text for a report: the nearest allocation and the distance, e.g. "2 bytes past the end of 'x' (8192 bytes)". */
 void sim_memory_describe(struct sim_memory *, uint64_t addr, size_t size, char *buf, size_t len);

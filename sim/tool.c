@@ -72,14 +72,22 @@ static bool number_parse(const char *s, long long lo, long long hi, long long *o
 }
 
 /* "X,Y,Z", "X,Y" or "X"; what is left out is 1. */
-static int shape_parse(const char *option, const char *s, uint32_t shape[3])
+static int shape_parse(const char *option, const char *text, uint32_t shape[3])
 {
-	unsigned v[3] = {1, 1, 1};
-	int used = 0, n = sscanf(s, "%u%n,%u%n,%u%n", &v[0], &used, &v[1], &used, &v[2], &used);
-	if (n < 1 || s[used] || strchr(s, '-'))
-		return fail(2, "%s: '%s' is not X,Y,Z", option, s);
-	memcpy(shape, v, sizeof v);
-	return 0;
+	const char *s = text;
+	char *end;
+	shape[0] = shape[1] = shape[2] = 1;
+	for (int i = 0; i < 3; i++, s = end + 1) {
+		long long v = strtoll(s, &end, 10); /* too large gives a value that is out of range as well */
+		if (end == s || v < 1 || v > UINT32_MAX)
+			break;
+		shape[i] = (uint32_t)v;
+		if (*end == 0)
+			return 0;
+		if (*end != ',')
+			break;
+	}
+	return fail(2, "%s: '%s' is not X,Y,Z, each at least 1", option, text);
 }
 
 static int options_parse(struct options *o, int argc, char **argv)

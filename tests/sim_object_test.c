@@ -40,7 +40,7 @@ START_TEST(kernels_and_arguments)
 		free(bytes);
 		bytes = sim_build("vector", chip[i & 1], option[i >> 1], &size);
 		struct sim_object *o = load(chip[i & 1]);
-		ck_assert_int_eq(o->nkernels, 2);
+		ck_assert_int_eq(o->nkernels, 3);
 		const struct sim_kernel *k = sim_object_kernel(o, "vector_add"), *m = sim_object_kernel(o, "mirror");
 		ck_assert_ptr_nonnull(k);
 		ck_assert_ptr_nonnull(m);
@@ -53,7 +53,8 @@ START_TEST(kernels_and_arguments)
 		ck_assert_uint_eq(k->lds_bytes, 0);
 		ck_assert_uint_eq(k->max_workgroup, 256);
 		ck_assert_uint_eq(m->lds_bytes, 1024);
-		ck_assert_uint_gt(m->scratch_bytes, 63);
+		ck_assert_uint_eq(m->scratch_bytes, 0);
+		ck_assert_uint_gt(sim_object_kernel(o, "private")->scratch_bytes, 63);
 		ck_assert_uint_eq(m->preload_length, 3);
 		ck_assert_uint_eq(k->vgprs + k->agprs, 8);
 		ck_assert_uint_eq(o->image[k->entry + 3], 0xc0); /* s_load_dwordx4 */

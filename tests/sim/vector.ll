@@ -1,4 +1,4 @@
-; A code object with everything the loader reads: two kernels, hidden arguments, preloaded arguments, LDS, scratch,
+; A code object with everything the loader reads: three kernels, hidden arguments, preloaded arguments, LDS, scratch,
 ; globals with a relocation, and source lines. Code object V5.
 target triple = "amdgcn-amd-amdhsa"
 
@@ -20,24 +20,33 @@ define amdgpu_kernel void @vector_add(ptr addrspace(1) %dst, ptr addrspace(1) %s
   ret void, !dbg !14
 }
 
-; dst[i] = i of the mirrored lane, through LDS and an indexed private array
+; dst[i] = the lane mirrored in the workgroup, plus n, through LDS
 define amdgpu_kernel void @mirror(ptr addrspace(1) inreg %dst, i32 inreg %n) #0 {
   %i = call i32 @llvm.amdgcn.workitem.id.x()
-  %private = alloca [16 x i32], align 4, addrspace(5)
-  %slot = and i32 %n, 15
-  %p = getelementptr [16 x i32], ptr addrspace(5) %private, i32 0, i32 %slot
-  store volatile i32 %i, ptr addrspace(5) %p
-  %back = load volatile i32, ptr addrspace(5) %p
   %s = getelementptr [256 x i32], ptr addrspace(3) @lds, i32 0, i32 %i
-  store i32 %back, ptr addrspace(3) %s
+  store i32 %i, ptr addrspace(3) %s
   fence syncscope("workgroup") release
   call void @llvm.amdgcn.s.barrier()
   fence syncscope("workgroup") acquire
   %m = xor i32 %i, 255
   %t = getelementptr [256 x i32], ptr addrspace(3) @lds, i32 0, i32 %m
   %v = load i32, ptr addrspace(3) %t
+  %w = add i32 %v, %n
   %to = getelementptr i32, ptr addrspace(1) %dst, i32 %i
-  store i32 %v, ptr addrspace(1) %to
+  store i32 %w, ptr addrspace(1) %to
+  ret void
+}
+
+; dst[i] = i, through an indexed private array: needs scratch
+define amdgpu_kernel void @private(ptr addrspace(1) %dst, i32 %n) #0 {
+  %i = call i32 @llvm.amdgcn.workitem.id.x()
+  %private = alloca [16 x i32], align 4, addrspace(5)
+  %slot = and i32 %n, 15
+  %p = getelementptr [16 x i32], ptr addrspace(5) %private, i32 0, i32 %slot
+  store volatile i32 %i, ptr addrspace(5) %p
+  %back = load volatile i32, ptr addrspace(5) %p
+  %to = getelementptr i32, ptr addrspace(1) %dst, i32 %i
+  store i32 %back, ptr addrspace(1) %to
   ret void
 }
 
