@@ -52,7 +52,10 @@ void sim_fail(struct sim_wave *w, const struct sim_inst *in, int code, int lane,
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
+	static pthread_mutex_t lines = PTHREAD_MUTEX_INITIALIZER; /* the table is decoded on first use */
+	pthread_mutex_lock(&lines);
 	sim_object_line(l->object, in->at, line, sizeof line);
+	pthread_mutex_unlock(&lines);
 	if (lane >= 0)
 		snprintf(place, sizeof place, " lane %d", lane);
 	char words[48];
@@ -300,7 +303,6 @@ static bool worker_init(struct worker *k, struct run *r)
 	struct sim_group *g = &k->group;
 	g->launch = l;
 	g->code = r->code;
-	g->packet = r->packet;
 	g->lds_size = kn->lds_bytes + l->dynamic_lds;
 	g->lds = aligned_alloc(64, (g->lds_size + 127u) & ~63u);
 	g->errlen = 1024;

@@ -68,8 +68,6 @@ struct sim_group {
 	const struct sim_launch *launch;
 	struct sim_code *code;
 	uint8_t *lds; uint32_t lds_size;
-	const void *packet;            /* AQL dispatch packet */
-	uint8_t *kernarg;              /* readable copy of the arguments */
 	int error;
 	char *err; size_t errlen;
 	struct sim_stats stats;

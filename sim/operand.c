@@ -146,9 +146,10 @@ const uint32_t *sim_src32(struct sim_wave *w, const struct sim_inst *in, int k, 
 			buf[i] = (row[i] & keep) ^ flip;
 		row = buf;
 	}
-	if (s->type == 'f' && w->flush_in) {
+	if ((s->type == 'f' && w->flush_in) || (s->type == 'h' && w->flush_in16)) {
+		uint32_t exponent = s->type == 'f' ? 0x7f800000u : 0x7c00, sign = s->type == 'f' ? 0x80000000u : 0x8000;
 		for (int i = 0; i < LANES; i++)
-			buf[i] = row[i] & 0x7f800000u ? row[i] : row[i] & 0x80000000u;
+			buf[i] = row[i] & exponent ? row[i] : row[i] & sign;
 		row = buf;
 	}
 	return row;

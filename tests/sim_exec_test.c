@@ -117,7 +117,8 @@ static void expect_mfma(const struct mfma *t, const Row *x, Row *y, bool ocp)
 				for (int k = 0; k < t->k; k++) {
 					av[k] = operand(t, x, b, i, k, t->a, ocp);
 					bv[k] = operand(t, x + 8, b, j, k, t->b, ocp);
-					sum = (int32_t)((uint32_t)sum + (uint32_t)((int)av[k] * (int)bv[k] * (t->a == K_I8)));
+					if (t->a == K_I8)
+						sum = (int32_t)((uint32_t)sum + (uint32_t)((int)av[k] * (int)bv[k]));
 					if (t->scaled) { /* op_sel 1 of A: byte 1; op_sel_hi of B: byte 2 */
 						av[k] *= num_to_f32(x[48][i + t->m * (k / 32)] >> 8 & 0xff, DT_E8M0);
 						bv[k] *= num_to_f32(x[49][j + t->m * (k / 32)] >> 16 & 0xff, DT_E8M0);
