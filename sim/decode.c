@@ -328,6 +328,8 @@ static bool sop(struct sim_inst *in, struct words *s)
 		return source(s, &in->src[0], w & 0xff, type) && source(s, &in->src[1], bits(w, 15, 8), type);
 	case ENC_SOPC:
 		in->nsrc = 2;
+		if (in->op == OP_s_set_gpr_idx_on)
+			return source(s, &in->src[0], w & 0xff, type);
 		return source(s, &in->src[0], w & 0xff, type) && source(s, &in->src[1], bits(w, 15, 8), type);
 	case ENC_SOP1:
 		in->nsrc = 1;

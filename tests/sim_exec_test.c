@@ -439,7 +439,10 @@ static int launch(const char *name, uint32_t gx, uint32_t gy, uint32_t gz, uint3
 	memset(data, 0, N * 4);
 	if (strcmp(name, "endless") == 0)
 		l.max_inst = 100000;
-	if (strcmp(name, "mirror") == 0)
+	if (strcmp(name, "index") == 0)
+		for (int i = 0; i < N; i++)
+			data[i] = (uint32_t)i;
+	if (strcmp(name, "mirror") == 0 || strcmp(name, "index") == 0)
 		args[1] = 5;
 	sim_kernarg_hidden(k, l.grid, l.block, 0, args);
 	return sim_run(&l, err, sizeof err);
@@ -486,6 +489,12 @@ START_TEST(workgroups)
 	good(launch("flat", 1, 1, 1, 256, 1, 1, 0));
 	for (unsigned i = 0; i < 256; i++)
 		ck_assert_uint_eq(data[i], 100 + i);
+	good(launch("index", 1, 1, 1, 128, 1, 1, 0));
+	for (unsigned i = 0; i < 128; i++)
+		for (unsigned e = 0; e < 16; e++) { /* element 5 + 1000 goes to element 12, element i % 16 to element 0 */
+			unsigned from = e ? e : i % 16;
+			ck_assert_uint_eq(data[16 * i + e], from == 12 ? 16 * i + 5 + 1000 : 16 * i + from);
+		}
 	good(launch("count", 1, 1, 1, 33, 1, 1, 0)); /* a wave that is not full */
 	ck_assert_uint_eq(data[0], 33);
 	unload();

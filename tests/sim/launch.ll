@@ -119,6 +119,22 @@ define void @put(ptr %p, i32 %v) noinline {
   ret void
 }
 
+; an element of a register vector chosen at run time, read and written
+define amdgpu_kernel void @index(ptr addrspace(1) %out, i32 %n) #0 {
+  %i = call i32 @llvm.amdgcn.workitem.id.x()
+  %row = getelementptr <16 x i32>, ptr addrspace(1) %out, i32 %i
+  %v = load <16 x i32>, ptr addrspace(1) %row
+  %e = extractelement <16 x i32> %v, i32 %n
+  %m = xor i32 %n, 9
+  %e2 = add i32 %e, 1000
+  %w = insertelement <16 x i32> %v, i32 %e2, i32 %m
+  %l = and i32 %i, 15
+  %d = extractelement <16 x i32> %w, i32 %l
+  %w2 = insertelement <16 x i32> %w, i32 %d, i32 0
+  store <16 x i32> %w2, ptr addrspace(1) %row
+  ret void
+}
+
 ; one element past the end for item 255
 define amdgpu_kernel void @beyond(ptr addrspace(1) %out) #0 {
   %i = call i32 @llvm.amdgcn.workitem.id.x()
