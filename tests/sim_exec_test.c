@@ -210,9 +210,76 @@ EXPECT(scalar)
 }
 EXPECT(branches) { UNUSED; EACH(0, 45); EACH(1, l < 8 ? 1 : 2); }
 
+static uint32_t h(float x) { return num_from_f32(x, DT_F16, false); }
+static float hf(uint32_t c) { return num_to_f32(c & 0xffff, DT_F16); }
+EXPECT(special) { UNUSED; for (int l = 0; l < L; l++) { float v = f(x[0][l]); y[0][l] = u(num_exp2(v)); y[1][l] = u(num_log2(fabsf(v))); y[2][l] = u(num_rcp(v)); y[3][l] = u(num_rsq(fabsf(v))); y[4][l] = u(num_sqrt_hw(fabsf(v))); y[5][l] = u(num_sin(v)); y[6][l] = u(num_cos(v)); } }
+EXPECT(fields) { UNUSED; for (int l = 0; l < L; l++) { uint32_t a = x[8][l], b = x[9][l], c = x[10][l]; y[0][l] = a >> 5 & 0x7ff; y[1][l] = (uint32_t)((int32_t)(a << 16) >> 21); y[2][l] = (a & b) | (~a & c); y[3][l] = (uint32_t)((((uint64_t)a << 32) | b) >> (c & 31)); y[4][l] = (uint32_t)((((uint64_t)a << 32) | b) >> 8 * (c & 3)); y[5][l] = a ^ b ^ c; y[6][l] = (a << 3) + b; y[7][l] = (a & 0xffffff) * (b & 0xffffff) + c; } }
+EXPECT(bytes_to_f32) { UNUSED; for (int k = 0; k < 4; k++) EACH(k, u((float)(x[8][l] >> (8 * k) & 255))); }
+EXPECT(dots)
+{
+	UNUSED;
+	for (int l = 0; l < L; l++) {
+		uint32_t a = x[8][l] & 0xbfffbfff, b = x[9][l] & 0xbfffbfff;
+		int32_t s4 = (int32_t)x[10][l];
+		uint32_t u4 = x[10][l];
+		for (int k = 0; k < 32; k += 8) {
+			s4 = (int32_t)((uint32_t)s4 + (uint32_t)((int8_t)(x[8][l] >> k) * (int8_t)(x[9][l] >> k)));
+			u4 += (x[8][l] >> k & 255) * (x[9][l] >> k & 255);
+		}
+		y[0][l] = (uint32_t)s4;
+		y[1][l] = u4;
+		y[2][l] = u(f(x[0][l]) + hf(a) * hf(b) + hf(a >> 16) * hf(b >> 16));
+	}
+}
+/* low: a.hi * b.lo + c.lo, high: -(a.lo) * b.hi + c.lo; small numbers, so that f64 is exact before the rounding */
+EXPECT(pk_f16) { UNUSED; for (int l = 0; l < L; l++) { uint32_t a = x[8][l] & 0xbfffbfff, b = x[9][l] & 0xbfffbfff, c = x[10][l] & 0xbfffbfff; y[0][l] = h((float)((double)hf(a >> 16) * hf(b))) | h(-hf(a) * hf(b >> 16)) << 16; y[1][l] = h(hf(a) + hf(b)) | h(hf(a >> 16) + hf(b >> 16)) << 16; (void)c; } }
+EXPECT(rtz) { UNUSED; for (int l = 0; l < L; l++) { y[0][l] = 0; for (int k = 0; k < 2; k++) { float v = f(x[k][l]); uint32_t c = h(v); if (fabsf(hf(c)) > fabsf(v)) c--; y[0][l] |= c << (16 * k); } } }
+EXPECT(norm) { UNUSED; for (int l = 0; l < L; l++) { y[0][l] = 0; for (int k = 0; k < 2; k++) { float v = fminf(fmaxf(f(x[k][l]), -1), 1); y[0][l] |= ((uint32_t)(int32_t)rint((double)v * 32767) & 0xffff) << (16 * k); } } }
+EXPECT(lds_float_atomic) { UNUSED; float s = 0; for (int l = 0; l < L; l++) { y[1][l] = u(s); s += f(x[0][l]); } EACH(0, u(s)); }
+EXPECT(lds_pk_atomic) { UNUSED; EACH(0, h(hf(x[8][l] & 0xbfff) + 1) | h(hf(x[8][l] >> 16 & 0xbfff) + 2) << 16); }
+EXPECT(scalar_buffer) { UNUSED; EACH(0, x[0][5]); EACH(1, x[0][6]); EACH(2, 0); EACH(3, x[0][9]); }
+EXPECT(cross_f64)
+{
+	UNUSED;
+	for (int r = 0; r < 4; r++)
+		for (int l = 0; l < L; l++) { /* row 4 r + l / 16, column l % 16 */
+			double acc, a, b;
+			uint64_t v = x[16 + 2 * r][l] | (uint64_t)x[17 + 2 * r][l] << 32;
+			memcpy(&acc, &v, 8);
+			for (int k = 0; k < 4; k++) {
+				int ra = 16 * k + 4 * r + l / 16, cb = 16 * k + l % 16;
+				v = x[0][ra] | (uint64_t)x[1][ra] << 32;
+				memcpy(&a, &v, 8);
+				v = x[2][cb] | (uint64_t)x[3][cb] << 32;
+				memcpy(&b, &v, 8);
+				acc = fma(a, b, acc);
+			}
+			memcpy(&v, &acc, 8);
+			y[2 * r][l] = (uint32_t)v;
+			y[2 * r + 1][l] = (uint32_t)(v >> 32);
+		}
+}
+EXPECT(ashr_pk) { UNUSED; for (int l = 0; l < L; l++) { y[0][l] = 0; for (int k = 0; k < 2; k++) { int32_t v = (int32_t)x[8 + k][l] >> 20; v = v < -128 ? -128 : v > 127 ? 127 : v; y[0][l] |= ((uint32_t)v & 255) << (8 * k); } } }
+EXPECT(from_fp4) { UNUSED; EACH(0, u(ldexpf(num_to_f32(x[8][l] >> 16 & 15, DT_E2M1), (int)(x[0][l] >> 23 & 255) - 127))); EACH(1, u(ldexpf(num_to_f32(x[8][l] >> 20 & 15, DT_E2M1), (int)(x[0][l] >> 23 & 255) - 127))); }
+
 struct row { const char *text; int chips; expect_fn *expect; };
 #define LANE16 "v_lshlrev_b32 v2, 4, v0\n "
 static const struct row rows[] = {
+	{"v_exp_f32 v66, v8\n v_log_f32 v67, |v8|\n v_rcp_f32 v68, v8\n v_rsq_f32 v69, |v8|\n v_sqrt_f32 v70, |v8|\n v_sin_f32 v71, v8\n v_cos_f32 v72, v8", BOTH, special},
+	{"v_bfe_u32 v66, v16, 5, 11\n v_bfe_i32 v67, v16, 5, 11\n v_bfi_b32 v68, v16, v17, v18\n v_alignbit_b32 v69, v16, v17, v18\n v_alignbyte_b32 v70, v16, v17, v18\n"
+	 " v_xor_b32 v71, v16, v17\n v_xor_b32 v71, v71, v18\n v_lshl_add_u32 v72, v16, 3, v17\n v_mad_u32_u24 v73, v16, v17, v18", BOTH, fields},
+	{"v_cvt_f32_ubyte0 v66, v16\n v_cvt_f32_ubyte1 v67, v16\n v_cvt_f32_ubyte2 v68, v16\n v_cvt_f32_ubyte3 v69, v16", BOTH, bytes_to_f32},
+	{"v_dot4_i32_i8 v66, v16, v17, v18\n v_dot4_u32_u8 v67, v16, v17, v18\n s_mov_b32 s14, 0xbfffbfff\n v_and_b32 v2, s14, v16\n v_and_b32 v3, s14, v17\n v_dot2_f32_f16 v68, v2, v3, v8", BOTH, dots},
+	{"s_mov_b32 s14, 0xbfffbfff\n v_and_b32 v2, s14, v16\n v_and_b32 v3, s14, v17\n v_pk_mul_f16 v66, v2, v3 op_sel:[1,0] op_sel_hi:[0,1] neg_hi:[1,0]\n v_pk_add_f16 v67, v2, v3", BOTH, pk_f16},
+	{"v_cvt_pkrtz_f16_f32 v66, v8, v9", BOTH, rtz},
+	{"v_cvt_pknorm_i16_f32 v66, v8, v9", BOTH, norm},
+	{"v_mov_b32 v2, 64\n v_mov_b32 v3, 0\n ds_write_b32 v2, v3\n s_waitcnt lgkmcnt(0)\n ds_add_rtn_f32 v67, v2, v8\n s_waitcnt lgkmcnt(0)\n ds_read_b32 v66, v2", BOTH, lds_float_atomic},
+	{"v_and_b32 v2, 0xbfffbfff, v16\n ds_write_b32 v1, v2\n v_mov_b32 v3, 0x40003c00\n s_waitcnt lgkmcnt(0)\n ds_pk_add_f16 v1, v3\n s_waitcnt lgkmcnt(0)\n ds_read_b32 v66, v1", BOTH, lds_pk_atomic},
+	{"s_movk_i32 s14, 12\n s_buffer_load_dwordx2 s[16:17], s[8:11], 20\n s_buffer_load_dword s18, s[8:11], 1000\n s_load_dword s19, s[4:5], s14 offset:24\n s_waitcnt lgkmcnt(0)\n"
+	 " v_mov_b32 v66, s16\n v_mov_b32 v67, s17\n v_mov_b32 v68, s18\n v_mov_b32 v69, s19", BOTH, scalar_buffer},
+	{"v_mfma_f64_16x16x4_f64 v[66:73], v[8:9], v[10:11], v[24:31]", BOTH, cross_f64},
+	{"v_mov_b32 v66, 0\n v_ashr_pk_i8_i32 v66, v16, v17, 20", GFX950, ashr_pk},
+	{"v_cvt_scalef32_pk_f32_fp4 v[66:67], v16, v8 op_sel:[0,1,0]", GFX950, from_fp4},
 	{"v_mov_b32_dpp v66, v8 quad_perm:[3,2,1,0] row_mask:0xf bank_mask:0xf", BOTH, quad_perm},
 	{"v_mov_b32_dpp v66, v8 row_shr:3 row_mask:0xf bank_mask:0xf bound_ctrl:1", BOTH, row_shr},
 	{"v_mov_b32 v66, v9\n v_mov_b32_dpp v66, v8 row_shr:3 row_mask:0xf bank_mask:0xf", BOTH, row_shr_keep},
