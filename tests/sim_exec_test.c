@@ -37,6 +37,8 @@ static const struct mfma mfmas[] = {
 	MFMA1("v_mfma_f32_4x4x1_16b_f32", 4, 1, 16, 4),
 	MFMA1("v_mfma_f32_32x32x2_f32", 32, 2, 1, 16),
 	MFMA1("v_mfma_f32_16x16x4_f32", 16, 4, 1, 4),
+	{"v_accvgpr_write_b32 a20, v8\n v_mfma_f32_16x16x4_f32 v[66:69], a20, v16, v[24:27]", BOTH, 16, 4, 1, K_F32, K_F32, false, false},
+	{"v_mfma_f32_32x32x2_f32 v[66:81], v8, v16, 1.0", BOTH, 32, 2, 1, K_F32, K_F32, false, false},
 	MFMA("v_mfma_f32_32x32x4_2b_f16", BOTH, 32, 4, 2, K_F16, K_F16, 2, 2, 32),
 	MFMA("v_mfma_f32_16x16x4_4b_f16", BOTH, 16, 4, 4, K_F16, K_F16, 2, 2, 16),
 	MFMA("v_mfma_f32_4x4x4_16b_f16", BOTH, 4, 4, 16, K_F16, K_F16, 2, 2, 4),
@@ -111,7 +113,7 @@ static void expect_mfma(const struct mfma *t, const Row *x, Row *y, bool ocp)
 				int reg = t->m == 32 ? 4 * (i / 8) + i % 4 : i % 4;
 				int lane = t->m == 32 ? 32 * (i / 4 % 2) + j : t->m == 16 ? 16 * (i / 4) + j : 4 * b + j;
 				reg += t->m == 4 ? 0 : regs * b;
-				uint32_t c = x[16 + reg][lane];
+				uint32_t c = strstr(t->text, ", 1.0") ? 0x3f800000 : x[16 + reg][lane];
 				float av[128], bv[128];
 				int32_t sum = (int32_t)c;
 				for (int k = 0; k < t->k; k++) {
@@ -259,6 +261,7 @@ EXPECT(cross_f64)
 			y[2 * r + 1][l] = (uint32_t)(v >> 32);
 		}
 }
+EXPECT(accumulators) { UNUSED; EACH(0, x[0][l]); EACH(1, x[0][l]); EACH(2, x[1][l ^ 1]); EACH(3, l & 1 ? x[2][l] : 0); }
 EXPECT(ashr_pk) { UNUSED; for (int l = 0; l < L; l++) { y[0][l] = 0; for (int k = 0; k < 2; k++) { int32_t v = (int32_t)x[8 + k][l] >> 20; v = v < -128 ? -128 : v > 127 ? 127 : v; y[0][l] |= ((uint32_t)v & 255) << (8 * k); } } }
 EXPECT(from_fp4) { UNUSED; EACH(0, u(ldexpf(num_to_f32(x[8][l] >> 16 & 15, DT_E2M1), (int)(x[0][l] >> 23 & 255) - 127))); EACH(1, u(ldexpf(num_to_f32(x[8][l] >> 20 & 15, DT_E2M1), (int)(x[0][l] >> 23 & 255) - 127))); }
 
@@ -277,6 +280,9 @@ static const struct row rows[] = {
 	{"v_and_b32 v2, 0xbfffbfff, v16\n ds_write_b32 v1, v2\n v_mov_b32 v3, 0x40003c00\n s_waitcnt lgkmcnt(0)\n ds_pk_add_f16 v1, v3\n s_waitcnt lgkmcnt(0)\n ds_read_b32 v66, v1", BOTH, lds_pk_atomic},
 	{"s_movk_i32 s14, 12\n s_buffer_load_dwordx2 s[16:17], s[8:11], 20\n s_buffer_load_dword s18, s[8:11], 1000\n s_load_dword s19, s[4:5], s14 offset:24\n s_waitcnt lgkmcnt(0)\n"
 	 " v_mov_b32 v66, s16\n v_mov_b32 v67, s17\n v_mov_b32 v68, s18\n v_mov_b32 v69, s19", BOTH, scalar_buffer},
+	{"ds_write_b32 v1, v8\n global_load_dword a7, v1, s[4:5]\n v_accvgpr_write_b32 a8, v9\n s_waitcnt vmcnt(0) lgkmcnt(0)\n ds_read_b32 a5, v1\n ds_write_b32 v1, a8 offset:256\n"
+	 " v_accvgpr_read_b32 v66, a5\n v_accvgpr_read_b32 v67, a7\n v_xor_b32 v2, 4, v1\n s_waitcnt lgkmcnt(0)\n ds_read_b32 v68, v2 offset:256\n"
+	 " s_mov_b32 exec_lo, 0xaaaaaaaa\n s_mov_b32 exec_hi, 0xaaaaaaaa\n global_load_dword v69, v1, s[4:5] offset:512", BOTH, accumulators},
 	{"v_mfma_f64_16x16x4_f64 v[66:73], v[8:9], v[10:11], v[24:31]", BOTH, cross_f64},
 	{"v_mov_b32 v66, 0\n v_ashr_pk_i8_i32 v66, v16, v17, 20", GFX950, ashr_pk},
 	{"v_cvt_scalef32_pk_f32_fp4 v[66:67], v16, v8 op_sel:[0,1,0]", GFX950, from_fp4},
@@ -358,15 +364,15 @@ static uint32_t draw(void)
 	return (uint32_t)(s >> 20);
 }
 
-/* v8..v23: numbers below 2 whichever of the types they are read as; C: f32 of the same size; then two rows of scales. */
-static void fill_inputs(bool matrix)
+/* v8..v23: numbers below 2 of the type they are read as; C: f32 of the same size; then two rows of scales. */
+static void fill_inputs(const struct mfma *matrix)
 {
 	for (int i = 0; i < IN * L; i++) {
 		int reg = i / L;
 		uint32_t r = draw();
 		if (!matrix)
 			in[i] = reg < 8 ? (r & 0x807fffff) | (118 + r % 20) << 23 : r;
-		else if (reg < 16)
+		else if (reg < 16 && matrix->a != K_F32)
 			in[i] = r & 0xbfffbfff;
 		else if (reg < 48)
 			in[i] = (r & 0x807fffff) | (120 + r % 10) << 23;
@@ -449,7 +455,7 @@ static void all_rows(const char *chip, int bit)
 		int chips = i < NROWS ? rows[i].chips : mfmas[i - NROWS].chips;
 		const char *text = i < NROWS ? rows[i].text : mfmas[i - NROWS].text;
 		for (int round = 0; round < 3 && chips & bit; round++) {
-			fill_inputs(i >= NROWS);
+			fill_inputs(i < NROWS ? NULL : &mfmas[i - NROWS]);
 			memset(want, 0, sizeof want);
 			int rc = run(i);
 			ck_assert_msg(rc == SIM_OK, "%s\n%s", text, err);
