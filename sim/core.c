@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { SPARE_ROWS = 64, SLICE = 1 << 16 };
-#define MAX_INST_DEFAULT UINT64_C(400000000)
+#define MAX_INST_DEFAULT UINT64_C(100000000)
 #define POISON 0x7fa5a5a5u /* a signalling NaN */
 
 struct run {

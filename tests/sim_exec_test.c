@@ -390,28 +390,25 @@ static void append(char **text, size_t *len, const char *more)
 	*len += n;
 }
 
-static void build(const char *chip, int bit)
+/* Assembles kernels t0.. of the texts (NULL: none of that number). */
+static void assemble(const char *chip, const char *const *texts, int n)
 {
 	char *text = NULL, line[2048];
 	size_t len = 0, size;
 	append(&text, &len, ".include \"exec.s\"\n");
-	for (int i = 0; i < NROWS + NMFMA; i++) {
-		int chips = i < NROWS ? rows[i].chips : mfmas[i - NROWS].chips;
-		if (!(chips & bit))
-			continue;
-		snprintf(line, sizeof line, "BEGIN t%d\n %s\nEND t%d\n", i, i < NROWS ? rows[i].text : mfmas[i - NROWS].text, i);
-		append(&text, &len, line);
-	}
+	for (int i = 0; i < n; i++)
+		if (texts[i]) {
+			snprintf(line, sizeof line, "BEGIN t%d\n %s\nEND t%d\n", i, texts[i], i);
+			append(&text, &len, line);
+		}
 	append(&text, &len, ".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:\n");
-	for (int i = 0; i < NROWS + NMFMA; i++) {
-		int chips = i < NROWS ? rows[i].chips : mfmas[i - NROWS].chips;
-		if (!(chips & bit))
-			continue;
-		snprintf(line, sizeof line, "  - .name: t%d\n    .symbol: t%d.kd\n    .kernarg_segment_size: 16\n    .kernarg_segment_align: 8\n"
-			"    .group_segment_fixed_size: 16384\n    .private_segment_fixed_size: 0\n    .wavefront_size: 64\n    .sgpr_count: 40\n"
-			"    .vgpr_count: 256\n    .max_flat_workgroup_size: 256\n", i, i);
-		append(&text, &len, line);
-	}
+	for (int i = 0; i < n; i++)
+		if (texts[i]) {
+			snprintf(line, sizeof line, "  - .name: t%d\n    .symbol: t%d.kd\n    .kernarg_segment_size: 16\n    .kernarg_segment_align: 8\n"
+				"    .group_segment_fixed_size: 16384\n    .private_segment_fixed_size: 0\n    .wavefront_size: 64\n    .sgpr_count: 40\n"
+				"    .vgpr_count: 256\n    .max_flat_workgroup_size: 256\n", i, i);
+			append(&text, &len, line);
+		}
 	append(&text, &len, "...\n.end_amdgpu_metadata\n");
 	uint8_t *bytes = sim_build_asm(text, chip, &size);
 	int rc = sim_object_load(&object, sim_chip_by_name(chip), bytes, size, err, sizeof err);
@@ -425,6 +422,16 @@ static void build(const char *chip, int bit)
 	sim_memory_add(memory, out, OUT * L * 4, "out", true);
 }
 
+static void discard(void)
+{
+	sim_object_free(object);
+	sim_memory_free(memory);
+	free(in);
+	free(out);
+}
+
+static struct sim_stats stats;
+
 static int run(int i)
 {
 	char name[16];
@@ -433,7 +440,8 @@ static int run(int i)
 	const struct sim_kernel *k = sim_object_kernel(object, name);
 	ck_assert_msg(k != NULL, "no kernel %s", name);
 	struct sim_launch l = {.object = object, .kernel = k, .memory = memory, .grid = {1, 1, 1}, .block = {64, 1, 1},
-	                       .kernarg = args, .kernarg_size = sizeof args, .threads = 1};
+	                       .kernarg = args, .kernarg_size = sizeof args, .threads = 1, .stats = &stats};
+	memset(&stats, 0, sizeof stats);
 	return sim_run(&l, err, sizeof err);
 }
 
@@ -450,11 +458,13 @@ static void compare(const char *text, Row *want)
 static void all_rows(const char *chip, int bit)
 {
 	static Row want[OUT];
-	build(chip, bit);
+	const char *texts[NROWS + NMFMA];
+	for (int i = 0; i < NROWS + NMFMA; i++)
+		texts[i] = (i < NROWS ? rows[i].chips : mfmas[i - NROWS].chips) & bit ? i < NROWS ? rows[i].text : mfmas[i - NROWS].text : NULL;
+	assemble(chip, texts, NROWS + NMFMA);
 	for (int i = 0; i < NROWS + NMFMA; i++) {
-		int chips = i < NROWS ? rows[i].chips : mfmas[i - NROWS].chips;
-		const char *text = i < NROWS ? rows[i].text : mfmas[i - NROWS].text;
-		for (int round = 0; round < 3 && chips & bit; round++) {
+		const char *text = texts[i];
+		for (int round = 0; round < 3 && text; round++) {
 			fill_inputs(i < NROWS ? NULL : &mfmas[i - NROWS]);
 			memset(want, 0, sizeof want);
 			int rc = run(i);
@@ -466,20 +476,44 @@ static void all_rows(const char *chip, int bit)
 			compare(text, want);
 		}
 	}
-	sim_object_free(object);
-	sim_memory_free(memory);
-	free(in);
-	free(out);
+	discard();
 }
 
 START_TEST(instructions_gfx942) { all_rows("gfx942", GFX942); } END_TEST
 START_TEST(instructions_gfx950) { all_rows("gfx950", GFX950); } END_TEST
 
+/* Extra bank cycles: groups of lanes that are served together, less one for each distinct word of the fullest bank. */
+START_TEST(bank_conflicts)
+{
+	static const struct { const char *text; unsigned conflicts[2]; } cases[] = {
+		{"v_lshlrev_b32 v2, 7, v0\n ds_read_b32 v66, v2", {62, 62}},        /* one bank: 2 groups of 32 */
+		{"v_mov_b32 v2, 0\n ds_read_b32 v66, v2", {0, 0}},                  /* one word */
+		{LANE16 "ds_read_b128 v[66:69], v2", {0, 0}},
+		{"v_lshlrev_b32 v2, 8, v0\n ds_read_b128 v[66:69], v2", {56, 60}},  /* 8 groups of 8; 4 groups of 16 */
+		{"v_lshlrev_b32 v2, 7, v0\n ds_read_b64 v[66:67], v2", {60, 30}}, /* 4 groups of 16; 2 of 32 on twice the banks */
+		{"v_lshlrev_b32 v2, 3, v0\n ds_write_b64 v2, v[8:9]", {0, 0}},
+		{"v_lshlrev_b32 v2, 3, v0\n ds_write_b32 v2, v8", {2, 2}},          /* every second bank twice */
+		{"v_lshlrev_b32 v2, 3, v0\n ds_read2_b32 v[66:67], v2 offset1:1", {4, 4}},
+	};
+	enum { CASES = sizeof cases / sizeof *cases };
+	const char *texts[CASES];
+	for (int i = 0; i < CASES; i++)
+		texts[i] = cases[i].text;
+	assemble(_i ? "gfx950" : "gfx942", texts, CASES);
+	for (int i = 0; i < CASES; i++) {
+		int rc = run(i);
+		ck_assert_msg(rc == SIM_OK, "%s", err);
+		ck_assert_msg(stats.lds_conflicts == cases[i].conflicts[_i], "%s: %llu conflicts, expected %u", texts[i],
+			(unsigned long long)stats.lds_conflicts, cases[i].conflicts[_i]);
+	}
+	discard();
+}
+END_TEST
+
 /* ---- launches ---- */
 
 enum { N = 4096 };
 static uint32_t *data;
-static struct sim_stats stats;
 
 static void load(const char *file, const char *chip)
 {
@@ -606,6 +640,7 @@ int main(void)
 	tcase_set_timeout(one, 120);
 	tcase_add_test(one, instructions_gfx942);
 	tcase_add_test(one, instructions_gfx950);
+	tcase_add_loop_test(one, bank_conflicts, 0, 2);
 	suite_add_tcase(s, one);
 	TCase *launches = tcase_create("launches");
 	tcase_set_timeout(launches, 120);
