@@ -4,11 +4,9 @@
  * depend on types is checked here, so that `tdslc check` finds it without choosing an instance. */
 #include "dsl.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "elab.h"
-#include "library.h"
 
 enum { MAX_TYPES = 8, MAX_CHOICES = 256 };
 
