@@ -180,7 +180,8 @@ static int64_t tree_value(const struct hexpr *e, const struct hexpr_env *env, co
 int hexpr_eval(const struct hexpr *e, const struct hexpr_env *env, int64_t *value, const char **why)
 {
 	*why = NULL;
-	*value = tree_value(e, env, why);
+	int64_t v = tree_value(e, env, why);
+	*value = *why ? 0 : v;
 	return *why ? -1 : 0;
 }
 
