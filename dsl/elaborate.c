@@ -51,14 +51,14 @@ struct entry *scope_find(struct elab *E, const char *name)
 struct entry *scope_add(struct elab *E, enum entry_kind kind, const char *name, struct diag_span at)
 {
 	struct entry *old = scope_find(E, name), *e = arena_alloc(E->ar, sizeof *e);
-	if (old) {
+	if (old) {                        /* the old one stays visible */
 		ELAB_ERROR(E, E_TAKEN, at, name);
 		if (old->at.line)
 			diag_note(E->d, old->at, "%s comes from here", name);
 	} else if (type_named(name).dtype != DT_NONE) {
 		ELAB_ERROR(E, E_TAKEN, at, name);
 	}
-	*e = (struct entry){.kind = kind, .name = name, .at = at, .block = E->block, .guards = E->nguards, .next = E->top};
+	*e = (struct entry){.kind = kind, .name = old ? "" : name, .at = at, .block = E->block, .guards = E->nguards, .next = E->top};
 	E->top = e;
 	return e;
 }
