@@ -53,9 +53,17 @@ int translate(struct arena *, const struct ir_kernel *final, const struct varian
               LLVMModuleRef *module, struct model_launch **launches, int *nlaunches, const struct hexpr **workspace,
               char *err, size_t errlen);
 
-/* The whole way for one text. */
-struct compile_options { const char *const *targets; const char *const *kernels; const char *const *instances; int jobs; const char *library; bool keep_going; };
+/* The whole way for one text.  Lists end in NULL; a NULL list means both targets, all kernels, the pack block's instances. */
+struct compile_options {
+	const char *const *targets; const char *const *kernels; const char *const *instances;
+	int jobs;                                              /* threads; 0 = one per core */
+	const char *library;                                   /* text of the language's library; NULL = the one built in */
+	bool keep_going;                                       /* build the rest after a kernel failed; the result is an error all the same */
+	bool check;                                            /* elaborate every declared instance, build nothing */
+};
 struct compile_result { struct arena arena; struct model_pack pack; char *messages; };
+/* 0, or -1; messages (in the arena; NULL = none) holds all diagnostics, warnings too.  The pack, the messages and their order do
+ * not depend on the number of jobs. */
 int compile_text(const char *text, size_t n, const char *file, const struct compile_options *, struct compile_result *);
 void compile_result_free(struct compile_result *);
 #endif

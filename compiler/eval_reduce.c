@@ -3,8 +3,8 @@
  * In: operand tiles, and the layout of an operand where the order is fixed.  Out: the result's tile.
  * An order is a list of positions along the reduced axes, sorted waves, then lanes, then registers; without a layout there is one
  * wave, one lane, and the registers are the positions in ascending order.  Folding that list: within a lane the registers go
- * to `chains` partial accumulators in turn, these combine by halves, lanes combine in a butterfly from the lowest bit, waves in
- * ascending order.  docs/ir.md is the description that code generation follows too. */
+ * to `chains` partial accumulators in turn, these combine by halves, lanes combine in a butterfly from the lowest bit, waves
+ * likewise.  docs/ir.md is the description that code generation follows too. */
 #include "eval.h"
 
 #include <stdlib.h>
@@ -206,10 +206,13 @@ static float fold_lanes(const struct folder *f, int64_t i)
 static float fold_fixed(const struct folder *f)
 {
 	int64_t stride = f->order.regs * f->order.lanes;
-	float acc = fold_lanes(f, 0);
-	for (int64_t w = 1; w < f->order.waves; w++)
-		acc = float_fold(f->ins->kind, f->ins->dtype, acc, fold_lanes(f, w * stride));
-	return acc;
+	float wave[MOST_LANES];
+	for (int64_t w = 0; w < f->order.waves; w++)
+		wave[w] = fold_lanes(f, w * stride);
+	for (int64_t bit = 1; bit < f->order.waves; bit *= 2)
+		for (int64_t w = 0; w < f->order.waves; w += 2 * bit)
+			wave[w] = float_fold(f->ins->kind, f->ins->dtype, wave[w], wave[w + bit]);
+	return wave[0];
 }
 
 /* Ascending; absent elements are left out. */
@@ -331,7 +334,7 @@ static int dot_order(struct evaluator *ev, const struct ir_ins *ins, struct orde
 	if (layout_size(a->layout, axis) != ev->size[axis])
 		return eval_fail(ev, ins, "the layout holds %d positions of axis '%s', the tile has %lld", layout_size(a->layout, axis), ev->ph->axes[axis].name, (long long)ev->size[axis]);
 	int *order = calloc((size_t)o->count + 1, sizeof *order);
-	int n = order ? layout_k_order(a->layout, axis, order) : -1;
+	int n = order ? layout_k_order(a->layout, axis, ins->chains, order) : -1;
 	for (int64_t i = 0; i < o->count && n == o->count; i++)
 		o->at[i][axis] = order[i];
 	free(order);

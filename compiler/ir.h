@@ -58,7 +58,7 @@ enum ir_flag {
 struct ir_block;
 struct ir_ins {
 	uint8_t op, dtype, kind, flags;       /* enum ir_op, enum dtype; kind: enum ir_reduce (reduce, update) */
-	uint8_t chains;                       /* reduce, after layout: partial accumulators a lane keeps (register rank mod chains), 0 = 1 */
+	uint8_t chains;                       /* after layout. reduce: partial accumulators a lane keeps (register rank mod chains), 0 = 1; dot: k positions a lane gives one instruction */
 	int id;                               /* %id in the text; unique in the kernel */
 	ir_axes axes;                         /* of the result */
 	ir_axes over;                         /* reduce, dot, argmax, scan: the axes contracted; */
@@ -127,7 +127,8 @@ struct ir_ins *ir_store(struct ir_builder *, int tensor, struct ir_ins **subs, s
 struct ir_ins *ir_update(struct ir_builder *, enum ir_reduce kind, int tensor, struct ir_ins **subs, struct ir_ins *value, struct ir_ins *mask);
 struct ir_ins *ir_reduce(struct ir_builder *, enum ir_reduce kind, struct ir_ins *a, ir_axes over, struct ir_ins *mask);
 struct ir_ins *ir_dot(struct ir_builder *, struct ir_ins *a, struct ir_ins *b, ir_axes over, struct ir_ins *acc /* or NULL */);
-/* Opens a for: the returned for has a body with one ARG per initial value; build into its body, then ir_yield, then ir_result. */
+/* Opens a for: the returned for has a body with one ARG per initial value; build into its body, then ir_yield, then ir_result.
+ * An ARG may be given more axes than its initial value (`acc: f32[m, n] = 0`): the value is then the same along them. */
 struct ir_ins *ir_for(struct ir_builder *, int axis, struct ir_ins *start, struct ir_ins *end, struct ir_ins **init, int ninit);
 struct ir_ins *ir_if(struct ir_builder *, struct ir_ins *cond);           /* body and other are empty blocks without yield */
 struct ir_ins *ir_yield(struct ir_builder *, struct ir_ins **values, int n); /* into b->block, ends it */

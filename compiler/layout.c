@@ -204,7 +204,7 @@ int layout_vector(const struct layout *l, int axis)
 	return run;
 }
 
-int layout_k_order(const struct layout *l, int k, int *order)
+int layout_k_order(const struct layout *l, int k, int elems, int *order)
 {
 	int place[LAYOUT_BITS + 8], nbits = 0, run = 0;
 	for (int i = 0; i < l->nwave; i++)
@@ -212,13 +212,12 @@ int layout_k_order(const struct layout *l, int k, int *order)
 			return -1;
 	/* steps along k from the fastest position of the order to the slowest: e, then g, then s */
 	bool in_run[LAYOUT_BITS] = {false};
-	for (int i = 0; i < l->nreg; i++)
-		for (int r = 0; r < l->nreg; r++)
-			if (!in_run[r] && steps_only(&l->reg[r], k, 1 << run)) {
-				in_run[r] = true;
-				place[nbits++] = 1 << run++;
-				break;
-			}
+	for (int r = 0; r < l->nreg && 1 << run < elems; r++)
+		if (l->reg[r].step[k]) {
+			in_run[r] = true;
+			place[nbits++] = l->reg[r].step[k];
+			run++;
+		}
 	for (int i = 0; i < l->nlane; i++)
 		if (l->lane[i].step[k])
 			place[nbits++] = l->lane[i].step[k];

@@ -37,10 +37,10 @@ bool layout_covers(const struct layout *);
 /* Log2 of the run of consecutive positions along `axis` that consecutive registers of a lane hold (vector width). */
 int layout_vector(const struct layout *, int axis);
 /* The coordinates along axis k in the order in which a dot whose first operand has layout `a` accumulates them: ascending by
- * (s, g, e), where e counts the run of consecutive positions that a lane's registers hold, g the lane bits that step along
- * k in their written order, and s the remaining registers.  Returns how many, all of the axis; -1 where waves share k or the axis is
+ * (s, g, e), where e counts the `elems` positions that one instruction takes from a lane's lowest registers along k, g the lane bits
+ * that step along k in their written order, and s the remaining registers.  Returns how many, all of the axis; -1 where waves share k or the axis is
  * not covered.  order has room for layout_size(a, k). */
-int layout_k_order(const struct layout *a, int k, int *order);
+int layout_k_order(const struct layout *a, int k, int elems, int *order);
 /* "reg n:1 n:2 n:4 | lane n:8 .. | wave n:512 n:1024 | rep n:2": one word a bit, `0` for a broadcast, `m:1+n:2` where a bit
  * steps along several axes.  A block is as large as its steps reach; a section `block n:8` says otherwise. */
 char *layout_text(struct arena *, const struct layout *, const char *const *axis_names);

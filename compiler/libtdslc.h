@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define TDSLC_ABI 1
+#define TDSLC_API __attribute__((visibility("default")))
 
 struct tdslc_options {
 	uint32_t abi;                    /* TDSLC_ABI */
@@ -18,9 +19,9 @@ struct tdslc_options {
 
 /* Compiles `text` (n bytes; `file` names it in messages).  0 and *pack (malloc'ed) or a negative code and *messages
  * (malloc'ed diagnostics text, one per line with carets; also set for warnings on success, else NULL). */
-int tdslc_compile(const char *text, size_t n, const char *file, const struct tdslc_options *,
+TDSLC_API int tdslc_compile(const char *text, size_t n, const char *file, const struct tdslc_options *,
                   void **pack, size_t *pack_size, char **messages);
 /* Text that identifies the compiler build and LLVM, for cache keys. */
-const char *tdslc_identity(void);
-void tdslc_free(void *);
+TDSLC_API const char *tdslc_identity(void);
+TDSLC_API void tdslc_free(void *);
 #endif

@@ -23,10 +23,12 @@ int object_build(struct object_session *, const struct target *, LLVMModuleRef, 
 /* Assembly text of the module (consumed), malloc'ed. */
 int object_assembly(struct object_session *, const struct target *, LLVMModuleRef, char **text, char *err, size_t errlen);
 
+/* bank_conflicts: the object alone does not tell lanes' LDS addresses; OBJECT_UNKNOWN until the layouts' checker fills it in. */
+enum { OBJECT_UNKNOWN = -1 };
 struct object_loop { int instructions, mfma, acc_moves, vmcnt0, bank_conflicts; double clocks, matrix_share; }; /* the hot loop: innermost body with most MFMA, else most VALU; 0s if none */
 struct object_facts {
 	const char *symbol;
-	int vgpr, agpr, sgpr, lds, scratch, spills, waves_per_simd, kernarg_bytes;
+	int vgpr, agpr, sgpr, lds, scratch, spills, waves_per_simd, kernarg_bytes;   /* vgpr: AGPRs included, as LLVM counts them */
 	int instructions, barriers, valu, salu, mfma, lds_ops, vmem, smem, waits;
 	int padding;                          /* s_nop / s_code_end padding, not counted above */
 	struct object_loop loop;

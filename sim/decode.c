@@ -511,7 +511,8 @@ static void decode_slot(struct sim_wave *w, const struct sim_inst *slot)
 		__atomic_store_n(&dst->exec, exec, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&lock);
-	w->pc = (uint32_t)at; /* the step loop runs the slot again, now decoded */
+	w->pc = (uint32_t)at; /* the step loop runs the slot again, now decoded; this visit does not count */
+	w->group->stats.inst[0]--; /* an empty slot has class 0 */
 }
 
 struct sim_code *sim_code_get(struct sim_object *object, const struct sim_kernel *kernel)

@@ -74,7 +74,7 @@ struct sim_group {
 	char *err; size_t errlen;
 	struct sim_stats stats;
 	uint64_t clock;                /* what s_memtime reads: instructions executed by this host thread */
-	struct { uint64_t lo, hi; bool writable; } range[4]; /* allocations found last */
+	struct { uint64_t lo, hi; bool writable; } range[6]; /* 4 allocations found last, arguments, packet */
 	unsigned range_next;
 };
 
@@ -112,6 +112,8 @@ void sim_fail(struct sim_wave *, const struct sim_inst *, int code, int lane, co
 void sim_unknown(struct sim_wave *, const struct sim_inst *);
 /* Host pointer to device memory, or NULL after sim_fail. */
 void *sim_access(struct sim_wave *, const struct sim_inst *, int lane, uint64_t addr, uint32_t size, bool write);
+/* True when [lo, hi) lies in one allocation (writable for writes); remembers the allocation. */
+bool sim_same_range(struct sim_wave *, uint64_t lo, uint64_t hi, bool write);
 void sim_set_mode(struct sim_wave *, uint32_t mode);
 
 /* operand.c: sources as rows of 64 lanes.  The result points at `buf` or at the register itself. */
@@ -169,7 +171,7 @@ static inline uint32_t sim_f32_to_bf16(float x)
 
 /* Compiled twice, for plain x86-64 and for AVX2 with FMA, chosen when the program starts. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define SIM_LANES_FN __attribute__((target_clones("arch=haswell", "default")))
+#define SIM_LANES_FN __attribute__((target_clones("arch=x86-64-v3", "default")))
 #else
 #define SIM_LANES_FN
 #endif

@@ -1,0 +1,254 @@
+# tdsl -- everything is built here; the sources are listed, objects and results lie under build/.
+#
+#   make             the compiler, the runtime and the simulated device     make test        all tests
+#   make run         the pack, then the demonstration on both chips         make test-full   the large grids as well
+#   make bench       tables, then every figure with met / not met           make san, fuzz   under ASan and UBSan
+#   make wheel       the Python wheel                                       make bless       rewrite the golden files
+#
+# Every target installs the Debian packages it lacks first (tests/setup.sh; TDSL_SETUP=check only names them).
+B ?= build
+ifeq ($(filter -j%,$(MAKEFLAGS)),)
+MAKEFLAGS += -j$(shell nproc)
+endif
+.DELETE_ON_ERROR:
+.SUFFIXES:
+Q = $(if $(V),,@)
+SAY = $(if $(V),,@echo '  $(1)')
+
+SETUP = $(B)/setup.stamp
+START := $(shell date +%s)
+LLVM_CONFIG ?= llvm-config-22
+# Asked once, and only when a recipe needs it: the packages may not be there when this file is read.
+LLVM_DIR = $(eval LLVM_DIR := $(shell $(LLVM_CONFIG) --prefix))$(LLVM_DIR)
+LLVM_LIBS = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs) -llldELF -llldCommon -lz $(shell $(LLVM_CONFIG) --link-shared --libs)
+
+OPT ?= -O2 -g1
+WARN = -Wall -Wextra -Werror -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-truncation \
+	-Wno-format-truncation -Wno-array-bounds
+CPPFLAGS = -D_GNU_SOURCE -MMD -MP
+COMMON = $(OPT) -fPIC -fvisibility=hidden -ffunction-sections -ffp-contract=off $(SANFLAGS)
+CFLAGS = -std=c11 $(COMMON) $(WARN)
+CXXFLAGS = -std=c++17 -fno-rtti -fno-exceptions $(COMMON) $(WARN)
+LDFLAGS = -Wl,--gc-sections -Wl,--as-needed -Wl,-rpath,'$$ORIGIN' $(SANFLAGS)
+ifdef SAN
+OPT = -O1 -g
+SANFLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+endif
+
+# ---- sources ---------------------------------------------------------------------------------------------------------------
+BASE = $(wildcard base/*.c)
+DSL = $(wildcard dsl/*.c)
+COMPILER = $(filter-out compiler/tdslc% compiler/libtdslc.c,$(wildcard compiler/*.c compiler/*.cpp compiler/target/*.c compiler/target/*/*.c))
+TDSLC = $(wildcard compiler/tdslc*.c)
+LIBTDSLC = $(wildcard compiler/libtdslc.c)
+RUNTIME = $(wildcard runtime/*.c)
+SIM = $(filter-out sim/tool.c sim/tdsl-sim.c,$(wildcard sim/*.c))
+SIMTOOL = $(wildcard sim/tool.c sim/tdsl-sim.c)
+LIBRARY = $(wildcard lib/*.tdsl)
+# Made by re2c, Lemon and library.sh.
+DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
+# Compiled, never run: the compiler checks our declarations against HIP's header.
+COMPILED_TESTS = tests/hip_abi_test.c
+TESTS = $(patsubst %.c,$(B)/%,$(filter-out $(COMPILED_TESTS) tests/e2e_%,$(wildcard tests/*_test.c)))
+E2E_TESTS = $(patsubst %.c,$(B)/%,$(wildcard tests/e2e_*_test.c))
+HELP = $(filter-out tests/e2e.c tests/fuzz.c %_test.c,$(wildcard tests/*.c))
+SH_TESTS = $(wildcard tests/*_test.sh)
+PY_TESTS = $(filter-out tests/sim_num_test.py,$(wildcard tests/*_test.py)) "tests/sim_num_test.py $(B)/tests/libnum.so"
+
+# Objects: $(call obj,sources).
+obj = $(patsubst %,$(B)/o/%.o,$(basename $(1)))
+
+BASE_A = $(B)/libbase.a
+DSL_A = $(B)/libdsl.a
+COMPILER_A = $(B)/libcompiler.a
+RUNTIME_A = $(B)/libruntime.a
+SIM_A = $(B)/libsim.a
+
+# Linked statically, so that the runtime needs nothing but libc where it is installed.
+ZSTD = -l:libzstd.a -l:libxxhash.a
+SYSTEM = -ldl -lpthread -lm
+
+PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
+
+.PHONY: all run test test-full test-native fuzz-run bench wheel san fuzz clean bless setup
+all: $(PRODUCTS)
+
+setup: ; sh tests/setup.sh
+$(SETUP): tests/setup.sh
+	@mkdir -p $(@D)
+	@sh tests/setup.sh
+	@touch $@
+
+$(B)/o/%.o: %.c | $(SETUP)
+	@mkdir -p $(@D)
+	$(call SAY,cc   $<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(INCLUDES) -c $< -o $@
+$(B)/o/%.o: %.cpp | $(SETUP)
+	@mkdir -p $(@D)
+	$(call SAY,c++  $<)
+	$(Q)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(INCLUDES) -c $< -o $@
+$(B)/o/%.o: $(B)/%.c | $(SETUP)
+	@mkdir -p $(@D)
+	$(call SAY,cc   $<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(INCLUDES) -c $< -o $@
+# A conflict in the grammar fails the build.
+$(B)/gen/dsl/grammar.c $(B)/gen/dsl/grammar.h &: dsl/grammar.y | $(SETUP)
+	@mkdir -p $(@D)
+	$(call SAY,lemon $<)
+	$(Q)lemon -l -d$(@D) $<
+$(B)/gen/dsl/%.c: dsl/%.re | $(SETUP)
+	@mkdir -p $(@D)
+	$(call SAY,re2c $<)
+	$(Q)re2c -W -Werror -i $< -o $@
+# The language's library, built in.
+$(B)/gen/dsl/library.c: dsl/library.sh $(LIBRARY)
+	@mkdir -p $(@D)
+	$(Q)sh dsl/library.sh $(LIBRARY) >$@
+$(call obj,$(DSL)) $(B)/o/gen/dsl/lex.o: | $(B)/gen/dsl/grammar.h
+$(B)/o/gen/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
+$(B)/o/compiler/%.o: INCLUDES = -isystem $(LLVM_DIR)/include
+# `dump --explain` shows the passes' own opening comments.
+$(B)/o/compiler/tdslc_dump.o: $(wildcard compiler/pass_*.c)
+$(B)/o/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
+$(B)/o/tests/hip_abi_test.o: CPPFLAGS += -D__HIP_PLATFORM_AMD__
+$(B)/o/tests/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen -Idsl -Iruntime/include
+$(B)/o/bench/%.o: INCLUDES = -I$(B)/gen -Iruntime/include
+
+%.a: ; @rm -f $@; ar rcs $@ $^
+$(BASE_A): $(call obj,$(BASE))
+$(DSL_A): $(call obj,$(DSL)) $(call obj,$(DSL_GEN:$(B)/%=%))
+$(COMPILER_A): $(call obj,$(COMPILER))
+$(RUNTIME_A): $(call obj,$(RUNTIME))
+$(SIM_A): $(call obj,$(SIM))
+
+# Only what is declared for export leaves a library, and it calls its own functions.
+$(B)/%.so: SHARED = -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $(if $(SAN),,-Wl,-z,defs)
+$(B)/libtdsl_rt.so: $(RUNTIME_A) $(BASE_A)
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $(SHARED) -Wl,--whole-archive $(RUNTIME_A) -Wl,--no-whole-archive \
+		-Wl,--exclude-libs,libzstd.a:libxxhash.a $(BASE_A) $(ZSTD) $(SYSTEM) -o $@
+# Threads keep plans until they end, and the library with them.
+$(B)/libtdsl_rt.so: SHARED += -Wl,-z,nodelete
+$(B)/libtdsl_sim.so: $(SIM_A) $(BASE_A)
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $(SHARED) -Wl,--whole-archive $(SIM_A) -Wl,--no-whole-archive $(BASE_A) $(SYSTEM) -o $@
+$(B)/libtdslc.so: $(call obj,$(LIBTDSLC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
+	$(call SAY,link $@)
+	$(Q)$(CXX) $(LDFLAGS) $(SHARED) $(call obj,$(LIBTDSLC)) -Wl,--start-group $(COMPILER_A) $(DSL_A) $(RUNTIME_A) \
+		$(BASE_A) -Wl,--end-group $(LLVM_LIBS) $(ZSTD) $(SYSTEM) -o $@
+$(B)/tdslc: $(call obj,$(TDSLC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
+	$(call SAY,link $@)
+	$(Q)$(CXX) $(LDFLAGS) $(call obj,$(TDSLC)) -Wl,--start-group $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A) -Wl,--end-group \
+		$(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
+$(B)/tdsl-sim: $(call obj,$(SIMTOOL)) $(SIM_A) $(BASE_A)
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
+
+# ---- the pack and the demonstration ------------------------------------------------------------------------------------------
+PACK = $(B)/kernels.tpack
+BINDING = $(B)/gen/kernels.h $(B)/gen/kernels.c
+$(PACK) $(BINDING) &: kernels.tdsl $(B)/tdslc
+	@mkdir -p $(B)/gen
+	$(call SAY,pack $(PACK))
+	$(Q)$(B)/tdslc build kernels.tdsl -o $(PACK) --target gfx942,gfx950 --header $(B)/gen/kernels.h --binding $(B)/gen/kernels.c
+$(B)/gen/report.json: $(PACK)
+	$(Q)$(B)/tdslc report $(PACK) --json >$@
+
+REF = $(B)/o/tests/ref/ref.o
+$(B)/demo_data: $(B)/o/bench/demo_data.o $(REF) $(BASE_A)
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
+$(B)/o/bench/demo.o $(B)/o/bench/host_cost.o: $(BINDING)
+$(B)/demo: $(B)/o/bench/demo.o $(B)/o/gen/kernels.o $(REF) $(BASE_A) $(B)/libtdsl_rt.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
+$(B)/o/gen/kernels.o: INCLUDES = -Iruntime/include
+$(B)/demo.safetensors: $(B)/demo_data
+	$(Q)$(B)/demo_data $@
+
+run: all $(B)/demo $(B)/demo.safetensors $(PACK) $(B)/gen/report.json
+	@$(B)/demo $(B)/demo.safetensors $(PACK) $(B)/gen/report.json
+	@echo $$(($$(date +%s) - $(START))) >$(B)/run.seconds
+
+# ---- the wheel ---------------------------------------------------------------------------------------------------------------
+wheel: $(B)/wheel/stamp
+$(B)/wheel/stamp: python/make_wheel.py $(wildcard python/tdsl/*.py) $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(PACK) VERSION
+	@rm -rf $(@D) && mkdir -p $(@D)
+	$(Q)python3 python/make_wheel.py $(B) $(@D)
+	@touch $@
+
+# ---- tests -----------------------------------------------------------------------------------------------------------------
+VENV = $(B)/venv/stamp
+$(VENV): | $(SETUP)
+	$(call SAY,venv $(B)/venv)
+	$(Q)python3 -m venv $(B)/venv
+	$(Q)$(B)/venv/bin/pip install -q numpy ml_dtypes
+	@touch $@
+
+# What several tests share; each takes from it what it needs.
+HELP_A = $(B)/libtesthelp.a
+ALL_A = $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(SIM_A) $(BASE_A)
+$(HELP_A): $(call obj,$(HELP))
+$(TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(HELP_A) $(ALL_A)
+	@mkdir -p $(@D)
+	$(call SAY,link $@)
+	$(Q)$(CXX) $(LDFLAGS) $(filter %_test.o,$^) -Wl,--start-group $(HELP_A) $(ALL_A) -Wl,--end-group $$(pkg-config --libs check) \
+		$(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
+# End to end: only through the shared runtime, as its users do.
+$(E2E_TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(B)/o/tests/e2e.o $(REF) $(B)/libtdsl_rt.so
+	@mkdir -p $(@D)
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' $^ $$(pkg-config --libs check) $(SYSTEM) -o $@
+# Python tests look into these two: the references and base/num.c with everything exported.
+$(B)/tests/libref.so: tests/ref/ref.c tests/ref/ref.h
+$(B)/tests/libnum.so: base/num.c base/dtype.c base/num.h base/dtype.h base/dtype.def
+$(B)/tests/lib%.so: | $(SETUP)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -ffp-contract=off -shared $(filter %.c,$^) -lm -o $@
+
+RUN_TESTS = B=$(B) PYTHON=$(abspath $(B))/venv/bin/python tests/run-tests.sh $(B)/test
+test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(B)/wheel/stamp $(B)/tests/libref.so $(B)/tests/libnum.so
+	@$(RUN_TESTS) $(E2E_TESTS) $(PY_TESTS) $(SH_TESTS) $(TESTS)
+	@echo $$(($$(date +%s) - $(START))) >$(B)/test.seconds
+test-full: export E2E_FULL = 1
+test-full: export TEST_TIMEOUT = 7200
+test-full: test
+# What needs no Python: the part that also runs under sanitizers.
+test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
+	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)
+# Leaks are left out: the process-wide state of libraries that the runtime closes would drown them.
+san:
+	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) B=$(B)/san SAN=1 test-native
+# Each reader of foreign bytes for FUZZ_SECONDS; the input at hand is kept in a file, for a crash to be repeated.
+FUZZ_SECONDS ?= 30
+fuzz:
+	@$(MAKE) B=$(B)/san SAN=1 fuzz-run
+$(B)/fuzz: $(B)/o/tests/fuzz.o $(REF) $(ALL_A)
+	$(call SAY,link $@)
+	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(ALL_A) -Wl,--end-group $(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
+fuzz-run: $(B)/fuzz $(B)/demo_data $(PACK)
+	@$(B)/tdslc extract $(PACK) --kernel rmsnorm_quant --target gfx942 -o $(B)/fuzz.hsaco
+	@head -c 200000 $(PACK) >$(B)/fuzz.tpack
+	@printf '\070\0\0\0\0\0\0\0%-56s\1\2\3\4' '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' >$(B)/fuzz.safetensors
+	@$(B)/fuzz dsl $(FUZZ_SECONDS) $(B)/fuzz_dsl.last kernels.tdsl $(LIBRARY) tests/e2e_new_kernel.tdsl
+	@$(B)/fuzz pack $(FUZZ_SECONDS) $(B)/fuzz_pack.last $(PACK) $(B)/fuzz.tpack
+	@$(B)/fuzz tensorfile $(FUZZ_SECONDS) $(B)/fuzz_tensorfile.last $(B)/fuzz.safetensors
+	@$(B)/fuzz object $(FUZZ_SECONDS) $(B)/fuzz_object.last $(B)/fuzz.hsaco
+bless: export BLESS = 1
+bless: test-native
+	@python3 tests/tour.py $(B)
+
+# ---- figures -----------------------------------------------------------------------------------------------------------------
+$(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/libtdsl_rt.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+$(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+bench: all $(PACK) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost
+	@python3 bench/bench.py $(B) $(if $(SAVE),--save)
+
+clean:
+	rm -rf $(B)
+
+-include $(shell find $(B)/o -name '*.d' 2>/dev/null)

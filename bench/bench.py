@@ -1,0 +1,169 @@
+"""bench.py B [--save] -- the benchmark tables, then every target figure with met / not met, also as B/bench.json.
+
+In: B, a build folder with the pack, tdslc, compile_cost, host_cost and the seconds that `make run` and `make test` noted.
+Out: tables on stdout.  --save appends the figures to bench/history.jsonl and prints what changed since the last entry there.
+Figures of the simulated device are exact counts and repeat to the last digit; times are medians with their spread.
+Only the standard library is used.
+"""
+import json
+import os
+import platform
+import re
+import statistics
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+B = Path(sys.argv[1])
+ROOT = Path(__file__).resolve().parent.parent
+PACK = B / "kernels.tpack"
+CHIPS = ("gfx942", "gfx950")
+ROWS, N = 64, 4096
+REPEATS = 5
+figures = []
+
+
+def figure(name, value, unit, most, detail=""):
+    """One line of the closing table: met where the value is known and at most `most`."""
+    figures.append({"name": name, "value": value, "unit": unit, "most": most, "met": value is not None and value <= most, "detail": detail})
+
+
+def output(*command, **more):
+    result = subprocess.run([str(c) for c in command], capture_output=True, text=True, **more)
+    if result.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))}: exit {result.returncode}\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def spread(values):
+    return f"{min(values):.1f} to {max(values):.1f} of {len(values)}"
+
+
+def json_in(text):
+    """The JSON object or list that a command printed among other lines."""
+    for line in text.splitlines():
+        if line.lstrip()[:1] in "{[" and line.strip():
+            return json.loads(text[text.index(line):])
+    raise RuntimeError(f"no JSON in: {text[:200]}")
+
+
+def write_rows(path):
+    """x[ROWS, N] and w[N] of small bf16 numbers as a safetensors file."""
+    def values(n):
+        return b"".join(struct.pack("<H", 0x3f80 | (i * 37 & 0x7f) | (i % 3 == 0) << 15) for i in range(n))
+    data = {"x": ([ROWS, N], values(ROWS * N)), "w": ([N], values(N))}
+    header, body = {}, b""
+    for name, (shape, raw) in data.items():
+        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [len(body), len(body) + len(raw)]}
+        body += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(struct.pack("<Q", len(text)) + text + body)
+
+
+def instance_of(rows, kernel):
+    """The instance bf16 -> fp8 of a kernel, by its name."""
+    names = sorted({r["instance"] for r in rows if r["kernel"] == kernel})
+    return next((n for n in names if "bf16" in n and "fp8" in n), next((n for n in names if "bf16" in n), names[0]))
+
+
+def table_report(rows):
+    print("What the pack holds: the object of each variant, read back from its bytes")
+    print(f"{'kernel':<14} {'instance':<18} {'chip':<7} {'variant':<22} {'vgpr':>5} {'agpr':>5} {'sgpr':>5} {'lds':>7} {'inst':>6} {'barriers':>8} {'bytes':>7}")
+    for r in rows:
+        print(f"{r['kernel']:<14} {r['instance']:<18} {r['target']:<7} {r['variant']:<22} {r['vgpr']:>5} {r['agpr']:>5} {r['sgpr']:>5} {r['lds']:>7} "
+              f"{r['instructions']:>6} {r['barriers']:>8} {r['object_bytes']:>7}")
+
+
+def narrow_loads(chip, instance, variant):
+    """Vector loads from global memory in the variant's code, and those of them that move less than 16 bytes a lane."""
+    path = B / f"bench_{chip}.hsaco"
+    output(B / "tdslc", "extract", PACK, "--kernel", "rmsnorm_quant", "--instance", instance, "--target", chip, "--variant", variant, "-o", path)
+    loads = re.findall(r"\b((?:global|buffer|flat)_load_\w+)", output("llvm-objdump-22", "-d", f"--mcpu={chip}", path))
+    return len(loads), [x for x in loads if not x.endswith("dwordx4")]
+
+
+def rmsnorm(rows):
+    instance = instance_of(rows, "rmsnorm_quant")
+    write_rows(B / "bench.safetensors")
+    print(f"\nrmsnorm_quant, {ROWS} rows of {N}, {instance}, executed on the simulated device")
+    print(f"{'chip':<7} {'variant':<22} {'inst/row':>9} {'waves/row':>9} {'barriers':>8} {'read':>10} {'written':>10} {'read/least':>10} {'loads':>6} {'narrow':>6}")
+    for chip in CHIPS:
+        stats = json_in(output(B / "tdslc", "run", PACK, "rmsnorm_quant", "--device", f"sim:{chip}", "--in", B / "bench.safetensors",
+                               "--out", B / "bench_out.safetensors", "--stats"))
+        least = ROWS * N * 2 + stats["workgroups"] * N * 2   # x once, and w once a workgroup
+        executed = sum(stats[k] for k in ("valu", "salu", "mfma", "lds", "vmem", "smem", "wait", "barrier", "branch", "other"))
+        barriers = stats["barrier"] / stats["waves"]
+        variant = next((r["variant"] for r in rows if r["kernel"] == "rmsnorm_quant" and r["instance"] == instance and r["target"] == chip
+                        and r["variant"].startswith(f"N={N}")), "any")
+        loads, narrow = narrow_loads(chip, instance, variant)
+        print(f"{chip:<7} {variant:<22} {executed / ROWS:>9.1f} {stats['waves'] / ROWS:>9.1f} {barriers:>8.1f} {stats['global_read']:>10} "
+              f"{stats['global_written']:>10} {stats['global_read'] / least:>10.3f} {loads:>6} {len(narrow):>6}")
+        figure(f"rmsnorm_quant {chip} wave-instructions a row", executed / ROWS, "", 800)
+        figure(f"rmsnorm_quant {chip} barriers a wave", barriers, "", 1)
+        figure(f"rmsnorm_quant {chip} bytes read / (x + w a workgroup)", stats["global_read"] / least, "", 1.0)
+        figure(f"rmsnorm_quant {chip} loads narrower than 16 bytes", len(narrow), "", 0, " ".join(sorted(set(narrow))))
+
+
+def compile_times(rows):
+    pairs = [x for k in ("rmsnorm_quant", "swiglu_quant", "grouped_gemm", "attention") for x in (k, instance_of(rows, k))]
+    text = output(B / "compile_cost", ROOT / "kernels.tdsl", REPEATS, *pairs)
+    print("\nCompiling in process, one thread, warm, ms a variant")
+    for line in text.splitlines():
+        r = json.loads(line)
+        median = statistics.median(r["ms"])
+        print(f"{r['kernel']:<14} {r['target']:<7} {r['variants']} variants: median {median:.1f}, {spread(r['ms'])}")
+        figure(f"compile {r['kernel']} {r['target']}", median, "ms", 15 if r["kernel"].endswith("quant") else 200, spread(r["ms"]))
+
+
+def host_cost(_):
+    """The runtime's own program, on the device that does nothing: from the C function to the driver's launch."""
+    runs = [output(B / "host_cost", PACK) for _ in range(REPEATS)]
+    print("\nHost cost of a call\n" + runs[0].rstrip())
+    values = [float(re.search(r"warm: ([\d.]+) ns", run)[1]) for run in runs]
+    figure("host cost a call", statistics.median(values), "ns", 200, spread(values))
+
+
+def seconds(name, most):
+    path = B / f"{name}.seconds"
+    figure(f"make {name}", float(path.read_text()) if path.exists() else None, "s", most, "the last run" if path.exists() else "not run yet")
+
+
+def save():
+    path = ROOT / "bench" / "history.jsonl"
+    old = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    entry = {"date": time.strftime("%Y-%m-%d"), "version": (ROOT / "VERSION").read_text().strip(), "cpus": os.cpu_count(), "machine": platform.machine(),
+             "figures": {f["name"]: f["value"] for f in figures}}
+    if old:
+        print(f"\nChange since {old[-1]['date']}")
+        for name, value in entry["figures"].items():
+            before = old[-1]["figures"].get(name)
+            if value is not None and before:
+                print(f"{name:<58} {before:>10.2f} -> {value:>10.2f}  {100 * (value / before - 1):+.1f} %")
+    with path.open("a") as f:
+        f.write(json.dumps(entry) + "\n")
+
+
+def main():
+    rows = json.loads(output(B / "tdslc", "report", PACK, "--json"))
+    table_report(rows)
+    for part, name in ((rmsnorm, "rmsnorm_quant"), (compile_times, "compile times"), (host_cost, "host cost a call")):
+        try:
+            part(rows)
+        except (RuntimeError, KeyError, ValueError, TypeError, OSError) as e:
+            figure(name, None, "", 0, str(e).splitlines()[0])
+            print(f"\n{name}: {e}")
+    seconds("run", 240)
+    seconds("test", 480)
+    print(f"\n{'figure':<58} {'found':>10} {'at most':>8}")
+    for f in figures:
+        value = "none" if f["value"] is None else f"{f['value']:.2f}"
+        print(f"{f['name']:<58} {value:>10} {f['most']:>8} {f['unit']:<3} {'met' if f['met'] else 'NOT MET':<8} {f['detail']}".rstrip())
+    (B / "bench.json").write_text(json.dumps({"figures": figures}, indent=1) + "\n")
+    if "--save" in sys.argv:
+        save()
+
+
+main()

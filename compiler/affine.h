@@ -1,0 +1,36 @@
+/* affine.h -- index arithmetic as sums: coefficient per axis + coefficients of scalar values + a constant.
+ *
+ * Passes use it to prove guards, the translator to split an address into its uniform, lane and register parts.
+ * Everything is exact integer arithmetic on the assumption that index expressions do not overflow i32, which the runtime
+ * checks for extents. */
+#ifndef TDSL_AFFINE_H
+#define TDSL_AFFINE_H
+#include "compile.h"
+
+enum { AFFINE_TERMS = 12 };
+struct affine {
+	bool ok;                              /* false: not of this form; the other fields mean nothing */
+	int64_t coef[LAYOUT_AXES];            /* of iota(axis) */
+	struct { const struct ir_ins *of; int symbol; int64_t coef; } term[AFFINE_TERMS]; /* scalars: a value, or symbol >= 0 when of is NULL */
+	int nterms;
+	int64_t constant;
+};
+
+struct affine affine_of(const struct ir_ins *);
+struct affine affine_sub(struct affine a, struct affine b);
+/* A host expression: sums, differences, products by constants over symbols; not ok otherwise. */
+struct affine affine_hexpr(const struct hexpr *);
+
+/* What holds in a variant: pins, multiples and limits of symbols.  Largest power of two known to divide a scalar value,
+ * or every value an index tile takes when `axis_free` axes vary (their iota counted as multiples of 1). */
+int64_t known_divisor(const struct ir_ins *, const struct ir_phase *, const struct variant *);
+int64_t known_symbol_multiple(const struct variant *, int symbol);
+
+/* True if a < b (or a <= b) holds for every element that the workgroup's tiles hold, by the extents of axes in `ph`
+ * and the variant's facts.  Conservative. */
+bool known_less(const struct ir_ins *a, const struct ir_ins *b, bool or_equal, const struct ir_phase *ph, const struct variant *);
+/* True where the tiles of `axis` never reach beyond its extent. */
+bool axis_exact(const struct ir_phase *, int axis, const struct variant *);
+/* True where a held axis's whole extent fits its tile (so that it need not be streamed). */
+bool axis_fits(const struct ir_axis *, const struct variant *);
+#endif

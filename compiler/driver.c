@@ -1,0 +1,490 @@
+/* driver.c -- the whole way from a text to a pack's model, on several threads.
+ *
+ *   dsl_parse                                    one AST, read by all threads
+ *     -> for each kernel, instance, target       an item: its own arena and diagnostics
+ *          dsl_elaborate, plan_variants          first round; any error ends the compilation here
+ *          for each variant                      second round; a thread keeps one LLVM session for all its items
+ *            run_passes -> translate -> object_build -> object_facts
+ *     -> struct model_pack                       in the order of the text, whatever the threads did
+ *
+ * In: text and choices.  Out: a model that owns all its memory, and the messages of all items as one text. */
+#include "compile.h"
+
+#include <llvm-c/Core.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <xxhash.h>
+#include "../runtime/include/tdsl.h"
+#include "object.h"
+#include "report.h"
+
+enum { ERROR_TEXT = 2000, MAX_ERRORS = 20, MAX_JOBS = 256 };
+
+/* One kernel, instance and target, and what became of it. */
+struct item {
+	const struct dsl_kernel *text;
+	const struct dsl_binding *binding;
+	const struct target *target;
+	int kernel, instance;                 /* numbers in the pack */
+	struct arena arena;
+	struct diag diag;
+	struct ir_kernel *generic;
+	struct variant *variants; int nvariants;
+	struct model_variant *built;          /* nvariants of them; object: not numbered yet */
+	struct model_object *objects;
+	const char *error;                    /* of passes, translation or object; NULL = none */
+};
+
+struct compilation {
+	const struct compile_options *options;
+	const struct dsl_file *file;
+	struct item *items; int nitems;
+	atomic_int next, lowest_failed;
+	void (*work)(struct compilation *, struct item *, struct object_session **);
+};
+
+/* --- threads */
+static void *worker(void *compilation)
+{
+	struct compilation *c = compilation;
+	struct object_session *session = NULL;
+	for (;;) {
+		int i = atomic_fetch_add(&c->next, 1);
+		if (i >= c->nitems)
+			break;
+		/* Items before the first failure are always finished, so that the messages are the same for any number of threads. */
+		if (!c->options->keep_going && i > atomic_load(&c->lowest_failed))
+			continue;
+		c->work(c, &c->items[i], &session);
+		int lowest = atomic_load(&c->lowest_failed);
+		while (c->items[i].error && i < lowest && !atomic_compare_exchange_weak(&c->lowest_failed, &lowest, i))
+			;
+	}
+	object_session_free(session);
+	return NULL;
+}
+
+static void for_items(struct compilation *c, void (*work)(struct compilation *, struct item *, struct object_session **))
+{
+	long jobs = c->options->jobs > 0 ? c->options->jobs : sysconf(_SC_NPROCESSORS_ONLN);
+	pthread_t threads[MAX_JOBS];
+	int started = 0;
+	c->work = work;
+	atomic_store(&c->next, 0);
+	atomic_store(&c->lowest_failed, c->nitems);
+	while (started < jobs - 1 && started < c->nitems - 1 && started < MAX_JOBS && !pthread_create(&threads[started], NULL, worker, c))
+		started++;
+	worker(c);
+	for (int i = 0; i < started; i++)
+		pthread_join(threads[i], NULL);
+}
+
+/* --- first round: the front end */
+static void elaborate_item(struct compilation *c, struct item *it, struct object_session **session)
+{
+	char why[ERROR_TEXT] = "";
+	(void)session;
+	if (dsl_elaborate(&it->arena, c->file, it->text, it->binding, it->target ? it->target->name : "", &it->diag, &it->generic) ||
+	    it->diag.errors || c->options->check)
+		return;
+	if (plan_variants(&it->arena, it->generic, it->text, it->target, &it->variants, &it->nvariants, why, sizeof why))
+		it->error = arena_printf(&it->arena, "%s", why);
+}
+
+/* --- second round: one object per variant */
+static const struct hexpr *copy_expr(struct arena *a, const struct hexpr *e)
+{
+	if (!e)
+		return NULL;
+	struct hexpr *n = arena_copy(a, e, sizeof *e);
+	n->a = copy_expr(a, e->a);
+	n->b = copy_expr(a, e->b);
+	return n;
+}
+
+static char *copy_text(struct arena *a, const char *s)
+{
+	return s ? arena_string(a, s, strlen(s)) : NULL;
+}
+
+static struct model_launch *copy_launches(struct arena *a, const struct model_launch *from, int n)
+{
+	struct model_launch *to = arena_copy(a, from, (size_t)n * sizeof *to);
+	for (int i = 0; i < n; i++) {
+		const struct hexpr **exprs = arena_alloc(a, (size_t)to[i].nexprs * sizeof *exprs + 1);
+		to[i].symbol = copy_text(a, from[i].symbol);
+		to[i].kargs = arena_copy(a, from[i].kargs, (size_t)from[i].nkargs * sizeof *from[i].kargs);
+		for (int d = 0; d < 3; d++)
+			to[i].grid[d] = copy_expr(a, from[i].grid[d]);
+		for (int e = 0; e < to[i].nexprs; e++)
+			exprs[e] = copy_expr(a, from[i].exprs[e]);
+		to[i].exprs = exprs;
+	}
+	return to;
+}
+
+static struct model_variant copy_variant(struct arena *a, const struct model_variant *v)
+{
+	struct model_variant n = *v;
+	n.predicate = copy_expr(a, v->predicate);
+	n.predicate_text = copy_text(a, v->predicate_text);
+	n.workspace = copy_expr(a, v->workspace);
+	n.launches = copy_launches(a, v->launches, v->nlaunches);
+	n.report_json = copy_text(a, v->report_json);
+	return n;
+}
+
+/* Bytes of the argument block that the kernel's own arguments take. */
+static int argument_bytes(const struct model_launch *l)
+{
+	int end = 0;
+	for (int i = 0; i < l->nkargs; i++)
+		if (l->kargs[i].offset + l->kargs[i].size > end)
+			end = l->kargs[i].offset + l->kargs[i].size;
+	return end;
+}
+
+/* Enters what the object says into the launches; -1 where the two do not fit together. */
+static int enter_facts(struct model_launch *launches, int nlaunches, const struct object_facts *facts, int nfacts, char *err, size_t errlen)
+{
+	for (int i = 0; i < nlaunches; i++) {
+		struct model_launch *l = &launches[i];
+		const struct object_facts *f = facts;
+		while (f < facts + nfacts && strcmp(f->symbol, l->symbol))
+			f++;
+		if (f == facts + nfacts) {
+			snprintf(err, errlen, "internal: launch %s has no kernel in its object", l->symbol);
+			return -1;
+		}
+		if (f->kernarg_bytes < argument_bytes(l)) {
+			snprintf(err, errlen, "internal: launch %s passes %d bytes of arguments, its object takes %d", l->symbol, argument_bytes(l),
+			         f->kernarg_bytes);
+			return -1;
+		}
+		l->vgpr = f->vgpr;
+		l->agpr = f->agpr;
+		l->sgpr = f->sgpr;
+		l->lds = f->lds;
+		l->scratch = f->scratch;
+		l->spills = f->spills;
+		l->instructions = f->instructions;
+		l->barriers = f->barriers;
+	}
+	return 0;
+}
+
+static int build_variant(struct arena *scratch, struct item *it, int v, struct object_session *session, char *err, size_t errlen)
+{
+	const struct variant *choice = &it->variants[v];
+	struct ir_kernel *final;
+	struct model_variant made = {.instance = it->instance, .target = it->target->name, .predicate = choice->predicate, .predicate_text = choice->text};
+	LLVMModuleRef module;
+	struct object_facts *facts;
+	void *elf;
+	size_t size;
+	int nfacts;
+	if (run_passes(scratch, it->generic, choice, NULL, &final, err, errlen) ||
+	    translate(scratch, final, choice, object_context(session), &module, &made.launches, &made.nlaunches, &made.workspace, err, errlen) ||
+	    object_build(session, it->target, module, &elf, &size, err, errlen))
+		return -1;
+	int rc = object_facts(scratch, it->target, elf, size, true, &facts, &nfacts, err, errlen);
+	if (rc == 0)
+		rc = enter_facts(made.launches, made.nlaunches, facts, nfacts, err, errlen);
+	if (rc == 0) {
+		made.report_json = report_variant_json(scratch, made.launches, made.nlaunches, facts, nfacts, size);
+		it->built[v] = copy_variant(&it->arena, &made);
+		it->objects[v] = (struct model_object){it->target->name, arena_copy(&it->arena, elf, size), size};
+	}
+	free(elf);
+	return rc;
+}
+
+static double thread_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static void build_item(struct compilation *c, struct item *it, struct object_session **session)
+{
+	char why[ERROR_TEXT];
+	(void)c;
+	if (!*session && !(*session = object_session_new())) {
+		it->error = "out of memory";
+		return;
+	}
+	it->built = arena_alloc(&it->arena, (size_t)it->nvariants * sizeof *it->built);
+	it->objects = arena_alloc(&it->arena, (size_t)it->nvariants * sizeof *it->objects);
+	for (int v = 0; v < it->nvariants && !it->error; v++) {
+		struct arena scratch = {0};
+		double start = thread_ms();
+		if (build_variant(&scratch, it, v, *session, why, sizeof why))
+			it->error = arena_printf(&it->arena, "variant %s: %s", it->variants[v].text, why);
+		it->built[v].compile_ms = thread_ms() - start;
+		arena_free(&scratch);
+	}
+}
+
+/* --- messages */
+static bool same_message(const struct diag_message *a, const struct diag_message *b)
+{
+	return a->id == b->id && memcmp(&a->at, &b->at, sizeof a->at) == 0 && strcmp(a->text, b->text) == 0;
+}
+
+/* The messages of `from` that `into` has not: instances of one kernel repeat each other's. */
+static void merge_messages(struct diag *into, const struct diag *from)
+{
+	for (int i = 0; i < from->n; i++) {
+		int known = 0;
+		while (known < into->n && !same_message(&into->messages[known], &from->messages[i]))
+			known++;
+		if (known < into->n)
+			continue;
+		if (into->n == into->cap)
+			into->messages = arena_grow(into->arena, into->messages, into->n, &into->cap, sizeof *into->messages);
+		into->messages[into->n++] = from->messages[i];
+	}
+	into->errors = into->errors || from->errors;
+}
+
+/* A pass's own text names its place; other errors get the kernel's. */
+static void print_error(FILE *out, const char *file, const struct item *it)
+{
+	if (strstr(it->error, ": error: ")) {
+		const char *place = strncmp(it->error, "variant ", 8) == 0 ? strstr(it->error, ": ") + 2 : it->error;
+		fprintf(out, "%s\n", place);
+		return;
+	}
+	fprintf(out, "%s:%d:1: error: kernel %s%s%s%s for %s: %s\n", file, it->text->line, it->text->name, *it->binding->text ? "[" : "",
+	        it->binding->text, *it->binding->text ? "]" : "", it->target ? it->target->name : "any target", it->error);
+}
+
+/* --- what to build */
+static bool listed(const char *const *list, const char *name)
+{
+	for (; list && *list; list++)
+		if (strcmp(*list, name) == 0)
+			return true;
+	return !list;
+}
+
+/* Every name of `wanted` must be one that the file has; 0, or -1 with a line in `out`. */
+static int check_names(FILE *out, const char *file, const struct dsl_file *f, const char *const *wanted, bool instances)
+{
+	for (; wanted && *wanted; wanted++) {
+		bool found = false;
+		for (int k = 0; k < f->nkernels; k++) {
+			found |= !instances && strcmp(f->kernels[k].name, *wanted) == 0;
+			for (int i = 0; instances && i < f->kernels[k].nall; i++)
+				found |= strcmp(f->kernels[k].all[i].text, *wanted) == 0;
+		}
+		if (found)
+			continue;
+		fprintf(out, "%s: error: no %s \"%s\"; the file has", file, instances ? "instance" : "kernel", *wanted);
+		for (int k = 0; k < f->nkernels; k++) {
+			if (!instances)
+				fprintf(out, "%s %s", k ? "," : "", f->kernels[k].name);
+			for (int i = 0; instances && i < f->kernels[k].nall; i++)
+				fprintf(out, "%s %s[%s]", k + i ? "," : "", f->kernels[k].name, f->kernels[k].all[i].text);
+		}
+		fputc('\n', out);
+		return -1;
+	}
+	return 0;
+}
+
+/* The bindings of a kernel that are to be built. */
+static struct dsl_binding *choose_bindings(struct arena *a, const struct dsl_kernel *k, const struct compile_options *o, int *n)
+{
+	bool every = o->instances || o->check;
+	const struct dsl_binding *from = every ? k->all : k->packed;
+	int nfrom = every ? k->nall : k->npacked;
+	struct dsl_binding *chosen = arena_alloc(a, (size_t)nfrom * sizeof *chosen + 1);
+	*n = 0;
+	for (int i = 0; i < nfrom; i++)
+		if (listed(o->instances, from[i].text))
+			chosen[(*n)++] = from[i];
+	return chosen;
+}
+
+static int choose_targets(FILE *out, const char *const *names, const struct target **targets, int most)
+{
+	static const char *const both[] = {"gfx942", "gfx950", NULL};
+	int n = 0;
+	for (names = names ? names : both; *names && n < most; names++) {
+		const struct target *t = target_by_name(*names);
+		for (int i = 0; i < n; i++)
+			if (t == targets[i])
+				goto next;
+		if (!t) {
+			fprintf(out, "error: unknown target \"%s\"; known: gfx942, gfx950\n", *names);
+			return -1;
+		}
+		targets[n++] = t;
+	next:;
+	}
+	return n;
+}
+
+/* Kernels with their signatures into the pack, and the items to work on. */
+static int choose_items(struct compilation *c, struct compile_result *r, struct diag *diag, const struct target **targets, int ntargets)
+{
+	const struct dsl_file *f = c->file;
+	ARRAY(struct item) items = {0};
+	r->pack.kernels = arena_alloc(&r->arena, (size_t)f->nkernels * sizeof *r->pack.kernels + 1);
+	for (int k = 0; k < f->nkernels; k++) {
+		struct dsl_kernel *chosen = arena_copy(&r->arena, &f->kernels[k], sizeof *chosen);
+		if (!listed(c->options->kernels, chosen->name))
+			continue;
+		chosen->packed = choose_bindings(&r->arena, &f->kernels[k], c->options, &chosen->npacked);
+		if (!chosen->npacked)
+			continue;
+		if (dsl_signature(&r->arena, f, chosen, diag, &r->pack.kernels[r->pack.nkernels]))
+			continue;
+		for (int i = 0; i < chosen->npacked; i++)
+			for (int t = 0; t < ntargets; t++)
+				ARENA_PUSH(&r->arena, &items, (struct item){.text = chosen, .binding = &chosen->packed[i], .target = targets[t],
+				           .kernel = r->pack.nkernels, .instance = i});
+		r->pack.nkernels++;
+	}
+	c->items = items.items;
+	c->nitems = items.n;
+	for (int i = 0; i < items.n; i++) {
+		c->items[i].diag = *diag;
+		c->items[i].diag.arena = &c->items[i].arena;
+		c->items[i].diag.messages = NULL;
+		c->items[i].diag.n = c->items[i].diag.cap = c->items[i].diag.errors = 0;
+	}
+	return diag->errors ? -1 : 0;
+}
+
+/* --- the result */
+static void assemble(struct compilation *c, struct compile_result *r)
+{
+	struct model_pack *p = &r->pack;
+	int total = 0;
+	for (int i = 0; i < c->nitems; i++)
+		total += c->items[i].nvariants;
+	p->objects = arena_alloc(&r->arena, (size_t)total * sizeof *p->objects + 1);
+	for (int i = 0; i < c->nitems;) {
+		struct model_kernel *k = &p->kernels[c->items[i].kernel];
+		int end = i, n = 0;
+		while (end < c->nitems && c->items[end].kernel == c->items[i].kernel)
+			n += c->items[end++].nvariants;
+		k->variants = arena_alloc(&r->arena, (size_t)n * sizeof *k->variants + 1);
+		for (; i < end; i++)
+			for (int v = 0; v < c->items[i].nvariants; v++) {
+				const struct model_object *o = &c->items[i].objects[v];
+				struct model_variant *m = &k->variants[k->nvariants++];
+				*m = copy_variant(&r->arena, &c->items[i].built[v]);
+				m->object = p->nobjects;
+				k->has_workspace |= m->workspace != NULL;
+				p->objects[p->nobjects++] = (struct model_object){o->target, arena_copy(&r->arena, o->bytes, o->size), o->size};
+			}
+	}
+}
+
+static void describe(struct compile_result *r, const char *text, size_t n, const struct compile_options *o, const struct target **targets, int ntargets)
+{
+	unsigned major, minor, patch;
+	XXH3_state_t *state = XXH3_createState();
+	LLVMGetVersion(&major, &minor, &patch);
+	r->pack.tdsl_version = TDSL_VERSION;
+	r->pack.llvm_version = arena_printf(&r->arena, "%u.%u.%u", major, minor, patch);
+	r->pack.licence = "MIT";
+	char *list = "";
+	for (int t = 0; t < ntargets; t++)
+		list = arena_printf(&r->arena, "%s%s%s", list, t ? "," : "", targets[t]->name);
+	r->pack.options = arena_printf(&r->arena, "--target %s", list);
+	if (!state)
+		return;
+	XXH3_128bits_reset(state);
+	XXH3_128bits_update(state, text, n);
+	if (o->library)
+		XXH3_128bits_update(state, o->library, strlen(o->library));
+	XXH128_hash_t h = XXH3_128bits_digest(state);
+	XXH3_freeState(state);
+	r->pack.source_hash[0] = h.low64;
+	r->pack.source_hash[1] = h.high64;
+}
+
+/* Runs both rounds; 0, or -1 with errors in diag or in the items. */
+static int build_items(struct compilation *c, struct diag *diag)
+{
+	int failed = 0;
+	for_items(c, elaborate_item);
+	for (int i = 0; i < c->nitems; i++) {
+		merge_messages(diag, &c->items[i].diag);
+		failed |= c->items[i].error != NULL;
+	}
+	if (diag->errors || (failed && !c->options->keep_going))
+		return -1;
+	if (c->options->check)
+		return 0;
+	for_items(c, build_item);
+	for (int i = 0; i < c->nitems; i++)
+		failed |= c->items[i].error != NULL;
+	return failed ? -1 : 0;
+}
+
+static void print_errors(FILE *out, const char *file, const struct compilation *c)
+{
+	int shown = 0;
+	for (int i = 0; i < c->nitems && shown < MAX_ERRORS; i++)
+		if (c->items[i].error) {
+			print_error(out, file, &c->items[i]);
+			shown++;
+			if (!c->options->keep_going)
+				break;
+		}
+}
+
+int compile_text(const char *text, size_t n, const char *file, const struct compile_options *o, struct compile_result *r)
+{
+	struct compilation c = {.options = o};
+	const struct target *targets[8] = {NULL};
+	struct dsl_file *parsed = NULL;
+	char *messages = NULL;
+	size_t len = 0;
+	memset(r, 0, sizeof *r);
+	struct diag diag = {.arena = &r->arena, .file = file, .source = text, .size = n, .library = o->library,
+	                    .library_size = o->library ? strlen(o->library) : 0};
+	FILE *out = open_memstream(&messages, &len);
+	if (!out) {
+		r->messages = "error: out of memory";
+		return -1;
+	}
+	int ntargets = o->check ? 1 : choose_targets(out, o->targets, targets, 8);
+	int rc = ntargets < 0 || dsl_parse(&r->arena, text, n, file, o->library, &diag, &parsed) || diag.errors ? -1 : 0;
+	c.file = parsed;
+	if (rc == 0)
+		rc = check_names(out, file, parsed, o->kernels, false) || check_names(out, file, parsed, o->instances, true) ||
+		     choose_items(&c, r, &diag, targets, ntargets) ? -1 : 0;
+	if (rc == 0)
+		rc = build_items(&c, &diag);
+	if (diag.n)
+		fputs(diag_text(&diag), out);
+	print_errors(out, file, &c);
+	if (rc == 0 && !o->check) {
+		assemble(&c, r);
+		describe(r, text, n, o, targets, ntargets);
+	}
+	fclose(out);
+	r->messages = len ? arena_string(&r->arena, messages, len) : NULL;
+	free(messages);
+	for (int i = 0; i < c.nitems; i++)
+		arena_free(&c.items[i].arena);
+	return rc;
+}
+
+void compile_result_free(struct compile_result *r)
+{
+	if (r)
+		arena_free(&r->arena);
+}

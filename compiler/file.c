@@ -1,0 +1,174 @@
+/* file.c -- reads texts and library folders, writes results.  In: paths.  Out: bytes, or a text that names the path and the
+ * system's reason.  A result appears under its name only once it is complete and on the disk. */
+#include "file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static char *fail(const char *path, char *err, size_t errlen)
+{
+	snprintf(err, errlen, "%s: %s", path, strerror(errno));
+	return NULL;
+}
+
+static char *read_all(int fd, size_t *size)
+{
+	size_t cap = 1 << 16, n = 0;
+	char *bytes = malloc(cap);
+	while (bytes) {
+		ssize_t got = read(fd, bytes + n, cap - n - 1);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			if (got == 0) {
+				bytes[n] = 0;
+				*size = n;
+				return bytes;
+			}
+			break;
+		}
+		n += (size_t)got;
+		if (cap - n < 2) {
+			char *more = realloc(bytes, cap *= 2);
+			if (!more)
+				break;
+			bytes = more;
+		}
+	}
+	free(bytes);
+	return NULL;
+}
+
+char *file_read(const char *path, size_t *size, char *err, size_t errlen)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return fail(path, err, errlen);
+	char *bytes = read_all(fd, size);
+	if (!bytes)
+		fail(path, err, errlen);
+	close(fd);
+	return bytes;
+}
+
+static int put(int fd, const char *p, size_t n)
+{
+	while (n) {
+		ssize_t done = write(fd, p, n);
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return -1;
+		p += done;
+		n -= (size_t)done;
+	}
+	return 0;
+}
+
+static int write_directly(const struct file_out *f, char *err, size_t errlen)
+{
+	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
+	int rc = fd < 0 ? -1 : put(fd, f->bytes, f->size);
+	if (rc)
+		fail(f->path, err, errlen);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* Writes the bytes beside the file's place; *temp is then the name there (malloc'ed), NULL where nothing is left to rename. */
+static int write_beside(const struct file_out *f, char **temp, char *err, size_t errlen)
+{
+	struct stat st;
+	*temp = NULL;
+	if (stat(f->path, &st) == 0 && S_ISDIR(st.st_mode)) {
+		errno = EISDIR;
+		fail(f->path, err, errlen);
+		return -1;
+	}
+	if (stat(f->path, &st) == 0 && !S_ISREG(st.st_mode))
+		return write_directly(f, err, errlen);
+	if (asprintf(temp, "%s.XXXXXX", f->path) < 0) {
+		*temp = NULL;
+		snprintf(err, errlen, "%s: out of memory", f->path);
+		return -1;
+	}
+	int fd = mkostemp(*temp, O_CLOEXEC);
+	int rc = fd < 0 || fchmod(fd, 0644) || put(fd, f->bytes, f->size) || fsync(fd) ? -1 : 0;
+	if (rc)
+		fail(f->path, err, errlen);
+	if (fd >= 0 && close(fd) && rc == 0) {
+		fail(f->path, err, errlen);
+		rc = -1;
+	}
+	if (fd < 0) {
+		free(*temp);
+		*temp = NULL;
+	}
+	return rc;
+}
+
+int files_write(const struct file_out *files, int n, char *err, size_t errlen)
+{
+	enum { MOST = 8 };
+	char *temps[MOST] = {NULL};
+	int rc = n > MOST ? -1 : 0;
+	for (int i = 0; i < n && !rc; i++)
+		rc = write_beside(&files[i], &temps[i], err, errlen);
+	for (int i = 0; i < n && i < MOST; i++) {
+		if (temps[i] && rc == 0 && rename(temps[i], files[i].path)) {
+			fail(files[i].path, err, errlen);
+			rc = -1;
+		}
+		if (temps[i] && rc)
+			unlink(temps[i]);
+		free(temps[i]);
+	}
+	return rc;
+}
+
+static int is_library(const struct dirent *e)
+{
+	size_t n = strlen(e->d_name);
+	return n > 5 && strcmp(e->d_name + n - 5, ".tdsl") == 0;
+}
+
+char *library_read(const char *folder, char *err, size_t errlen)
+{
+	struct dirent **names;
+	char *text = NULL;
+	size_t len;
+	int n = scandir(folder, &names, is_library, alphasort), rc = n < 0 ? -1 : 0;
+	if (rc)
+		return fail(folder, err, errlen);
+	FILE *out = open_memstream(&text, &len);
+	for (int i = 0; i < n; i++) {
+		char path[PATH_MAX];
+		size_t size = 0;
+		snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
+		char *part = rc == 0 && out ? file_read(path, &size, err, errlen) : NULL;
+		if (part)
+			fwrite(part, 1, size, out);
+		else
+			rc = -1;
+		free(part);
+		free(names[i]);
+	}
+	free(names);
+	if (!out || fclose(out) || n == 0) {
+		snprintf(err, errlen, "%s: %s", folder, n == 0 ? "no *.tdsl files" : "out of memory");
+		rc = -1;
+	}
+	if (rc) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

@@ -1,0 +1,14 @@
+/* file.h -- files the compiler reads and writes whole. */
+#ifndef TDSL_FILE_H
+#define TDSL_FILE_H
+#include <stddef.h>
+
+/* Bytes of a file, malloc'ed, with a NUL after them.  NULL with "path: why". */
+char *file_read(const char *path, size_t *size, char *err, size_t errlen);
+struct file_out { const char *path; const void *bytes; size_t size; };
+/* Writes all files or none: each beside its place first, then renamed.  A device or a pipe is written to directly.  0 or -1
+ * with "path: why". */
+int files_write(const struct file_out *, int n, char *err, size_t errlen);
+/* Text of every *.tdsl in a folder, in order of their names, malloc'ed: the language's library from a folder. */
+char *library_read(const char *folder, char *err, size_t errlen);
+#endif

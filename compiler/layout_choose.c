@@ -1,0 +1,131 @@
+/* layout_choose.c -- builds the layouts of layout_choose.h bit by bit.
+ * In: axes with tile sizes, a matrix instruction's shape.  Out: struct layout.  A tile's odd factor and what exceeds the lanes goes
+ * into repeats. */
+#include "layout_choose.h"
+
+ir_axes wide_axes(const struct ir_phase *ph, ir_axes axes)
+{
+	ir_axes r = 0;
+	for (int a = 0; a < ph->naxes; a++)
+		if ((axes & IR_AXIS(a)) && ph->axes[a].tile > 1)
+			r |= IR_AXIS(a);
+	return r;
+}
+
+static struct layout *empty(const struct layout_space *s)
+{
+	struct layout *l = arena_alloc(s->arena, sizeof *l);
+	for (int a = 0; a < LAYOUT_AXES; a++)
+		l->block[a] = l->rep[a] = 1;
+	l->nlane = 6;
+	while ((1 << l->nwave) < s->waves)
+		l->nwave++;
+	return l;
+}
+
+/* What the block leaves of each tile goes into repeats. */
+static const struct layout *finished(const struct layout_space *s, struct layout *l, ir_axes axes)
+{
+	for (int a = 0; a < s->ph->naxes; a++)
+		if (axes & IR_AXIS(a))
+			l->rep[a] = (s->ph->axes[a].tile + l->block[a] - 1) / l->block[a];
+	return l;
+}
+
+static void step(struct layout *l, struct layout_basis *bit, int axis)
+{
+	bit->step[axis] = (int16_t)l->block[axis];
+	l->block[axis] *= 2;
+}
+
+const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int inner, int vector)
+{
+	struct layout *l = empty(s);
+	int order[LAYOUT_AXES], n = 0;
+	if (inner >= 0 && (axes & IR_AXIS(inner)))
+		order[n++] = inner;
+	for (int a = s->ph->naxes - 1; a >= 0; a--)
+		if ((axes & IR_AXIS(a)) && a != inner)
+			order[n++] = a;
+	for (; inner >= 0 && vector > 1 && s->ph->axes[inner].tile % (2 * l->block[inner]) == 0; vector /= 2)
+		step(l, &l->reg[l->nreg++], inner);
+	int used = 0, total = l->nlane + l->nwave;
+	for (int i = 0; i < n && used < total; i++)
+		while (used < total && s->ph->axes[order[i]].tile % (2 * l->block[order[i]]) == 0) {
+			step(l, used < l->nlane ? &l->lane[used] : &l->wave[used - l->nlane], order[i]);
+			used++;
+		}
+	return finished(s, l, axes);
+}
+
+static int log2_of(int x)
+{
+	int n = 0;
+	while ((1 << n) < x)
+		n++;
+	return n;
+}
+
+static void wave_steps(struct layout *l, const int *wave_axis, ir_axes axes)
+{
+	for (int w = 0; w < l->nwave; w++)
+		if (wave_axis[w] >= 0 && (axes & IR_AXIS(wave_axis[w])))
+			step(l, &l->wave[w], wave_axis[w]);
+}
+
+const struct layout *layout_accumulator(const struct layout_space *s, const struct mfma *m, int row, int col, const int *wave_axis)
+{
+	struct layout *l = empty(s);
+	int lane = 0;
+	step(l, &l->reg[l->nreg++], row);
+	step(l, &l->reg[l->nreg++], row);
+	for (int b = log2_of(m->cols); b > 0; b--)
+		step(l, &l->lane[lane++], col);
+	while (lane < l->nlane)
+		step(l, &l->lane[lane++], row);
+	while (l->block[row] < m->rows)
+		step(l, &l->reg[l->nreg++], row);
+	wave_steps(l, wave_axis, IR_AXIS(row) | IR_AXIS(col));
+	return finished(s, l, IR_AXIS(row) | IR_AXIS(col));
+}
+
+struct k_shape k_shape_plain(const struct mfma *m, int bits, int tile)
+{
+	struct k_shape k = {0};
+	int at = 1, run = 128 / bits, lanes = 64 / m->rows;
+	if (run < m->elems)
+		run = m->elems;
+	while (run > m->elems && tile % (run * lanes))
+		run /= 2;
+	for (; at < run; at *= 2)
+		k.reg[k.nreg++] = at;
+	for (; lanes > 1; lanes /= 2, at *= 2)
+		k.lane[k.nlane++] = at;
+	return k;
+}
+
+struct k_shape k_shape_of_accumulator(const struct mfma *acc, const struct mfma *use)
+{
+	struct k_shape k = {.nreg = 2, .reg = {1, 2}};
+	int at = 4;
+	for (int lanes = 64 / acc->cols; lanes > 1; lanes /= 2, at *= 2)
+		k.lane[k.nlane++] = at;
+	for (; at < acc->rows || (1 << k.nreg) < use->elems; at *= 2)
+		k.reg[k.nreg++] = at;
+	return k;
+}
+
+const struct layout *layout_operand(const struct layout_space *s, const struct mfma *m, int free_axis, int k_axis,
+                                    const struct k_shape *k, const int *wave_axis)
+{
+	struct layout *l = empty(s);
+	int lane = 0;
+	for (int i = 0; i < k->nreg; i++, l->block[k_axis] *= 2)
+		l->reg[l->nreg++].step[k_axis] = (int16_t)k->reg[i];
+	for (int b = log2_of(m->rows); b > 0; b--)
+		step(l, &l->lane[lane++], free_axis);
+	for (int i = 0; i < k->nlane; i++, l->block[k_axis] *= 2)
+		l->lane[lane++].step[k_axis] = (int16_t)k->lane[i];
+	wave_steps(l, wave_axis, IR_AXIS(free_axis));
+	return finished(s, l, IR_AXIS(free_axis) | IR_AXIS(k_axis));
+}

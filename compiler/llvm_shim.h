@@ -1,0 +1,44 @@
+/* llvm_shim.h -- what the LLVM C API lacks, behind plain C: codegen with our options, a reused pass pipeline, lld in process.
+ *
+ *   LLVMModuleRef -> shim_emit -> object bytes (or assembly text) -> shim_link -> code object bytes
+ *
+ * A machine belongs to one thread at a time; shim_link may be called from any thread (lld allows one link at a time, so a lock
+ * inside serialises them).  Nothing here prints or exits: LLVM's fatal errors come back as -1 with their text. */
+#ifndef TDSL_LLVM_SHIM_H
+#define TDSL_LLVM_SHIM_H
+#include <llvm-c/Types.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct shim_machine;
+
+/* A target machine for one chip, made with: fused multiply-add only where the IR says so (FPOpFusion::Strict), codegen
+ * level 2 ("default").  NULL with text where LLVM does not know the triple. */
+struct shim_machine *shim_machine_new(const char *triple, const char *cpu, char *err, size_t errlen);
+void shim_machine_free(struct shim_machine *);
+
+/* Generates code for the module (consumed in every case).  *bytes is malloc'ed, and ends in a NUL not counted in *size.
+ * 0, or -1 with text.  Errors that LLVM reports as diagnostics go to the context's handler, and -1 is not returned for them:
+ * the caller looks at what its handler collected.
+ * *broken is set where LLVM gave up half-way (a fatal error): its context and this machine must not be used or freed any
+ * more; they are leaked, which is the price of not exiting. */
+int shim_emit(struct shim_machine *, LLVMModuleRef, bool assembly, char **bytes, size_t *size, bool *broken, char *err, size_t errlen);
+
+/* Links one relocatable object to a shared object, as `ld.lld -shared --no-undefined` does.  *elf is malloc'ed. */
+int shim_link(const void *object, size_t object_size, void **elf, size_t *elf_size, char *err, size_t errlen);
+
+/* A disassembler for one chip (LLVMDisasmInstruction, LLVMDisasmDispose); NULL where LLVM does not know it. */
+void *shim_disassembler(const char *triple, const char *cpu);
+
+/* Rows of the object's line table: code from `address` on comes from `line` of the text.  malloc'ed, by address; none is no error. */
+struct shim_line { unsigned long long address; int line; };
+int shim_lines(const void *elf, size_t elf_size, struct shim_line **rows, int *n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

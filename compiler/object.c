@@ -1,0 +1,124 @@
+/* object.c -- LLVM module -> linked code object: a thread's session and the way through code generation and the linker.
+ *
+ * In: a module made in the session's context.  Out: the bytes of an ELF, or LLVM's own diagnostics as text.  A session keeps
+ * the context and one machine per chip, because making them costs more than compiling a small kernel. */
+#include "object.h"
+
+#include <llvm-c/Core.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "compile.h"
+#include "llvm_shim.h"
+
+enum { MACHINES = 4 };
+
+struct object_session {
+	LLVMContextRef context;
+	struct { const char *cpu; struct shim_machine *machine; } machines[MACHINES]; int nmachines;
+	char diagnostics[2048]; bool failed;
+};
+
+static void on_diagnostic(LLVMDiagnosticInfoRef info, void *session)
+{
+	struct object_session *s = session;
+	if (LLVMGetDiagInfoSeverity(info) != LLVMDSError)
+		return;
+	char *text = LLVMGetDiagInfoDescription(info);
+	size_t used = strlen(s->diagnostics);
+	snprintf(s->diagnostics + used, sizeof s->diagnostics - used, "%s%s", used ? "; " : "", text);
+	LLVMDisposeMessage(text);
+	s->failed = true;
+}
+
+static void context_open(struct object_session *s)
+{
+	s->context = LLVMContextCreate();
+	LLVMContextSetDiagnosticHandler(s->context, on_diagnostic, s);
+}
+
+struct object_session *object_session_new(void)
+{
+	struct object_session *s = calloc(1, sizeof *s);
+	if (s)
+		context_open(s);
+	return s;
+}
+
+void object_session_free(struct object_session *s)
+{
+	if (!s)
+		return;
+	for (int i = 0; i < s->nmachines; i++)
+		shim_machine_free(s->machines[i].machine);
+	LLVMContextDispose(s->context);
+	free(s);
+}
+
+LLVMContextRef object_context(struct object_session *s)
+{
+	return s->context;
+}
+
+static struct shim_machine *machine_of(struct object_session *s, const struct target *t, char *err, size_t errlen)
+{
+	for (int i = 0; i < s->nmachines; i++)
+		if (!strcmp(s->machines[i].cpu, t->cpu))
+			return s->machines[i].machine;
+	if (s->nmachines == MACHINES) {
+		snprintf(err, errlen, "more than %d targets in one session", MACHINES);
+		return NULL;
+	}
+	struct shim_machine *m = shim_machine_new(t->triple, t->cpu, err, errlen);
+	if (m) {
+		s->machines[s->nmachines].cpu = t->cpu;
+		s->machines[s->nmachines++].machine = m;
+	}
+	return m;
+}
+
+/* Gives up what a fatal error left half-way: the context and every machine that knew it. */
+static void session_renew(struct object_session *s)
+{
+	s->nmachines = 0;
+	context_open(s);
+}
+
+static int emit(struct object_session *s, const struct target *t, LLVMModuleRef module, bool assembly, char **bytes, size_t *size,
+                char *err, size_t errlen)
+{
+	bool broken = false;
+	struct shim_machine *m = machine_of(s, t, err, errlen);
+	if (!m) {
+		LLVMDisposeModule(module);
+		return -1;
+	}
+	s->diagnostics[0] = 0;
+	s->failed = false;
+	int rc = shim_emit(m, module, assembly, bytes, size, &broken, err, errlen);
+	if (broken)
+		session_renew(s);
+	if (rc == 0 && s->failed) {
+		snprintf(err, errlen, "LLVM: %s", s->diagnostics);
+		free(*bytes);
+		rc = -1;
+	}
+	return rc;
+}
+
+int object_build(struct object_session *s, const struct target *t, LLVMModuleRef module, void **elf, size_t *size, char *err, size_t errlen)
+{
+	char *object;
+	size_t object_size;
+	if (emit(s, t, module, false, &object, &object_size, err, errlen))
+		return -1;
+	int rc = shim_link(object, object_size, elf, size, err, errlen);
+	free(object);
+	return rc;
+}
+
+int object_assembly(struct object_session *s, const struct target *t, LLVMModuleRef module, char **text, char *err, size_t errlen)
+{
+	size_t size;
+	return emit(s, t, module, true, text, &size, err, errlen);
+}

@@ -1,0 +1,46 @@
+/* object_code.h -- a code object taken apart: inside interface between the object_*.c files.
+ *
+ *   ELF bytes -> object_read (object_elf.c): kernels with their metadata and code bytes
+ *             -> object_decode (object_code.c): instructions with unit, branch target, padding mark
+ *             -> object_hot_loop (object_code.c), object_loop_clocks (object_cost.c) */
+#ifndef TDSL_OBJECT_CODE_H
+#define TDSL_OBJECT_CODE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "../base/arena.h"
+#include "object.h"
+
+/* A kernel of the object: what its metadata says, and its code. */
+struct object_kernel {
+	const char *symbol;
+	int vgpr, agpr, sgpr, lds, scratch, spills, kernarg_bytes, threads;
+	const uint8_t *code; size_t size; uint64_t address;
+};
+/* Kernels in order of the metadata.  Checks every offset against `size`.  0, or -1 with text. */
+int object_read(struct arena *, const void *elf, size_t size, struct object_kernel **kernels, int *n, char *err, size_t errlen);
+
+enum object_unit {
+	UNIT_VALU, UNIT_TRANS, UNIT_PACKED, UNIT_MFMA, UNIT_LDS, UNIT_VMEM, UNIT_SMEM, UNIT_SALU, UNIT_WAIT, UNIT_BARRIER, UNIT_NOP,
+	UNIT_ILLEGAL
+};
+struct object_ins {
+	const char *text;                     /* "v_add_f32_e32 v0, v1, v2"; of an ILLEGAL one the word in hex */
+	uint64_t address;
+	uint64_t target;                      /* of a branch; else 0 */
+	uint8_t bytes, unit;
+	bool padding;                         /* cannot be reached and does nothing */
+};
+struct object_listing { struct object_ins *ins; int n; };
+/* Never fails: words that the chip's disassembler does not know become UNIT_ILLEGAL instructions of 4 bytes. */
+struct object_listing object_decode(struct arena *, const struct target *, const struct object_kernel *);
+/* True where the text starts with the mnemonic prefix. */
+bool object_is(const struct object_ins *, const char *prefix);
+
+/* First and last instruction of the hot loop: of the innermost backward-branch bodies the one with the most MFMA, with none
+ * the one with the most VALU instructions.  False where there is no loop. */
+bool object_hot_loop(const struct object_listing *, int *first, int *last);
+
+/* Modelled clocks that a SIMD needs for one pass of the loop by its `waves` waves, and the matrix share (object_cost.c). */
+void object_loop_clocks(const struct object_listing *, int first, int last, const char *chip, int waves, double *clocks, double *share);
+#endif

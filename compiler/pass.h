@@ -1,0 +1,22 @@
+/* pass.h -- what a pass gets and returns.  A pass edits the kernel in place; 0, or -1 with text in err. */
+#ifndef TDSL_PASS_H
+#define TDSL_PASS_H
+#include "affine.h"
+#include "compile.h"
+
+struct pass { struct ir_kernel *k; const struct variant *v; char *err; size_t errlen; };
+
+#define PASS(name, needs, keeps) int pass_##name(struct pass *);
+#include "pass.def"
+#undef PASS
+
+/* err = "line L: ..."; returns -1. */
+int pass_fail(struct pass *, const struct ir_ins *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Bodies of all phases, each with its phase. */
+#define FOR_PHASES(p, ph) for (struct ir_phase *ph = (p)->k->phases; ph < (p)->k->phases + (p)->k->nphases; ph++)
+/* A builder that inserts before `at`, with its line. */
+struct ir_builder pass_before(struct pass *, struct ir_phase *, struct ir_ins *at);
+bool ir_is_pure(const struct ir_ins *);      /* no effect but its value; loads of parameters that are never stored count */
+/* Uses of every value: counted into id-indexed array of next_id entries. */
+int *pass_uses(struct arena *, const struct ir_kernel *);
+#endif

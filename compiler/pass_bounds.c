@@ -1,0 +1,47 @@
+/* pass_bounds.c
+ * Problem: a quantising conversion clamps to the finite range, three instructions an element, although dynamic scaling already
+ *          bounds what arrives.
+ * Method:  q = cvt(u * inv) with inv = 1 / s, s = select(top > 0, max(top / C, tiny), 1), top = max |u| over the group and C the
+ *          largest value of the format.  Then |u * inv| <= C (1 + 2^-22), which rounds to C; an infinite u has inv = 0 and becomes
+ *          NaN, which a clamp would keep as well.  So the clamp never acts and SATURATE is dropped.
+ * Needs:   simplified IR.   Keeps: values exactly. */
+#include "../base/num.h"
+#include "pass.h"
+
+static const struct ir_ins *group_maximum(const struct ir_ins *s, double limit)
+{
+	if (s->op != IR_SELECT || s->args[0]->op != IR_LT)
+		return NULL;
+	const struct ir_ins *cond = s->args[0], *big = s->args[1], *one = s->args[2], *top = cond->args[1];
+	double v;
+	if (!ir_is_const(cond->args[0], &v) || v != 0 || !ir_is_const(one, &v) || v != 1 || big->op != IR_MAX)
+		return NULL;
+	const struct ir_ins *ratio = big->args[0]->op == IR_DIV ? big->args[0] : big->args[1];
+	if (ratio->op != IR_DIV || ratio->args[0] != top || !ir_is_const(ratio->args[1], &v) || v != limit)
+		return NULL;
+	return top;
+}
+
+static void drop_clamp(struct ir_ins *i, void *ctx)
+{
+	(void)ctx;
+	double limit = num_max(i->dtype), v;
+	if (i->op != IR_CVT || !(i->flags & IR_SATURATE) || i->args[0]->op != IR_MUL || dtype_info(i->dtype)->bits != 8 ||
+	    !dtype_is_float(i->dtype))
+		return;
+	for (int side = 0; side < 2; side++) {
+		const struct ir_ins *u = i->args[0]->args[side], *inv = i->args[0]->args[!side];
+		if (inv->op != IR_DIV || !ir_is_const(inv->args[0], &v) || v != 1)
+			continue;
+		const struct ir_ins *top = group_maximum(inv->args[1], limit);
+		if (top && top->op == IR_REDUCE && top->kind == RED_MAX && top->args[0]->op == IR_ABS && top->args[0]->args[0] == u)
+			i->flags &= (uint8_t)~IR_SATURATE;
+	}
+}
+
+int pass_bounds(struct pass *p)
+{
+	FOR_PHASES(p, ph)
+		ir_walk(ph->body, drop_clamp, NULL);
+	return 0;
+}

@@ -1,0 +1,428 @@
+/* pass_layout.c
+ * Problem: every tile must live somewhere: which register, lane and wave holds which element.
+ * Method:  per phase each set of axes has one home layout.  Without products: one layout of memory order per group of axes
+ *          that occur together, and its projections.  With products: accumulator layouts for results, projections of
+ *          them for what is computed beside; operands and what only feeds them (loads) lie in memory order and are moved by
+ *          relayout; a product's result that feeds the next product lends it the order of k.  Values made of positions alone
+ *          have no layout: they are computed where they are used.  A value used under another layout goes through relayout.
+ *          Orders of reductions and dots are fixed by the layouts from here on.
+ * Needs:   tiles chosen.   Keeps: values exactly; fixes the order of reductions and dots. */
+#include "layout_choose.h"
+#include "pass.h"
+
+#include <string.h>
+
+enum { HOMES = 64 };
+
+struct home { ir_axes axes; const struct layout *layout; };
+struct product { const struct ir_ins *dot; const struct mfma *mfma; int row, col, k; bool swapped; };
+
+struct assign {
+	struct pass *p;
+	struct ir_phase *ph;
+	struct layout_space space;
+	int wave_axis[8];
+	struct home homes[HOMES]; int nhomes;
+	struct product products[16]; int nproducts;
+	bool *feeds;              /* by id: only feeds products, and comes from loads and positions */
+	bool failed;
+};
+
+/* Computed from positions and scalars alone: no home, evaluated at each use. */
+static bool is_index(const struct ir_ins *i)
+{
+	if (!i->axes)
+		return true;
+	switch (i->op) {
+	case IR_LOAD: case IR_REDUCE: case IR_DOT: case IR_ARG: case IR_RESULT: case IR_ARGMAX: case IR_SCAN: case IR_RELAYOUT:
+		return false;
+	default:
+		for (int a = 0; a < i->nargs; a++)
+			if (!is_index(i->args[a]))
+				return false;
+		return true;
+	}
+}
+
+/* --- the axis along which memory is contiguous ------------------------------------------------------------------------ */
+
+struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int narrowest[LAYOUT_AXES]; };
+
+static void vote(struct ir_ins *i, void *ctx)
+{
+	struct contiguity *c = ctx;
+	if (i->op != IR_LOAD && i->op != IR_STORE)
+		return;
+	const struct ir_param *t = &c->s->p->k->params[i->imm];
+	if (!t->rank)
+		return;
+	struct affine f = affine_of(i->args[t->rank - 1]);
+	for (int a = 0; f.ok && a < c->s->ph->naxes; a++)
+		if (f.coef[a] == 1 && (c->axes & IR_AXIS(a)) && c->s->ph->axes[a].tile > 1) {
+			int bits = dtype_info(t->dtype)->bits;
+			c->votes[a]++;
+			if (!c->narrowest[a] || bits < c->narrowest[a])
+				c->narrowest[a] = bits;
+		}
+}
+
+static int contiguous_axis(struct assign *s, ir_axes axes, int *narrowest)
+{
+	struct contiguity c = {.s = s, .axes = axes};
+	int best = -1;
+	ir_walk(s->ph->body, vote, &c);
+	for (int a = 0; a < s->ph->naxes; a++)
+		if (c.votes[a] && (best < 0 || c.votes[a] >= c.votes[best]))
+			best = a;
+	*narrowest = best < 0 ? 32 : c.narrowest[best];
+	return best;
+}
+
+static int product_of_tiles(const struct ir_phase *ph, ir_axes axes)
+{
+	int64_t n = 1;
+	for (int a = 0; a < ph->naxes; a++)
+		if (axes & IR_AXIS(a))
+			n *= ph->axes[a].tile;
+	return n > 1 << 28 ? 1 << 28 : (int)n;
+}
+
+static const struct layout *memory_layout(struct assign *s, ir_axes axes, int inner, int bits)
+{
+	int vector = inner < 0 || !s->p->v->aligned ? 1 : 128 / bits;
+	int threads = 64 * s->space.waves, total = product_of_tiles(s->ph, axes);
+	while (vector > 1 && total / vector < threads)
+		vector /= 2;
+	return layout_rows(&s->space, axes, inner, vector);
+}
+
+/* --- homes ------------------------------------------------------------------------------------------------------------ */
+
+static void add_home(struct assign *s, ir_axes axes, const struct layout *l)
+{
+	for (int i = 0; i < s->nhomes; i++)
+		if (s->homes[i].axes == axes)
+			return;
+	if (s->nhomes < HOMES)
+		s->homes[s->nhomes++] = (struct home){axes, l};
+}
+
+static const struct layout *projected(struct assign *s, const struct layout *l, ir_axes without)
+{
+	return without ? layout_project(s->space.arena, l, without, NULL) : l;
+}
+
+static const struct layout *home(struct assign *s, ir_axes all)
+{
+	ir_axes axes = wide_axes(s->ph, all);
+	for (int i = 0; i < s->nhomes; i++)
+		if (s->homes[i].axes == axes)
+			return s->homes[i].layout;
+	const struct layout *l = NULL;
+	for (int i = 0; i < s->nhomes && !l; i++)
+		if ((s->homes[i].axes & axes) == axes)
+			l = projected(s, s->homes[i].layout, s->homes[i].axes & ~axes);
+	if (!l) {
+		int bits, inner = contiguous_axis(s, axes, &bits);
+		l = memory_layout(s, axes, inner, bits);
+	}
+	add_home(s, axes, l);
+	return l;
+}
+
+struct groups { struct assign *s; ir_axes joined[LAYOUT_AXES]; };
+
+static void join(struct ir_ins *i, void *ctx)
+{
+	struct groups *g = ctx;
+	ir_axes all = wide_axes(g->s->ph, i->axes | i->over);
+	if (is_index(i) && i->op != IR_STORE && i->op != IR_UPDATE)
+		return;
+	if (i->op == IR_STORE || i->op == IR_UPDATE)
+		for (int a = 0; a < i->nargs; a++)
+			all |= wide_axes(g->s->ph, i->args[a]->axes);
+	for (int a = 0; a < g->s->ph->naxes; a++)
+		if (all & IR_AXIS(a))
+			g->joined[a] |= all;
+}
+
+static void row_homes(struct assign *s)
+{
+	struct groups g = {.s = s};
+	ir_walk(s->ph->body, join, &g);
+	for (int round = 0; round < s->ph->naxes; round++)
+		for (int a = 0; a < s->ph->naxes; a++)
+			for (int b = 0; b < s->ph->naxes; b++)
+				if (g.joined[a] & IR_AXIS(b))
+					g.joined[a] |= g.joined[b];
+	for (int a = 0; a < s->ph->naxes; a++)
+		if (g.joined[a]) {
+			int bits, inner = contiguous_axis(s, g.joined[a], &bits);
+			add_home(s, g.joined[a], memory_layout(s, g.joined[a], inner, bits));
+		}
+}
+
+/* --- products --------------------------------------------------------------------------------------------------------- */
+
+static int only_axis(ir_axes axes)
+{
+	return axes && !(axes & (axes - 1)) ? __builtin_ctz(axes) : -1;
+}
+
+static void find_product(struct ir_ins *i, void *ctx)
+{
+	struct assign *s = ctx;
+	if (i->op != IR_DOT || s->failed)
+		return;
+	const struct ir_ins *a = i->args[0], *b = i->args[1];
+	int k = only_axis(wide_axes(s->ph, i->over));
+	int fa = only_axis(wide_axes(s->ph, a->axes & ~i->over)), fb = only_axis(wide_axes(s->ph, b->axes & ~i->over));
+	if (k < 0 || fa < 0 || fb < 0 || fa == fb || s->nproducts == 16) {
+		pass_fail(s->p, i, "this dot has no matrix form: each operand needs one tiled axis of its own and one shared");
+		s->failed = true;
+		return;
+	}
+	bool swapped = fa < fb;               /* rows of the instruction run along the later axis */
+	if (swapped) {
+		const struct ir_ins *t = a;
+		a = b;
+		b = t;
+		int f = fa;
+		fa = fb;
+		fb = f;
+	}
+	const struct mfma *m = target_mfma(s->p->v->target, a->dtype, b->dtype);
+	if (!m) {
+		pass_fail(s->p, i, "%s has no matrix instruction for %s x %s", s->p->v->target->name, dtype_info(a->dtype)->name,
+		          dtype_info(b->dtype)->name);
+		s->failed = true;
+		return;
+	}
+	s->products[s->nproducts++] = (struct product){i, m, fa, fb, k, swapped};
+}
+
+/* Waves step along the grid axes of the results, the one with most rows left first. */
+static void choose_waves(struct assign *s)
+{
+	int left[LAYOUT_AXES] = {0};
+	for (int i = 0; i < s->nproducts; i++) {
+		const struct product *d = &s->products[i];
+		if (s->ph->axes[d->row].kind == AXIS_GRID)
+			left[d->row] = s->ph->axes[d->row].tile / d->mfma->rows;
+		if (s->ph->axes[d->col].kind == AXIS_GRID)
+			left[d->col] = s->ph->axes[d->col].tile / d->mfma->cols;
+	}
+	for (int w = 0; (1 << w) < s->space.waves; w++) {
+		int best = -1;
+		for (int a = 0; a < s->ph->naxes; a++)
+			if (left[a] > 1 && left[a] % 2 == 0 && (best < 0 || left[a] > left[best]))
+				best = a;
+		s->wave_axis[w] = best;
+		if (best >= 0)
+			left[best] /= 2;
+	}
+}
+
+static const struct product *product_of(struct assign *s, const struct ir_ins *dot)
+{
+	for (int i = 0; i < s->nproducts; i++)
+		if (s->products[i].dot == dot)
+			return &s->products[i];
+	return NULL;
+}
+
+/* The product whose result has the rows along `axis` and the columns along `col`: k of another product lies as they do. */
+static const struct product *maker(struct assign *s, int axis, int col)
+{
+	for (int i = 0; i < s->nproducts; i++)
+		if (s->products[i].row == axis && s->products[i].col == col)
+			return &s->products[i];
+	return NULL;
+}
+
+/* --- what only feeds products ------------------------------------------------------------------------------------------- */
+
+struct feeding { struct assign *s; bool changed; };
+
+static void not_feeding(struct ir_ins *i, void *ctx)
+{
+	struct feeding *f = ctx;
+	bool *feeds = f->s->feeds;
+	bool itself = i->op == IR_LOAD;
+	switch (i->op) {
+	case IR_ARG: case IR_RESULT: case IR_REDUCE: case IR_DOT: case IR_FOR: case IR_IF: case IR_YIELD: case IR_STORE: case IR_UPDATE:
+	case IR_ARGMAX: case IR_SCAN:
+		break;
+	default:
+		itself = itself || !is_index(i);
+		for (int a = 0; i->op != IR_LOAD && a < i->nargs; a++)
+			itself = itself && (is_index(i->args[a]) || feeds[i->args[a]->id]);
+	}
+	if (!itself && feeds[i->id]) {
+		feeds[i->id] = false;
+		f->changed = true;
+	}
+	if (i->op == IR_DOT)
+		return;
+	for (int a = 0; a < i->nargs; a++)
+		if (feeds[i->args[a]->id] && !feeds[i->id] && i->args[a]->axes) {
+			feeds[i->args[a]->id] = false;
+			f->changed = true;
+		}
+}
+
+static void find_feeding(struct assign *s)
+{
+	s->feeds = arena_alloc(s->space.arena, sizeof(bool) * (size_t)(s->p->k->next_id + 1));
+	memset(s->feeds, s->nproducts > 0, (size_t)s->p->k->next_id);
+	for (struct feeding f = {s, true}; f.changed;) {
+		f.changed = false;
+		ir_walk(s->ph->body, not_feeding, &f);
+	}
+}
+
+/* --- assignment --------------------------------------------------------------------------------------------------------- */
+
+/* `v` under another layout.  The move stands right behind the value, outside inner loops that only use it, and is shared. */
+static struct ir_ins *moved(struct assign *s, struct ir_ins *v, const struct layout *to)
+{
+	if (!v->layout || layout_equal(v->layout, to))
+		return v;
+	struct ir_ins *next = v->op == IR_ARG ? v->block->first : v->next;
+	for (struct ir_ins *r = next; r && r->op == IR_RELAYOUT; r = r->next)
+		if (r->args[0] == v && layout_equal(r->layout, to))
+			return r;
+	struct ir_builder b = pass_before(s->p, s->ph, next);
+	struct ir_ins *r = ir_new(&b, IR_RELAYOUT, v->dtype, v->axes, 1);
+	r->args[0] = v;
+	r->layout = to;
+	return r;
+}
+
+static int registers_reduced(const struct layout *l, ir_axes over, struct arena *arena)
+{
+	const struct layout *rest = layout_project(arena, l, over, NULL);
+	return layout_regs(l) / layout_regs(rest);
+}
+
+static void place_dot(struct assign *s, struct ir_ins *i)
+{
+	const struct product *d = product_of(s, i);
+	int r = d->swapped ? 1 : 0, c = !r;
+	const struct product *from_c = s->feeds[i->args[c]->id] ? NULL : maker(s, d->k, d->col);
+	struct k_shape k = from_c ? k_shape_of_accumulator(from_c->mfma, d->mfma)
+	                          : k_shape_plain(d->mfma, dtype_info(i->args[r]->dtype)->bits, s->ph->axes[d->k].tile);
+	i->args[r] = moved(s, i->args[r], layout_operand(&s->space, d->mfma, d->row, d->k, &k, s->wave_axis));
+	i->args[c] = moved(s, i->args[c], layout_operand(&s->space, d->mfma, d->col, d->k, &k, s->wave_axis));
+	i->layout = home(s, i->axes);
+	if (i->flags & IR_ACC)
+		i->args[2] = moved(s, i->args[2], i->layout);
+	i->chains = (uint8_t)d->mfma->elems;
+	i->flags &= (uint8_t)~IR_ANYORDER;
+}
+
+static void place_block(struct assign *s, struct ir_block *b);
+
+static void place(struct assign *s, struct ir_ins *i)
+{
+	ir_axes space = i->axes;
+	switch (i->op) {
+	case IR_FOR:
+		for (int n = 0; n < i->body->nparams; n++) {
+			struct ir_ins *arg = i->body->params[n];
+			arg->layout = arg->axes ? home(s, arg->axes) : NULL;
+			if (arg->layout && i->args[2 + n]->layout)
+				i->args[2 + n] = moved(s, i->args[2 + n], arg->layout);
+		}
+		place_block(s, i->body);
+		return;
+	case IR_IF:
+		place_block(s, i->body);
+		place_block(s, i->other);
+		return;
+	case IR_YIELD:
+		for (int a = 0; a < i->nargs; a++)
+			if (i->args[a]->axes)
+				i->args[a] = moved(s, i->args[a], home(s, i->args[a]->axes));
+		return;
+	case IR_DOT:
+		place_dot(s, i);
+		return;
+	case IR_REDUCE: case IR_ARGMAX: {
+		ir_axes all = 0;
+		for (int a = 0; a < i->nargs; a++)
+			all |= i->args[a]->axes;
+		const struct layout *l = i->args[0]->axes == all && i->args[0]->layout ? i->args[0]->layout : home(s, all);
+		for (int a = 0; a < i->nargs; a++)
+			i->args[a] = moved(s, i->args[a], projected(s, l, wide_axes(s->ph, all & ~i->args[a]->axes)));
+		i->layout = projected(s, l, wide_axes(s->ph, i->over));
+		int n = registers_reduced(l, wide_axes(s->ph, i->over), s->space.arena);
+		if (i->op == IR_REDUCE)
+			i->chains = n % 4 == 0 && n > 4 ? 4 : n % 2 == 0 && n ? 2 : 1;
+		i->flags &= (uint8_t)~IR_ANYORDER;
+		return;
+	}
+	case IR_STORE: case IR_UPDATE:
+		for (int a = 0; a < i->nargs; a++)
+			space |= i->args[a]->axes;
+		break;
+	default:
+		if (is_index(i))
+			return;
+	}
+	const struct layout *l = home(s, space);
+	if (s->feeds[i->id]) {
+		int bits, inner = -1;
+		if (i->op == IR_LOAD) {
+			struct contiguity c = {.s = s, .axes = space};
+			vote(i, &c);
+			for (int a = 0; a < s->ph->naxes; a++)
+				inner = c.votes[a] ? a : inner;
+			bits = dtype_info(i->dtype)->bits;
+			l = memory_layout(s, wide_axes(s->ph, space), inner, bits);
+		} else {
+			for (int a = 0; a < i->nargs; a++)
+				if (i->args[a]->layout && wide_axes(s->ph, i->args[a]->axes) == wide_axes(s->ph, space))
+					l = i->args[a]->layout;
+		}
+	}
+	for (int a = 0; a < i->nargs; a++)
+		if (i->args[a]->layout)
+			i->args[a] = moved(s, i->args[a], projected(s, l, wide_axes(s->ph, space & ~i->args[a]->axes)));
+	i->layout = l;
+}
+
+static void place_block(struct assign *s, struct ir_block *b)
+{
+	for (struct ir_ins *i = b->first, *next; i; i = next) {
+		next = i->next;
+		if (i->op == IR_RESULT)
+			i->layout = i->axes ? home(s, i->axes) : NULL;
+		else if (i->op != IR_RELAYOUT)
+			place(s, i);
+	}
+}
+
+int pass_layout(struct pass *p)
+{
+	FOR_PHASES(p, ph) {
+		struct assign s = {.p = p, .ph = ph, .space = {p->k->arena, ph, p->v, p->v->waves}};
+		memset(s.wave_axis, -1, sizeof s.wave_axis);
+		ir_walk(ph->body, find_product, &s);
+		if (s.failed)
+			return -1;
+		find_feeding(&s);
+		if (s.nproducts) {
+			choose_waves(&s);
+			for (int i = 0; i < s.nproducts; i++) {
+				const struct product *d = &s.products[i];
+				add_home(&s, IR_AXIS(d->row) | IR_AXIS(d->col),
+				         layout_accumulator(&s.space, d->mfma, d->row, d->col, s.wave_axis));
+			}
+		} else {
+			row_homes(&s);
+		}
+		place_block(&s, ph->body);
+	}
+	return 0;
+}

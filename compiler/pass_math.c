@@ -1,0 +1,118 @@
+/* pass_math.c
+ * Problem: exp, log, tanh, erf, sin and cos have no instruction.
+ * Method:  exp x = exp2(x log2 e) and log x = log2(x) ln 2: one instruction each and one multiply, the listed reassociation of
+ *          the language.  tanh, erf: odd polynomials near 0, exp2 forms beyond (coefficients: Cephes single precision, S. Moshier,
+ *          netlib; maximal relative error about 2e-7).  sin and cos in turns, reduced by floor.  Division by a power of two
+ *          becomes a product, which is exact.
+ * Needs:   any IR.   Keeps: values within those errors; f32 only (narrower operands are converted by the text). */
+#include "pass.h"
+
+#include <math.h>
+
+static struct ir_ins *num(struct ir_builder *b, double x)
+{
+	return ir_float(b, DT_F32, (double)(float)x);
+}
+
+static struct ir_ins *mul(struct ir_builder *b, struct ir_ins *x, double c)
+{
+	return ir_bin(b, IR_MUL, x, num(b, c));
+}
+
+static struct ir_ins *exp_of(struct ir_builder *b, struct ir_ins *x)
+{
+	return ir_un(b, IR_EXP2, mul(b, x, 1.4426950408889634));
+}
+
+/* c[0] z^(n-1) + ... + c[n-1], by fma */
+static struct ir_ins *polynomial(struct ir_builder *b, struct ir_ins *z, const double *c, int n)
+{
+	struct ir_ins *r = num(b, c[0]);
+	for (int i = 1; i < n; i++)
+		r = ir_fma(b, r, z, num(b, c[i]));
+	return r;
+}
+
+/* sign(x) * y for y >= 0 */
+static struct ir_ins *with_sign(struct ir_builder *b, struct ir_ins *x, struct ir_ins *y)
+{
+	return ir_select(b, ir_bin(b, IR_LT, x, num(b, 0)), ir_un(b, IR_NEG, y), y);
+}
+
+static struct ir_ins *tanh_of(struct ir_builder *b, struct ir_ins *x)
+{
+	static const double p[] = {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1};
+	struct ir_ins *a = ir_un(b, IR_ABS, x), *z = ir_bin(b, IR_MUL, x, x);
+	struct ir_ins *near = ir_fma(b, ir_bin(b, IR_MUL, polynomial(b, z, p, 5), z), x, x);
+	struct ir_ins *e = exp_of(b, mul(b, a, 2));
+	struct ir_ins *far = ir_bin(b, IR_SUB, num(b, 1), ir_bin(b, IR_DIV, num(b, 2), ir_bin(b, IR_ADD, e, num(b, 1))));
+	return ir_select(b, ir_bin(b, IR_LT, a, num(b, 0.625)), near, with_sign(b, x, far));
+}
+
+static struct ir_ins *erf_of(struct ir_builder *b, struct ir_ins *x)
+{
+	static const double t[] = {7.853861353153693e-5, -8.010193625184903e-4, 5.188327685732524e-3, -2.685381193529856e-2,
+	                           1.128358514861418e-1, -3.761262582423300e-1, 1.128379165726710};
+	static const double p[] = {2.326819970068386e-2, -1.387039388740657e-1, 3.687424674597105e-1, -5.824733027278666e-1,
+	                           6.210004621745983e-1, -4.944515323274145e-1, 3.404879937665872e-1, -2.741127028184656e-1,
+	                           5.638259427386472e-1};
+	struct ir_ins *a = ir_un(b, IR_ABS, x), *z = ir_bin(b, IR_MUL, x, x);
+	struct ir_ins *near = ir_bin(b, IR_MUL, x, polynomial(b, z, t, 7));
+	/* erfc(a) = exp(-a^2) / a * p(1/a^2) on [1, 2]; beyond 2 the polynomial's error times exp(-4) stays below half an ulp of 1 */
+	struct ir_ins *inv = ir_bin(b, IR_DIV, num(b, 1), a), *q = ir_bin(b, IR_MUL, inv, inv);
+	struct ir_ins *tail = ir_bin(b, IR_MUL, ir_bin(b, IR_MUL, exp_of(b, ir_un(b, IR_NEG, z)), inv), polynomial(b, q, p, 9));
+	struct ir_ins *far = ir_bin(b, IR_SUB, num(b, 1), tail);
+	return ir_select(b, ir_bin(b, IR_LT, a, num(b, 1)), near, with_sign(b, x, far));
+}
+
+static struct ir_ins *turns(struct ir_builder *b, struct ir_ins *x)
+{
+	struct ir_ins *t = mul(b, x, 0.15915494309189535);
+	return ir_bin(b, IR_SUB, t, ir_un(b, IR_FLOOR, t));
+}
+
+static bool power_of_two(const struct ir_ins *i)
+{
+	int e;
+	return i->op == IR_CONST && i->num != 0 && isfinite(i->num) && fabs(frexp(i->num, &e)) == 0.5 && e > -120 && e < 120;
+}
+
+struct math { struct pass *p; struct ir_phase *ph; };
+
+static void expand(struct ir_ins *i, void *ctx)
+{
+	struct math *m = ctx;
+	struct ir_builder b = pass_before(m->p, m->ph, i);
+	struct ir_ins *x = i->nargs ? i->args[0] : NULL, *r;
+	if (i->dtype != DT_F32)
+		return;
+	switch (i->op) {
+	case IR_EXP: r = exp_of(&b, x); break;
+	case IR_LOG: r = mul(&b, ir_un(&b, IR_LOG2, x), 0.6931471805599453); break;
+	case IR_TANH: r = tanh_of(&b, x); break;
+	case IR_ERF: r = erf_of(&b, x); break;
+	case IR_SIN: case IR_COS:
+		if (x->op == IR_SUB && x->args[1]->op == IR_FLOOR)
+			return;                      /* already in turns */
+		r = ir_un(&b, i->op, turns(&b, x));
+		break;
+	case IR_DIV:
+		if (!power_of_two(i->args[1]))
+			return;
+		r = mul(&b, x, 1 / i->args[1]->num);
+		break;
+	default:
+		return;
+	}
+	ir_replace(m->p->k, i, r);
+	ir_remove(i);
+}
+
+int pass_math(struct pass *p)
+{
+	FOR_PHASES(p, ph) {
+		struct math m = {p, ph};
+		ir_walk(ph->body, expand, &m);
+	}
+	return 0;
+}

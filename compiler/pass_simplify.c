@@ -1,0 +1,237 @@
+/* pass_simplify.c
+ * Problem: elaboration emits every guard; in a variant most are always true.
+ * Method:  compares proved by affine.h become constants; i1 arithmetic with constants folds; masks that are always true are
+ *          dropped; loads without any mask keep their bounds by the variant's predicate.  Rounds of this and pass clean, until
+ *          nothing changes.
+ *          A maximum of |x| over elements that are zero where masked off needs no mask while one element is present.
+ * Needs:   tiles.   Keeps: values exactly. */
+#include "pass.h"
+
+#include <string.h>
+
+struct simplify { struct pass *p; struct ir_phase *ph; bool changed; };
+
+static bool is_true(const struct ir_ins *i)
+{
+	return i->op == IR_CONST && i->dtype == DT_I1 && i->imm;
+}
+
+static bool is_false(const struct ir_ins *i)
+{
+	return i->op == IR_CONST && i->dtype == DT_I1 && !i->imm;
+}
+
+static void make_const(struct ir_ins *i, int64_t v)
+{
+	i->op = IR_CONST;
+	i->imm = v;
+	i->num = 0;
+	i->nargs = 0;
+	i->axes = 0;
+	i->flags = 0;
+}
+
+static bool is_int(const struct ir_ins *i)
+{
+	return i->dtype == DT_I32 || i->dtype == DT_I64;
+}
+
+static bool int_const(const struct ir_ins *i, int64_t *v)
+{
+	*v = i->imm;
+	return i->op == IR_CONST && is_int(i);
+}
+
+static bool upper_bound(const struct ir_ins *i)
+{
+	return (i->op == IR_LT || i->op == IR_LE) && i->args[0]->dtype == DT_I32;
+}
+
+/* x < a and x <= b: one compare of x with the smaller bound, where the bounds have fewer axes than the compares. */
+static struct ir_ins *one_bound(struct simplify *s, struct ir_ins *i)
+{
+	struct ir_ins *p = i->args[0], *q = i->args[1];
+	if (!upper_bound(p) || !upper_bound(q) || p->args[0] != q->args[0])
+		return NULL;
+	struct ir_ins *x = p->args[0], *a = p->args[1], *b = q->args[1];
+	if (!((a->axes | b->axes) & ~x->axes) || (x->axes & (a->axes | b->axes)))
+		return NULL;
+	struct ir_builder at = pass_before(s->p, s->ph, i);
+	if (p->op == IR_LT)
+		a = ir_bin(&at, IR_SUB, a, ir_int(&at, DT_I32, 1));
+	if (q->op == IR_LT)
+		b = ir_bin(&at, IR_SUB, b, ir_int(&at, DT_I32, 1));
+	return ir_bin(&at, IR_LE, x, ir_bin(&at, IR_MIN, a, b));
+}
+
+/* Folds one instruction; a replacement value or NULL. */
+static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
+{
+	int64_t a, b;
+	switch (i->op) {
+	case IR_LT:
+	case IR_LE:
+		if (!is_int(i->args[0]))
+			return NULL;
+		if (int_const(i->args[0], &a) && int_const(i->args[1], &b))
+			make_const(i, i->op == IR_LT ? a < b : a <= b);
+		else if (known_less(i->args[0], i->args[1], i->op == IR_LE, s->ph, s->p->v))
+			make_const(i, 1);
+		return NULL;
+	case IR_EQ:
+	case IR_NE:
+		if (int_const(i->args[0], &a) && int_const(i->args[1], &b))
+			make_const(i, (a == b) == (i->op == IR_EQ));
+		return NULL;
+	case IR_AND:
+		if (i->dtype != DT_I1)
+			return NULL;
+		if (is_true(i->args[0]))
+			return i->args[1];
+		if (is_true(i->args[1]))
+			return i->args[0];
+		if (i->args[0] == i->args[1])
+			return i->args[0];
+		if (is_false(i->args[0]) || is_false(i->args[1])) {
+			make_const(i, 0);
+			return NULL;
+		}
+		return one_bound(s, i);
+	case IR_OR:
+		if (i->dtype != DT_I1)
+			return NULL;
+		if (is_false(i->args[0]))
+			return i->args[1];
+		if (is_false(i->args[1]))
+			return i->args[0];
+		if (is_true(i->args[0]) || is_true(i->args[1]))
+			make_const(i, 1);
+		return NULL;
+	case IR_NOT:
+		if (i->dtype == DT_I1 && i->args[0]->op == IR_CONST)
+			make_const(i, !i->args[0]->imm);
+		return NULL;
+	case IR_SELECT:
+		if (is_true(i->args[0]) && i->args[1]->axes == i->axes)
+			return i->args[1];
+		if (is_false(i->args[0]) && i->args[2]->axes == i->axes)
+			return i->args[2];
+		return NULL;
+	case IR_ADD:
+	case IR_SUB:
+	case IR_MUL:
+	case IR_DIV:
+	case IR_REM:
+	case IR_MIN:
+	case IR_MAX:
+		if (!is_int(i) || !int_const(i->args[0], &a) || !int_const(i->args[1], &b))
+			return NULL;
+		make_const(i, i->op == IR_ADD ? a + b : i->op == IR_SUB ? a - b : i->op == IR_MUL ? a * b :
+			   i->op == IR_DIV ? (b ? a / b : 0) : i->op == IR_REM ? (b ? a % b : 0) :
+			   i->op == IR_MIN ? (a < b ? a : b) : (a > b ? a : b));
+		return NULL;
+	case IR_CVT:
+		if (i->args[0]->op == IR_CONST && is_int(i->args[0]) && (i->dtype == DT_F32)) {
+			double num = (float)i->args[0]->imm;
+			make_const(i, 0);
+			i->num = num;
+		}
+		return NULL;
+	default:
+		return NULL;
+	}
+}
+
+/* Exactly +-0 for every element where `mask` is false. */
+static bool zero_when_absent(const struct ir_ins *i, const struct ir_ins *mask)
+{
+	switch (i->op) {
+	case IR_LOAD: {
+		if (!(i->flags & IR_MASKED))
+			return false;
+		const struct ir_ins *m = i->args[i->nargs - 1];
+		return m == mask || (m->op == IR_AND && (m->args[0] == mask || m->args[1] == mask));
+	}
+	case IR_CVT: case IR_NEG: case IR_ABS:
+		return zero_when_absent(i->args[0], mask);
+	case IR_MUL:
+		return zero_when_absent(i->args[0], mask) && zero_when_absent(i->args[1], mask);
+	case IR_ADD: case IR_SUB: case IR_MAX: case IR_MIN:
+		return zero_when_absent(i->args[0], mask) && zero_when_absent(i->args[1], mask);
+	default:
+		return false;
+	}
+}
+
+/* Some position of `over` is always present: held axes of extent >= 1 under a lone end-of-axis guard. */
+static bool never_empty(struct simplify *s, const struct ir_ins *mask, ir_axes over)
+{
+	if (mask->op != IR_LT || mask->args[0]->op != IR_IOTA || over != IR_AXIS(mask->args[0]->imm))
+		return false;
+	if (mask->args[1]->op == IR_CONST)
+		return mask->args[1]->imm > 0;
+	for (int i = 0; mask->args[1]->op == IR_SYM && i < s->p->v->nlimits; i++)
+		if (s->p->v->limits[i].symbol == mask->args[1]->imm)
+			return true;   /* limits say 1 <= symbol <= most */
+	return false;
+}
+
+static void drop_mask(struct simplify *s, struct ir_ins *i)
+{
+	if (!(i->flags & IR_MASKED))
+		return;
+	struct ir_ins *mask = i->args[i->nargs - 1];
+	bool drop = is_true(mask);
+	if (i->op == IR_REDUCE && !drop && i->kind == RED_SUM)
+		drop = zero_when_absent(i->args[0], mask) && (!(i->flags & IR_PRODUCT) || zero_when_absent(i->args[1], mask));
+	if (i->op == IR_REDUCE && !drop && i->kind == RED_MAX && i->args[0]->op == IR_ABS)
+		drop = zero_when_absent(i->args[0], mask) && never_empty(s, mask, i->over);
+	if (drop) {
+		i->flags &= (uint8_t)~IR_MASKED;
+		i->nargs--;
+		s->changed = true;
+	}
+}
+
+static void visit(struct ir_ins *i, void *ctx)
+{
+	struct simplify *s = ctx;
+	uint8_t op = i->op;
+	struct ir_ins *by = folded(s, i);
+	if (by) {
+		ir_replace(s->p->k, i, by);
+		ir_remove(i);
+		s->changed = true;
+		return;
+	}
+	s->changed = s->changed || i->op != op;
+	drop_mask(s, i);
+}
+
+/* A folded operand may have lost axes; what is computed from it loses them too. */
+static void recompute_axes(struct ir_ins *i, void *ctx)
+{
+	(void)ctx;
+	const char *cls = ir_op_info[i->op].cls;
+	if (!i->nargs || strcmp(cls, "RED") == 0 || strcmp(cls, "REG") == 0)
+		return;
+	i->axes = 0;
+	for (int a = 0; a < i->nargs; a++)
+		i->axes |= i->args[a]->axes;
+}
+
+int pass_simplify(struct pass *p)
+{
+	bool changed = true;
+	for (int round = 0; changed && round < 8; round++) {
+		changed = false;
+		FOR_PHASES(p, ph) {
+			struct simplify s = {p, ph, false};
+			ir_walk(ph->body, visit, &s);
+			ir_walk(ph->body, recompute_axes, NULL);
+			changed = changed || s.changed;
+		}
+		pass_clean(p);
+	}
+	return 0;
+}

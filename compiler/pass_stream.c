@@ -1,0 +1,215 @@
+/* pass_stream.c
+ * Problem: a held axis (n = 0..N) may be longer than the registers of a workgroup.
+ * Method:  its tile becomes a chunk, and the block is rewritten into sweeps: loops over chunks, one per level of reductions over
+ *          the axis.  A sweep loads what it needs again, keeps partial results elementwise in registers, and the reduction across
+ *          lanes happens once after it.  Sweeps = reduction depth + 1.  A position in a chunk is iota + a carried offset.
+ * Needs:   tiles; no for or if around values along the axis.   Keeps: values up to the order of reductions. */
+#include "pass.h"
+
+#include <float.h>
+#include <string.h>
+
+struct stream {
+	struct pass *p;
+	struct ir_phase *ph;
+	int axis;                  /* the held axis */
+	int ids;                   /* ids before the rewrite */
+	int *level;                /* by id */
+	struct ir_ins **map;       /* old id -> clone in the present sweep */
+	struct ir_ins **outer;     /* old id -> value outside the sweeps */
+};
+
+static bool along(const struct stream *s, const struct ir_ins *i)
+{
+	return (i->axes & IR_AXIS(s->axis)) != 0;
+}
+
+static bool reduces(const struct stream *s, const struct ir_ins *i)
+{
+	return i->op == IR_REDUCE && (i->over & IR_AXIS(s->axis));
+}
+
+static bool effect_along(const struct stream *s, const struct ir_ins *i)
+{
+	if (i->op != IR_STORE && i->op != IR_UPDATE)
+		return false;
+	for (int a = 0; a < i->nargs; a++)
+		if (along(s, i->args[a]))
+			return true;
+	return false;
+}
+
+static struct ir_ins *shallow(struct stream *s, struct ir_builder *b, const struct ir_ins *i, struct ir_ins **args)
+{
+	struct ir_ins *c = ir_new(b, i->op, i->dtype, i->axes, i->nargs);
+	int id = c->id;
+	struct ir_ins *prev = c->prev, *next = c->next;
+	struct ir_block *block = c->block;
+	*c = *i;
+	c->id = id;
+	c->prev = prev;
+	c->next = next;
+	c->block = block;
+	c->args = args;
+	(void)s;
+	return c;
+}
+
+/* The value of `i` in the present sweep. */
+static struct ir_ins *swept(struct stream *s, struct ir_builder *b, struct ir_ins *i, struct ir_ins *offset)
+{
+	if (!along(s, i) && !effect_along(s, i))
+		return s->outer[i->id];
+	if (s->map[i->id])
+		return s->map[i->id];
+	struct ir_ins *r;
+	b->line = i->line;
+	b->col = i->col;
+	if (i->op == IR_IOTA) {
+		r = ir_bin(b, IR_ADD, ir_leaf(b, IR_IOTA, DT_I32, s->axis), offset);
+	} else {
+		struct ir_ins **args = arena_alloc(s->p->k->arena, sizeof *args * (size_t)(i->nargs + 1));
+		for (int a = 0; a < i->nargs; a++)
+			args[a] = swept(s, b, i->args[a], offset);
+		r = shallow(s, b, i, args);
+	}
+	return s->map[i->id] = r;
+}
+
+static struct ir_ins *identity(struct ir_builder *b, const struct ir_ins *r)
+{
+	if (!dtype_is_float(r->dtype))
+		return ir_int(b, r->dtype, r->kind == RED_PROD || r->kind == RED_ALL ? 1 :
+			      r->kind == RED_MAX ? (r->dtype == DT_I8 ? -128 : INT32_MIN) :
+			      r->kind == RED_MIN ? (r->dtype == DT_I8 ? 127 : INT32_MAX) : 0);
+	return ir_float(b, r->dtype, r->kind == RED_PROD ? 1 : r->kind == RED_MAX ? -FLT_MAX : r->kind == RED_MIN ? FLT_MAX : 0);
+}
+
+static enum ir_op combiner(enum ir_reduce kind)
+{
+	static const enum ir_op op[] = {[RED_SUM] = IR_ADD, [RED_PROD] = IR_MUL, [RED_MAX] = IR_MAX, [RED_MIN] = IR_MIN,
+	                                [RED_ANY] = IR_OR, [RED_ALL] = IR_AND};
+	return op[kind];
+}
+
+static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks, int nsinks, int chunk_axis)
+{
+	struct ir_kernel *k = s->p->k;
+	int T = s->ph->axes[s->axis].tile;
+	struct ir_ins **init = arena_alloc(k->arena, sizeof *init * (size_t)(nsinks + 1));
+	struct ir_ins **reduce = arena_alloc(k->arena, sizeof *reduce * (size_t)(nsinks + 1));
+	int n = 0;
+	init[0] = ir_int(b, DT_I32, 0);
+	for (int i = 0; i < nsinks; i++)
+		if (reduces(s, sinks[i])) {
+			reduce[++n] = sinks[i];
+			init[n] = identity(b, sinks[i]);
+		}
+	struct ir_ins *loop = ir_for(b, chunk_axis, ir_int(b, DT_I32, 0), ir_hexpr(b, s->ph->axes[s->axis].extent), init, n + 1);
+	for (int i = 1; i <= n; i++)
+		loop->body->params[i]->axes = reduce[i]->axes | reduce[i]->over;
+	struct ir_builder in = {k, s->ph, loop->body, NULL, 0, 0};
+	struct ir_ins *offset = loop->body->params[0];
+	struct ir_ins **next = arena_alloc(k->arena, sizeof *next * (size_t)(n + 1));
+	memset(s->map, 0, sizeof *s->map * (size_t)s->ids);
+	n = 0;
+	for (int i = 0; i < nsinks; i++) {
+		struct ir_ins *r = sinks[i];
+		if (!reduces(s, r)) {
+			swept(s, &in, r, offset);
+			continue;
+		}
+		struct ir_ins *acc = loop->body->params[++n], *a = swept(s, &in, r->args[0], offset);
+		struct ir_ins *f = r->flags & IR_PRODUCT ? swept(s, &in, r->args[1], offset) : NULL;
+		struct ir_ins *mask = r->flags & IR_MASKED ? swept(s, &in, r->args[r->nargs - 1], offset) : NULL;
+		struct ir_ins *more;
+		in.line = r->line;
+		in.col = r->col;
+		if (mask && !f)
+			a = ir_select(&in, mask, a, identity(&in, r));
+		more = f ? ir_fma(&in, a, f, acc) : ir_bin(&in, combiner(r->kind), acc, a);
+		if (mask && f)
+			more = ir_select(&in, mask, more, acc);
+		next[n] = more;
+	}
+	next[0] = ir_bin(&in, IR_ADD, offset, ir_int(&in, DT_I32, T));
+	ir_yield(&in, next, n + 1);
+	for (int i = 1; i <= n; i++) {
+		b->line = reduce[i]->line;
+		b->col = reduce[i]->col;
+		struct ir_ins *part = ir_result(b, loop, i);
+		s->outer[reduce[i]->id] = ir_reduce(b, reduce[i]->kind, part, reduce[i]->over, NULL);
+	}
+}
+
+static int stream_axis(struct pass *p, struct ir_phase *ph, int axis)
+{
+	struct ir_kernel *k = p->k;
+	int old_ids = k->next_id, most = 0, count = 0;
+	struct stream s = {p, ph, axis, old_ids, NULL, NULL, NULL};
+	s.level = arena_alloc(k->arena, sizeof(int) * (size_t)old_ids);
+	s.map = arena_alloc(k->arena, sizeof *s.map * (size_t)old_ids);
+	s.outer = arena_alloc(k->arena, sizeof *s.outer * (size_t)old_ids);
+	for (struct ir_ins *i = ph->body->first; i; i = i->next, count++) {
+		if (i->op == IR_FOR || i->op == IR_IF || i->op == IR_SCAN || i->op == IR_ARGMAX || i->op == IR_DOT)
+			return pass_fail(p, i, "axis %s is too long to be held in registers here, and a row is not streamed through '%s'",
+			                 ph->axes[axis].name, ir_op_info[i->op].text);
+		if (effect_along(&s, i) && k->params[i->imm].role == IR_INOUT)
+			return pass_fail(p, i, "inout row %s is too long to stay in registers", k->params[i->imm].name);
+		int l = 0;
+		for (int a = 0; a < i->nargs; a++)
+			l = s.level[i->args[a]->id] > l ? s.level[i->args[a]->id] : l;
+		if (reduces(&s, i))
+			l++;
+		s.level[i->id] = l;
+		most = l > most ? l : most;
+	}
+	if (ph->naxes == LAYOUT_AXES)
+		return pass_fail(p, NULL, "too many axes");
+	int chunk_axis = ph->naxes++;
+	ph->axes[chunk_axis] = (struct ir_axis){.name = arena_printf(k->arena, "%s.c", ph->axes[axis].name), .kind = AXIS_LOOP,
+	                                        .tile = ph->axes[axis].tile};
+	struct ir_ins **old = arena_alloc(k->arena, sizeof *old * (size_t)(count + 1));
+	struct ir_ins **sinks = arena_alloc(k->arena, sizeof *sinks * (size_t)(count + 1));
+	count = 0;
+	for (struct ir_ins *i = ph->body->first; i; i = i->next)
+		old[count++] = i;
+	ph->body->first = ph->body->last = NULL;
+	struct ir_builder b = {k, ph, ph->body, NULL, 0, 0};
+	/* The sweep of level l: reductions that wait for l - 1 others (their own level counts them), stores at l. */
+	for (int l = 0; l <= most + 1; l++) {
+		int nsinks = 0;
+		for (int i = 0; i < count; i++) {
+			struct ir_ins *v = old[i];
+			if (s.level[v->id] == l + 1 && reduces(&s, v))
+				sinks[nsinks++] = v;
+			else if (s.level[v->id] == l && effect_along(&s, v))
+				sinks[nsinks++] = v;
+			else if (s.level[v->id] == l && !along(&s, v) && !reduces(&s, v) && v->op != IR_YIELD && !s.outer[v->id]) {
+				struct ir_ins **args = arena_alloc(k->arena, sizeof *args * (size_t)(v->nargs + 1));
+				for (int a = 0; a < v->nargs; a++)
+					args[a] = s.outer[v->args[a]->id];
+				s.outer[v->id] = shallow(&s, &b, v, args);
+			}
+		}
+		if (nsinks)
+			sweep(&s, &b, sinks, nsinks, chunk_axis);
+	}
+	ir_yield(&b, NULL, 0);
+	return 0;
+}
+
+int pass_stream(struct pass *p)
+{
+	if (!p->v->stream)
+		return 0;
+	FOR_PHASES(p, ph) {
+		int n = ph->naxes;
+		for (int a = 0; a < n; a++) {
+			const struct ir_axis *ax = &ph->axes[a];
+			if (ax->kind == AXIS_HELD && !axis_fits(ax, p->v) && stream_axis(p, ph, a))
+				return -1;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,84 @@
+/* passes.c -- runs the pass list on a copy of a kernel, verifying after each pass, and holds what several passes share.
+ * In: generic IR and a variant.  Out: the IR after the pass asked for. */
+#include "pass.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct { const char *name; int (*run)(struct pass *); } list[] = {
+#define PASS(name, needs, keeps) {#name, pass_##name},
+#include "pass.def"
+#undef PASS
+};
+
+static const char *const names[] = {
+#define PASS(name, needs, keeps) #name,
+#include "pass.def"
+#undef PASS
+	NULL
+};
+
+const char *const *pass_names(void)
+{
+	return names;
+}
+
+int run_passes(struct arena *arena, const struct ir_kernel *generic, const struct variant *v, const char *until,
+               struct ir_kernel **out, char *err, size_t errlen)
+{
+	struct pass p = {ir_clone(arena, generic), v, err, errlen};
+	for (unsigned i = 0; i < sizeof list / sizeof *list; i++) {
+		if (list[i].run(&p))
+			return -1;
+		char why[400];
+		if (ir_verify(p.k, why, sizeof why)) {
+			snprintf(err, errlen, "internal: after pass %s: %s", list[i].name, why);
+			return -1;
+		}
+		if (until && strcmp(until, list[i].name) == 0)
+			break;
+	}
+	*out = p.k;
+	return 0;
+}
+
+int pass_fail(struct pass *p, const struct ir_ins *at, const char *fmt, ...)
+{
+	va_list ap;
+	int n = at && at->line ? snprintf(p->err, p->errlen, "%s:%d:%d: error: ", p->k->file ? p->k->file : "?", at->line, at->col) : 0;
+	va_start(ap, fmt);
+	if (n >= 0 && (size_t)n < p->errlen)
+		vsnprintf(p->err + n, p->errlen - (size_t)n, fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+struct ir_builder pass_before(struct pass *p, struct ir_phase *ph, struct ir_ins *at)
+{
+	return (struct ir_builder){p->k, ph, at->block, at, at->line, at->col};
+}
+
+bool ir_is_pure(const struct ir_ins *i)
+{
+	switch (i->op) {
+	case IR_STORE: case IR_UPDATE: case IR_FOR: case IR_IF: case IR_YIELD: case IR_ARG: case IR_RESULT:
+		return false;
+	default:
+		return true;
+	}
+}
+
+static void count(struct ir_ins *i, void *uses)
+{
+	for (int a = 0; a < i->nargs; a++)
+		((int *)uses)[i->args[a]->id]++;
+}
+
+int *pass_uses(struct arena *arena, const struct ir_kernel *k)
+{
+	int *uses = arena_alloc(arena, sizeof(int) * (size_t)(k->next_id + 1));
+	for (int i = 0; i < k->nphases; i++)
+		ir_walk(k->phases[i].body, count, uses);
+	return uses;
+}

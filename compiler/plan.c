@@ -1,0 +1,369 @@
+/* plan.c -- which variants an instance gets on a target, and the choices made for each.
+ * In: an elaborated kernel, its schedule and pinned sizes.  Out: variants, most specific first; the last one makes no assumption on
+ * sizes, strides or alignment.
+ *
+ * Row kernels (no dot): for every pinned size, for classes of sizes, a streaming variant for longer rows - all of these for
+ * aligned tensors whose extents are multiples of the vector width - and the general one, which streams element by element.
+ * Matrix kernels: the schedule's tiles for aligned tensors, then without alignment; held axes (head dimensions) by classes. */
+#include "affine.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct facts {
+	const struct ir_kernel *k;
+	const struct ir_phase *ph;         /* the phase being looked at */
+	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses ask of a symbol; 0 = none */
+	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
+	bool has_dot;
+	int narrowest;                     /* bytes of the narrowest element accessed along a contiguous axis */
+};
+
+struct planner {
+	struct arena *arena;
+	const struct ir_kernel *k;
+	const struct dsl_kernel *text;
+	const struct target *target;
+	struct facts f;
+	ARRAY(struct variant) out;
+};
+
+/* --- what the kernel asks for ------------------------------------------------------------------------------------------- */
+
+static void note_multiple(struct facts *f, const struct hexpr *extent, int width)
+{
+	int64_t c;
+	if (!extent)
+		return;
+	if (extent->op == HX_CDIV && hexpr_is_const(extent->b, &c) && extent->a->op == HX_SYM) {
+		width = (int)c > width ? (int)c : width;
+		extent = extent->a;
+	}
+	if (extent->op == HX_SYM && f->multiple[extent->imm] < width)
+		f->multiple[extent->imm] = width;
+}
+
+static void note_access(struct ir_ins *i, void *ctx)
+{
+	struct facts *f = ctx;
+	f->has_dot = f->has_dot || i->op == IR_DOT;
+	if (i->op == IR_FOR) {
+		struct ir_ins *end = i->args[1];
+		if (f->ph->axes[i->imm].tiled && end->op == IR_SYM && f->multiple[end->imm] < 8)
+			f->multiple[end->imm] = 8;
+	}
+	if (i->op != IR_LOAD && i->op != IR_STORE)
+		return;
+	const struct ir_param *t = &f->k->params[i->imm];
+	if (!t->rank)
+		return;
+	struct affine s = affine_of(i->args[t->rank - 1]);
+	for (int a = 0; s.ok && a < f->ph->naxes; a++) {
+		const struct ir_axis *ax = &f->ph->axes[a];
+		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile))
+			continue;
+		int bytes = dtype_info(t->dtype)->bits / 8, width = 16 / (bytes ? bytes : 1);
+		if (!f->narrowest || bytes < f->narrowest)
+			f->narrowest = bytes ? bytes : 1;
+		note_multiple(f, ax->extent, width);
+	}
+}
+
+static void look(struct planner *p)
+{
+	struct facts *f = &p->f;
+	f->k = p->k;
+	for (int i = 0; i < p->k->nphases; i++) {
+		f->ph = &p->k->phases[i];
+		ir_walk(f->ph->body, note_access, f);
+		for (int a = 0; a < f->ph->naxes; a++) {
+			const struct ir_axis *ax = &f->ph->axes[a];
+			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent && ax->extent->op == HX_SYM)
+				f->held[ax->extent->imm] = true;
+			if (ax->kind == AXIS_GRID && ax->extent && ax->extent->op == HX_CDIV)
+				note_multiple(f, ax->extent, 1);
+		}
+	}
+	if (!f->narrowest)
+		f->narrowest = 4;
+}
+
+/* --- predicates --------------------------------------------------------------------------------------------------------- */
+
+static const struct hexpr *both(struct planner *p, const struct hexpr *a, const struct hexpr *b)
+{
+	return !a ? b : !b ? a : hexpr_op(p->arena, HX_AND, a, b);
+}
+
+static void say(struct planner *p, struct variant *v, const char *more)
+{
+	v->text = v->text && v->text[0] ? arena_printf(p->arena, "%s %s", v->text, more) : more;
+}
+
+static void pin(struct planner *p, struct variant *v, int symbol, int64_t value)
+{
+	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_EQ, hexpr_sym(p->arena, symbol), hexpr_const(p->arena, value)));
+	v->pins[v->npins].symbol = symbol;
+	v->pins[v->npins++].value = value;
+	say(p, v, arena_printf(p->arena, "%s=%lld", p->k->symbols[symbol], (long long)value));
+}
+
+static void limit(struct planner *p, struct variant *v, int symbol, int64_t most)
+{
+	const struct hexpr *s = hexpr_sym(p->arena, symbol);
+	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, 1), s));
+	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, s, hexpr_const(p->arena, most)));
+	v->limits[v->nlimits].symbol = symbol;
+	v->limits[v->nlimits++].most = most;
+	say(p, v, arena_printf(p->arena, "%s<=%lld", p->k->symbols[symbol], (long long)most));
+}
+
+static bool pinned(const struct variant *v, int symbol)
+{
+	for (int i = 0; i < v->npins; i++)
+		if (v->pins[i].symbol == symbol)
+			return true;
+	return false;
+}
+
+static void aligned(struct planner *p, struct variant *v)
+{
+	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++) {
+		int m = p->f.multiple[s];
+		if (m <= 1 || pinned(v, s) || v->nmultiples == 8)
+			continue;
+		const struct hexpr *rem = hexpr_op(p->arena, HX_REM, hexpr_sym(p->arena, s), hexpr_const(p->arena, m));
+		v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_EQ, rem, hexpr_const(p->arena, 0)));
+		v->multiples[v->nmultiples].symbol = s;
+		v->multiples[v->nmultiples++].multiple = m;
+		say(p, v, arena_printf(p->arena, "%s%%%d=0", p->k->symbols[s], m));
+	}
+	for (int t = 0; t < p->k->nparams; t++) {
+		const struct ir_param *t0 = &p->k->params[t];
+		if (!t0->is_tensor || t0->role == IR_TEMP)
+			continue;
+		if (t0->rank)
+			v->predicate = both(p, v->predicate, hexpr_leaf(p->arena, HX_FLAT, t));
+		int bytes = dtype_info(t0->dtype)->bits / 8;
+		bool scalar_like = t0->rank <= 1 && t0->role != IR_IN && bytes == 4;
+		v->predicate = both(p, v->predicate, hexpr_leaf(p->arena, scalar_like ? HX_UNIT : HX_ALIGNED, t));
+	}
+	v->aligned = v->flat = true;
+	say(p, v, "aligned");
+}
+
+static struct variant *add(struct planner *p)
+{
+	ARENA_PUSH(p->arena, &p->out, (struct variant){.target = p->target, .text = ""});
+	return &p->out.items[p->out.n - 1];
+}
+
+static void set_tile(struct variant *v, const char *axis, int tile)
+{
+	for (int i = 0; i < v->ntiles; i++)
+		if (strcmp(v->tiles[i].axis, axis) == 0)
+			return;
+	if (v->ntiles < LAYOUT_AXES) {
+		v->tiles[v->ntiles].axis = axis;
+		v->tiles[v->ntiles++].tile = tile;
+	}
+}
+
+static int round_up_power(int64_t n)
+{
+	int r = 1;
+	while (r < n)
+		r *= 2;
+	return r;
+}
+
+/* --- rows --------------------------------------------------------------------------------------------------------------- */
+
+enum { ELEMENTS_PER_LANE = 16, ROW_MOST = 16384 };
+
+static int waves_for(int64_t elements)
+{
+	int w = round_up_power((elements + 64 * ELEMENTS_PER_LANE - 1) / (64 * ELEMENTS_PER_LANE));
+	return w > 16 ? 16 : w;
+}
+
+/* Tiles of the axes that are not held: groups of `by` and tiled axes fill the lanes. */
+static void row_tiles(struct planner *p, struct variant *v)
+{
+	int vector = v->aligned ? 16 / p->f.narrowest : 1, threads = 64 * v->waves;
+	for (int i = 0; i < p->k->nphases; i++) {
+		const struct ir_phase *ph = &p->k->phases[i];
+		int tiled = 0;
+		int64_t fixed = 1;
+		for (int a = 0; a < ph->naxes; a++) {
+			tiled += ph->axes[a].tiled && ph->axes[a].kind == AXIS_GRID;
+			fixed *= ph->axes[a].kind == AXIS_HELD && ph->axes[a].tile ? ph->axes[a].tile : 1;
+		}
+		for (int a = 0; a < ph->naxes; a++) {
+			const struct ir_axis *ax = &ph->axes[a];
+			if (ax->tile || ax->kind == AXIS_HELD)
+				continue;
+			if (ax->kind == AXIS_LOOP && ax->tiled)
+				set_tile(v, ax->name, threads * vector);
+			else if (ax->kind == AXIS_GRID && ax->tiled)
+				set_tile(v, ax->name, tiled > 1 ? 64 : threads * vector);
+			else if (ax->kind == AXIS_GRID && ax->extent && ax->extent->op == HX_CDIV && fixed > 1 && fixed < threads * vector)
+				set_tile(v, ax->name, (int)(threads * vector / fixed));
+		}
+	}
+}
+
+static bool has_held(const struct planner *p)
+{
+	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
+		if (p->f.held[s])
+			return true;
+	return false;
+}
+
+static void hold(struct planner *p, struct variant *v, int64_t most)
+{
+	for (int i = 0; i < p->k->nphases; i++)
+		for (int a = 0; a < p->k->phases[i].naxes; a++) {
+			const struct ir_axis *ax = &p->k->phases[i].axes[a];
+			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent->op == HX_SYM && !pinned(v, (int)ax->extent->imm))
+				set_tile(v, ax->name, (int)most);
+			else if (ax->kind == AXIS_HELD && !ax->tile && ax->extent->op != HX_SYM)
+				set_tile(v, ax->name, (int)most);
+		}
+}
+
+static int symbol_named(const struct planner *p, const char *name)
+{
+	for (int s = 0; s < p->k->nsymbols; s++)
+		if (strcmp(p->k->symbols[s], name) == 0)
+			return s;
+	return -1;
+}
+
+static void plan_rows(struct planner *p)
+{
+	static const int classes[] = {1024, 2048, 4096, 8192, ROW_MOST};
+	bool held = has_held(p);
+	for (int i = 0; i < p->text->npins; i++) {
+		int s = symbol_named(p, p->text->pins[i].symbol);
+		int64_t n = p->text->pins[i].value;
+		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > ROW_MOST))
+			continue;
+		struct variant *v = add(p);
+		pin(p, v, s, n);
+		aligned(p, v);
+		v->waves = p->f.held[s] ? waves_for(n) : 4;
+		row_tiles(p, v);
+	}
+	for (unsigned c = 0; held && c < sizeof classes / sizeof *classes; c++) {
+		struct variant *v = add(p);
+		for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
+			if (p->f.held[s])
+				limit(p, v, s, classes[c]);
+		aligned(p, v);
+		v->waves = waves_for(classes[c]);
+		hold(p, v, classes[c]);
+		row_tiles(p, v);
+	}
+	for (int a = 1; a >= 0; a--) {
+		struct variant *v = add(p);
+		if (a)
+			aligned(p, v);
+		v->waves = 4;
+		v->stream = held;
+		hold(p, v, 64 * v->waves * (a ? ELEMENTS_PER_LANE : 4));
+		row_tiles(p, v);
+		if (!a)
+			v->text = "any";
+	}
+}
+
+/* --- products ----------------------------------------------------------------------------------------------------------- */
+
+static const struct dsl_schedule *schedule_for(const struct planner *p)
+{
+	for (int i = 0; i < p->text->nschedules; i++)
+		if (strcmp(p->text->schedules[i].target, p->target->name) == 0)
+			return &p->text->schedules[i];
+	for (int i = 0; i < p->text->nschedules; i++)
+		if (!p->text->schedules[i].target[0])
+			return &p->text->schedules[i];
+	return NULL;
+}
+
+/* shrink: divide grid tiles and waves, for variants that hold more registers a row */
+static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
+{
+	const struct dsl_schedule *s = schedule_for(p);
+	v->waves = 4;
+	for (int i = 0; s && i < s->nknobs; i++) {
+		if (!s->knobs[i].has_value)
+			continue;
+		if (strcmp(s->knobs[i].name, "waves") == 0)
+			v->waves = s->knobs[i].value;
+	}
+	if (!v->aligned && v->waves > 4)
+		v->waves = 4;
+	for (int i = 0; i < p->k->nphases; i++)
+		for (int a = 0; a < p->k->phases[i].naxes; a++) {
+			const struct ir_axis *ax = &p->k->phases[i].axes[a];
+			int tile = ax->kind == AXIS_GRID ? 128 : 64;
+			if (!ax->tiled)
+				continue;
+			for (int n = 0; s && n < s->nknobs; n++)
+				if (s->knobs[n].has_value && strcmp(s->knobs[n].name, ax->name) == 0)
+					tile = s->knobs[n].value;
+			tile = ax->kind == AXIS_GRID ? tile / shrink : tile;
+			if (!v->aligned && tile > (ax->kind == AXIS_GRID ? 64 : 32))   /* each element has its own offset and mask */
+				tile = ax->kind == AXIS_GRID ? 64 : 32;
+			set_tile(v, ax->name, tile);
+		}
+}
+
+static void plan_products(struct planner *p)
+{
+	static const int classes[] = {64, 128, 256, 512};
+	bool held = has_held(p);
+	for (int i = 0; i < p->text->npins; i++) {
+		int s = symbol_named(p, p->text->pins[i].symbol);
+		if (s < 0 || (p->f.multiple[s] && p->text->pins[i].value % p->f.multiple[s]))
+			continue;
+		struct variant *v = add(p);
+		pin(p, v, s, p->text->pins[i].value);
+		aligned(p, v);
+		matrix_tiles(p, v, p->f.held[s] && p->text->pins[i].value > 256 ? 4 : p->f.held[s] && p->text->pins[i].value > 128 ? 2 : 1);
+	}
+	for (int a = 1; a >= 0; a--)
+		for (unsigned c = 0; c < (held ? sizeof classes / sizeof *classes : 1); c++) {
+			struct variant *v = add(p);
+			for (int s = 0; held && s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
+				if (p->f.held[s])
+					limit(p, v, s, classes[c]);
+			if (a)
+				aligned(p, v);
+			matrix_tiles(p, v, held && classes[c] > 256 ? 4 : held && classes[c] > 128 ? 2 : 1);
+			if (held)
+				hold(p, v, classes[c]);
+			if (!v->text[0])
+				v->text = "any";
+		}
+}
+
+int plan_variants(struct arena *arena, const struct ir_kernel *k, const struct dsl_kernel *text, const struct target *target,
+                  struct variant **out, int *n, char *err, size_t errlen)
+{
+	struct planner p = {.arena = arena, .k = k, .text = text, .target = target};
+	if (k->nsymbols > MODEL_MAX_SYMBOL) {
+		snprintf(err, errlen, "%s has %d extent symbols, at most %d are supported", k->name, k->nsymbols, MODEL_MAX_SYMBOL);
+		return -1;
+	}
+	look(&p);
+	if (p.f.has_dot)
+		plan_products(&p);
+	else
+		plan_rows(&p);
+	*out = p.out.items;
+	*n = p.out.n;
+	return 0;
+}

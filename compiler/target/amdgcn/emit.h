@@ -1,0 +1,105 @@
+/* emit.h -- laid-out tile IR to LLVM IR for AMDGPU: the state of one kernel function and the parts that write it.
+ *
+ * A tile value is an array of LLVM values, one per group of `pack` consecutive registers of its layout: f32 pairs (packed VALU
+ * forms) or fours (accumulators), 16-bit pairs and 8-bit fours (dwords), else single elements.  Values made of positions alone have
+ * no array: they are computed per register where they are used (index.c) and remembered for the scope.
+ *
+ *   translate.c   function, arguments, grid, control flow    index.c       positions, register maps, addresses' parts
+ *   value.c       reading values in any grouping             elementwise.c arithmetic and conversions
+ *   memory.c      buffer loads and stores                    reduce.c      reductions across registers, lanes, waves
+ *   relayout.c    moves through LDS                          dot.c         matrix instructions                              */
+#ifndef TDSL_EMIT_H
+#define TDSL_EMIT_H
+#include <llvm-c/Core.h>
+#include "../../affine.h"
+#include "../mfma.h"
+
+/* A tile in LDS: element strides along axes, rows along `inner`. */
+struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at; };
+struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may still read it */
+
+/* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
+struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; };
+
+struct remembered { const struct ir_ins *of; const struct layout *layout; int reg; LLVMValueRef v; int older; };
+
+struct emit {
+	struct arena *arena;
+	const struct ir_kernel *k;
+	const struct ir_phase *ph;
+	const struct variant *v;
+	char *err; size_t errlen; bool failed;
+	LLVMContextRef ctx; LLVMModuleRef mod; LLVMBuilderRef b;
+	LLVMValueRef fn;
+	LLVMTypeRef i1, i8, i16, i32, i64, f32, f16, bf16, p1, p3, p4, p8;
+	LLVMValueRef entry_end;                  /* instruction in the entry block before which lane arithmetic goes */
+	LLVMValueRef tid;                        /* workitem id, i32 */
+	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
+	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */
+	struct value *values;                    /* by instruction id */
+	struct { LLVMValueRef pointer, stride[6], fold_inner, fold_stride; bool used; } *tensors;  /* by parameter */
+	LLVMValueRef *scalars, *symbols;         /* by parameter, by symbol */
+	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
+	int lds_bytes, lds_small_bytes, lds_top; /* needed; lds_top: handed out inside the present outermost loop */
+	struct lds_region regions[32]; int nregions;
+	bool lds_written;                        /* tiles written since the last barrier: reads must wait */
+	int loop_depth;
+	struct remembered *memory; int nmemory, cap_memory; int *newest;  /* index.c's memo; newest by id, -1 none */
+	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
+	struct { const struct layout *l; int axis; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
+	bool has_dot;
+	LLVMMetadataRef scope;                   /* DISubprogram */
+};
+
+LLVMValueRef emit_fail(struct emit *, const struct ir_ins *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+LLVMValueRef emit_int(struct emit *, int64_t);                       /* i32 constant */
+LLVMValueRef emit_call(struct emit *, const char *intrinsic, LLVMTypeRef *overload, int noverload, LLVMValueRef *args, int nargs);
+LLVMTypeRef emit_type(struct emit *, enum dtype);                    /* of one element in registers */
+LLVMTypeRef emit_vector(LLVMTypeRef element, int n);                 /* the element itself for n = 1 */
+
+/* index.c */
+LLVMValueRef index_lane(struct emit *, const struct layout *, int axis);  /* lane's and wave's part of the position, i32 */
+int index_register(const struct layout *, int reg, int axis);             /* register's part */
+const int *index_map(struct emit *, const struct layout *from, const struct layout *to, ir_axes axes); /* register of `from` -> register of `to` */
+LLVMValueRef index_value(struct emit *, const struct ir_ins *, const struct layout *, int reg);  /* a position-only value at a register */
+int index_mark(const struct emit *);                                      /* scopes of the memo */
+void index_release(struct emit *, int mark);
+LLVMValueRef index_is_first_copy(struct emit *, const struct layout *);   /* i1: this lane is the one that stores; NULL = always */
+
+/* value.c */
+int value_pack(const struct emit *, enum dtype, const struct layout *);
+struct value *value_new(struct emit *, const struct ir_ins *);            /* room for the groups of its layout */
+LLVMValueRef value_element(struct emit *, const struct ir_ins *, const struct layout *, int reg);
+LLVMValueRef value_vector(struct emit *, const struct ir_ins *, const struct layout *, int reg, int n); /* registers reg .. reg+n-1 */
+void value_set(struct emit *, const struct ir_ins *, int reg, int n, LLVMValueRef vector);  /* n a multiple or a part of pack */
+LLVMValueRef vector_part(struct emit *, LLVMValueRef v, int from, int n);
+LLVMValueRef vector_join(struct emit *, LLVMValueRef *parts, int nparts, int each);         /* nparts vectors of `each` elements */
+int vector_length(LLVMValueRef);
+
+/* elementwise.c */
+LLVMValueRef op_build(struct emit *, const struct ir_ins *, LLVMValueRef *args);   /* operands of one width, scalar or vector */
+void emit_elementwise(struct emit *, const struct ir_ins *);
+LLVMValueRef op_combine(struct emit *, enum ir_reduce, enum dtype, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef op_identity(struct emit *, enum ir_reduce, enum dtype);
+
+/* memory.c */
+void emit_load(struct emit *, const struct ir_ins *);
+void emit_store(struct emit *, const struct ir_ins *);
+void emit_update(struct emit *, const struct ir_ins *);
+
+/* lds.c */
+LLVMValueRef lds_pointer(struct emit *, LLVMValueRef base, LLVMValueRef byte, int constant);
+void lds_barrier(struct emit *);                                     /* waits for this wave's LDS accesses, then s_barrier */
+void lds_enter_loop(struct emit *);                                  /* everything read in the loop may still be read by others */
+LLVMValueRef lds_read(struct emit *, const struct ir_ins *, int reg, int n); /* registers of a value that waits in LDS */
+void emit_relayout(struct emit *, const struct ir_ins *);
+LLVMValueRef lane_xor(struct emit *, LLVMValueRef v, int bit, bool lower_equal); /* value of lane ^ (1 << bit); lower_equal: lanes that differ in lower bits hold the same */
+LLVMValueRef emit_if_begin(struct emit *, LLVMValueRef cond);        /* returns the join block as a value */
+void emit_if_end(struct emit *, LLVMValueRef join);
+
+/* reduce.c: emits `first` and the reductions that stand right behind it in one round; returns the last one handled */
+const struct ir_ins *emit_reduce(struct emit *, const struct ir_ins *first);
+
+/* dot.c */
+void emit_dot(struct emit *, const struct ir_ins *);
+#endif

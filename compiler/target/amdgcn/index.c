@@ -1,0 +1,152 @@
+/* index.c -- positions: what each lane, wave and register contributes, and values computed from positions alone.
+ * In: layouts, index instructions.  Out: i32 (and i1, f32) values per register.  Lane parts are computed once, in the entry block;
+ * index values are computed at the first use in a scope and remembered until the scope ends. */
+#include "emit.h"
+
+#include <string.h>
+
+/* Bits of the workitem id that step along the axis, as runs of equal shift: part = sum of ((tid >> from) & mask) << to. */
+LLVMValueRef index_lane(struct emit *e, const struct layout *l, int axis)
+{
+	for (int i = 0; i < e->nlanes; i++)
+		if (e->lanes[i].l == l && e->lanes[i].axis == axis)
+			return e->lanes[i].v;
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	LLVMMetadataRef where = LLVMGetCurrentDebugLocation2(e->b);
+	LLVMPositionBuilderBefore(e->b, e->entry_end);
+	LLVMSetCurrentDebugLocation2(e->b, where);
+	LLVMValueRef sum = NULL;
+	int total = l->nlane + l->nwave;
+	for (int bit = 0; bit < total;) {
+		int step = bit < l->nlane ? l->lane[bit].step[axis] : l->wave[bit - l->nlane].step[axis], n = 1;
+		if (!step) {
+			bit++;
+			continue;
+		}
+		for (; bit + n < total; n++) {
+			int next = bit + n < l->nlane ? l->lane[bit + n].step[axis] : l->wave[bit + n - l->nlane].step[axis];
+			if (next != step << n)
+				break;
+		}
+		LLVMValueRef part = e->tid;
+		int to = __builtin_ctz((unsigned)step);
+		if (bit)
+			part = LLVMBuildLShr(e->b, part, emit_int(e, bit), "");
+		if (bit + n < total)
+			part = LLVMBuildAnd(e->b, part, emit_int(e, (1 << n) - 1), "");
+		if (to)
+			part = LLVMBuildShl(e->b, part, emit_int(e, to), "");
+		sum = sum ? LLVMBuildOr(e->b, sum, part, "") : part;
+		bit += n;
+	}
+	LLVMPositionBuilderAtEnd(e->b, here);
+	LLVMSetCurrentDebugLocation2(e->b, where);
+	if (e->nlanes == e->cap_lanes)
+		e->lanes = arena_grow(e->arena, e->lanes, e->nlanes, &e->cap_lanes, sizeof *e->lanes);
+	e->lanes[e->nlanes].l = l;
+	e->lanes[e->nlanes].axis = axis;
+	return e->lanes[e->nlanes++].v = sum ? sum : emit_int(e, 0);
+}
+
+int index_register(const struct layout *l, int reg, int axis)
+{
+	int coord[LAYOUT_AXES];
+	layout_coord(l, reg, 0, 0, coord);
+	return coord[axis];
+}
+
+const int *index_map(struct emit *e, const struct layout *from, const struct layout *to, ir_axes axes)
+{
+	for (int i = 0; i < e->nmaps; i++)
+		if (e->maps[i].from == from && e->maps[i].to == to)
+			return e->maps[i].map;
+	int n = layout_regs(from), m = layout_regs(to), a[LAYOUT_AXES], (*b)[LAYOUT_AXES] = arena_alloc(e->arena, sizeof *b * (size_t)m);
+	int *map = arena_alloc(e->arena, sizeof *map * (size_t)n);
+	for (int r = 0; r < m; r++)
+		layout_coord(to, r, 0, 0, b[r]);
+	for (int r = 0; r < n; r++) {
+		layout_coord(from, r, 0, 0, a);
+		map[r] = -1;
+		for (int t = 0; t < m && map[r] < 0; t++) {
+			bool same = true;
+			for (int x = 0; x < e->ph->naxes && same; x++)
+				same = !(axes & IR_AXIS(x)) || a[x] == b[t][x];
+			if (same)
+				map[r] = t;
+		}
+		if (map[r] < 0) {
+			emit_fail(e, NULL, "internal: layouts of a value and its user disagree");
+			map[r] = 0;
+		}
+	}
+	if (e->nmaps == e->cap_maps)
+		e->maps = arena_grow(e->arena, e->maps, e->nmaps, &e->cap_maps, sizeof *e->maps);
+	e->maps[e->nmaps].from = from;
+	e->maps[e->nmaps].to = to;
+	e->maps[e->nmaps++].map = map;
+	return map;
+}
+
+int index_mark(const struct emit *e)
+{
+	return e->nmemory;
+}
+
+void index_release(struct emit *e, int mark)
+{
+	while (e->nmemory > mark) {
+		struct remembered *r = &e->memory[--e->nmemory];
+		e->newest[r->of->id] = r->older;
+	}
+}
+
+static LLVMValueRef position(struct emit *e, int axis, const struct layout *l, int reg)
+{
+	LLVMValueRef v = e->axis_base[axis];
+	if (!l || layout_size(l, axis) == 1)
+		return v ? v : emit_int(e, 0);
+	LLVMValueRef lane = index_lane(e, l, axis);
+	int constant = index_register(l, reg, axis);
+	if (!LLVMIsConstant(lane) || !v)
+		v = v ? LLVMBuildAdd(e->b, v, lane, "") : lane;
+	return constant ? LLVMBuildAdd(e->b, v, emit_int(e, constant), "") : v;
+}
+
+LLVMValueRef index_value(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg)
+{
+	if (!i->axes || i->layout)
+		return value_element(e, i, l, reg);
+	for (int m = e->newest[i->id]; m >= 0; m = e->memory[m].older)
+		if (e->memory[m].layout == l && e->memory[m].reg == reg)
+			return e->memory[m].v;
+	LLVMValueRef args[8], v;
+	if (i->op == IR_IOTA) {
+		v = position(e, (int)i->imm, l, reg);
+	} else {
+		for (int a = 0; a < i->nargs; a++)
+			args[a] = index_value(e, i->args[a], l, reg);
+		v = op_build(e, i, args);
+	}
+	if (e->nmemory == e->cap_memory)
+		e->memory = arena_grow(e->arena, e->memory, e->nmemory, &e->cap_memory, sizeof *e->memory);
+	e->memory[e->nmemory] = (struct remembered){i, l, reg, v, e->newest[i->id]};
+	e->newest[i->id] = e->nmemory++;
+	return v;
+}
+
+LLVMValueRef index_is_first_copy(struct emit *e, const struct layout *l)
+{
+	int64_t copies = 0;
+	if (!l)
+		copies = (64 << 5) - 1;
+	for (int bit = 0; l && bit < l->nlane + l->nwave; bit++) {
+		const struct layout_basis *b = bit < l->nlane ? &l->lane[bit] : &l->wave[bit - l->nlane];
+		bool zero = true;
+		for (int a = 0; a < e->ph->naxes; a++)
+			zero = zero && !b->step[a];
+		copies |= (int64_t)zero << bit;
+	}
+	if (!copies)
+		return NULL;
+	return LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, copies), ""), emit_int(e, 0), "");
+}

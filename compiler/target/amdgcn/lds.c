@@ -1,0 +1,280 @@
+/* lds.c -- what crosses lanes and waves: exchanges inside a wave, LDS addresses, barriers, moves between layouts.
+ * In: values under one layout.  Out: the same elements under another.  Barriers are bare s_barrier behind an explicit wait for LDS:
+ * a fence would also wait for every global access. */
+#include "emit.h"
+
+LLVMValueRef lds_pointer(struct emit *e, LLVMValueRef base, LLVMValueRef byte, int constant)
+{
+	LLVMValueRef p = base, at = constant ? emit_int(e, constant) : NULL;
+	if (byte)
+		p = LLVMBuildGEP2(e->b, e->i8, p, &byte, 1, "");
+	return at ? LLVMBuildGEP2(e->b, e->i8, p, &at, 1, "") : p;
+}
+
+void lds_barrier(struct emit *e)
+{
+	LLVMValueRef lgkm0 = emit_int(e, 0xc07f);        /* gfx9 waitcnt: vmcnt 63, expcnt 7, lgkmcnt 0 */
+	if (e->v->waves > 1) {
+		emit_call(e, "llvm.amdgcn.s.waitcnt", NULL, 0, &lgkm0, 1);
+		emit_call(e, "llvm.amdgcn.s.barrier", NULL, 0, NULL, 0);
+	} else {
+		emit_call(e, "llvm.amdgcn.wave.barrier", NULL, 0, NULL, 0);
+	}
+	e->lds_written = false;
+	for (int r = 0; r < e->nregions; r++)
+		e->regions[r].dirty = false;
+}
+
+void lds_enter_loop(struct emit *e)
+{
+	if (!e->loop_depth)
+		e->lds_top = 0;
+	for (int r = 0; r < e->nregions; r++)
+		e->regions[r].dirty = true;
+}
+
+LLVMValueRef emit_if_begin(struct emit *e, LLVMValueRef cond)
+{
+	LLVMBasicBlockRef then = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), join = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMBuildCondBr(e->b, cond, then, join);
+	LLVMPositionBuilderAtEnd(e->b, then);
+	return LLVMBasicBlockAsValue(join);
+}
+
+void emit_if_end(struct emit *e, LLVMValueRef join)
+{
+	LLVMBuildBr(e->b, LLVMValueAsBasicBlock(join));
+	LLVMPositionBuilderAtEnd(e->b, LLVMValueAsBasicBlock(join));
+}
+
+static LLVMValueRef dpp(struct emit *e, LLVMValueRef v, int control)
+{
+	LLVMValueRef args[6] = {LLVMGetPoison(e->i32), v, emit_int(e, control), emit_int(e, 15), emit_int(e, 15), LLVMConstInt(e->i1, 1, 0)};
+	LLVMTypeRef t = e->i32;
+	return emit_call(e, "llvm.amdgcn.update.dpp", &t, 1, args, 6);
+}
+
+/* DPP controls: CDNA3 ISA guide, "DPP control".  Mirrors stand for exclusive or where lower lanes agree. */
+LLVMValueRef lane_xor(struct emit *e, LLVMValueRef v, int bit, bool lower_equal)
+{
+	enum { QUAD_XOR1 = 0xb1, QUAD_XOR2 = 0x4e, ROW_ROR8 = 0x128, ROW_HALF_MIRROR = 0x141 };
+	LLVMTypeRef t = LLVMTypeOf(v);
+	LLVMValueRef x = t == e->i32 ? v : LLVMBuildBitCast(e->b, v, e->i32, "");
+	switch (bit) {
+	case 0: x = dpp(e, x, QUAD_XOR1); break;
+	case 1: x = dpp(e, x, QUAD_XOR2); break;
+	case 3: x = dpp(e, x, ROW_ROR8); break;
+	case 2:
+		if (lower_equal) {
+			x = dpp(e, x, ROW_HALF_MIRROR);
+			break;
+		}
+		/* fall through */
+	case 4: {
+		LLVMValueRef a[2] = {x, emit_int(e, 0x1f | (1 << bit) << 10)};    /* bit mode: and 31, or 0, xor 2^bit */
+		x = emit_call(e, "llvm.amdgcn.ds.swizzle", NULL, 0, a, 2);
+		break;
+	}
+	default: {
+		LLVMValueRef other = LLVMBuildXor(e->b, LLVMBuildAnd(e->b, e->tid, emit_int(e, 63), ""), emit_int(e, 1 << bit), "");
+		LLVMValueRef a[2] = {LLVMBuildShl(e->b, other, emit_int(e, 2), ""), x};
+		x = emit_call(e, "llvm.amdgcn.ds.bpermute", NULL, 0, a, 2);
+	}
+	}
+	return t == e->i32 ? x : LLVMBuildBitCast(e->b, x, t, "");
+}
+
+/* --- moves ------------------------------------------------------------------------------------------------------------------ */
+
+static bool same_lanes(struct emit *e, const struct layout *a, const struct layout *b)
+{
+	for (int bit = 0; bit < a->nlane + a->nwave; bit++)
+		for (int x = 0; x < e->ph->naxes; x++) {
+			int sa = bit < a->nlane ? a->lane[bit].step[x] : a->wave[bit - a->nlane].step[x];
+			int sb = bit < b->nlane ? b->lane[bit].step[x] : b->wave[bit - b->nlane].step[x];
+			if (sa != sb)
+				return false;
+		}
+	return true;
+}
+
+static void rename_registers(struct emit *e, const struct ir_ins *i)
+{
+	int regs = layout_regs(i->layout), pack = e->values[i->id].pack;
+	for (int r = 0; r < regs; r += pack)
+		value_set(e, i, r, pack, value_vector(e, i->args[0], i->layout, r, pack));
+}
+
+/* Rows along `inner`, 16 bytes of padding behind each so that rows start in different banks. */
+static struct lds_tile *tile_of(struct emit *e, const struct layout *l, int inner, int bytes)
+{
+	struct lds_tile *t = arena_alloc(e->arena, sizeof *t);
+	int at = 1;
+	t->inner = inner;
+	t->bytes = bytes;
+	for (int round = 0; round < 2; round++)
+		for (int x = 0; x < e->ph->naxes; x++) {
+			if ((x == inner) != (round == 0) || layout_size(l, x) == 1)
+				continue;
+			t->stride[x] = at;
+			at *= layout_size(l, x);
+			if (x == inner)
+				at += 16 / bytes;
+		}
+	t->size = (at * bytes + 15) / 16 * 16;
+	return t;
+}
+
+static LLVMValueRef lane_address(struct emit *e, const struct layout *l, const struct lds_tile *t)
+{
+	LLVMValueRef sum = NULL;
+	for (int x = 0; x < e->ph->naxes; x++) {
+		if (!t->stride[x])
+			continue;
+		LLVMValueRef p = index_lane(e, l, x);
+		if (LLVMIsConstant(p))
+			continue;
+		p = LLVMBuildMul(e->b, p, emit_int(e, t->stride[x] * t->bytes), "");
+		sum = sum ? LLVMBuildAdd(e->b, sum, p, "") : p;
+	}
+	return sum;
+}
+
+static int register_address(struct emit *e, const struct layout *l, const struct lds_tile *t, int reg)
+{
+	int sum = 0;
+	for (int x = 0; x < e->ph->naxes; x++)
+		if (t->stride[x])
+			sum += index_register(l, reg, x) * t->stride[x] * t->bytes;
+	return sum;
+}
+
+static int run_of(const struct layout *l, const struct lds_tile *t)
+{
+	int run = t->inner >= 0 ? 1 << layout_vector(l, t->inner) : 1;
+	while (run * t->bytes > 16)
+		run /= 2;
+	return run;
+}
+
+/* Places the tile: outside loops all at the start (nothing lives across), inside a loop one behind the other.  Waits until nobody
+ * reads what lies there. */
+static void place_tile(struct emit *e, struct lds_tile *t)
+{
+	bool dirty = e->loop_depth > 0;
+	t->at = e->loop_depth ? e->lds_top : 0;
+	for (int r = 0; r < e->nregions; r++) {
+		struct lds_region *g = &e->regions[r];
+		bool meets = g->at < t->at + t->size && t->at < g->at + g->size;
+		if (meets && g->at == t->at && g->size == t->size)
+			dirty = g->dirty;
+		else if (meets)
+			dirty = dirty || g->dirty;
+	}
+	if (dirty)
+		lds_barrier(e);
+	if (e->nregions < 32)
+		e->regions[e->nregions++] = (struct lds_region){t->at, t->size, false};
+	if (e->loop_depth)
+		e->lds_top += t->size;
+	if (t->at + t->size > e->lds_bytes)
+		e->lds_bytes = t->at + t->size;
+}
+
+static void mark_read(struct emit *e, const struct lds_tile *t)
+{
+	for (int r = 0; r < e->nregions; r++)
+		if (e->regions[r].at < t->at + t->size && t->at < e->regions[r].at + e->regions[r].size)
+			e->regions[r].dirty = true;
+}
+
+LLVMValueRef lds_read(struct emit *e, const struct ir_ins *i, int reg, int n)
+{
+	const struct value *v = &e->values[i->id];
+	const struct lds_tile *t = v->waiting;
+	LLVMTypeRef element = i->dtype == DT_I1 ? e->i8 : emit_type(e, i->dtype);
+	LLVMValueRef parts[64];
+	int run = run_of(i->layout, t);
+	run = run > n ? n : run;
+	if (e->lds_written)
+		lds_barrier(e);
+	for (int r = 0; r < n; r += run) {
+		LLVMValueRef x = LLVMBuildLoad2(e->b, emit_vector(element, run),
+		                                lds_pointer(e, e->lds, v->waiting_lane, t->at + register_address(e, i->layout, t, reg + r)), "");
+		LLVMSetAlignment(x, (unsigned)(run * t->bytes));
+		parts[r / run] = i->dtype == DT_I1 ? LLVMBuildTrunc(e->b, x, emit_vector(e->i1, run), "") : x;
+	}
+	mark_read(e, t);
+	return vector_join(e, parts, n / run, run);
+}
+
+/* Its users are products of the same block: they read what they need when they need it. */
+static bool only_products_use(const struct ir_ins *i)
+{
+	bool dot = false;
+	for (const struct ir_ins *u = i->next; u; u = u->next)
+		for (int a = 0; a < u->nargs; a++) {
+			if (u->args[a] != i)
+				continue;
+			if (u->op != IR_DOT)
+				return false;
+			dot = true;
+		}
+	return dot;
+}
+
+static int inner_axis(struct emit *e, const struct layout *to)
+{
+	int inner = -1, best = 0;
+	for (int x = 0; x < e->ph->naxes; x++)
+		if (layout_vector(to, x) > best) {
+			best = layout_vector(to, x);
+			inner = x;
+		}
+	for (int x = 0; inner < 0 && x < e->ph->naxes; x++)
+		if (layout_size(to, x) > 1)
+			inner = x;
+	return inner;
+}
+
+static void write_tile(struct emit *e, const struct ir_ins *v, const struct lds_tile *t)
+{
+	const struct layout *from = v->layout;
+	LLVMValueRef once = index_is_first_copy(e, from), join = NULL, at = lane_address(e, from, t);
+	int run = run_of(from, t), regs = layout_regs(from);
+	if (once)
+		join = emit_if_begin(e, once);
+	for (int r = 0; r < regs; r += run) {
+		LLVMValueRef x = value_vector(e, v, from, r, run);
+		if (v->dtype == DT_I1)
+			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, run), "");
+		x = LLVMBuildStore(e->b, x, lds_pointer(e, e->lds, at, t->at + register_address(e, from, t, r)));
+		LLVMSetAlignment(x, (unsigned)(run * t->bytes));
+	}
+	if (once)
+		emit_if_end(e, join);
+	e->lds_written = true;
+}
+
+void emit_relayout(struct emit *e, const struct ir_ins *i)
+{
+	const struct ir_ins *v = i->args[0];
+	struct value *out = value_new(e, i);
+	if (same_lanes(e, v->layout, i->layout)) {
+		rename_registers(e, i);
+		return;
+	}
+	struct lds_tile *t = tile_of(e, i->layout, inner_axis(e, i->layout), i->dtype == DT_I1 ? 1 : dtype_info(i->dtype)->bits / 8);
+	place_tile(e, t);
+	write_tile(e, v, t);
+	out->waiting = t;
+	out->waiting_lane = lane_address(e, i->layout, t);
+	if (e->loop_depth && only_products_use(i))
+		return;
+	int regs = layout_regs(i->layout), run = run_of(i->layout, t);
+	if (run < out->pack)
+		run = out->pack;
+	for (int r = 0; r < regs; r += run)
+		value_set(e, i, r, run, lds_read(e, i, r, run));
+	out->waiting = NULL;
+}

@@ -1,0 +1,368 @@
+/* memory.c -- loads, stores and updates of tensors through buffer descriptors.
+ * Method: an address = a uniform 64-bit part (into the descriptor's base) + a lane's 32-bit offset + constants of registers (into the
+ * instruction's immediate and the scalar offset).  A lane that is masked off gets an offset beyond the descriptor's range: loads
+ * give 0 and stores vanish, without branches.  An absent optional tensor is a descriptor of size 0.
+ * Accesses are as wide as the layout's run along the contiguous axis allows where the variant says aligned and the mask is known to
+ * be the same for the run. */
+#include "emit.h"
+
+enum { OUT_OF_RANGE = (int)0x80000000u };
+
+struct access {
+	const struct ir_ins *i;
+	const struct ir_param *t;
+	const struct layout *l;
+	const struct ir_ins *mask;              /* or NULL */
+	struct affine sub[6];
+	bool affine;                            /* every subscript is */
+	bool fold;                              /* leading dimensions may be folded: the first subscript is divided */
+	int width;                              /* elements an instruction */
+	int bytes;                              /* of one element */
+	LLVMValueRef rsrc, lane, first;         /* descriptor of the tile; lane's offset in bytes; i1: first copy (stores) or NULL */
+};
+
+static bool unit_stride(const struct access *a, struct emit *e)
+{
+	(void)a;
+	return e->v->aligned;
+}
+
+/* --- how wide ---------------------------------------------------------------------------------------------------------- */
+
+static int64_t affine_divisor(struct emit *e, const struct affine *f, int except)
+{
+	int64_t d = f->constant ? (f->constant & -f->constant) : 1 << 30;
+	for (int a = 0; a < e->ph->naxes; a++)
+		if (f->coef[a] && a != except) {
+			/* the axis's base is a multiple of its tile for grid axes, of 1 otherwise; positions step by 1 */
+			int64_t c = f->coef[a] & -f->coef[a];
+			d = c < d ? c : d;
+		}
+	for (int t = 0; t < f->nterms; t++) {
+		int64_t c = f->term[t].coef & -f->term[t].coef;
+		c *= f->term[t].of ? known_divisor(f->term[t].of, e->ph, e->v) : known_symbol_multiple(e->v, f->term[t].symbol);
+		c &= -c;
+		d = c < d ? c : d;
+	}
+	return d;
+}
+
+/* Base of the axis's tile is a multiple of w. */
+static bool base_divides(struct emit *e, int axis, int w)
+{
+	const struct ir_axis *ax = &e->ph->axes[axis];
+	if (ax->ragged)
+		return false;
+	return ax->kind == AXIS_HELD || ax->tile % w == 0;
+}
+
+static bool mask_uniform(struct emit *e, const struct ir_ins *m, int axis, int w)
+{
+	if (!(m->axes & IR_AXIS(axis)))
+		return true;
+	switch (m->op) {
+	case IR_AND: case IR_OR:
+		return mask_uniform(e, m->args[0], axis, w) && mask_uniform(e, m->args[1], axis, w);
+	case IR_NOT:
+		return mask_uniform(e, m->args[0], axis, w);
+	case IR_LT: {
+		/* p + rest < 0 with p a run of w positions from a multiple of w: the same for the run if w divides the rest */
+		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
+		return d.ok && d.coef[axis] == 1 && base_divides(e, axis, w) && affine_divisor(e, &d, axis) % w == 0;
+	}
+	case IR_LE: {
+		/* bound <= p: the same for the run if w divides both */
+		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
+		return d.ok && d.coef[axis] == -1 && base_divides(e, axis, w) && affine_divisor(e, &d, axis) % w == 0;
+	}
+	default:
+		return false;
+	}
+}
+
+static int width_of(struct emit *e, const struct access *a)
+{
+	int last = a->t->rank - 1, axis = -1;
+	if (!a->affine || !a->l || last < 0 || !unit_stride(a, e))
+		return 1;
+	for (int x = 0; x < e->ph->naxes; x++)
+		if (a->sub[last].coef[x] == 1 && layout_vector(a->l, x) > 0)
+			axis = x;
+	if (axis < 0)
+		return 1;
+	for (int d = 0; d < last; d++)
+		if (a->sub[d].coef[axis])
+			return 1;
+	int w = 1 << layout_vector(a->l, axis);
+	while (w * a->bytes > 16)
+		w /= 2;
+	for (; w > 1; w /= 2)
+		if (base_divides(e, axis, w) && affine_divisor(e, &a->sub[last], axis) % w == 0 &&
+		    (!a->mask || mask_uniform(e, a->mask, axis, w)))
+			break;
+	return w;
+}
+
+/* --- address parts -------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef wide(struct emit *e, LLVMValueRef v)
+{
+	return LLVMTypeOf(v) == e->i64 ? v : LLVMBuildSExt(e->b, v, e->i64, "");
+}
+
+static LLVMValueRef stride_of(struct emit *e, const struct access *a, int d)
+{
+	LLVMValueRef s = e->tensors[a->i->imm].stride[d];
+	return s ? s : LLVMConstInt(e->i64, 1, 0);
+}
+
+/* Uniform part of subscript d: constants, scalars and tile bases. */
+static LLVMValueRef uniform_part(struct emit *e, const struct affine *f)
+{
+	LLVMValueRef sum = f->constant ? emit_int(e, f->constant) : NULL;
+	for (int t = 0; t < f->nterms; t++) {
+		LLVMValueRef x = f->term[t].of ? e->values[f->term[t].of->id].group[0] : e->symbols[f->term[t].symbol];
+		if (LLVMTypeOf(x) == e->i64)
+			x = LLVMBuildTrunc(e->b, x, e->i32, "");
+		if (f->term[t].coef != 1)
+			x = LLVMBuildMul(e->b, x, emit_int(e, f->term[t].coef), "");
+		sum = sum ? LLVMBuildAdd(e->b, sum, x, "") : x;
+	}
+	for (int a = 0; a < e->ph->naxes; a++) {
+		if (!f->coef[a] || !e->axis_base[a])
+			continue;
+		LLVMValueRef x = e->axis_base[a];
+		if (f->coef[a] != 1)
+			x = LLVMBuildMul(e->b, x, emit_int(e, f->coef[a]), "");
+		sum = sum ? LLVMBuildAdd(e->b, sum, x, "") : x;
+	}
+	return sum;
+}
+
+static bool lane_varies(struct emit *e, const struct access *a, int d)
+{
+	for (int x = 0; x < e->ph->naxes; x++)
+		if (a->sub[d].coef[x] && a->l && layout_size(a->l, x) > 1)
+			return true;
+	return false;
+}
+
+static LLVMValueRef add64(struct emit *e, LLVMValueRef a, LLVMValueRef b)
+{
+	return a ? LLVMBuildAdd(e->b, a, b, "") : b;
+}
+
+/* Element offset of subscript value s (i32) along dimension d, i64; dimension 0 may be a fold of two. */
+static LLVMValueRef offset_along(struct emit *e, const struct access *a, int d, LLVMValueRef s)
+{
+	if (d || !a->fold)
+		return LLVMBuildMul(e->b, wide(e, s), stride_of(e, a, d), "");
+	LLVMValueRef inner = e->tensors[a->i->imm].fold_inner;
+	LLVMValueRef q = LLVMBuildUDiv(e->b, s, inner, ""), r = LLVMBuildURem(e->b, s, inner, "");
+	LLVMValueRef x = LLVMBuildMul(e->b, wide(e, q), e->tensors[a->i->imm].fold_stride, "");
+	return LLVMBuildAdd(e->b, x, LLVMBuildMul(e->b, wide(e, r), stride_of(e, a, 0), ""), "");
+}
+
+static LLVMValueRef descriptor(struct emit *e, const struct access *a, LLVMValueRef elements)
+{
+	LLVMValueRef base = e->tensors[a->i->imm].pointer;
+	LLVMValueRef size = LLVMConstInt(e->i64, 0x7ffffffc, 0);
+	if (a->t->optional)
+		size = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, base, LLVMConstNull(e->p1), ""), LLVMConstInt(e->i64, 0, 0), size, "");
+	if (elements) {
+		LLVMValueRef bytes = a->bytes == 1 ? elements : LLVMBuildMul(e->b, elements, LLVMConstInt(e->i64, (unsigned)a->bytes, 0), "");
+		base = LLVMBuildGEP2(e->b, e->i8, base, &bytes, 1, "");
+	}
+	LLVMTypeRef over[2] = {e->p8, e->p1};
+	LLVMValueRef args[4] = {base, LLVMConstInt(e->i16, 0, 0), size, emit_int(e, 0x27000)};
+	return emit_call(e, "llvm.amdgcn.make.buffer.rsrc", over, 2, args, 4);
+}
+
+/* A dimension is uniform (its whole subscript goes into the base) or varies by lane and register. */
+static void address_parts(struct emit *e, struct access *a)
+{
+	LLVMValueRef base = NULL, lane = NULL;
+	for (int d = 0; d < a->t->rank; d++) {
+		const struct ir_ins *s = a->i->args[d];
+		if (!a->sub[d].ok)
+			continue;                          /* per register: offset_of_register */
+		bool varies = lane_varies(e, a, d);
+		LLVMValueRef u = uniform_part(e, &a->sub[d]);
+		if (!varies && !s->axes && e->values[s->id].group)
+			u = e->values[s->id].group[0];
+		if (a->fold && d == 0 && varies)
+			continue;                          /* division by register */
+		if (u)
+			base = add64(e, base, offset_along(e, a, d, u));
+		for (int x = 0; varies && x < e->ph->naxes; x++) {
+			if (!a->sub[d].coef[x] || layout_size(a->l, x) == 1)
+				continue;
+			LLVMValueRef p = index_lane(e, a->l, x);
+			if (LLVMIsConstant(p))
+				continue;
+			LLVMValueRef scale = LLVMBuildTrunc(e->b, stride_of(e, a, d), e->i32, "");
+			int64_t c = a->sub[d].coef[x] * a->bytes;
+			scale = c == 1 ? scale : LLVMBuildMul(e->b, scale, emit_int(e, c), "");
+			p = LLVMBuildMul(e->b, p, scale, "");
+			lane = lane ? LLVMBuildAdd(e->b, lane, p, "") : p;
+		}
+	}
+	a->rsrc = descriptor(e, a, base);
+	a->lane = lane ? lane : emit_int(e, 0);
+}
+
+/* Byte offset of register r beside the lane part: *constant known now, *uniform a scalar (or NULL), *vector per lane (or NULL). */
+static void offset_of_register(struct emit *e, const struct access *a, int r, int64_t *constant, LLVMValueRef *uniform, LLVMValueRef *vector)
+{
+	*constant = 0;
+	*uniform = *vector = NULL;
+	for (int d = 0; d < a->t->rank; d++) {
+		bool whole = !a->sub[d].ok || (a->fold && d == 0 && lane_varies(e, a, d));
+		if (whole) {
+			LLVMValueRef s = index_value(e, a->i->args[d], a->l, r);
+			LLVMValueRef off = LLVMBuildTrunc(e->b, offset_along(e, a, d, s), e->i32, "");
+			off = LLVMBuildMul(e->b, off, emit_int(e, a->bytes), "");
+			*vector = *vector ? LLVMBuildAdd(e->b, *vector, off, "") : off;
+			continue;
+		}
+		int64_t pos = 0;
+		for (int x = 0; a->l && x < e->ph->naxes; x++)
+			if (a->sub[d].coef[x])
+				pos += a->sub[d].coef[x] * index_register(a->l, r, x);
+		if (!pos)
+			continue;
+		if (!e->tensors[a->i->imm].stride[d]) {
+			*constant += pos * a->bytes;
+			continue;
+		}
+		LLVMValueRef u = LLVMBuildTrunc(e->b, stride_of(e, a, d), e->i32, "");
+		u = LLVMBuildMul(e->b, u, emit_int(e, pos * a->bytes), "");
+		*uniform = *uniform ? LLVMBuildAdd(e->b, *uniform, u, "") : u;
+	}
+	if (*uniform && a->width == 1) {               /* many single elements: their offsets would fill the scalar registers */
+		*vector = *vector ? LLVMBuildAdd(e->b, *vector, *uniform, "") : *uniform;
+		*uniform = NULL;
+	}
+}
+
+static void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
+{
+	a->i = i;
+	a->t = &e->k->params[i->imm];
+	a->l = l;
+	a->mask = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
+	a->bytes = dtype_info(a->t->dtype)->bits / 8;
+	a->affine = true;
+	a->fold = e->tensors[i->imm].fold_inner != NULL;
+	for (int d = 0; d < a->t->rank; d++) {
+		a->sub[d] = affine_of(i->args[d]);
+		a->affine = a->affine && a->sub[d].ok;
+	}
+	if (dtype_info(a->t->dtype)->bits < 8) {
+		emit_fail(e, i, "tensors of %s are not lowered yet", dtype_info(a->t->dtype)->name);
+		return;
+	}
+	a->width = width_of(e, a);
+	address_parts(e, a);
+	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l);
+}
+
+/* Operands of a buffer access at register r: offset by lane, scalar offset. */
+static void access_at(struct emit *e, const struct access *a, int r, LLVMValueRef *voffset, LLVMValueRef *soffset)
+{
+	int64_t constant;
+	LLVMValueRef uniform, vector, off = a->lane, on = a->first;
+	offset_of_register(e, a, r, &constant, &uniform, &vector);
+	if (vector)
+		off = LLVMBuildAdd(e->b, off, vector, "");
+	int64_t immediate = constant & 4095;
+	*soffset = emit_int(e, constant - immediate);
+	if (uniform)
+		*soffset = LLVMBuildAdd(e->b, uniform, *soffset, "");
+	if (immediate)
+		off = LLVMBuildAdd(e->b, off, emit_int(e, immediate), "");
+	if (a->mask) {
+		LLVMValueRef m = index_value(e, a->mask, a->l, r);
+		on = on ? LLVMBuildAnd(e->b, on, m, "") : m;
+	}
+	*voffset = on ? LLVMBuildSelect(e->b, on, off, emit_int(e, OUT_OF_RANGE), "") : off;
+}
+
+static LLVMTypeRef memory_type(struct emit *e, int bytes)
+{
+	return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : emit_vector(e->i32, bytes / 4);
+}
+
+void emit_load(struct emit *e, const struct ir_ins *i)
+{
+	struct access a;
+	struct value *v = value_new(e, i);
+	access_open(e, &a, i, i->layout);
+	if (e->failed)
+		return;
+	int regs = i->layout ? layout_regs(i->layout) : 1;
+	for (int r = 0; r < regs; r += a.width) {
+		LLVMValueRef args[4] = {a.rsrc, NULL, NULL, emit_int(e, 0)};
+		access_at(e, &a, r, &args[1], &args[2]);
+		LLVMTypeRef t = memory_type(e, a.width * a.bytes);
+		if (a.bytes == 8)
+			t = emit_vector(e->i32, 2);
+		LLVMValueRef x = emit_call(e, "llvm.amdgcn.raw.ptr.buffer.load", &t, 1, args, 4);
+		if (!i->layout && a.bytes == 4) {
+			LLVMTypeRef ti = e->i32;
+			x = emit_call(e, "llvm.amdgcn.readfirstlane", &ti, 1, &x, 1);
+		}
+		if (i->dtype == DT_I1)
+			x = LLVMBuildICmp(e->b, LLVMIntNE, x, LLVMConstNull(e->i8), "");
+		else
+			x = LLVMBuildBitCast(e->b, x, emit_vector(emit_type(e, i->dtype), a.width), "");
+		value_set(e, i, r, a.width, x);
+	}
+	(void)v;
+}
+
+
+void emit_store(struct emit *e, const struct ir_ins *i)
+{
+	struct access a;
+	access_open(e, &a, i, i->layout);
+	if (e->failed)
+		return;
+	const struct ir_ins *value = i->args[a.t->rank];
+	int regs = a.l ? layout_regs(a.l) : 1;
+	for (int r = 0; r < regs; r += a.width) {
+		LLVMValueRef args[5] = {NULL, a.rsrc, NULL, NULL, emit_int(e, 0)};
+		LLVMValueRef x = value_vector(e, value, a.l, r, a.width);
+		if (value->dtype == DT_I1)
+			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, a.width), "");
+		LLVMTypeRef t = a.bytes == 8 ? emit_vector(e->i32, 2) : memory_type(e, a.width * a.bytes);
+		args[0] = LLVMBuildBitCast(e->b, x, t, "");
+		access_at(e, &a, r, &args[2], &args[3]);
+		emit_call(e, "llvm.amdgcn.raw.ptr.buffer.store", &t, 1, args, 5);
+	}
+}
+
+/* Atomic updates, one element each; f32 add and max (non-negative floats compare as integers), i32. */
+void emit_update(struct emit *e, const struct ir_ins *i)
+{
+	struct access a;
+	access_open(e, &a, i, i->layout);
+	if (e->failed)
+		return;
+	const struct ir_ins *value = i->args[a.t->rank];
+	bool f = value->dtype == DT_F32;
+	const char *name = i->kind == RED_SUM ? (f ? "llvm.amdgcn.raw.ptr.buffer.atomic.fadd" : "llvm.amdgcn.raw.ptr.buffer.atomic.add")
+	                 : i->kind == RED_MAX ? "llvm.amdgcn.raw.ptr.buffer.atomic.smax" : NULL;
+	if (!name || (!f && value->dtype != DT_I32)) {
+		emit_fail(e, i, "this update of %s is not lowered yet", dtype_info(value->dtype)->name);
+		return;
+	}
+	int regs = a.l ? layout_regs(a.l) : 1;
+	for (int r = 0; r < regs; r++) {
+		LLVMValueRef x = value_element(e, value, a.l, r), voff, soff;
+		LLVMTypeRef t = i->kind == RED_SUM && f ? e->f32 : e->i32;
+		access_at(e, &a, r, &voff, &soff);
+		LLVMValueRef args[5] = {LLVMBuildBitCast(e->b, x, t, ""), a.rsrc, voff, soff, emit_int(e, 0)};
+		emit_call(e, name, &t, 1, args, 5);
+	}
+}

@@ -1,0 +1,275 @@
+/* reduce.c -- reductions in the fixed order: registers (in `chains` partial results), then lanes by butterfly, then waves.
+ * In: reductions that stand side by side.  Out: their results, in every lane.  Exchanges over lane bits 0-3 are DPP; what remains (bits
+ * 4 and 5, waves) of all of them goes through LDS in one round with one barrier: each row of 16 lanes writes one partial result, each
+ * lane reads the one its own low bits name and finishes the butterfly by DPP. */
+#include "emit.h"
+
+enum { ROUND = 16, HIGH = 8 };
+
+struct part {
+	const struct ir_ins *i;
+	const struct layout *from;                 /* of the operand */
+	const struct layout *out;                  /* of the result; NULL = scalar */
+	int regs; LLVMValueRef *x;                 /* partial results, one a result register */
+	unsigned lanes, waves;                     /* bits of lane and wave number that are reduced */
+	bool through_lds;
+	int at;                                    /* LDS byte offset */
+};
+
+static bool steps(const struct layout_basis *b, ir_axes over)
+{
+	for (int a = 0; a < LAYOUT_AXES; a++)
+		if (b->step[a] && (over & IR_AXIS(a)))
+			return true;
+	return false;
+}
+
+static bool is_zero(const struct layout_basis *b)
+{
+	for (int a = 0; a < LAYOUT_AXES; a++)
+		if (b->step[a])
+			return false;
+	return true;
+}
+
+static LLVMValueRef fold(struct emit *e, const struct ir_ins *i, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b)
+{
+	if (!b)
+		return acc ? op_combine(e, i->kind, i->dtype, acc, a) : a;
+	if (!acc)
+		return LLVMBuildFMul(e->b, a, b, "");
+	LLVMValueRef args[3] = {a, b, acc};
+	LLVMTypeRef t = LLVMTypeOf(a);
+	return emit_call(e, "llvm.fma", &t, 1, args, 3);
+}
+
+static LLVMValueRef present(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg, int n, LLVMValueRef x)
+{
+	if (!(i->flags & IR_MASKED))
+		return x;
+	LLVMValueRef m = value_vector(e, i->args[i->nargs - 1], l, reg, n), id = op_identity(e, i->kind, i->dtype), parts[16];
+	for (int k = 0; k < n; k++)
+		parts[k] = id;
+	return LLVMBuildSelect(e->b, m, x, vector_join(e, parts, n, 1), "");
+}
+
+/* All registers of one result element: rank k goes to chain k mod chains; chains are held in vectors of `pack`. */
+static LLVMValueRef fold_registers(struct emit *e, const struct part *p, const int *reg, int n)
+{
+	const struct ir_ins *i = p->i;
+	int chains = i->chains ? i->chains : 1, pack = p->from ? e->values[i->args[0]->id].pack : 1;
+	if (i->args[0]->axes && !i->args[0]->layout)
+		pack = 1;
+	if (n < chains)
+		chains = 1;
+	while (pack > 1 && (chains % pack || n % pack))
+		pack /= 2;
+	for (int k = 0; pack > 1 && k < n; k++)
+		if (k % pack && reg[k] != reg[k - 1] + 1)
+			pack = 1;
+	LLVMValueRef acc[16] = {0};
+	int vectors = chains / pack;
+	for (int k = 0; k < n; k += pack) {
+		LLVMValueRef a = value_vector(e, i->args[0], p->from, reg[k], pack), b = NULL;
+		if (i->flags & IR_PRODUCT)
+			b = value_vector(e, i->args[1], p->from, reg[k], pack);
+		LLVMValueRef *slot = &acc[(k / pack) % vectors];
+		*slot = fold(e, i, *slot, present(e, i, p->from, reg[k], pack, a), b);
+	}
+	LLVMValueRef one[16];
+	for (int c = 0; c < chains; c++)
+		one[c] = vector_part(e, acc[c / pack], c % pack, 1);
+	if (pack > 1)                              /* halve in vectors as long as whole vectors meet */
+		for (; vectors > 1; vectors /= 2, chains /= 2) {
+			for (int v = 0; v < vectors / 2; v++)
+				acc[v] = op_combine(e, i->kind, i->dtype, acc[v], acc[v + vectors / 2]);
+			for (int c = 0; c < chains / 2; c++)
+				one[c] = vector_part(e, acc[c / pack], c % pack, 1);
+		}
+	for (; chains > 1; chains /= 2)
+		for (int c = 0; c < chains / 2; c++)
+			one[c] = op_combine(e, i->kind, i->dtype, one[c], one[c + chains / 2]);
+	return one[0];
+}
+
+static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
+{
+	const struct layout *from = i->args[0]->layout;
+	*p = (struct part){.i = i, .out = i->layout};
+	for (int a = 0; a < i->nargs && !from; a++)
+		from = i->args[a]->layout;
+	p->from = from;
+	int n = from ? layout_regs(from) : 1;
+	int *map = arena_alloc(e->arena, sizeof *map * (size_t)n), *reg = arena_alloc(e->arena, sizeof *reg * (size_t)n);
+	p->regs = 1;
+	if (from)
+		p->regs = layout_regs(layout_project(e->arena, from, i->over, map));
+	p->x = arena_alloc(e->arena, sizeof *p->x * (size_t)p->regs);
+	for (int r = 0; r < p->regs; r++) {
+		int count = 0;
+		for (int k = 0; k < n; k++)
+			if (map[k] == r)
+				reg[count++] = k;
+		p->x[r] = fold_registers(e, p, reg, count);
+		if (i->dtype == DT_I1)
+			p->x[r] = LLVMBuildZExt(e->b, p->x[r], e->i32, "");
+	}
+	for (int b = 0; from && b < from->nlane; b++)
+		p->lanes |= (unsigned)steps(&from->lane[b], i->over) << b;
+	for (int b = 0; from && b < from->nwave; b++)
+		p->waves |= (unsigned)steps(&from->wave[b], i->over) << b;
+	bool row_done = true;                      /* after DPP all 16 lanes of a row agree */
+	for (int b = 0; from && b < 4; b++)
+		row_done = row_done && ((p->lanes >> b & 1) || is_zero(&from->lane[b]));
+	int high = __builtin_popcount(p->lanes >> 4) + __builtin_popcount(p->waves);
+	p->through_lds = p->waves || (high == 2 && row_done);
+	if (p->waves && (!row_done || high > 6))
+		emit_fail(e, i, "a reduction across waves needs whole rows of lanes in this layout; this one is not lowered yet");
+}
+
+static LLVMValueRef combine(struct emit *e, const struct part *p, LLVMValueRef a, LLVMValueRef b)
+{
+	enum dtype t = p->i->dtype == DT_I1 ? DT_I32 : (enum dtype)p->i->dtype;
+	return op_combine(e, p->i->kind, t, a, b);
+}
+
+static void exchange(struct emit *e, struct part *p, int bit)
+{
+	bool lower_equal = true;
+	for (int b = 0; p->from && b < bit; b++)
+		lower_equal = lower_equal && ((p->lanes >> b & 1) || is_zero(&p->from->lane[b]));
+	for (int r = 0; r < p->regs; r++)
+		p->x[r] = combine(e, p, p->x[r], lane_xor(e, p->x[r], bit, lower_equal));
+}
+
+/* Slots of a result register: kept high bits (which row of lanes or wave is another result) above the reduced ones. */
+static void high_bits(const struct part *p, int *reduced, int *nreduced, int *kept, int *nkept)
+{
+	*nreduced = *nkept = 0;
+	for (int b = 4; b < 6 + p->from->nwave; b++) {
+		bool r = b < 6 ? p->lanes >> b & 1 : p->waves >> (b - 6) & 1;
+		bool zero = is_zero(b < 6 ? &p->from->lane[b] : &p->from->wave[b - 6]);
+		if (r)
+			reduced[(*nreduced)++] = b;
+		else if (!zero)
+			kept[(*nkept)++] = b;
+	}
+}
+
+static LLVMValueRef gathered(struct emit *e, const int *bits, int n)
+{
+	LLVMValueRef sum = NULL;
+	for (int k = 0; k < n;) {
+		int run = 1;
+		while (k + run < n && bits[k + run] == bits[k] + run)
+			run++;
+		LLVMValueRef x = LLVMBuildLShr(e->b, e->tid, emit_int(e, bits[k]), "");
+		x = LLVMBuildAnd(e->b, x, emit_int(e, (1 << run) - 1), "");
+		if (k)
+			x = LLVMBuildShl(e->b, x, emit_int(e, k), "");
+		sum = sum ? LLVMBuildOr(e->b, sum, x, "") : x;
+		k += run;
+	}
+	return sum;
+}
+
+static LLVMValueRef bytes_of(struct emit *e, LLVMValueRef slot, int each)
+{
+	return slot ? LLVMBuildMul(e->b, slot, emit_int(e, each), "") : NULL;
+}
+
+/* One LDS round for parts whose high bits agree; their result registers lie side by side in a slot. */
+static void round_through_lds(struct emit *e, struct part *p, int n)
+{
+	int reduced[HIGH], nreduced, kept[HIGH], nkept, words = 0;
+	high_bits(&p[0], reduced, &nreduced, kept, &nkept);
+	for (int k = 0; k < n; k++) {
+		p[k].at = words * 4;
+		words += p[k].regs;
+	}
+	int slot = words * 4, base = e->lds_small_bytes, size = slot << (nreduced + nkept);
+	if (e->loop_depth) {
+		lds_barrier(e);
+	}
+	e->lds_small_bytes += (size + 15) / 16 * 16;
+	LLVMValueRef k = gathered(e, kept, nkept), r = gathered(e, reduced, nreduced);
+	LLVMValueRef index = r;
+	if (k)
+		index = LLVMBuildOr(e->b, LLVMBuildShl(e->b, k, emit_int(e, nreduced), ""), r, "");
+	LLVMValueRef leader = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, 15), ""), emit_int(e, 0), "");
+	LLVMValueRef join = emit_if_begin(e, leader), at = bytes_of(e, index, slot);
+	for (int j = 0; j < n; j++)
+		for (int x = 0; x < p[j].regs; x++)
+			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x));
+	emit_if_end(e, join);
+	lds_barrier(e);
+	LLVMValueRef mine = LLVMBuildAnd(e->b, e->tid, emit_int(e, (1 << nreduced) - 1), "");
+	if (k)
+		mine = LLVMBuildOr(e->b, LLVMBuildShl(e->b, k, emit_int(e, nreduced), ""), mine, "");
+	at = bytes_of(e, mine, slot);
+	for (int j = 0; j < n; j++)
+		for (int x = 0; x < p[j].regs; x++)
+			p[j].x[x] = LLVMBuildLoad2(e->b, LLVMTypeOf(p[j].x[x]), lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x), "");
+	for (int b = 0; b < nreduced; b++)
+		for (int j = 0; j < n; j++)
+			for (int x = 0; x < p[j].regs; x++)
+				p[j].x[x] = combine(e, &p[j], p[j].x[x], lane_xor(e, p[j].x[x], b, true));
+}
+
+static void close_part(struct emit *e, struct part *p)
+{
+	value_new(e, p->i);
+	for (int r = 0; r < p->regs; r++) {
+		LLVMValueRef x = p->x[r];
+		if (p->i->dtype == DT_I1)
+			x = LLVMBuildICmp(e->b, LLVMIntNE, x, LLVMConstNull(e->i32), "");
+		value_set(e, p->i, r, 1, x);
+	}
+}
+
+const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
+{
+	struct part *parts = arena_alloc(e->arena, ROUND * sizeof *parts), *lds = arena_alloc(e->arena, ROUND * sizeof *lds);
+	const struct ir_ins *last = first;
+	int n = 0, nlds = 0;
+	for (const struct ir_ins *i = first; i && i->op == IR_REDUCE && n < ROUND; i = i->next) {
+		bool waits = false;
+		for (const struct ir_ins *j = first; j != i; j = j->next)
+			for (int a = 0; a < i->nargs; a++)
+				waits = waits || i->args[a] == j;
+		if (waits)
+			break;
+		if (i->dtype != DT_F32 && i->dtype != DT_I32 && i->dtype != DT_I1) {
+			emit_fail(e, i, "reductions of %s are not lowered yet; convert to f32 or i32 first", dtype_info(i->dtype)->name);
+			return i;
+		}
+		open_part(e, &parts[n++], i);
+		last = i;
+	}
+	for (int k = 0; k < n; k++) {
+		struct part *p = &parts[k];
+		int top = p->through_lds ? 4 : 6;
+		for (int b = 0; b < top; b++)
+			if (p->lanes >> b & 1)
+				exchange(e, p, b);
+	}
+	bool done[ROUND] = {false};
+	for (int k = 0; k < n; k++) {                    /* parts with the same high bits share a round */
+		if (done[k] || !parts[k].through_lds)
+			continue;
+		nlds = 0;
+		int index[ROUND];
+		for (int j = k; j < n; j++)
+			if (!done[j] && parts[j].through_lds && parts[j].lanes >> 4 == parts[k].lanes >> 4 && parts[j].waves == parts[k].waves) {
+				done[j] = true;
+				index[nlds] = j;
+				lds[nlds++] = parts[j];
+			}
+		round_through_lds(e, lds, nlds);
+		for (int j = 0; j < nlds; j++)
+			parts[index[j]] = lds[j];
+	}
+	for (int k = 0; k < n && !e->failed; k++)
+		close_part(e, &parts[k]);
+	return last;
+}

@@ -1,0 +1,661 @@
+/* translate.c -- one device function per phase: arguments, grid, control flow, debug lines.
+ * In: a kernel after the last pass.  Out: an LLVM module and the launches that a pack records.  Arguments are what the function uses
+ * and no more; the grid is one dimension per grid axis, the first declared first. */
+#include "emit.h"
+#include "translate.h"
+
+#include <llvm-c/DebugInfo.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+LLVMValueRef emit_fail(struct emit *e, const struct ir_ins *at, const char *fmt, ...)
+{
+	if (!e->failed) {
+		va_list ap;
+		int n = at && at->line ? snprintf(e->err, e->errlen, "%s:%d:%d: error: ", e->k->file ? e->k->file : "?", at->line, at->col) : 0;
+		va_start(ap, fmt);
+		if (n >= 0 && (size_t)n < e->errlen)
+			vsnprintf(e->err + n, e->errlen - (size_t)n, fmt, ap);
+		va_end(ap);
+	}
+	e->failed = true;
+	return LLVMGetPoison(e->i32);
+}
+
+LLVMValueRef emit_int(struct emit *e, int64_t v)
+{
+	return LLVMConstInt(e->i32, (uint64_t)v, 1);
+}
+
+LLVMTypeRef emit_type(struct emit *e, enum dtype t)
+{
+	switch (t) {
+	case DT_I1: return e->i1;
+	case DT_I32: return e->i32;
+	case DT_I64: return e->i64;
+	case DT_F32: return e->f32;
+	case DT_F16: return e->f16;
+	case DT_BF16: return e->bf16;
+	default: return e->i8;
+	}
+}
+
+LLVMValueRef emit_call(struct emit *e, const char *name, LLVMTypeRef *overload, int noverload, LLVMValueRef *args, int nargs)
+{
+	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
+	if (!id)
+		return emit_fail(e, NULL, "internal: LLVM has no intrinsic %s", name);
+	LLVMValueRef fn = LLVMGetIntrinsicDeclaration(e->mod, id, overload, (size_t)noverload);
+	LLVMTypeRef type = LLVMGlobalGetValueType(fn);
+	return LLVMBuildCall2(e->b, type, fn, args, (unsigned)nargs, "");
+}
+
+/* --- blocks ----------------------------------------------------------------------------------------------------------------- */
+
+static void emit_block(struct emit *e, const struct ir_block *b);
+
+static void set_line(struct emit *e, const struct ir_ins *i)
+{
+	if (i->line)
+		LLVMSetCurrentDebugLocation2(e->b, LLVMDIBuilderCreateDebugLocation(e->ctx, (unsigned)i->line, (unsigned)i->col, e->scope, NULL));
+}
+
+static LLVMValueRef scalar(struct emit *e, const struct ir_ins *i)
+{
+	return e->values[i->id].group[0];
+}
+
+static void emit_for(struct emit *e, const struct ir_ins *loop)
+{
+	const struct ir_block *body = loop->body;
+	int axis = (int)loop->imm, n = body->nparams, mark = index_mark(e);
+	LLVMValueRef start = scalar(e, loop->args[0]), end = scalar(e, loop->args[1]);
+	struct value *initial = arena_alloc(e->arena, sizeof *initial * (size_t)(n + 1));
+	for (int p = 0; p < n; p++) {                    /* initial values are computed before the loop */
+		struct value *v = value_new(e, body->params[p]);
+		initial[p] = *v;
+		initial[p].group = arena_alloc(e->arena, sizeof *initial[p].group * (size_t)v->ngroups);
+		for (int g = 0; g < v->ngroups; g++)
+			initial[p].group[g] = value_vector(e, loop->args[2 + p], body->params[p]->layout, g * v->pack, v->pack);
+	}
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
+	LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMBasicBlockRef out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMBuildBr(e->b, head);
+	LLVMPositionBuilderAtEnd(e->b, head);
+	LLVMValueRef pos = LLVMBuildPhi(e->b, e->i32, "");
+	LLVMAddIncoming(pos, &start, &before, 1);
+	for (int p = 0; p < n; p++)
+		for (int g = 0; g < initial[p].ngroups; g++) {
+			LLVMValueRef phi = LLVMBuildPhi(e->b, LLVMTypeOf(initial[p].group[g]), "");
+			LLVMAddIncoming(phi, &initial[p].group[g], &before, 1);
+			e->values[body->params[p]->id].group[g] = phi;
+		}
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, pos, end, ""), in, out);
+	LLVMPositionBuilderAtEnd(e->b, in);
+	LLVMValueRef outer = e->axis_base[axis];
+	e->axis_base[axis] = pos;
+	lds_enter_loop(e);
+	e->loop_depth++;
+	emit_block(e, body);
+	e->loop_depth--;
+	if (e->failed)
+		return;
+	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
+	LLVMValueRef next = LLVMBuildAdd(e->b, pos, emit_int(e, e->ph->axes[axis].tile), "");
+	for (int p = 0; p < n; p++) {
+		const struct ir_ins *arg = body->params[p];
+		const struct value *phi = &e->values[arg->id];
+		for (int g = 0; g < phi->ngroups; g++) {
+			LLVMValueRef x = value_vector(e, body->last->args[p], arg->layout, g * phi->pack, phi->pack);
+			LLVMAddIncoming(phi->group[g], &x, &latch, 1);
+		}
+	}
+	LLVMAddIncoming(pos, &next, &latch, 1);
+	LLVMBuildBr(e->b, head);
+	LLVMPositionBuilderAtEnd(e->b, out);
+	index_release(e, mark);
+	e->axis_base[axis] = outer;
+}
+
+static void emit_if(struct emit *e, const struct ir_ins *i)
+{
+	const struct ir_block *side[2] = {i->body, i->other};
+	LLVMBasicBlockRef block[2], last[2], join = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	struct value *kept[2];
+	int n = i->body->last ? i->body->last->nargs : 0, mark = index_mark(e);
+	const struct ir_ins **result = arena_alloc(e->arena, sizeof *result * (size_t)(n + 1));
+	for (const struct ir_ins *r = i->next; r; r = r->next)
+		if (r->op == IR_RESULT && r->args[0] == i)
+			result[r->imm] = r;
+	for (int s = 0; s < 2; s++)
+		block[s] = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMBuildCondBr(e->b, scalar(e, i->args[0]), block[0], block[1]);
+	for (int s = 0; s < 2; s++) {
+		LLVMPositionBuilderAtEnd(e->b, block[s]);
+		emit_block(e, side[s]);
+		kept[s] = arena_alloc(e->arena, sizeof *kept[s] * (size_t)(n + 1));
+		for (int r = 0; r < n && !e->failed; r++) {
+			if (!result[r])
+				continue;
+			struct value *v = value_new(e, result[r]);
+			for (int g = 0; g < v->ngroups; g++)
+				v->group[g] = value_vector(e, side[s]->last->args[r], result[r]->layout, g * v->pack, v->pack);
+			kept[s][r] = *v;
+		}
+		last[s] = LLVMGetInsertBlock(e->b);
+		LLVMBuildBr(e->b, join);
+		index_release(e, mark);
+	}
+	LLVMPositionBuilderAtEnd(e->b, join);
+	for (int r = 0; r < n && !e->failed; r++) {
+		if (!result[r])
+			continue;
+		struct value *v = value_new(e, result[r]);
+		for (int g = 0; g < v->ngroups; g++) {
+			v->group[g] = LLVMBuildPhi(e->b, LLVMTypeOf(kept[0][r].group[g]), "");
+			for (int s = 0; s < 2; s++)
+				LLVMAddIncoming(v->group[g], &kept[s][r].group[g], &last[s], 1);
+		}
+	}
+}
+
+static void emit_leaf(struct emit *e, const struct ir_ins *i)
+{
+	struct value *v = value_new(e, i);
+	switch (i->op) {
+	case IR_SYM: v->group[0] = e->symbols[i->imm]; break;
+	case IR_PARAM: v->group[0] = e->scalars[i->imm]; break;
+	case IR_LIMIT: v->group[0] = e->axis_limit[i->imm]; break;
+	case IR_HAS:
+		v->group[0] = LLVMBuildICmp(e->b, LLVMIntNE, e->tensors[i->imm].pointer, LLVMConstNull(e->p1), "");
+		break;
+	default: v->group[0] = op_build(e, i, NULL);
+	}
+}
+
+static void emit_block(struct emit *e, const struct ir_block *b)
+{
+	for (const struct ir_ins *i = b->first; i && !e->failed; i = i->next) {
+		set_line(e, i);
+		switch (i->op) {
+		case IR_CONST: case IR_SYM: case IR_PARAM: case IR_HAS: case IR_LIMIT: emit_leaf(e, i); break;
+		case IR_LOAD: emit_load(e, i); break;
+		case IR_STORE: emit_store(e, i); break;
+		case IR_UPDATE: emit_update(e, i); break;
+		case IR_REDUCE: i = emit_reduce(e, i); break;
+		case IR_DOT: emit_dot(e, i); break;
+		case IR_RELAYOUT: emit_relayout(e, i); break;
+		case IR_FOR: emit_for(e, i); break;
+		case IR_IF: emit_if(e, i); break;
+		case IR_RESULT:
+			if (i->args[0]->op == IR_FOR)
+				e->values[i->id] = e->values[i->args[0]->body->params[i->imm]->id];
+			break;
+		case IR_YIELD: break;
+		default:
+			if (!i->axes || i->layout)
+				emit_elementwise(e, i);
+		}
+	}
+}
+
+/* --- a function -------------------------------------------------------------------------------------------------------------- */
+
+struct use { const struct ir_kernel *k; bool *tensor, *scalar, *symbol; };
+
+static void find_use(struct ir_ins *i, void *ctx)
+{
+	struct use *u = ctx;
+	if (i->op == IR_LOAD || i->op == IR_STORE || i->op == IR_UPDATE || i->op == IR_HAS)
+		u->tensor[i->imm] = true;
+	if (i->op == IR_PARAM)
+		u->scalar[i->imm] = true;
+	if (i->op == IR_SYM)
+		u->symbol[i->imm] = true;
+}
+
+static void symbols_in(const struct hexpr *x, bool *symbol)
+{
+	if (!x)
+		return;
+	if (x->op == HX_SYM)
+		symbol[x->imm] = true;
+	symbols_in(x->a, symbol);
+	symbols_in(x->b, symbol);
+}
+
+struct arguments { struct model_karg *list; int n; LLVMTypeRef *types; int bytes; };
+
+static void add_argument(struct emit *e, struct arguments *a, enum model_karg_kind kind, int x, int y, LLVMTypeRef t)
+{
+	int size = t == e->p1 || t == e->i64 ? 8 : 4;
+	a->bytes = (a->bytes + size - 1) / size * size;
+	a->list[a->n] = (struct model_karg){(uint8_t)kind, (uint8_t)x, (uint8_t)y, (uint8_t)size, (uint16_t)a->bytes};
+	a->types[a->n++] = t;
+	a->bytes += size;
+}
+
+static bool may_fold(const struct emit *e, const struct ir_param *t)
+{
+	return !e->v->flat && t->role != IR_TEMP && t->rank > 0;
+}
+
+/* The argument block: for each tensor used its pointer, strides (the innermost is 1 in aligned variants), fold; scalars; symbols. */
+static void choose_arguments(struct emit *e, struct arguments *a, const struct use *u)
+{
+	a->list = arena_alloc(e->arena, 512 * sizeof *a->list);
+	a->types = arena_alloc(e->arena, 512 * sizeof *a->types);
+	for (int i = 0; i < e->k->nparams; i++) {
+		const struct ir_param *t = &e->k->params[i];
+		if (!t->is_tensor || !u->tensor[i])
+			continue;
+		add_argument(e, a, t->role == IR_TEMP ? KA_WORKSPACE : KA_POINTER, i, 0, e->p1);
+		for (int d = 0; d < t->rank && t->role != IR_TEMP; d++)
+			if (d < t->rank - 1 || !e->v->aligned)
+				add_argument(e, a, KA_STRIDE, i, d, e->i64);
+		if (may_fold(e, t)) {
+			add_argument(e, a, KA_FOLD_INNER, i, 0, e->i32);
+			add_argument(e, a, KA_FOLD_STRIDE, i, 0, e->i64);
+		}
+	}
+	for (int i = 0; i < e->k->nparams; i++)
+		if (!e->k->params[i].is_tensor && u->scalar[i])
+			add_argument(e, a, KA_SCALAR, i, 0, emit_type(e, e->k->params[i].dtype));
+	for (int i = 0; i < e->k->nsymbols; i++)
+		if (u->symbol[i])
+			add_argument(e, a, KA_SYMBOL, i, 0, e->i32);
+}
+
+static void set_attribute(struct emit *e, const char *key, const char *value)
+{
+	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
+	                        LLVMCreateStringAttribute(e->ctx, key, (unsigned)strlen(key), value, (unsigned)strlen(value)));
+}
+
+static void set_attributes(struct emit *e)
+{
+	static const char *const none[] = {"amdgpu-no-dispatch-ptr", "amdgpu-no-queue-ptr", "amdgpu-no-implicitarg-ptr", "amdgpu-no-dispatch-id",
+	                                   "amdgpu-no-workitem-id-y", "amdgpu-no-workitem-id-z", "amdgpu-no-lds-kernel-id",
+	                                   "amdgpu-no-multigrid-sync-arg", "amdgpu-no-hostcall-ptr", "amdgpu-no-heap-ptr",
+	                                   "amdgpu-no-default-queue", "amdgpu-no-completion-action", "amdgpu-no-flat-scratch-init"};
+	char size[32];
+	snprintf(size, sizeof size, "%d,%d", 64 * e->v->waves, 64 * e->v->waves);
+	set_attribute(e, "amdgpu-flat-work-group-size", size);
+	set_attribute(e, "uniform-work-group-size", "true");
+	set_attribute(e, "amdgpu-ieee", "false");
+	if (e->has_dot)
+		set_attribute(e, "amdgpu-agpr-alloc", "0");
+	for (unsigned i = 0; i < sizeof none / sizeof *none; i++)
+		set_attribute(e, none[i], "");
+	unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
+	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->ctx, nounwind, 0));
+}
+
+static void bind_arguments(struct emit *e, const struct arguments *a)
+{
+	for (int n = 0; n < a->n; n++) {
+		LLVMValueRef p = LLVMGetParam(e->fn, (unsigned)n);
+		const struct model_karg *k = &a->list[n];
+		switch (k->kind) {
+		case KA_WORKSPACE: case KA_POINTER: e->tensors[k->a].pointer = p; break;
+		case KA_STRIDE: e->tensors[k->a].stride[k->b] = p; break;
+		case KA_FOLD_INNER: e->tensors[k->a].fold_inner = p; break;
+		case KA_FOLD_STRIDE: e->tensors[k->a].fold_stride = p; break;
+		case KA_SCALAR: e->scalars[k->a] = p; break;
+		default: e->symbols[k->a] = p;
+		}
+	}
+}
+
+static LLVMValueRef hexpr_value(struct emit *e, const struct hexpr *x)
+{
+	LLVMValueRef a = x->a ? hexpr_value(e, x->a) : NULL, b = x->b ? hexpr_value(e, x->b) : NULL;
+	switch (x->op) {
+	case HX_CONST: return emit_int(e, x->imm);
+	case HX_SYM: return e->symbols[x->imm];
+	case HX_ADD: return LLVMBuildAdd(e->b, a, b, "");
+	case HX_SUB: return LLVMBuildSub(e->b, a, b, "");
+	case HX_MUL: return LLVMBuildMul(e->b, a, b, "");
+	case HX_DIV: case HX_EXACT: return LLVMBuildUDiv(e->b, a, b, "");
+	case HX_REM: return LLVMBuildURem(e->b, a, b, "");
+	case HX_CDIV: return LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, a, LLVMBuildSub(e->b, b, emit_int(e, 1), ""), ""), b, "");
+	default: return emit_fail(e, NULL, "internal: host expression in device code");
+	}
+}
+
+/* Workspace tensors lie one behind the other, each rounded to 256 bytes: offsets and strides from their extents. */
+static const struct hexpr *temp_bytes(struct emit *e, const struct ir_param *t)
+{
+	const struct hexpr *n = hexpr_const(e->arena, dtype_info(t->dtype)->bits / 8);
+	for (int d = 0; d < t->rank; d++)
+		n = hexpr_op(e->arena, HX_MUL, n, t->extent[d]);
+	const struct hexpr *unit = hexpr_const(e->arena, 256);
+	return hexpr_op(e->arena, HX_MUL, hexpr_op(e->arena, HX_CDIV, n, unit), unit);
+}
+
+static void bind_temps(struct emit *e)
+{
+	const struct hexpr *at = hexpr_const(e->arena, 0);
+	for (int i = 0; i < e->k->nparams; i++) {
+		const struct ir_param *t = &e->k->params[i];
+		if (t->role != IR_TEMP)
+			continue;
+		if (e->tensors[i].pointer) {
+			LLVMValueRef off = LLVMBuildZExt(e->b, hexpr_value(e, at), e->i64, "");
+			e->tensors[i].pointer = LLVMBuildGEP2(e->b, e->i8, e->tensors[i].pointer, &off, 1, "");
+			LLVMValueRef stride = LLVMConstInt(e->i64, 1, 0);
+			for (int d = t->rank - 1; d >= 0; d--) {
+				e->tensors[i].stride[d] = d == t->rank - 1 ? NULL : stride;
+				stride = LLVMBuildMul(e->b, stride, LLVMBuildZExt(e->b, hexpr_value(e, t->extent[d]), e->i64, ""), "");
+			}
+		}
+		at = hexpr_op(e->arena, HX_ADD, at, temp_bytes(e, t));
+	}
+}
+
+static LLVMValueRef workgroup(struct emit *e, int dim)
+{
+	static const char *const name[] = {"llvm.amdgcn.workgroup.id.x", "llvm.amdgcn.workgroup.id.y", "llvm.amdgcn.workgroup.id.z"};
+	return emit_call(e, name[dim], NULL, 0, NULL, 0);
+}
+
+/* Grid axes take x, y, z as declared; a fourth and later ones share z. */
+static void bind_grid(struct emit *e, const struct hexpr *grid[3])
+{
+	int slots = 0;
+	struct { int axis; const struct hexpr *tiles; } slot[LAYOUT_AXES];
+	for (int i = 0; i < 3; i++)
+		grid[i] = hexpr_const(e->arena, 1);
+	for (int a = 0; a < e->ph->naxes; a++) {
+		const struct ir_axis *ax = &e->ph->axes[a];
+		if (ax->kind != AXIS_GRID)
+			continue;
+		bool group = false;
+		for (int r = 0; r < e->ph->naxes; r++)
+			group = group || (e->ph->axes[r].ragged && e->ph->axes[r].ragged_group == a);
+		if (group)
+			continue;
+		const struct hexpr *tile = hexpr_const(e->arena, ax->tile);
+		if (ax->ragged) {                        /* cdiv(M, t) + E - 1, not negative */
+			const struct hexpr *groups = e->ph->axes[ax->ragged_group].extent;
+			const struct hexpr *n = hexpr_op(e->arena, HX_CDIV, ax->ragged_total, tile);
+			n = hexpr_op(e->arena, HX_SUB, hexpr_op(e->arena, HX_ADD, n, groups), hexpr_const(e->arena, 1));
+			slot[slots].tiles = hexpr_op(e->arena, HX_MAX, n, hexpr_const(e->arena, 0));
+		} else {
+			slot[slots].tiles = hexpr_op(e->arena, HX_CDIV, ax->extent, tile);
+		}
+		slot[slots++].axis = a;
+	}
+	LLVMValueRef rest = NULL;
+	for (int s = 0; s < slots; s++) {
+		int dim = s < 2 ? s : 2;
+		LLVMValueRef id = s <= 2 ? workgroup(e, dim) : rest;
+		if (s >= 2 && s + 1 < slots) {
+			LLVMValueRef n = hexpr_value(e, slot[s].tiles);
+			rest = LLVMBuildUDiv(e->b, id, n, "");
+			id = LLVMBuildURem(e->b, id, n, "");
+		}
+		grid[dim] = s <= 2 ? slot[s].tiles : hexpr_op(e->arena, HX_MUL, grid[2], slot[s].tiles);
+		int tile = e->ph->axes[slot[s].axis].tile;
+		e->axis_base[slot[s].axis] = tile == 1 ? id : LLVMBuildMul(e->b, id, emit_int(e, tile), "");
+	}
+}
+
+static LLVMValueRef clamp(struct emit *e, LLVMValueRef x, LLVMValueRef most)
+{
+	LLVMValueRef zero = emit_int(e, 0), a[2] = {x, zero}, b[2];
+	LLVMTypeRef t = e->i32;
+	b[0] = emit_call(e, "llvm.smax", &t, 1, a, 2);
+	b[1] = most;
+	return emit_call(e, "llvm.smin", &t, 1, b, 2);
+}
+
+/* x of lane - d, or `none` in the first d lanes */
+static LLVMValueRef from_below(struct emit *e, LLVMValueRef x, int d, LLVMValueRef lane, LLVMValueRef none)
+{
+	LLVMValueRef at = LLVMBuildShl(e->b, LLVMBuildSub(e->b, lane, emit_int(e, d), ""), emit_int(e, 2), "");
+	LLVMValueRef a[2] = {at, x};
+	LLVMValueRef y = emit_call(e, "llvm.amdgcn.ds.bpermute", NULL, 0, a, 2);
+	return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSGE, lane, emit_int(e, d), ""), y, none, "");
+}
+
+static LLVMValueRef read_lane(struct emit *e, LLVMValueRef x, LLVMValueRef lane)
+{
+	LLVMValueRef a[2] = {x, lane};
+	LLVMTypeRef t = e->i32;
+	return emit_call(e, "llvm.amdgcn.readlane", &t, 1, a, 2);
+}
+
+static LLVMValueRef load_bound(struct emit *e, int tensor, LLVMValueRef index)
+{
+	LLVMValueRef off = LLVMBuildSExt(e->b, index, e->i64, "");
+	if (e->tensors[tensor].stride[0])
+		off = LLVMBuildMul(e->b, off, e->tensors[tensor].stride[0], "");
+	LLVMValueRef p = LLVMBuildGEP2(e->b, e->i32, e->tensors[tensor].pointer, &off, 1, "");
+	LLVMValueRef x = LLVMBuildLoad2(e->b, e->i32, p, "");
+	LLVMSetAlignment(x, 4);
+	return x;
+}
+
+/* Finds (group, first row) of this row tile: 64 groups at a time, one a lane; bounds made non-decreasing by a running maximum,
+ * tiles counted by a prefix sum over the wave.  A tile behind the last group ends the function. */
+static void find_ragged_tile(struct emit *e, int axis)
+{
+	const struct ir_axis *ax = &e->ph->axes[axis];
+	LLVMValueRef groups = hexpr_value(e, e->ph->axes[ax->ragged_group].extent), total = hexpr_value(e, ax->ragged_total);
+	LLVMValueRef want = ax->tile == 1 ? e->axis_base[axis] : LLVMBuildUDiv(e->b, e->axis_base[axis], emit_int(e, ax->tile), "");
+	LLVMValueRef lane = LLVMBuildAnd(e->b, e->tid, emit_int(e, 63), ""), zero = emit_int(e, 0);
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), head = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""),
+		body = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), next = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""),
+		none = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), found = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMBuildBr(e->b, head);
+	LLVMPositionBuilderAtEnd(e->b, head);
+	LLVMValueRef first = LLVMBuildPhi(e->b, e->i32, ""), done = LLVMBuildPhi(e->b, e->i32, ""), low = LLVMBuildPhi(e->b, e->i32, "");
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, first, groups, ""), body, none);
+	LLVMPositionBuilderAtEnd(e->b, none);
+	LLVMBuildRetVoid(e->b);
+	LLVMPositionBuilderAtEnd(e->b, body);
+	LLVMTypeRef t = e->i32;
+	LLVMValueRef g = LLVMBuildAdd(e->b, first, lane, ""), in = LLVMBuildICmp(e->b, LLVMIntSLT, g, groups, "");
+	LLVMValueRef last = LLVMBuildSub(e->b, groups, emit_int(e, 1), "");
+	LLVMValueRef safe = LLVMBuildSelect(e->b, in, g, last, "");
+	LLVMValueRef lo = clamp(e, load_bound(e, ax->ragged_tensor, safe), total);
+	LLVMValueRef hi = clamp(e, load_bound(e, ax->ragged_tensor, LLVMBuildAdd(e->b, safe, emit_int(e, 1), "")), total);
+	for (int d = 1; d < 64; d *= 2) {
+		LLVMValueRef a[2] = {lo, from_below(e, lo, d, lane, zero)};
+		lo = emit_call(e, "llvm.smax", &t, 1, a, 2);
+	}
+	LLVMValueRef two[2] = {lo, low};
+	lo = emit_call(e, "llvm.smax", &t, 1, two, 2);
+	two[0] = hi;
+	two[1] = lo;
+	hi = emit_call(e, "llvm.smax", &t, 1, two, 2);
+	LLVMValueRef n = LLVMBuildSub(e->b, hi, lo, "");
+	n = LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, n, emit_int(e, ax->tile - 1), ""), emit_int(e, ax->tile), "");
+	n = LLVMBuildSelect(e->b, in, n, zero, "");
+	LLVMValueRef upto = n;
+	for (int d = 1; d < 64; d *= 2)
+		upto = LLVMBuildAdd(e->b, upto, from_below(e, upto, d, lane, zero), "");
+	upto = LLVMBuildAdd(e->b, upto, done, "");
+	LLVMValueRef mine = LLVMBuildICmp(e->b, LLVMIntSLT, want, upto, "");
+	LLVMTypeRef t64 = e->i64;
+	LLVMValueRef ballot = emit_call(e, "llvm.amdgcn.ballot", &t64, 1, &mine, 1);
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, ballot, LLVMConstInt(e->i64, 0, 0), ""), found, next);
+	LLVMPositionBuilderAtEnd(e->b, next);
+	LLVMValueRef first2 = LLVMBuildAdd(e->b, first, emit_int(e, 64), ""), done2 = read_lane(e, upto, emit_int(e, 63)), low2 = read_lane(e, hi, emit_int(e, 63));
+	LLVMBuildBr(e->b, head);
+	LLVMAddIncoming(first, (LLVMValueRef[]){zero, first2}, (LLVMBasicBlockRef[]){before, next}, 2);
+	LLVMAddIncoming(done, (LLVMValueRef[]){zero, done2}, (LLVMBasicBlockRef[]){before, next}, 2);
+	LLVMAddIncoming(low, (LLVMValueRef[]){zero, low2}, (LLVMBasicBlockRef[]){before, next}, 2);
+	LLVMPositionBuilderAtEnd(e->b, found);
+	LLVMValueRef ct[2] = {ballot, LLVMConstInt(e->i1, 1, 0)};
+	LLVMValueRef at = LLVMBuildTrunc(e->b, emit_call(e, "llvm.cttz", &t64, 1, ct, 2), e->i32, "");
+	LLVMValueRef tiles = read_lane(e, n, at), end = read_lane(e, upto, at), start = read_lane(e, lo, at);
+	LLVMValueRef inside = LLVMBuildSub(e->b, want, LLVMBuildSub(e->b, end, tiles, ""), "");
+	e->axis_base[ax->ragged_group] = LLVMBuildAdd(e->b, first, at, "");
+	e->axis_base[axis] = LLVMBuildAdd(e->b, start, LLVMBuildMul(e->b, inside, emit_int(e, ax->tile), ""), "");
+	e->axis_limit[axis] = read_lane(e, hi, at);
+}
+
+static void open_debug(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file, const char *name, int line)
+{
+	LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(di, file, NULL, 0, LLVMDIFlagZero);
+	e->scope = LLVMDIBuilderCreateFunction(di, file, name, strlen(name), name, strlen(name), file, (unsigned)line, type, 0, 1,
+	                                       (unsigned)line, LLVMDIFlagZero, 1);
+	LLVMSetSubprogram(e->fn, e->scope);
+	LLVMSetCurrentDebugLocation2(e->b, LLVMDIBuilderCreateDebugLocation(e->ctx, (unsigned)line, 1, e->scope, NULL));
+}
+
+static void find_dot(struct ir_ins *i, void *found)
+{
+	*(bool *)found = *(bool *)found || i->op == IR_DOT;
+}
+
+static void start_function(struct emit *e, const char *name, const struct arguments *a)
+{
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->ctx), a->types, (unsigned)a->n, 0);
+	e->fn = LLVMAddFunction(e->mod, name, type);
+	LLVMSetFunctionCallConv(e->fn, 91);                  /* amdgpu_kernel */
+	set_attributes(e);
+	LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), body = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMPositionBuilderAtEnd(e->b, entry);
+	e->tid = emit_call(e, "llvm.amdgcn.workitem.id.x", NULL, 0, NULL, 0);
+	e->entry_end = LLVMBuildBr(e->b, body);
+	LLVMPositionBuilderAtEnd(e->b, body);
+	e->lds = LLVMAddGlobalInAddressSpace(e->mod, LLVMArrayType2(e->i8, 0), "", 3);
+	e->lds_small = LLVMAddGlobalInAddressSpace(e->mod, LLVMArrayType2(e->i8, 0), "", 3);
+}
+
+/* The placeholder becomes a global of the size that turned out to be needed. */
+static void finish_lds(struct emit *e, const char *name, const char *what, LLVMValueRef placeholder, int bytes)
+{
+	LLVMTypeRef t = LLVMArrayType2(e->i8, (uint64_t)bytes);
+	if (bytes) {
+		LLVMValueRef g = LLVMAddGlobalInAddressSpace(e->mod, t, arena_printf(e->arena, "%s.%s", name, what), 3);
+		LLVMSetInitializer(g, LLVMGetPoison(t));
+		LLVMSetLinkage(g, LLVMInternalLinkage);
+		LLVMSetAlignment(g, 16);
+		LLVMReplaceAllUsesWith(placeholder, g);
+	}
+	LLVMDeleteGlobal(placeholder);
+}
+
+static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file, const struct ir_phase *ph, const char *name, struct model_launch *out)
+{
+	const struct ir_kernel *k = e->k;
+	struct use u = {k, arena_alloc(e->arena, (size_t)k->nparams + 1), arena_alloc(e->arena, (size_t)k->nparams + 1),
+	                arena_alloc(e->arena, (size_t)k->nsymbols + 1)};
+	struct arguments args = {0};
+	e->ph = ph;
+	ir_walk(ph->body, find_use, &u);
+	for (int a = 0, grid = 0; a < ph->naxes; a++) {
+		if (ph->axes[a].ragged) {
+			u.tensor[ph->axes[a].ragged_tensor] = true;
+			symbols_in(ph->axes[a].ragged_total, u.symbol);
+			symbols_in(ph->axes[ph->axes[a].ragged_group].extent, u.symbol);
+		}
+		grid += ph->axes[a].kind == AXIS_GRID;
+		if (grid > 3)
+			for (int x = 0; x < ph->naxes; x++)
+				symbols_in(ph->axes[x].extent, u.symbol);
+	}
+	bool temps = false;
+	for (int i = 0; i < k->nparams; i++)
+		temps = temps || (k->params[i].role == IR_TEMP && u.tensor[i]);
+	for (int i = 0; temps && i < k->nparams; i++)
+		for (int d = 0; k->params[i].role == IR_TEMP && d < k->params[i].rank; d++)
+			symbols_in(k->params[i].extent[d], u.symbol);
+	ir_walk(ph->body, find_dot, &e->has_dot);
+	choose_arguments(e, &args, &u);
+	start_function(e, name, &args);
+	open_debug(e, di, file, name, ph->line > 0 ? ph->line : 1);
+	bind_arguments(e, &args);
+	bind_temps(e);
+	const struct hexpr **grid = arena_alloc(e->arena, 3 * sizeof *grid);
+	bind_grid(e, grid);
+	for (int a = 0; a < ph->naxes; a++)
+		if (ph->axes[a].ragged)
+			find_ragged_tile(e, a);
+	emit_block(e, ph->body);
+	if (e->failed)
+		return -1;
+	LLVMBuildRetVoid(e->b);
+	finish_lds(e, name, "tiles", e->lds, e->lds_bytes);
+	finish_lds(e, name, "partials", e->lds_small, e->lds_small_bytes);
+	if (e->lds_bytes + e->lds_small_bytes > e->v->target->lds_bytes) {
+		emit_fail(e, NULL, "%s needs %d bytes of LDS, %s has %d", name, e->lds_bytes + e->lds_small_bytes, e->v->target->name, e->v->target->lds_bytes);
+		return -1;
+	}
+	*out = (struct model_launch){.symbol = name, .block = 64 * e->v->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list,
+	                             .nkargs = args.n, .kernarg_bytes = (args.bytes + 7) / 8 * 8};
+	return 0;
+}
+
+static struct emit fresh(const struct emit *base)
+{
+	struct emit e = *base;
+	const struct ir_kernel *k = e.k;
+	e.values = arena_alloc(e.arena, sizeof *e.values * (size_t)(k->next_id + 1));
+	e.tensors = arena_alloc(e.arena, sizeof *e.tensors * (size_t)(k->nparams + 1));
+	e.scalars = arena_alloc(e.arena, sizeof *e.scalars * (size_t)(k->nparams + 1));
+	e.symbols = arena_alloc(e.arena, sizeof *e.symbols * (size_t)(k->nsymbols + 1));
+	e.axis_base = arena_alloc(e.arena, sizeof *e.axis_base * LAYOUT_AXES);
+	e.axis_limit = arena_alloc(e.arena, sizeof *e.axis_limit * LAYOUT_AXES);
+	e.newest = arena_alloc(e.arena, sizeof *e.newest * (size_t)(k->next_id + 1));
+	memset(e.newest, 0xff, sizeof *e.newest * (size_t)(k->next_id + 1));
+	return e;
+}
+
+int amdgcn_translate(struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx, LLVMModuleRef *module,
+                     struct model_launch **launches, int *nlaunches, const struct hexpr **workspace, char *err, size_t errlen)
+{
+	struct emit base = {.arena = arena, .k = k, .v = v, .err = err, .errlen = errlen, .ctx = ctx};
+	base.mod = LLVMModuleCreateWithNameInContext(k->name, ctx);
+	base.b = LLVMCreateBuilderInContext(ctx);
+	LLVMSetTarget(base.mod, v->target->triple);
+	base.i1 = LLVMInt1TypeInContext(ctx);
+	base.i8 = LLVMInt8TypeInContext(ctx);
+	base.i16 = LLVMInt16TypeInContext(ctx);
+	base.i32 = LLVMInt32TypeInContext(ctx);
+	base.i64 = LLVMInt64TypeInContext(ctx);
+	base.f32 = LLVMFloatTypeInContext(ctx);
+	base.f16 = LLVMHalfTypeInContext(ctx);
+	base.bf16 = LLVMBFloatTypeInContext(ctx);
+	base.p1 = LLVMPointerTypeInContext(ctx, 1);
+	base.p3 = LLVMPointerTypeInContext(ctx, 3);
+	base.p4 = LLVMPointerTypeInContext(ctx, 4);
+	base.p8 = LLVMPointerTypeInContext(ctx, 8);
+	LLVMDIBuilderRef di = LLVMCreateDIBuilder(base.mod);
+	const char *name = k->file ? k->file : "kernel.tdsl";
+	LLVMMetadataRef file = LLVMDIBuilderCreateFile(di, name, strlen(name), "", 0);
+	LLVMDIBuilderCreateCompileUnit(di, LLVMDWARFSourceLanguageC11, file, "tdslc", 5, 1, "", 0, 0, "", 0, LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0, "", 0);
+	LLVMMetadataRef version = LLVMValueAsMetadata(LLVMConstInt(base.i32, LLVMDebugMetadataVersion(), 0));
+	LLVMAddModuleFlag(base.mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18, version);
+	struct model_launch *all = arena_alloc(arena, sizeof *all * (size_t)k->nphases);
+	int status = 0;
+	for (int p = 0; p < k->nphases && !status; p++) {
+		struct emit e = fresh(&base);
+		const char *symbol = k->nphases == 1 ? k->name : arena_printf(arena, "%s.%d", k->name, p);
+		status = emit_phase(&e, di, file, &k->phases[p], symbol, &all[p]);
+	}
+	LLVMDIBuilderFinalize(di);
+	LLVMDisposeDIBuilder(di);
+	LLVMDisposeBuilder(base.b);
+	if (status) {
+		LLVMDisposeModule(base.mod);
+		return -1;
+	}
+	*workspace = NULL;
+	const struct hexpr *bytes = hexpr_const(arena, 0);
+	for (int i = 0; i < k->nparams; i++)
+		if (k->params[i].role == IR_TEMP) {
+			bytes = hexpr_op(arena, HX_ADD, bytes, temp_bytes(&base, &k->params[i]));
+			*workspace = bytes;
+		}
+	*module = base.mod;
+	*launches = all;
+	*nlaunches = k->nphases;
+	return 0;
+}

@@ -1,0 +1,7 @@
+/* translate.h -- the AMDGPU target's one export: see translate() in compile.h for the contract. */
+#ifndef TDSL_AMDGCN_TRANSLATE_H
+#define TDSL_AMDGCN_TRANSLATE_H
+#include "../../compile.h"
+int amdgcn_translate(struct arena *, const struct ir_kernel *, const struct variant *, LLVMContextRef, LLVMModuleRef *,
+                     struct model_launch **, int *nlaunches, const struct hexpr **workspace, char *err, size_t errlen);
+#endif

@@ -1,0 +1,158 @@
+/* value.c -- reading and writing tile values in whatever grouping an operation wants.
+ * In: an instruction, a layout and registers.  Out: LLVM scalars and vectors.  A value is read under the layout of its user: the
+ * register map (index.c) says which of its own registers holds the same element. */
+#include "emit.h"
+
+LLVMTypeRef emit_vector(LLVMTypeRef element, int n)
+{
+	return n == 1 ? element : LLVMVectorType(element, (unsigned)n);
+}
+
+int vector_length(LLVMValueRef v)
+{
+	LLVMTypeRef t = LLVMTypeOf(v);
+	return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(t) : 1;
+}
+
+int value_pack(const struct emit *e, enum dtype t, const struct layout *l)
+{
+	int most = dtype_info(t)->bits == 8 && t != DT_I1 ? 4 : dtype_info(t)->bits == 16 ? 2 : t == DT_F32 || t == DT_I32 ? (e->has_dot ? 4 : 2) : 1;
+	if (!l)
+		return 1;
+	if (t == DT_I32 && !e->has_dot)
+		most = 1;
+	while (most > 1 && (1 << l->nreg) < most && layout_regs(l) % most)
+		most /= 2;
+	return layout_regs(l) % most ? 1 : most;
+}
+
+struct value *value_new(struct emit *e, const struct ir_ins *i)
+{
+	struct value *v = &e->values[i->id];
+	v->pack = value_pack(e, i->dtype, i->layout);
+	v->ngroups = i->layout ? layout_regs(i->layout) / v->pack : 1;
+	v->group = arena_alloc(e->arena, sizeof *v->group * (size_t)v->ngroups);
+	return v;
+}
+
+LLVMValueRef vector_part(struct emit *e, LLVMValueRef v, int from, int n)
+{
+	int len = vector_length(v);
+	if (len == n)
+		return v;
+	if (n == 1)
+		return LLVMBuildExtractElement(e->b, v, emit_int(e, from), "");
+	LLVMValueRef mask[32];
+	for (int i = 0; i < n; i++)
+		mask[i] = emit_int(e, from + i);
+	return LLVMBuildShuffleVector(e->b, v, LLVMGetPoison(LLVMTypeOf(v)), LLVMConstVector(mask, (unsigned)n), "");
+}
+
+/* Dword-sized pieces of narrow types are joined as dwords: byte shuffles are slow to select. */
+static LLVMValueRef join_dwords(struct emit *e, LLVMValueRef *parts, int nparts, int each)
+{
+	LLVMTypeRef element = LLVMGetElementType(LLVMTypeOf(parts[0]));
+	LLVMValueRef all = LLVMGetPoison(emit_vector(e->i32, nparts));
+	for (int i = 0; i < nparts; i++)
+		all = LLVMBuildInsertElement(e->b, all, LLVMBuildBitCast(e->b, parts[i], e->i32, ""), emit_int(e, i), "");
+	return LLVMBuildBitCast(e->b, all, emit_vector(element, nparts * each), "");
+}
+
+static int bits_of(struct emit *e, LLVMTypeRef t)
+{
+	return t == e->i8 ? 8 : t == e->i16 || t == e->f16 || t == e->bf16 ? 16 : 32;
+}
+
+LLVMValueRef vector_join(struct emit *e, LLVMValueRef *parts, int nparts, int each)
+{
+	if (nparts == 1)
+		return parts[0];
+	LLVMTypeRef t = LLVMTypeOf(parts[0]);
+	LLVMTypeRef element = each > 1 ? LLVMGetElementType(t) : t;
+	if (each > 1 && bits_of(e, element) < 32 && bits_of(e, element) * each == 32)
+		return join_dwords(e, parts, nparts, each);
+	LLVMValueRef all = LLVMGetPoison(emit_vector(element, nparts * each));
+	for (int i = 0; i < nparts; i++)
+		for (int j = 0; j < each; j++)
+			all = LLVMBuildInsertElement(e->b, all, each > 1 ? LLVMBuildExtractElement(e->b, parts[i], emit_int(e, j), "") : parts[i],
+			                             emit_int(e, i * each + j), "");
+	return all;
+}
+
+/* -1: the same value for every register (scalars). */
+static int own_register(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg)
+{
+	if (!i->layout)
+		return -1;
+	if (i->layout == l || !l)
+		return reg;
+	return index_map(e, l, i->layout, i->axes)[reg];
+}
+
+LLVMValueRef value_element(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg)
+{
+	if (i->axes && !i->layout)
+		return index_value(e, i, l, reg);
+	struct value *v = &e->values[i->id];
+	int own = own_register(e, i, l, reg);
+	if (v->waiting)
+		return lds_read(e, i, own, 1);
+	if (own < 0)
+		return v->group[0];
+	return v->pack == 1 ? v->group[own] : LLVMBuildExtractElement(e->b, v->group[own / v->pack], emit_int(e, own % v->pack), "");
+}
+
+LLVMValueRef value_vector(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg, int n)
+{
+	if (n == 1)
+		return value_element(e, i, l, reg);
+	struct value *v = &e->values[i->id];
+	LLVMValueRef parts[64];
+	if (i->axes && !i->layout) {
+		for (int r = 0; r < n; r++)
+			parts[r] = index_value(e, i, l, reg + r);
+		return vector_join(e, parts, n, 1);
+	}
+	int first = own_register(e, i, l, reg);
+	if (v->waiting && i->layout == l)
+		return lds_read(e, i, reg, n);
+	bool run = first >= 0 && v->pack > 1 && first % (n < v->pack ? n : v->pack) == 0;
+	bool same = true;
+	for (int r = 1; r < n; r++) {
+		int own = own_register(e, i, l, reg + r);
+		run = run && own == first + r;
+		same = same && own == first;
+	}
+	if (same) {
+		LLVMValueRef one = value_element(e, i, l, reg);
+		for (int r = 0; r < n; r++)
+			parts[r] = one;
+		return vector_join(e, parts, n, 1);
+	}
+	if (run && n <= v->pack)
+		return vector_part(e, v->group[first / v->pack], first % v->pack, n);
+	if (run && n % v->pack == 0) {
+		for (int g = 0; g < n / v->pack; g++)
+			parts[g] = v->group[first / v->pack + g];
+		return vector_join(e, parts, n / v->pack, v->pack);
+	}
+	for (int r = 0; r < n; r++)
+		parts[r] = value_element(e, i, l, reg + r);
+	return vector_join(e, parts, n, 1);
+}
+
+void value_set(struct emit *e, const struct ir_ins *i, int reg, int n, LLVMValueRef x)
+{
+	struct value *v = &e->values[i->id];
+	if (n >= v->pack) {
+		for (int g = 0; g < n / v->pack; g++)
+			v->group[reg / v->pack + g] = vector_part(e, x, g * v->pack, v->pack);
+		return;
+	}
+	LLVMValueRef *group = &v->group[reg / v->pack];
+	if (!*group)
+		*group = LLVMGetPoison(emit_vector(emit_type(e, i->dtype), v->pack));
+	for (int j = 0; j < n; j++)
+		*group = LLVMBuildInsertElement(e->b, *group, n > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, j), "") : x,
+		                                emit_int(e, reg % v->pack + j), "");
+}

@@ -1,0 +1,51 @@
+/* tdslc.h -- the command line: what main (tdslc.c) hands to the subcommands, and what they share. */
+#ifndef TDSLC_COMMAND_H
+#define TDSLC_COMMAND_H
+#include <stdbool.h>
+#include <stddef.h>
+#include "compile.h"
+
+enum exit_code { EXIT_FINE = 0, EXIT_ERROR = 1, EXIT_USAGE = 2 };
+
+struct given { const char *name, *value; };           /* "--target", "gfx942"; value "" for a switch */
+struct arguments {
+	const char *command;
+	const char **words; int nwords;                  /* FILE and the like, in order */
+	struct given *options; int noptions;
+	struct arena *arena;
+};
+
+/* One subcommand.  options: accepted names, each followed by '=' where it takes a value. */
+struct command {
+	const char *name;
+	int (*run)(const struct arguments *);
+	int least, most;                                 /* words */
+	const char *options;
+	const char *usage, *help;
+};
+
+const char *option(const struct arguments *, const char *name);            /* last value given, or NULL */
+/* Every value of an option, split at commas where `split`; NULL-terminated; NULL where none was given. */
+const char *const *option_list(const struct arguments *, const char *name, bool split);
+/* "tdslc: ..." on standard error; returns EXIT_ERROR.  usage_error adds how to get help and returns EXIT_USAGE. */
+int error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+int usage_error(const struct arguments *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Prints text to standard output; EXIT_ERROR where that fails (a full disk behind a redirection). */
+int print(const char *text);
+
+int command_build(const struct arguments *);     /* tdslc_build.c */
+int command_check(const struct arguments *);
+int command_tune(const struct arguments *);
+int command_dump(const struct arguments *);      /* tdslc_dump.c */
+int command_list(const struct arguments *);      /* tdslc_pack.c */
+int command_report(const struct arguments *);
+int command_verify(const struct arguments *);
+int command_extract(const struct arguments *);
+int command_run(const struct arguments *);       /* tdslc_run.c */
+
+/* The text FILE and options.library from --library, into the arena.  0, or an exit code after a message. */
+int read_text(const struct arguments *, const char *path, char **text, size_t *n, const char **library);
+/* compile_ms of a pack, kept beside it, since packs themselves are reproducible (tdslc_build.c). */
+char *times_text(struct arena *, const struct model_pack *);
+const double *times_read(struct arena *, const char *pack_path, const struct model_pack *);
+#endif

@@ -1,0 +1,26 @@
+/* bind.h -- a call's arguments bound to a kernel: views, instance, symbols, and host expressions evaluated over them. */
+#ifndef TDSL_RT_BIND_H
+#define TDSL_RT_BIND_H
+#include "view.h"
+
+struct bind {
+	tdsl_kernel kernel;
+	tdsl_device device;
+	const struct pack_file *file;
+	const char *name;                       /* of the kernel, for messages */
+	struct view views[MODEL_MAX_PARAM];
+	int64_t symbols[MODEL_MAX_SYMBOL];
+	uint32_t instance;
+	bool nothing;                           /* every output is empty: nothing to compute */
+	int assume_aligned;                     /* a query without data pointers: what HX_ALIGNED says; -1 = look */
+};
+
+/* Checks all arguments.  `lenient`: a query, outputs and data may be missing. */
+int bind_make(struct bind *, tdsl_kernel, tdsl_device, const union tdsl_arg *args, bool lenient);
+/* Value of expression `c`; 0 or -1 with *why. */
+int bind_eval(const struct bind *, struct pack_code_ref c, int64_t *value, const char **why);
+/* Element type that the instance gives parameter `param` on the device. */
+enum dtype bind_type(const struct bind *, uint32_t instance, int param);
+/* Text of an expression with the kernel's names, in a buffer. */
+void bind_text(const struct bind *, struct pack_code_ref c, char *out, size_t size);
+#endif

@@ -1,0 +1,311 @@
+/* device.c -- names to devices, the process's default device, streams, memory and loaded modules.
+ * In: "hip:0", "sim:gfx942", "null:gfx950".  Out: handles whose functions come from device_hip.c or device_null.c.
+ * One registry behind one lock; the default is an atomic pointer, since every call with a NULL stream reads it. */
+#include "device.h"
+
+#include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static tdsl_device registry;
+static _Atomic(tdsl_device) default_device;
+
+uint64_t serial_next(void)
+{
+	static _Atomic uint64_t last;
+	return atomic_fetch_add(&last, 1) + 1;
+}
+
+void library_folder(char *out, size_t size)
+{
+	Dl_info info;
+	out[0] = 0;
+	if (!dladdr((void *)(uintptr_t)&library_folder, &info) || !info.dli_fname)
+		return;
+	const char *slash = strrchr(info.dli_fname, '/');
+	size_t n = slash ? (size_t)(slash - info.dli_fname) + 1 : 0;
+	if (n < size) {
+		memcpy(out, info.dli_fname, n);
+		out[n] = 0;
+	}
+}
+
+void library_pin(void)
+{
+	Dl_info info;
+	if (dladdr((void *)(uintptr_t)&library_folder, &info) && info.dli_fname)
+		dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE); /* fails harmlessly where linked into a program */
+}
+
+static int device_init(tdsl_device d)
+{
+	static const struct { const char *prefix; int (*open)(tdsl_device, const char *); } kinds[] = {
+		{"hip:", device_hip_open}, {"sim:", device_sim_open}, {"null:", device_null_open}};
+	for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		size_t n = strlen(kinds[i].prefix);
+		if (strncmp(d->name, kinds[i].prefix, n) == 0)
+			return kinds[i].open(d, d->name + n);
+	}
+	if (strncmp(d->name, "cuda:", 5) == 0)
+		FAIL(TDSL_EUNSUPPORTED, "%s: CUDA devices are not built into this runtime", d->name);
+	FAIL(TDSL_EDEVICE, "'%s' is not a device; expected hip:N, sim:gfx942, sim:gfx950 or null:gfx942", d->name);
+}
+
+/* Finds or opens `name` and counts a reference.  Registry lock held. */
+static int device_get(tdsl_device *out, const char *name)
+{
+	tdsl_device d = registry;
+	while (d && strcmp(d->name, name) != 0)
+		d = d->next;
+	if (!d) {
+		if (strlen(name) >= sizeof d->name)
+			FAIL(TDSL_EDEVICE, "'%.40s...' is not a device; expected hip:N, sim:gfx942, sim:gfx950 or null:gfx942", name);
+		if (!(d = calloc(1, sizeof *d)))
+			FAIL(TDSL_ENOMEM, "out of memory");
+		strcpy(d->name, name);
+		pthread_mutex_init(&d->lock, NULL);
+		d->stream.device = d;
+		int rc = device_init(d);
+		if (rc < 0) {
+			free(d);
+			return rc;
+		}
+		d->next = registry;
+		registry = d;
+		d->serial = serial_next();
+	} else if (atomic_load(&d->refs) == 0) {
+		TRY(device_init(d));
+		d->serial = serial_next();
+	}
+	atomic_fetch_add(&d->refs, 1);
+	*out = d;
+	return 0;
+}
+
+int tdsl_open(tdsl_device *dev, const char *name)
+{
+	if (!dev || !name)
+		FAIL(TDSL_EINVAL, "tdsl_open: %s is NULL", dev ? "name" : "dev");
+	pthread_mutex_lock(&registry_lock);
+	int rc = device_get(dev, name);
+	tdsl_device none = NULL;
+	if (rc == 0)
+		atomic_compare_exchange_strong(&default_device, &none, *dev);
+	pthread_mutex_unlock(&registry_lock);
+	return rc;
+}
+
+/* Unloads the modules of one pack, or of all (pack 0). */
+static void modules_drop(tdsl_device d, uint64_t pack)
+{
+	int saved = 0;
+	bool entered = false;
+	pthread_mutex_lock(&d->lock);
+	for (struct device_module **at = &d->modules; *at;) {
+		struct device_module *m = *at;
+		if (pack && m->pack != pack) {
+			at = &m->next;
+			continue;
+		}
+		if (!entered && d->ops->enter)
+			d->ops->enter(d, &saved);
+		entered = true;
+		d->ops->module_unload(d, m->native);
+		*at = m->next;
+		free(m->image);
+		free(m);
+	}
+	if (entered && d->ops->leave)
+		d->ops->leave(d, saved);
+	pthread_mutex_unlock(&d->lock);
+}
+
+void tdsl_close(tdsl_device d)
+{
+	if (!d)
+		return;
+	pthread_mutex_lock(&registry_lock);
+	if (atomic_load(&d->refs) > 0 && atomic_fetch_sub(&d->refs, 1) == 1) {
+		tdsl_device self = d;
+		atomic_compare_exchange_strong(&default_device, &self, NULL);
+		modules_drop(d, 0);
+		d->ops->close(d);
+	}
+	pthread_mutex_unlock(&registry_lock);
+}
+
+void device_forget_pack(uint64_t pack)
+{
+	pthread_mutex_lock(&registry_lock);
+	for (tdsl_device d = registry; d; d = d->next)
+		if (atomic_load(&d->refs) > 0)
+			modules_drop(d, pack);
+	pthread_mutex_unlock(&registry_lock);
+}
+
+void *device_module_find(tdsl_device d, uint64_t pack, uint32_t object)
+{
+	for (struct device_module *m = d->modules; m; m = m->next)
+		if (m->pack == pack && m->object == object)
+			return m->native;
+	return NULL;
+}
+
+int device_module_add(tdsl_device d, uint64_t pack, uint32_t object, void *native, void *image)
+{
+	struct device_module *m = malloc(sizeof *m);
+	if (!m)
+		FAIL(TDSL_ENOMEM, "out of memory");
+	*m = (struct device_module){d->modules, pack, object, native, image};
+	d->modules = m;
+	return 0;
+}
+
+static int device_check(tdsl_device d, const char *where)
+{
+	if (!d)
+		FAIL(TDSL_EINVAL, "%s: the device is NULL", where);
+	if (atomic_load(&d->refs) == 0)
+		FAIL(TDSL_EDEVICE, "%s: device %s is closed", where, d->name);
+	return 0;
+}
+
+int tdsl_set_default(tdsl_device d)
+{
+	TRY(device_check(d, "tdsl_set_default"));
+	atomic_store(&default_device, d);
+	return 0;
+}
+
+/* Opens what the environment names, or the first GPU. */
+static int default_open(tdsl_device *out)
+{
+	pthread_mutex_lock(&registry_lock);
+	tdsl_device d = atomic_load(&default_device);
+	const char *name = getenv("TDSL_DEVICE");
+	bool named = name && *name;
+	int rc = d ? 0 : device_get(&d, named ? name : "hip:0");
+	if (rc == 0) {
+		atomic_store(&default_device, d);
+		*out = d;
+	}
+	pthread_mutex_unlock(&registry_lock);
+	if (rc < 0 && named)
+		FAIL(rc, "TDSL_DEVICE: %s", tdsl_error());
+	if (rc < 0)
+		FAIL(TDSL_EDEVICE, "no device was opened, TDSL_DEVICE is not set, and there is no GPU (%s); "
+		     "tdsl_open or TDSL_DEVICE=sim:gfx942 selects a simulated one", tdsl_error());
+	return 0;
+}
+
+int tdsl_default(tdsl_device *dev)
+{
+	if (!dev)
+		FAIL(TDSL_EINVAL, "tdsl_default: dev is NULL");
+	tdsl_device d = atomic_load_explicit(&default_device, memory_order_acquire);
+	if (!d)
+		return default_open(dev);
+	*dev = d;
+	return 0;
+}
+
+int device_default_stream(tdsl_stream *out)
+{
+	tdsl_device d;
+	TRY(tdsl_default(&d));
+	*out = &d->stream;
+	return 0;
+}
+
+int tdsl_stream_open(tdsl_stream *stream, tdsl_device d, void *native)
+{
+	if (!stream)
+		FAIL(TDSL_EINVAL, "tdsl_stream_open: stream is NULL");
+	TRY(device_check(d, "tdsl_stream_open"));
+	tdsl_stream s = malloc(sizeof *s);
+	if (!s)
+		FAIL(TDSL_ENOMEM, "out of memory");
+	*s = (struct tdsl_stream_s){d, native};
+	*stream = s;
+	return 0;
+}
+
+void tdsl_stream_close(tdsl_stream s)
+{
+	if (s && s != &s->device->stream)
+		free(s);
+}
+
+/* Runs `call` with the device current. */
+#define ON_DEVICE(d, call) do { \
+	int on_saved_ = 0, on_rc_ = 0; \
+	if ((d)->ops->enter) TRY((d)->ops->enter((d), &on_saved_)); \
+	on_rc_ = (call); \
+	if ((d)->ops->leave) (d)->ops->leave((d), on_saved_); \
+	return on_rc_; } while (0)
+
+int tdsl_sync(tdsl_stream s)
+{
+	if (!s)
+		TRY(device_default_stream(&s));
+	TRY(device_check(s->device, "tdsl_sync"));
+	ON_DEVICE(s->device, s->device->ops->sync(s->device, s->native));
+}
+
+int tdsl_device_query(struct tdsl_device_info *info, tdsl_device d)
+{
+	if (!info)
+		FAIL(TDSL_EINVAL, "tdsl_device_query: info is NULL");
+	TRY(device_check(d, "tdsl_device_query"));
+	*info = (struct tdsl_device_info){d->name, d->ops->kind, d->target, d->library, d->dl};
+	return 0;
+}
+
+/* Common part of the memory functions: a NULL device is the default one. */
+static int memory_device(tdsl_device *d, const char *where, int64_t bytes)
+{
+	if (bytes < 0)
+		FAIL(TDSL_EINVAL, "%s: bytes is %lld; expected 0 or more", where, (long long)bytes);
+	if (!*d)
+		TRY(tdsl_default(d));
+	return device_check(*d, where);
+}
+
+int tdsl_alloc(void **ptr, tdsl_device d, int64_t bytes)
+{
+	if (!ptr)
+		FAIL(TDSL_EINVAL, "tdsl_alloc: ptr is NULL");
+	TRY(memory_device(&d, "tdsl_alloc", bytes));
+	ON_DEVICE(d, d->ops->alloc(d, ptr, bytes ? (size_t)bytes : 1));
+}
+
+int tdsl_free(tdsl_device d, void *ptr)
+{
+	if (!ptr)
+		return 0;
+	TRY(memory_device(&d, "tdsl_free", 0));
+	ON_DEVICE(d, d->ops->free(d, ptr));
+}
+
+static int memory_copy(tdsl_device d, const char *where, void *dst, const void *src, int64_t bytes, bool to_device)
+{
+	TRY(memory_device(&d, where, bytes));
+	if (bytes == 0)
+		return 0;
+	if (!dst || !src)
+		FAIL(TDSL_EINVAL, "%s: the %s is NULL", where, dst ? "source" : "destination");
+	ON_DEVICE(d, d->ops->copy(d, dst, src, (size_t)bytes, to_device));
+}
+
+int tdsl_upload(tdsl_device d, void *device_dst, const void *host_src, int64_t bytes)
+{
+	return memory_copy(d, "tdsl_upload", device_dst, host_src, bytes, true);
+}
+
+int tdsl_download(tdsl_device d, void *host_dst, const void *device_src, int64_t bytes)
+{
+	return memory_copy(d, "tdsl_download", host_dst, device_src, bytes, false);
+}

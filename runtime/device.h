@@ -1,0 +1,81 @@
+/* device.h -- a device is a table of functions and a few facts; the registry knows each by its name.
+ *
+ * Functions return 0 or a negative TDSL_E* with the text set.  A struct tdsl_device_s is never freed: closing drops its modules
+ * and gives the next opening a new serial, so that nothing remembered for the old one can be found again. */
+#ifndef TDSL_RT_DEVICE_H
+#define TDSL_RT_DEVICE_H
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "error.h"
+
+struct hip_table;
+
+/* One block of host memory that a call uses in place on a simulated device. */
+struct host_range { uintptr_t base; size_t bytes; const char *name; bool writable; };
+
+struct device_ops {
+	const char *kind;
+	/* enter makes the device current and keeps what was in *saved; leave restores it.  NULL = nothing to do. */
+	int (*enter)(tdsl_device, int *saved);
+	void (*leave)(tdsl_device, int saved);
+	/* The following run between enter and leave. */
+	int (*module_load)(tdsl_device, void **module, const void *image, size_t size);
+	void (*module_unload)(tdsl_device, void *module);
+	int (*function)(tdsl_device, void **function, void *module, const char *symbol);
+	int (*launch)(tdsl_device, void *function, const uint32_t grid[3], uint32_t block, void *native, void *kernarg, size_t bytes,
+	              const char *what);
+	int (*sync)(tdsl_device, void *native);
+	int (*alloc)(tdsl_device, void **ptr, size_t bytes);
+	int (*free)(tdsl_device, void *ptr);
+	int (*copy)(tdsl_device, void *dst, const void *src, size_t bytes, bool to_device);
+	/* Simulated devices: make host ranges known for a call, and forget them. */
+	int (*host_enter)(tdsl_device, const struct host_range *, int n);
+	void (*host_leave)(tdsl_device, const struct host_range *, int n);
+	void (*close)(tdsl_device);
+};
+
+struct tdsl_stream_s { tdsl_device device; void *native; };
+
+/* The image lives as long as the module: drivers may refer to it. */
+struct device_module { struct device_module *next; uint64_t pack; uint32_t object; void *native, *image; };
+
+struct tdsl_device_s {
+	const struct device_ops *ops;
+	struct tdsl_device_s *next;
+	char name[32], target[32], library[256];
+	DLDevice dl;
+	bool host_tensors;              /* kDLCPU tensors are accepted */
+	bool any_tensors;               /* null: whatever the device says */
+	int ordinal;
+	_Atomic int refs;               /* 0 = closed */
+	uint64_t serial;
+	struct tdsl_stream_s stream;    /* its default stream */
+	pthread_mutex_t lock;           /* guards modules */
+	struct device_module *modules;
+	struct hip_table *hip;
+	void *library_handle;
+	void *sim;                      /* simulated devices: struct sim_table */
+};
+
+/* Fill in a device whose name is set: ops, target, dl, ...; `rest` follows the colon. */
+int device_hip_open(tdsl_device, const char *rest);
+int device_sim_open(tdsl_device, const char *rest);
+int device_null_open(tdsl_device, const char *rest);
+
+/* The stream that NULL means.  Fails by the rules of tdsl_open. */
+int device_default_stream(tdsl_stream *);
+/* Unique numbers for devices, packs and kernels. */
+uint64_t serial_next(void);
+/* Folder of this library's file with a final '/', or "". */
+void library_folder(char *out, size_t size);
+
+/* Keeps this library mapped until the process ends. */
+void library_pin(void);
+
+/* The module `object` of pack number `pack` on this device, if it is loaded; device_module_add records one (lock held by the
+ * caller over both).  device_forget_pack unloads a pack's modules from every device. */
+void *device_module_find(tdsl_device, uint64_t pack, uint32_t object);
+int device_module_add(tdsl_device, uint64_t pack, uint32_t object, void *native, void *image); /* takes the image */
+void device_forget_pack(uint64_t pack);
+#endif

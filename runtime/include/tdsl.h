@@ -1,0 +1,207 @@
+/* tdsl.h -- the runtime: kernel packs, devices, streams, calls.  This header is the manual, simple things first.
+ *
+ *     tdsl_device dev;                                     #include "kernels.h"      (made by tdslc --header)
+ *     tdsl_open(&dev, "hip:0");                            "sim:gfx942" runs without a GPU
+ *     tdsl_pack_add("kernels.tpack");
+ *     if (rmsnorm_quant(NULL, &x, &w, 1e-6f, &y, &scale))  NULL stream = the default device
+ *             fprintf(stderr, "%s\n", tdsl_error());
+ *
+ * Returns: 0 (or a count, where said) on success; a negative TDSL_E* otherwise, with the text in tdsl_error(): which argument
+ * or place, what was found, what was expected.  Out-parameters come first and are written on success only.  Every close and
+ * free accepts NULL.  Strings and structures returned belong to the library and live as long as the object they describe.
+ *
+ * Threads: every function may be called from any thread.  Closing something that another thread is using is the caller's
+ * mistake.  The library prints nothing, never exits, and leaves the caller's current HIP device as it was. */
+#ifndef TDSL_H
+#define TDSL_H
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TDSL_VERSION "0.1.0"
+#define TDSL_API __attribute__((visibility("default")))
+
+/* ---- tensors: DLPack's DLTensor ------------------------------------------------------------------------------------------
+ * Declared here unless <dlpack/dlpack.h> was included before.  `shape` and `strides` count elements (of e2m1 too); strides
+ * NULL = compact, row major.  Strides are honoured, nothing is copied.  Type codes are those of DLPack 1.1. */
+#if !defined(DLPACK_DLPACK_H_) && !defined(DLPACK_VERSION)
+#define DLPACK_DLPACK_H_
+typedef enum {
+	kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLROCM = 10, kDLROCMHost = 11, kDLCUDAManaged = 13
+} DLDeviceType;
+typedef struct { DLDeviceType device_type; int32_t device_id; } DLDevice;
+typedef struct { uint8_t code, bits; uint16_t lanes; } DLDataType;
+typedef struct {
+	void *data;
+	DLDevice device;
+	int32_t ndim;
+	DLDataType dtype;
+	int64_t *shape;
+	int64_t *strides;
+	uint64_t byte_offset;
+} DLTensor;
+#endif
+enum {
+	TDSL_DL_INT = 0, TDSL_DL_UINT = 1, TDSL_DL_FLOAT = 2, TDSL_DL_BFLOAT = 4, TDSL_DL_BOOL = 6, TDSL_DL_E4M3FN = 10,
+	TDSL_DL_E4M3FNUZ = 11, TDSL_DL_E5M2 = 12, TDSL_DL_E5M2FNUZ = 13, TDSL_DL_E8M0FNU = 14, TDSL_DL_E2M1FN = 17
+};
+
+/* ---- errors -------------------------------------------------------------------------------------------------------------- */
+enum {
+	TDSL_OK = 0,
+	TDSL_EINVAL = -1,      /* an argument that makes no sense: NULL, a negative size, a wrong argument count */
+	TDSL_EDTYPE = -2,      /* no instance of the kernel takes this element type, or this combination */
+	TDSL_ESHAPE = -3,      /* rank or extent; negative or overflowing size; a `require` line that does not hold */
+	TDSL_ESTRIDE = -4,     /* strides that the kernel cannot follow */
+	TDSL_EALIGN = -5,      /* a base address that is not a multiple of the element's size */
+	TDSL_EOVERLAP = -6,    /* an output shares memory with another argument, or with itself */
+	TDSL_EDEVICE = -7,     /* no such device, none open, or a tensor that lives elsewhere */
+	TDSL_ENOTFOUND = -8,   /* no kernel of this name */
+	TDSL_ETARGET = -9,     /* the pack holds no code for this device */
+	TDSL_EPACK = -10,      /* not a pack, or truncated or altered; the text has the offset */
+	TDSL_EVERSION = -11,   /* a pack of a newer format */
+	TDSL_EIO = -12,        /* a file could not be read or written */
+	TDSL_ENOMEM = -13,
+	TDSL_EWORKSPACE = -14, /* workspace missing, too small or misaligned */
+	TDSL_ELAUNCH = -15,    /* the driver, or the simulated device, refused or failed; outputs may be written in part */
+	TDSL_ECOMPILE = -16,   /* the text has errors; tdsl_error() has the first, tdsl_compile's messages all */
+	TDSL_EUNSUPPORTED = -17 /* not built in, e.g. CUDA devices or no compiler beside the runtime */
+};
+/* Text of this thread's last negative return; "" if there was none. */
+TDSL_API const char *tdsl_error(void);
+/* "TDSL_ESHAPE"; "TDSL_E?" for other values. */
+TDSL_API const char *tdsl_error_name(int code);
+
+/* ---- devices and streams -------------------------------------------------------------------------------------------------
+ *   hip:N         AMD GPU number N, by libamdhip64 (HIP 5, 6 or 7; one already in the process is used)
+ *   sim:gfx942    simulated MI300X; sim:gfx950: MI355X.  Host tensors (kDLCPU) are used in place; calls are synchronous
+ *   null:gfx942   does nothing (and null:gfx950): for measuring host cost.  Memory functions work on host memory
+ * Where ROCm's own emulator stands in for the driver library, hip:N runs on it unchanged.  TDSL_HIP_LIBRARY and TDSL_SIM_LIBRARY
+ * name the libraries outright.  A fault leaves a device failing until it is closed and opened again (a real one: for good).
+ * Opening a device again gives the same handle; each open needs its close.  The first device opened by tdsl_open is the
+ * process's default (what a NULL stream means) until it is closed or tdsl_set_default names another.  With none open a NULL
+ * stream opens TDSL_DEVICE; without that variable hip:0; and fails if there is no GPU: never a silent simulator. */
+typedef struct tdsl_device_s *tdsl_device;
+typedef struct tdsl_stream_s *tdsl_stream;
+
+TDSL_API int tdsl_open(tdsl_device *dev, const char *name);
+TDSL_API void tdsl_close(tdsl_device);
+TDSL_API int tdsl_set_default(tdsl_device);
+/* The default device, opened by the rules above; not to be closed. */
+TDSL_API int tdsl_default(tdsl_device *dev);
+
+/* A stream says where a call runs: a device and the driver's stream on it (hipStream_t; NULL = its default stream). */
+TDSL_API int tdsl_stream_open(tdsl_stream *stream, tdsl_device, void *native);
+TDSL_API void tdsl_stream_close(tdsl_stream);
+/* Waits for the stream's work; errors of earlier launches show here. */
+TDSL_API int tdsl_sync(tdsl_stream);
+
+struct tdsl_device_info {
+	const char *name;    /* "hip:0" */
+	const char *kind;    /* "hip", "sim", "null" */
+	const char *target;  /* "gfx942" */
+	const char *library; /* the driver loaded, e.g. "libamdhip64.so.6"; "" for null */
+	DLDevice dl;         /* what tensors in this device's memory carry */
+};
+TDSL_API int tdsl_device_query(struct tdsl_device_info *info, tdsl_device);
+
+/* Device memory; dev NULL = the default device.  Copies are complete on return. */
+TDSL_API int tdsl_alloc(void **ptr, tdsl_device dev, int64_t bytes);
+TDSL_API int tdsl_free(tdsl_device dev, void *ptr);
+TDSL_API int tdsl_upload(tdsl_device dev, void *device_dst, const void *host_src, int64_t bytes);
+TDSL_API int tdsl_download(tdsl_device dev, void *host_dst, const void *device_src, int64_t bytes);
+
+/* ---- packs and kernels --------------------------------------------------------------------------------------------------- */
+typedef struct tdsl_pack_s *tdsl_pack;
+typedef struct tdsl_kernel_s *tdsl_kernel;
+
+TDSL_API int tdsl_pack_open(tdsl_pack *pack, const char *path);
+/* The bytes are not copied and must outlive the pack. */
+TDSL_API int tdsl_pack_open_memory(tdsl_pack *pack, const void *bytes, size_t size);
+/* Its kernels end with it. */
+TDSL_API void tdsl_pack_close(tdsl_pack);
+/* Decompresses every code object and checks it (opening checks everything else). */
+TDSL_API int tdsl_pack_verify(tdsl_pack);
+TDSL_API int tdsl_kernel_find(tdsl_kernel *kernel, tdsl_pack, const char *name);
+
+/* One argument.  Tensors are read during the call only. */
+union tdsl_arg { const DLTensor *t; double f; int64_t i; };
+
+/* Calls a kernel: args in the order of its signature (inputs, scalars, outputs); tensors in .t (NULL = absent, if optional),
+ * f32 scalars in .f, i32 and i64 scalars in .i.  The instance follows from the tensors' types, the variant from shapes,
+ * strides and alignment.  A tensor with more dimensions than its formal folds the leading ones into the formal's first: x[M, N]
+ * takes [B, S, N], also when the three are strided.  Outputs may not share bytes with any other argument (interleaved views of
+ * one buffer whose bytes are disjoint are recognised where their strides have a common period; else refused).
+ * Nothing is written unless every check passed.  Workspace: NULL, 0 where the kernel needs none. */
+TDSL_API int tdsl_call(tdsl_kernel, tdsl_stream, const union tdsl_arg *args, int nargs, void *workspace, int64_t workspace_bytes);
+/* Bytes of workspace that this call needs (data pointers may be NULL), or a negative code. */
+TDSL_API int64_t tdsl_workspace(tdsl_kernel, tdsl_stream, const union tdsl_arg *args, int nargs);
+/* Loads all of the kernel's code for the stream's device now, e.g. before a graph is captured. */
+TDSL_API int tdsl_kernel_load(tdsl_kernel, tdsl_stream);
+
+/* ---- generated functions --------------------------------------------------------------------------------------------------
+ * A generated binding keeps one static tdsl_binding per kernel:
+ *     static struct tdsl_binding b = { "rmsnorm_quant", "TTfTT", pack_bytes, sizeof pack_bytes, NULL };
+ * signature: one letter per argument: T tensor, ? optional tensor, f f32, d f64, i i32, l i64; a final W = takes workspace.
+ * The kernel is looked up at its first call: in the packs added by tdsl_pack_add (latest first), then in the embedded bytes
+ * (NULL = none), then in the files of TDSL_PACK_PATH (files and folders of *.tpack, separated by ':').
+ * A kernel of the same name with another signature is an error. */
+struct tdsl_binding { const char *name, *signature; const void *pack; size_t pack_size; tdsl_kernel kernel; };
+TDSL_API int tdsl_binding_call(struct tdsl_binding *, tdsl_stream, const union tdsl_arg *args, int nargs,
+                               void *workspace, int64_t workspace_bytes);
+TDSL_API int64_t tdsl_binding_workspace(struct tdsl_binding *, tdsl_stream, const union tdsl_arg *args, int nargs);
+/* Adds a pack for bindings, process-wide and for good. */
+TDSL_API int tdsl_pack_add(const char *path);
+TDSL_API int tdsl_pack_add_memory(const void *bytes, size_t size);
+
+/* ---- compiling in process --------------------------------------------------------------------------------------------------
+ * Needs libtdslc.so: beside libtdsl_rt.so, or named by TDSL_COMPILER, or on the loader's path; TDSL_JIT=0 forbids it.
+ * Results are kept in TDSL_CACHE_DIR, else $XDG_CACHE_HOME/tdsl, else ~/.cache/tdsl; TDSL_CACHE_DIR="" turns the cache off. */
+struct tdsl_compile_options {
+	const char *const *targets;   /* NULL-terminated; NULL = the default device's target */
+	const char *const *kernels;   /* NULL-terminated names; NULL = all */
+	const char *const *instances; /* NULL-terminated "T=bf16,Q=fp8"; NULL = those of the pack block */
+	int jobs;                     /* threads; 0 = one per core */
+	const char *library_path;     /* folder of the language's library; NULL = the one built in */
+};
+/* Compiles `text` (n bytes; `file` names it in messages).  options may be NULL. */
+TDSL_API int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, const struct tdsl_compile_options *options);
+/* All diagnostics of this thread's last tdsl_compile, warnings too; "" if none or if it came from the cache. */
+TDSL_API const char *tdsl_compile_messages(void);
+
+/* ---- what is in a pack ------------------------------------------------------------------------------------------------------ */
+struct tdsl_pack_info { int nkernels, ntargets; const char *const *targets; const char *tdsl_version, *llvm_version, *options, *licence; };
+struct tdsl_kernel_info { const char *name, *doc, *signature; int nparams, ninstances, nvariants, has_workspace; };
+struct tdsl_param_info {
+	const char *name;
+	int is_tensor, is_input, is_output, is_optional; /* inout: both */
+	int rank;                                        /* tensors */
+	const char *extents;                             /* "M, N": text of the formal extents */
+	int has_default; double default_value;           /* scalars */
+};
+struct tdsl_instance_info { const char *name; };
+struct tdsl_variant_info { int instance; const char *target, *predicate; int nlaunches; const char *report_json; };
+
+TDSL_API int tdsl_pack_query(struct tdsl_pack_info *, tdsl_pack);
+TDSL_API int tdsl_pack_kernel(tdsl_kernel *kernel, tdsl_pack, int index);
+TDSL_API int tdsl_kernel_query(struct tdsl_kernel_info *, tdsl_kernel);
+TDSL_API int tdsl_kernel_param(struct tdsl_param_info *, tdsl_kernel, int index);
+TDSL_API int tdsl_kernel_instance(struct tdsl_instance_info *, tdsl_kernel, int index);
+/* Element type of a parameter in an instance ("bf16"; "fp8", "bf8" where the target decides: then *dl is that of `target`). */
+TDSL_API int tdsl_kernel_dtype(const char **name, DLDataType *dl, tdsl_kernel, int instance, int param, const char *target);
+TDSL_API int tdsl_kernel_variant(struct tdsl_variant_info *, tdsl_kernel, int index);
+/* The element type and extents that tensor parameter `param` must have beside the arguments given (outputs may be NULL: the
+ * first instance that the inputs allow decides).  Returns the rank. */
+TDSL_API int tdsl_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel, tdsl_stream, const union tdsl_arg *args, int nargs, int param);
+
+/* What this thread's last successful tdsl_call ran: for tests and tools. */
+struct tdsl_last { const char *kernel, *instance, *predicate, *target; int variant, launches, remembered; };
+TDSL_API int tdsl_last_call(struct tdsl_last *);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

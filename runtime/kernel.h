@@ -1,0 +1,74 @@
+/* kernel.h -- a kernel as the call path sees it, and the two halves of that path.
+ *
+ * bind.c does everything a call's shapes decide: checks, symbols, instance, variant, kernel arguments; its result is a plan.
+ * call.c keeps plans per thread, keyed by everything that bind.c looked at except addresses and scalars, and runs them. */
+#ifndef TDSL_RT_KERNEL_H
+#define TDSL_RT_KERNEL_H
+#include "device.h"
+#include "pack.h"
+
+struct tdsl_kernel_s {
+	uint64_t serial;
+	tdsl_pack pack;
+	const struct pack_kernel *k;
+	const struct pack_param *params;   /* k->params.count of them */
+	int nparams;
+	uint32_t tensors, outputs;         /* bit masks over parameters; outputs: out and inout */
+	char signature[MODEL_MAX_PARAM + 4];
+	const char *extents[MODEL_MAX_PARAM];
+};
+
+struct tdsl_pack_s {
+	struct pack_file *file;
+	uint64_t serial;
+	struct tdsl_kernel_s *kernels;
+	const char **targets; int ntargets;
+	struct arena arena;                /* texts of extents */
+};
+
+/* What is patched into a launch's argument block at each call. */
+enum patch_kind { PATCH_POINTER, PATCH_F32, PATCH_F64, PATCH_I32, PATCH_I64, PATCH_WORKSPACE };
+struct plan_patch { uint8_t kind, param; uint16_t offset; };
+
+struct plan_launch {
+	void *function;
+	const char *symbol;
+	uint32_t grid[3], block;
+	uint32_t kernarg, kernarg_bytes;   /* where its block lies in the plan's */
+	uint32_t patch, npatch;
+};
+
+/* Bytes of one tensor, for overlap: it lies in [address, address + span); where outer strides exist, in `inner` bytes of every
+ * `period` (0 = contiguous). */
+struct plan_tensor { uint64_t span; uint64_t inner, period; bool host; };
+
+enum { KEY_WORDS = 256 };
+
+struct plan {
+	uint64_t hash; uint32_t key_words;
+	uint64_t workspace;
+	uint32_t nlaunches;
+	uint32_t narrow;                   /* mask of the scalars passed as i32 */
+	struct tdsl_last last;
+	struct plan_tensor *tensors;       /* one for each parameter */
+	struct plan_launch *launches;
+	struct plan_patch *patches;
+	uint8_t *kernargs;
+	uint64_t *key;                     /* all five inside the plan's own block */
+};
+
+/* Checks arguments against the kernel and the device and builds the plan for them (free() it).  `key` is stored in it. */
+int plan_make(struct plan **, tdsl_kernel, tdsl_device, const union tdsl_arg *args, const uint64_t *key, uint32_t key_words);
+/* Bytes of workspace that these arguments need; data pointers may be NULL. */
+int64_t plan_workspace(tdsl_kernel, tdsl_device, const union tdsl_arg *args);
+/* As tdsl_output. */
+int plan_output(DLDataType *, int64_t shape[8], tdsl_kernel, tdsl_device, const union tdsl_arg *args, int param);
+
+/* Opens nothing: wraps a reader's pack (taken over, also on failure) with its kernels. */
+int pack_wrap(tdsl_pack *, struct pack_file *);
+/* Sets the error for a reader's status. */
+int pack_fail(int status, const char *text);
+
+/* The device function of a launch, its code object loaded if it was not. */
+int kernel_function(void **function, tdsl_kernel, tdsl_device, uint32_t object, const char *symbol);
+#endif

@@ -1,0 +1,324 @@
+/* plan.c -- bound arguments -> a plan: the variant, its launches' grids and their argument blocks with what to patch.
+ *
+ * Variants are tried in the pack's order.  One whose predicate holds may still be unable to follow a tensor (it takes no stride
+ * for a dimension that is not compact, or no second stride for two folded groups): it is passed over, so that strides are never
+ * ignored; if none is left the error names the tensor.  A predicate that cannot be evaluated does not hold. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bind.h"
+
+static const struct pack_launch *launch_at(const struct bind *b, const struct pack_variant *v, uint32_t i)
+{
+	return &b->file->launches[v->launches.first + i];
+}
+
+static const struct pack_karg *karg_at(const struct bind *b, const struct pack_launch *l, uint32_t i)
+{
+	return &b->file->kargs[l->kargs.first + i];
+}
+
+static const char *param_name(const struct bind *b, int param)
+{
+	return pack_string(b->file, b->kernel->params[param].name);
+}
+
+/* ---- can a variant follow the tensors */
+
+static bool expr_has(const struct hexpr *e, enum hexpr_op op, int64_t imm)
+{
+	return e && ((e->op == op && e->imm == imm) || expr_has(e->a, op, imm) || expr_has(e->b, op, imm));
+}
+
+/* True where the launch gets the stride of dimension `dim` of `param`, as an argument of its own or inside an expression. */
+static bool stride_given(const struct bind *b, const struct pack_launch *l, int param, int dim)
+{
+	for (uint32_t i = 0; i < l->kargs.count; i++) {
+		const struct pack_karg *a = karg_at(b, l, i);
+		if ((a->kind == KA_STRIDE || a->kind == KA_STRIDE32) && a->a == param && a->b == dim)
+			return true;
+	}
+	bool found = false;
+	struct arena arena = {0};
+	for (uint32_t i = 0; i < l->exprs.count && !found; i++) {
+		struct pack_code_ref c = b->file->exprs[l->exprs.first + i];
+		found = expr_has(hexpr_decode(&arena, b->file->code + c.offset, c.size), HX_STRIDE, param * 16 + dim);
+	}
+	arena_free(&arena);
+	return found;
+}
+
+static bool karg_has(const struct bind *b, const struct pack_launch *l, int kind, int param)
+{
+	for (uint32_t i = 0; i < l->kargs.count; i++)
+		if (karg_at(b, l, i)->kind == kind && karg_at(b, l, i)->a == param)
+			return true;
+	return false;
+}
+
+/* 0, or TDSL_ESTRIDE with the text set. */
+static int tensor_followed(const struct bind *b, const struct pack_launch *l, int param)
+{
+	const struct view *v = &b->views[param];
+	int64_t compact = 1;
+	if (v->empty || !v->present)
+		return 0;
+	if (!v->flat && !(karg_has(b, l, KA_FOLD_INNER, param) && karg_has(b, l, KA_FOLD_STRIDE, param)))
+		FAIL(TDSL_ESTRIDE, "%s: argument '%s': its leading dimensions do not fold into one stride (%" PRId64 " x stride %" PRId64
+		     ", then stride %" PRId64 "), which this kernel cannot follow", b->name, param_name(b, param),
+		     v->extent[0] / v->fold_inner, v->fold_stride, v->stride[0]);
+	for (int d = v->rank - 1; d >= 0; d--) {
+		if (v->extent[d] > 1 && v->stride[d] != compact && !stride_given(b, l, param, d))
+			FAIL(TDSL_ESTRIDE, "%s: argument '%s', dimension %d: stride %" PRId64 "; this kernel follows stride %" PRId64 " only",
+			     b->name, param_name(b, param), d + v->extra, v->stride[d], compact);
+		compact *= v->extent[d];
+	}
+	for (uint32_t i = 0; i < l->kargs.count; i++) {
+		const struct pack_karg *a = karg_at(b, l, i);
+		if (a->kind == KA_STRIDE32 && a->a == param && v->extent[a->b] > 1 && v->stride[a->b] > INT32_MAX)
+			FAIL(TDSL_ESTRIDE, "%s: argument '%s', dimension %d: stride %" PRId64 " is over 2^31 - 1", b->name, param_name(b, param),
+			     a->b + v->extra, v->stride[a->b]);
+	}
+	return 0;
+}
+
+static int variant_follows(const struct bind *b, const struct pack_variant *v)
+{
+	for (uint32_t i = 0; i < v->launches.count; i++) {
+		const struct pack_launch *l = launch_at(b, v, i);
+		for (uint32_t j = 0; j < l->kargs.count; j++)
+			if (karg_at(b, l, j)->kind == KA_POINTER)
+				TRY(tensor_followed(b, l, karg_at(b, l, j)->a));
+	}
+	return 0;
+}
+
+/* The first variant that serves the call; its index in the kernel. */
+static int variant_select(const struct bind *b, uint32_t *index)
+{
+	const struct pack_range r = b->kernel->k->variants;
+	int last = 0;
+	for (uint32_t i = 0; i < r.count; i++) {
+		const struct pack_variant *v = &b->file->variants[r.first + i];
+		const char *why;
+		int64_t holds = 1;
+		if (v->instance != b->instance || strcmp(pack_string(b->file, v->target), b->device->target) != 0)
+			continue;
+		if (v->predicate.size && (bind_eval(b, v->predicate, &holds, &why) < 0 || !holds))
+			continue;
+		last = variant_follows(b, v);
+		if (last == 0) {
+			*index = i;
+			return 0;
+		}
+	}
+	if (last < 0)
+		return last; /* the text of the last one passed over */
+	FAIL(TDSL_ETARGET, "%s: instance '%s' on %s: no variant's predicate holds for these arguments", b->name,
+	     pack_string(b->file, b->file->instances[b->kernel->k->instances.first + b->instance].name), b->device->target);
+}
+
+/* ---- building */
+
+static int eval_or_fail(const struct bind *b, struct pack_code_ref c, const char *what, int64_t low, int64_t high, int64_t *value)
+{
+	const char *why = NULL;
+	char text[200];
+	int rc = bind_eval(b, c, value, &why);
+	if (rc == 0 && *value >= low && *value <= high)
+		return 0;
+	bind_text(b, c, text, sizeof text);
+	if (rc < 0)
+		FAIL(TDSL_ESHAPE, "%s: %s %s: %s", b->name, what, text, why);
+	FAIL(TDSL_ESHAPE, "%s: %s %s = %" PRId64 "; expected %" PRId64 " to %" PRId64, b->name, what, text, *value, low, high);
+}
+
+/* Grid of a launch; *any = false where there is nothing to launch. */
+static int grid_make(const struct bind *b, const struct pack_launch *l, uint32_t grid[3], bool *any)
+{
+	*any = true;
+	for (int d = 0; d < 3; d++) {
+		int64_t n;
+		TRY(eval_or_fail(b, l->grid[d], "grid", 0, d == 0 ? UINT32_MAX / l->block : INT32_MAX, &n));
+		grid[d] = (uint32_t)n;
+		*any = *any && n > 0;
+	}
+	return 0;
+}
+
+static int patch_of_scalar(const struct bind *b, const struct pack_karg *a, uint8_t *kind)
+{
+	static const struct { enum dtype type; uint8_t kind, size; } scalars[] = {
+		{DT_F32, PATCH_F32, 4}, {DT_F64, PATCH_F64, 8}, {DT_I32, PATCH_I32, 4}, {DT_I64, PATCH_I64, 8}};
+	enum dtype t = bind_type(b, b->instance, a->a);
+	for (unsigned i = 0; i < sizeof scalars / sizeof *scalars; i++)
+		if (scalars[i].type == t && scalars[i].size == a->size) {
+			*kind = scalars[i].kind;
+			return 0;
+		}
+	FAIL(TDSL_EPACK, "%s: scalar '%s' of type %s in %d bytes: not a form that can be passed", b->name, param_name(b, a->a),
+	     dtype_info(t)->name, a->size);
+}
+
+static void put(uint8_t *at, int64_t value, int size)
+{
+	memcpy(at, &value, (size_t)size);
+}
+
+/* One kernel argument: a constant into the block, or a patch. */
+static int karg_make(const struct bind *b, const struct pack_launch *l, const struct pack_karg *a, uint8_t *block, struct plan *plan,
+                     struct plan_launch *out)
+{
+	const struct view *v = &b->views[a->a < b->kernel->nparams ? a->a : 0];
+	struct plan_patch patch = {PATCH_POINTER, a->a, (uint16_t)a->offset};
+	int64_t value = 0;
+	switch ((enum model_karg_kind)a->kind) {
+	case KA_POINTER: break;
+	case KA_SCALAR: TRY(patch_of_scalar(b, a, &patch.kind)); break;
+	case KA_WORKSPACE: patch.kind = PATCH_WORKSPACE; break;
+	case KA_STRIDE: case KA_STRIDE32: value = v->present ? v->stride[a->b] : 0; goto constant;
+	case KA_SYMBOL: value = b->symbols[a->a]; goto constant;
+	case KA_FOLD_INNER: value = v->fold_inner; goto constant;
+	case KA_FOLD_STRIDE: value = v->fold_stride; goto constant;
+	case KA_EXPR:
+		TRY(eval_or_fail(b, b->file->exprs[l->exprs.first + a->b], "argument", INT32_MIN, INT32_MAX, &value));
+		goto constant;
+	}
+	if (patch.kind == PATCH_POINTER && !v->present)
+		return 0; /* stays 0 */
+	if (patch.kind == PATCH_I32)
+		plan->narrow |= 1u << a->a;
+	plan->patches[out->patch + out->npatch++] = patch;
+	return 0;
+constant:
+	put(block + a->offset, value, a->size);
+	return 0;
+}
+
+static int launch_make(const struct bind *b, const struct pack_variant *v, const struct pack_launch *l, struct plan *plan,
+                       struct plan_launch *out)
+{
+	uint8_t *block = plan->kernargs + out->kernarg;
+	out->symbol = pack_string(b->file, l->symbol);
+	out->block = l->block;
+	out->kernarg_bytes = l->kernarg_bytes;
+	for (uint32_t i = 0; i < l->kargs.count; i++)
+		TRY(karg_make(b, l, karg_at(b, l, i), block, plan, out));
+	return kernel_function(&out->function, b->kernel, b->device, v->object, out->symbol);
+}
+
+/* One block for a plan and all it points to. */
+static struct plan *plan_alloc(const struct bind *b, const struct pack_variant *v, uint32_t key_words)
+{
+	size_t nlaunches = v ? v->launches.count : 0, npatches = 0, kernargs = 0;
+	for (uint32_t i = 0; i < nlaunches; i++) {
+		npatches += launch_at(b, v, i)->kargs.count;
+		kernargs += (launch_at(b, v, i)->kernarg_bytes + 15) & ~15u;
+	}
+	size_t at_tensors = (sizeof(struct plan) + 15) & ~(size_t)15;
+	size_t at_launches = at_tensors + (size_t)b->kernel->nparams * sizeof(struct plan_tensor);
+	size_t at_key = at_launches + nlaunches * sizeof(struct plan_launch);
+	size_t at_kernargs = (at_key + key_words * sizeof(uint64_t) + 15) & ~(size_t)15;
+	size_t at_patches = at_kernargs + kernargs;
+	uint8_t *block = calloc(1, at_patches + npatches * sizeof(struct plan_patch) + 16);
+	if (!block)
+		return NULL;
+	struct plan *p = (struct plan *)(void *)block;
+	p->tensors = (void *)(block + at_tensors);
+	p->launches = (void *)(block + at_launches);
+	p->key = (void *)(block + at_key);
+	p->kernargs = block + at_kernargs;
+	p->patches = (void *)(block + at_patches);
+	return p;
+}
+
+static int plan_fill(struct plan *p, const struct bind *b, const struct pack_variant *v)
+{
+	uint32_t kernarg = 0, patch = 0;
+	int64_t workspace = 0;
+	if (v->workspace.size)
+		TRY(eval_or_fail(b, v->workspace, "workspace", 0, INT64_MAX, &workspace));
+	p->workspace = (uint64_t)workspace;
+	for (uint32_t i = 0; i < v->launches.count; i++) {
+		const struct pack_launch *l = launch_at(b, v, i);
+		struct plan_launch *out = &p->launches[p->nlaunches];
+		bool any;
+		TRY(grid_make(b, l, out->grid, &any));
+		if (!any)
+			continue;
+		out->kernarg = kernarg;
+		out->patch = patch;
+		TRY(launch_make(b, v, l, p, out));
+		kernarg += (l->kernarg_bytes + 15) & ~15u;
+		patch += out->npatch;
+		p->nlaunches++;
+	}
+	return 0;
+}
+
+int plan_make(struct plan **out, tdsl_kernel k, tdsl_device device, const union tdsl_arg *args, const uint64_t *key, uint32_t key_words)
+{
+	struct bind bind, *b = &bind;
+	const struct pack_variant *v = NULL;
+	uint32_t index = UINT32_MAX;
+	TRY(bind_make(b, k, device, args, false));
+	if (!b->nothing) {
+		TRY(variant_select(b, &index));
+		v = &b->file->variants[k->k->variants.first + index];
+	}
+	struct plan *p = plan_alloc(b, v, key_words);
+	if (!p)
+		FAIL(TDSL_ENOMEM, "out of memory");
+	if (key_words)
+		memcpy(p->key, key, key_words * sizeof *key);
+	p->key_words = key_words;
+	for (int i = 0; i < k->nparams; i++)
+		p->tensors[i] = b->views[i].bytes;
+	int rc = v ? plan_fill(p, b, v) : 0;
+	if (rc < 0) {
+		free(p);
+		return rc;
+	}
+	p->last = (struct tdsl_last){b->name, pack_string(b->file, b->file->instances[k->k->instances.first + b->instance].name),
+	                             v ? pack_string(b->file, v->predicate_text) : "", device->target, (int)index, (int)p->nlaunches, 0};
+	*out = p;
+	return 0;
+}
+
+int64_t plan_workspace(tdsl_kernel k, tdsl_device device, const union tdsl_arg *args)
+{
+	struct bind bind, *b = &bind;
+	bool addresses = true;
+	int64_t most = 0;
+	TRY(bind_make(b, k, device, args, true));
+	if (b->nothing)
+		return 0;
+	for (int i = 0; i < k->nparams; i++)
+		if (k->tensors >> i & 1)
+			addresses = addresses && (args[i].t ? args[i].t->data || b->views[i].empty : !(k->outputs >> i & 1));
+	for (int aligned = 1; aligned >= 0; aligned--) { /* without addresses: the most that either alignment would need */
+		uint32_t index;
+		int64_t bytes = 0;
+		b->assume_aligned = addresses ? -1 : aligned;
+		TRY(variant_select(b, &index));
+		const struct pack_variant *v = &b->file->variants[k->k->variants.first + index];
+		if (v->workspace.size)
+			TRY(eval_or_fail(b, v->workspace, "workspace", 0, INT64_MAX, &bytes));
+		most = bytes > most ? bytes : most;
+	}
+	return most;
+}
+
+int plan_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_device device, const union tdsl_arg *args, int param)
+{
+	struct bind bind, *b = &bind;
+	const struct pack_param *p = &k->params[param];
+	TRY(bind_make(b, k, device, args, true));
+	const struct dtype_info *t = dtype_info(bind_type(b, b->instance, param));
+	for (int d = 0; d < p->rank; d++)
+		TRY(eval_or_fail(b, p->extent[d], "extent", 0, INT64_MAX, &shape[d]));
+	*dtype = (DLDataType){t->dl_code, t->dl_bits, 1};
+	return p->rank;
+}

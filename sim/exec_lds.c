@@ -1,0 +1,364 @@
+/* exec_lds.c -- DS instructions: LDS loads, stores and atomics, and the lane permutations that share the encoding.
+ *
+ * In: byte addresses of 64 lanes.  Out: registers and the workgroup's LDS; bytes and bank conflicts are counted.  Every
+ * access must lie inside the workgroup's allocation.  Bank conflicts follow the phases measured on hardware: an
+ * instruction is served in groups of lanes, each group costs one clock plus one for every further distinct word that
+ * its fullest bank has to deliver. */
+#include "exec.h"
+#include "memory_ops.h"
+
+/* ---- bank conflicts ---- */
+
+struct phases { uint8_t banks, lanes; const uint8_t *order; }; /* order: 64 lanes in groups of `lanes`; NULL: as they come */
+
+static const uint8_t order_b128[LANES] = { /* gfx950 ds_read_b128 */
+	0, 1, 2, 3, 12, 13, 14, 15, 20, 21, 22, 23, 24, 25, 26, 27, 4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 18, 19, 28, 29, 30, 31,
+	32, 33, 34, 35, 44, 45, 46, 47, 52, 53, 54, 55, 56, 57, 58, 59, 36, 37, 38, 39, 40, 41, 42, 43, 48, 49, 50, 51, 60, 61, 62, 63};
+static const uint8_t order_b96[LANES] = { /* ds_read_b96; gfx942 ds_read_b128 is taken to be the same */
+	0, 1, 2, 3, 20, 21, 22, 23, 4, 5, 6, 7, 16, 17, 18, 19, 8, 9, 10, 11, 28, 29, 30, 31, 12, 13, 14, 15, 24, 25, 26, 27,
+	32, 33, 34, 35, 52, 53, 54, 55, 36, 37, 38, 39, 48, 49, 50, 51, 40, 41, 42, 43, 60, 61, 62, 63, 44, 45, 46, 47, 56, 57, 58, 59};
+
+static struct phases phases_of(const struct sim_wave *w, unsigned bytes, bool write)
+{
+	bool wide = w->group->launch->object->chip->gfx950 && !write;
+	switch (bytes) {
+	case 16: return wide ? (struct phases){64, 16, order_b128} : (struct phases){32, 8, write ? NULL : order_b96};
+	case 12: return (struct phases){32, 8, write ? NULL : order_b96};
+	case 8: return wide ? (struct phases){64, 32, NULL} : (struct phases){32, 16, NULL};
+	default: return (struct phases){32, 32, NULL};
+	}
+}
+
+static void count_conflicts(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
+{
+	struct phases p = phases_of(w, bytes, write);
+	uint64_t exec = sim_exec(w), extra = 0;
+	uint32_t any = 0;
+	for (int i = 0; i < LANES; i++)
+		any |= addr[i];
+	/* aligned accesses of a power of two fall on whole groups of banks: look at the groups instead of the words */
+	unsigned unit = bytes >= 4 && !(bytes & (bytes - 1)) && !(any & (bytes - 1)) ? bytes : 4;
+	unsigned parts = bytes > unit ? bytes / unit : 1, slots = p.banks * 4u / unit;
+	for (int first = 0; first < LANES; first += p.lanes) {
+		uint32_t seen[64][8];
+		uint8_t count[64] = {0};
+		unsigned most = 1;
+		for (int k = 0; k < p.lanes; k++) {
+			int lane = p.order ? p.order[first + k] : first + k;
+			if (!(exec >> lane & 1))
+				continue;
+			for (unsigned part = 0; part < parts; part++) {
+				uint32_t word = addr[lane] / unit + part;
+				unsigned s = word & (slots - 1), n = count[s], j = 0;
+				while (j < n && j < 8 && seen[s][j] != word)
+					j++;
+				if (j < n && j < 8)
+					continue;
+				if (n < 8)
+					seen[s][n] = word;
+				count[s]++;
+				if (n + 1 > most)
+					most = n + 1;
+			}
+		}
+		extra += most - 1;
+	}
+	w->group->stats.lds_conflicts += extra;
+}
+
+/* ---- access ---- */
+
+static uint8_t *lds_at(struct sim_wave *w, const struct sim_inst *in, int lane, uint32_t addr, uint32_t bytes)
+{
+	if ((uint64_t)addr + bytes <= w->group->lds_size)
+		return w->group->lds + addr;
+	sim_fail(w, in, SIM_EFAULT, lane, "LDS access of %u bytes at %u, the workgroup has %u", bytes, addr, w->group->lds_size);
+	return NULL;
+}
+
+static void addresses(const struct sim_wave *w, const struct sim_inst *in, uint32_t offset, uint32_t addr[LANES])
+{
+	for (int i = 0; i < LANES; i++)
+		addr[i] = w->vgpr[in->vaddr][i] + offset;
+}
+
+static void account(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
+{
+	uint64_t moved = (uint64_t)bytes * (uint64_t)__builtin_popcountll(sim_exec(w));
+	count_conflicts(w, addr, bytes, write);
+	*(write ? &w->group->stats.lds_written : &w->group->stats.lds_read) += moved;
+}
+
+/* Reads n dwords a lane into registers from `reg`. */
+static void read_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n)
+{
+	uint32_t addr[LANES];
+	uint64_t exec = sim_exec(w);
+	addresses(w, in, offset, addr);
+	for (int i = 0; i < LANES; i++) {
+		if (!(exec >> i & 1))
+			continue;
+		const uint8_t *p = lds_at(w, in, i, addr[i], 4 * n);
+		if (!p)
+			return;
+		for (unsigned k = 0; k < n; k++)
+			memcpy(&w->vgpr[reg + k][i], p + 4 * k, 4);
+	}
+	account(w, addr, 4 * n, false);
+}
+
+static void write_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n)
+{
+	uint32_t addr[LANES];
+	uint64_t exec = sim_exec(w);
+	addresses(w, in, offset, addr);
+	for (int i = 0; i < LANES; i++) {
+		if (!(exec >> i & 1))
+			continue;
+		uint8_t *p = lds_at(w, in, i, addr[i], 4 * n);
+		if (!p)
+			return;
+		for (unsigned k = 0; k < n; k++)
+			memcpy(p + 4 * k, &w->vgpr[reg + k][i], 4);
+	}
+	account(w, addr, 4 * n, true);
+}
+
+static void read_small(struct sim_wave *w, const struct sim_inst *in, unsigned bytes, bool sign, bool d16, bool high)
+{
+	uint32_t addr[LANES];
+	uint64_t exec = sim_exec(w);
+	addresses(w, in, (uint32_t)in->offset, addr);
+	for (int i = 0; i < LANES; i++) {
+		if (!(exec >> i & 1))
+			continue;
+		const uint8_t *p = lds_at(w, in, i, addr[i], bytes);
+		uint32_t v = 0, *d = &w->vgpr[in->vdst][i];
+		if (!p)
+			return;
+		memcpy(&v, p, bytes);
+		if (sign)
+			v = bytes == 1 ? (uint32_t)(int8_t)v : (uint32_t)(int16_t)v;
+		*d = !d16 ? v : high ? v << 16 | (*d & 0xffff) : (v & 0xffff) | (*d & 0xffff0000u);
+	}
+	account(w, addr, bytes, false);
+}
+
+static void write_small(struct sim_wave *w, const struct sim_inst *in, unsigned bytes, bool high)
+{
+	uint32_t addr[LANES];
+	uint64_t exec = sim_exec(w);
+	addresses(w, in, (uint32_t)in->offset, addr);
+	for (int i = 0; i < LANES; i++) {
+		if (!(exec >> i & 1))
+			continue;
+		uint8_t *p = lds_at(w, in, i, addr[i], bytes);
+		uint32_t v = w->vgpr[in->vdata][i] >> (high ? 16 : 0);
+		if (!p)
+			return;
+		memcpy(p, &v, bytes);
+	}
+	account(w, addr, bytes, true);
+}
+
+/* gfx950 transpose reads: 16 lanes each fetch 64 (96) bits; seen as rows of 16 elements in lane order, lane l of the
+ * group receives column l. */
+static void read_transposed(struct sim_wave *w, const struct sim_inst *in, unsigned bits, unsigned bytes)
+{
+	uint32_t addr[LANES], out[3][LANES] = {{0}};
+	uint8_t data[LANES][16] = {{0}};
+	unsigned elements = bytes * 8 / bits; /* of one lane, which is also the number of rows */
+	unsigned lanes_a_row = 16 / elements;
+	addresses(w, in, (uint32_t)in->offset, addr);
+	if (sim_exec(w) != ~UINT64_C(0)) {
+		sim_fail(w, in, SIM_EINST, -1, "a transpose read needs all lanes active");
+		return;
+	}
+	for (int i = 0; i < LANES; i++) {
+		const uint8_t *p = lds_at(w, in, i, addr[i], bytes);
+		if (!p)
+			return;
+		memcpy(data[i], p, bytes);
+	}
+	for (int i = 0; i < LANES; i++) {
+		unsigned base = (unsigned)i & ~15u, col = (unsigned)i & 15;
+		for (unsigned row = 0; row < elements; row++) {
+			const uint8_t *from = data[base + row * lanes_a_row + col / elements];
+			for (unsigned b = 0; b < bits; b++) {
+				unsigned src = col % elements * bits + b, dst = row * bits + b;
+				out[dst / 32][i] |= (uint32_t)(from[src / 8] >> (src % 8) & 1) << (dst % 32);
+			}
+		}
+	}
+	for (unsigned k = 0; k < bytes / 4; k++)
+		memcpy(w->vgpr[in->vdst + k], out[k], sizeof out[k]);
+	account(w, addr, bytes, false);
+}
+
+/* ---- lanes ---- */
+
+static void permute(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint32_t out[LANES] = {0};
+	uint64_t exec = sim_exec(w);
+	const uint32_t *addr = w->vgpr[in->vaddr], *data = w->vgpr[in->vdata];
+	for (int i = 0; i < LANES; i++) {
+		unsigned j = (addr[i] + (uint32_t)in->offset) >> 2 & 63;
+		if (in->op == OP_ds_bpermute_b32)
+			out[i] = exec >> j & 1 ? data[j] : 0;
+		else if (exec >> i & 1)
+			out[j] = data[i];
+	}
+	sim_put_row(w, in->vdst, out, exec);
+}
+
+static void swizzle(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint32_t out[LANES], spec = (uint32_t)in->offset;
+	uint64_t exec = sim_exec(w);
+	const uint32_t *data = w->vgpr[in->vaddr];
+	for (unsigned i = 0; i < LANES; i++) {
+		unsigned j;
+		if (spec >> 14 == 3) { /* rotate inside 32 lanes by bits 9:5, direction in bit 10, masked by bits 4:0 */
+			unsigned n = spec >> 5 & 31, mask = spec & 31, k = spec >> 10 & 1 ? i - n : i + n;
+			j = (i & ~31u) | (i & mask) | (k & 31 & ~mask);
+		} else if (spec >> 15) {
+			j = (i & ~3u) | (spec >> (2 * (i & 3)) & 3);
+		} else {
+			j = (i & 32) | ((((i & 31) & (spec & 31)) | (spec >> 5 & 31)) ^ (spec >> 10 & 31));
+		}
+		out[i] = exec >> j & 1 ? data[j] : 0;
+	}
+	sim_put_row(w, in->vdst, out, exec);
+}
+
+/* ---- atomics ---- */
+
+static enum sim_atomic atomic_of(const struct sim_inst *in, unsigned *bytes, bool *returns, bool *second)
+{
+	static const uint8_t low[] = {AT_ADD, AT_SUB, AT_RSUB, AT_INC, AT_DEC, AT_SMIN, AT_SMAX, AT_UMIN, AT_UMAX, AT_AND, AT_OR,
+		AT_XOR, AT_MSKOR, AT_SWAP, 0, 0, AT_CMPSWAP, AT_CMPSWAP_F32, AT_MIN_F32, AT_MAX_F32, 0, AT_ADD_F32, 0, AT_PK_ADD_F16, AT_PK_ADD_BF16};
+	unsigned opcode = in->word[0] >> 17 & 0xff, k = opcode & 0x1f;
+	*second = false;
+	*returns = opcode >> 5 & 1;
+	*bytes = opcode & 0x40 ? 8 : 4;
+	if (opcode == 0xb7 || opcode == 0xb8) {
+		*returns = true;
+		*bytes = 4;
+		return opcode == 0xb7 ? AT_PK_ADD_F16 : AT_PK_ADD_BF16;
+	}
+	if (opcode == 0x5c || opcode == 0x7c)
+		return AT_ADD_F64;
+	if (opcode >= 0x80 || k >= sizeof low || (k == 0x0d && !*returns))
+		return AT_NONE;
+	enum sim_atomic op = low[k];
+	if (*bytes == 8 && k >= 0x15)
+		return AT_NONE;
+	if (*bytes == 8)
+		op = op == AT_MIN_F32 ? AT_MIN_F64 : op == AT_MAX_F32 ? AT_MAX_F64 : op == AT_CMPSWAP_F32 ? AT_CMPSWAP_F64 : op;
+	*second = op == AT_MSKOR || op == AT_CMPSWAP || op == AT_CMPSWAP_F32 || op == AT_CMPSWAP_F64;
+	return op;
+}
+
+static uint64_t operand(const struct sim_wave *w, unsigned reg, int lane, unsigned bytes)
+{
+	return w->vgpr[reg][lane] | (bytes == 8 ? (uint64_t)w->vgpr[reg + 1][lane] << 32 : 0);
+}
+
+static void atomic(struct sim_wave *w, const struct sim_inst *in)
+{
+	unsigned bytes;
+	bool returns, second;
+	enum sim_atomic op = atomic_of(in, &bytes, &returns, &second);
+	uint32_t addr[LANES];
+	uint64_t exec = sim_exec(w);
+	if (op == AT_NONE) {
+		sim_unknown(w, in);
+		return;
+	}
+	addresses(w, in, (uint32_t)in->offset, addr);
+	for (int i = 0; i < LANES; i++) {
+		if (!(exec >> i & 1))
+			continue;
+		uint8_t *p = lds_at(w, in, i, addr[i], bytes);
+		uint64_t old = 0, v;
+		if (!p)
+			return;
+		memcpy(&old, p, bytes);
+		/* compare-and-swap has the comparison value first, the new one second */
+		uint64_t a = operand(w, in->vdata, i, bytes), b = second ? operand(w, in->vdata2, i, bytes) : 0;
+		v = second && op != AT_MSKOR ? sim_atomic_value(op, bytes, old, b, a) : sim_atomic_value(op, bytes, old, a, b);
+		memcpy(p, &v, bytes);
+		if (returns) {
+			w->vgpr[in->vdst][i] = (uint32_t)old;
+			if (bytes == 8)
+				w->vgpr[in->vdst + 1][i] = (uint32_t)(old >> 32);
+		}
+	}
+	account(w, addr, bytes, true);
+}
+
+void exec_ds(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint32_t off = (uint32_t)in->offset, off0 = off & 0xff, off1 = off >> 8;
+	/* the spare rows behind the last register (core.c) cover operands an opcode does not use */
+	if (in->vaddr >= w->nvgpr || in->vdata + 4u > w->nvgpr + 32 || in->vdst + 4u > w->nvgpr + 32) {
+		sim_fail(w, in, SIM_EINST, -1, "a register is beyond the %u allocated", w->nvgpr);
+		return;
+	}
+	switch (in->op) {
+	case OP_ds_read_b32: read_words(w, in, off, in->vdst, 1); return;
+	case OP_ds_read_b64: read_words(w, in, off, in->vdst, 2); return;
+	case OP_ds_read_b96: read_words(w, in, off, in->vdst, 3); return;
+	case OP_ds_read_b128: read_words(w, in, off, in->vdst, 4); return;
+	case OP_ds_write_b32: write_words(w, in, off, in->vdata, 1); return;
+	case OP_ds_write_b64: write_words(w, in, off, in->vdata, 2); return;
+	case OP_ds_write_b96: write_words(w, in, off, in->vdata, 3); return;
+	case OP_ds_write_b128: write_words(w, in, off, in->vdata, 4); return;
+	case OP_ds_read2_b32: case OP_ds_read2st64_b32: case OP_ds_read2_b64: case OP_ds_read2st64_b64: {
+		unsigned n = in->op == OP_ds_read2_b64 || in->op == OP_ds_read2st64_b64 ? 2 : 1;
+		unsigned scale = 4 * n * (in->op == OP_ds_read2st64_b32 || in->op == OP_ds_read2st64_b64 ? 64 : 1);
+		uint32_t keep[LANES]; /* the address register may be the first result */
+		memcpy(keep, w->vgpr[in->vaddr], sizeof keep);
+		read_words(w, in, off0 * scale, in->vdst, n);
+		uint32_t first[2][LANES];
+		memcpy(first, w->vgpr[in->vdst], sizeof first[0] * n);
+		memcpy(w->vgpr[in->vaddr], keep, sizeof keep);
+		if (w->state != WAVE_RUN)
+			return;
+		read_words(w, in, off1 * scale, in->vdst + n, n);
+		for (unsigned k = 0; k < n; k++)
+			sim_put_row(w, in->vdst + k, first[k], sim_exec(w));
+		return;
+	}
+	case OP_ds_write2_b32: case OP_ds_write2st64_b32: case OP_ds_write2_b64: case OP_ds_write2st64_b64: {
+		unsigned n = in->op == OP_ds_write2_b64 || in->op == OP_ds_write2st64_b64 ? 2 : 1;
+		unsigned scale = 4 * n * (in->op == OP_ds_write2st64_b32 || in->op == OP_ds_write2st64_b64 ? 64 : 1);
+		write_words(w, in, off0 * scale, in->vdata, n);
+		if (w->state == WAVE_RUN)
+			write_words(w, in, off1 * scale, in->vdata2, n);
+		return;
+	}
+	case OP_ds_write_b8: write_small(w, in, 1, false); return;
+	case OP_ds_write_b16: write_small(w, in, 2, false); return;
+	case OP_ds_write_b8_d16_hi: write_small(w, in, 1, true); return;
+	case OP_ds_write_b16_d16_hi: write_small(w, in, 2, true); return;
+	case OP_ds_read_i8: read_small(w, in, 1, true, false, false); return;
+	case OP_ds_read_u8: read_small(w, in, 1, false, false, false); return;
+	case OP_ds_read_i16: read_small(w, in, 2, true, false, false); return;
+	case OP_ds_read_u16: read_small(w, in, 2, false, false, false); return;
+	case OP_ds_read_u8_d16: read_small(w, in, 1, false, true, false); return;
+	case OP_ds_read_u8_d16_hi: read_small(w, in, 1, false, true, true); return;
+	case OP_ds_read_i8_d16: read_small(w, in, 1, true, true, false); return;
+	case OP_ds_read_i8_d16_hi: read_small(w, in, 1, true, true, true); return;
+	case OP_ds_read_u16_d16: read_small(w, in, 2, false, true, false); return;
+	case OP_ds_read_u16_d16_hi: read_small(w, in, 2, false, true, true); return;
+	case OP_ds_read_b64_tr_b4: read_transposed(w, in, 4, 8); return;
+	case OP_ds_read_b96_tr_b6: read_transposed(w, in, 6, 12); return;
+	case OP_ds_read_b64_tr_b8: read_transposed(w, in, 8, 8); return;
+	case OP_ds_read_b64_tr_b16: read_transposed(w, in, 16, 8); return;
+	case OP_ds_swizzle_b32: swizzle(w, in); return;
+	case OP_ds_permute_b32: case OP_ds_bpermute_b32: permute(w, in); return;
+	default: atomic(w, in);
+	}
+}

@@ -1,0 +1,406 @@
+/* exec_mfma.c -- matrix instructions.
+ *
+ * In: A, B and C in registers.  Out: D.  Method: A and B are widened into arrays [block][k][row or column], whose rows are
+ * contiguous in registers, so widening is vector code; each row of D, contiguous in half or a quarter of a register, is
+ * then accumulated over k in ascending order with columns innermost (num_dot_f32's order and rounding, one row at a
+ * time).  EXEC does not matter.
+ *
+ * Layouts (AMD's matrix instruction calculator, CDNA3 and CDNA4 ISA guides).  M = N = 4, 16 or 32.  With one block, lane
+ * l holds of A row l % M, of B column l % M, and k = kpl * (l / M) + j in its element j, kpl elements a lane; with several
+ * blocks the lanes l / M are the blocks.  fp8 operands of the f8f6f4 forms hold k = 16 * (l / M) + j in bytes 0-15 and
+ * K/2 more in bytes 16-31; fp6 and fp4 are contiguous.  D: 32 wide: register r holds row 8*(r/4) + 4*(l/32) + r%4; 16
+ * wide: row 4*(l/16) + r; 4 wide: row r; f64: row 4*r + l/16.  Scales: lane l holds the scale of row l % M for k from
+ * 32 * (l / M) on, in the byte chosen by op_sel. */
+#pragma GCC optimize("O3,no-math-errno,no-trapping-math")
+#include "convert.h"
+#include "exec.h"
+
+#include <math.h>
+#include <pthread.h>
+
+enum element { E_F32, E_XF32, E_F16, E_BF16, E_I8, E_FP8, E_BF8, E_FP6, E_BF6, E_FP4, E_F64 };
+static const uint8_t bits_of[] = {32, 32, 16, 16, 8, 8, 8, 6, 6, 4, 64};
+
+struct shape { uint8_t m, k, blocks, a, b; bool split; }; /* split: the fp8 layout of f8f6f4 */
+
+static bool shape_of(const struct sim_inst *in, struct shape *s)
+{
+#define SHAPE(M, K, B, A_, B_) *s = (struct shape){M, K, B, A_, B_, false}; return true
+	switch (in->op) {
+	case OP_v_mfma_f32_32x32x1_2b_f32: SHAPE(32, 1, 2, E_F32, E_F32);
+	case OP_v_mfma_f32_16x16x1_4b_f32: SHAPE(16, 1, 4, E_F32, E_F32);
+	case OP_v_mfma_f32_4x4x1_16b_f32: SHAPE(4, 1, 16, E_F32, E_F32);
+	case OP_v_mfma_f32_32x32x2_f32: SHAPE(32, 2, 1, E_F32, E_F32);
+	case OP_v_mfma_f32_16x16x4_f32: SHAPE(16, 4, 1, E_F32, E_F32);
+	case OP_v_mfma_f32_16x16x8_xf32: SHAPE(16, 8, 1, E_XF32, E_XF32);
+	case OP_v_mfma_f32_32x32x4_xf32: SHAPE(32, 4, 1, E_XF32, E_XF32);
+	case OP_v_mfma_f32_32x32x4_2b_f16: SHAPE(32, 4, 2, E_F16, E_F16);
+	case OP_v_mfma_f32_16x16x4_4b_f16: SHAPE(16, 4, 4, E_F16, E_F16);
+	case OP_v_mfma_f32_4x4x4_16b_f16: SHAPE(4, 4, 16, E_F16, E_F16);
+	case OP_v_mfma_f32_32x32x8_f16: SHAPE(32, 8, 1, E_F16, E_F16);
+	case OP_v_mfma_f32_16x16x16_f16: SHAPE(16, 16, 1, E_F16, E_F16);
+	case OP_v_mfma_f32_32x32x16_f16: SHAPE(32, 16, 1, E_F16, E_F16);
+	case OP_v_mfma_f32_16x16x32_f16: SHAPE(16, 32, 1, E_F16, E_F16);
+	case OP_v_mfma_f32_32x32x4_2b_bf16: SHAPE(32, 4, 2, E_BF16, E_BF16);
+	case OP_v_mfma_f32_16x16x4_4b_bf16: SHAPE(16, 4, 4, E_BF16, E_BF16);
+	case OP_v_mfma_f32_4x4x4_16b_bf16: SHAPE(4, 4, 16, E_BF16, E_BF16);
+	case OP_v_mfma_f32_32x32x8_bf16: SHAPE(32, 8, 1, E_BF16, E_BF16);
+	case OP_v_mfma_f32_16x16x16_bf16: SHAPE(16, 16, 1, E_BF16, E_BF16);
+	case OP_v_mfma_f32_32x32x16_bf16: SHAPE(32, 16, 1, E_BF16, E_BF16);
+	case OP_v_mfma_f32_16x16x32_bf16: SHAPE(16, 32, 1, E_BF16, E_BF16);
+	case OP_v_mfma_i32_32x32x4_2b_i8: SHAPE(32, 4, 2, E_I8, E_I8);
+	case OP_v_mfma_i32_16x16x4_4b_i8: SHAPE(16, 4, 4, E_I8, E_I8);
+	case OP_v_mfma_i32_4x4x4_16b_i8: SHAPE(4, 4, 16, E_I8, E_I8);
+	case OP_v_mfma_i32_32x32x16_i8: SHAPE(32, 16, 1, E_I8, E_I8);
+	case OP_v_mfma_i32_16x16x32_i8: SHAPE(16, 32, 1, E_I8, E_I8);
+	case OP_v_mfma_i32_32x32x32_i8: SHAPE(32, 32, 1, E_I8, E_I8);
+	case OP_v_mfma_i32_16x16x64_i8: SHAPE(16, 64, 1, E_I8, E_I8);
+	case OP_v_mfma_f32_16x16x32_bf8_bf8: SHAPE(16, 32, 1, E_BF8, E_BF8);
+	case OP_v_mfma_f32_16x16x32_bf8_fp8: SHAPE(16, 32, 1, E_BF8, E_FP8);
+	case OP_v_mfma_f32_16x16x32_fp8_bf8: SHAPE(16, 32, 1, E_FP8, E_BF8);
+	case OP_v_mfma_f32_16x16x32_fp8_fp8: SHAPE(16, 32, 1, E_FP8, E_FP8);
+	case OP_v_mfma_f32_32x32x16_bf8_bf8: SHAPE(32, 16, 1, E_BF8, E_BF8);
+	case OP_v_mfma_f32_32x32x16_bf8_fp8: SHAPE(32, 16, 1, E_BF8, E_FP8);
+	case OP_v_mfma_f32_32x32x16_fp8_bf8: SHAPE(32, 16, 1, E_FP8, E_BF8);
+	case OP_v_mfma_f32_32x32x16_fp8_fp8: SHAPE(32, 16, 1, E_FP8, E_FP8);
+	case OP_v_mfma_f64_16x16x4_f64: SHAPE(16, 4, 1, E_F64, E_F64);
+	case OP_v_mfma_f64_4x4x4_4b_f64: SHAPE(4, 4, 4, E_F64, E_F64);
+	case OP_v_mfma_f32_16x16x128_f8f6f4: case OP_v_mfma_f32_32x32x64_f8f6f4: {
+		static const uint8_t format[] = {E_FP8, E_BF8, E_FP6, E_BF6, E_FP4};
+		bool wide = in->op == OP_v_mfma_f32_32x32x64_f8f6f4;
+		if (in->cbsz > 4 || in->blgp > 4)
+			return false;
+		*s = (struct shape){wide ? 32 : 16, wide ? 64 : 128, 1, format[in->cbsz], format[in->blgp], true};
+		return true;
+	}
+	default: return false;
+	}
+#undef SHAPE
+}
+
+/* ---- widening ---- */
+
+static float table[2][10][256]; /* [fnuz][element] */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* fp6 is e2m3 with bias 1, bf6 is e3m2 with bias 3: no infinities, no NaN. */
+static float small_float(unsigned code, unsigned mbits, int bias)
+{
+	unsigned e = code >> mbits & ((1u << (5 - mbits)) - 1), m = code & ((1u << mbits) - 1);
+	float v = e ? ldexpf((float)(m | 1u << mbits), (int)e - bias - (int)mbits) : ldexpf((float)m, 1 - bias - (int)mbits);
+	return code & 0x20 ? -v : v;
+}
+
+static void build_tables(void)
+{
+	for (unsigned c = 0; c < 256; c++) {
+		table[0][E_FP8][c] = num_to_f32(c, DT_E4M3);
+		table[0][E_BF8][c] = num_to_f32(c, DT_E5M2);
+		table[1][E_FP8][c] = num_to_f32(c, DT_E4M3FNUZ);
+		table[1][E_BF8][c] = num_to_f32(c, DT_E5M2FNUZ);
+		table[0][E_FP6][c] = small_float(c & 63, 3, 1);
+		table[0][E_BF6][c] = small_float(c & 63, 2, 3);
+		table[0][E_FP4][c] = num_to_f32(c & 15, DT_E2M1);
+	}
+}
+
+/* tf32 precision: 10 mantissa bits, to nearest even. */
+static inline float xf32(uint32_t u)
+{
+	bool special = (u & 0x7f800000u) == 0x7f800000u;
+	return num_float(special ? u : (u + 0xfff + (u >> 13 & 1)) & ~0x1fffu);
+}
+
+/* Element j of a lane starts at bit j * bits of its registers. */
+static inline uint32_t raw(uint32_t (*v)[LANES], unsigned bit, unsigned bits, unsigned lane)
+{
+	unsigned reg = bit / 32, shift = bit % 32;
+	uint32_t lo = v[reg][lane] >> shift;
+	if (shift + bits > 32)
+		lo |= v[reg + 1][lane] << (32 - shift);
+	return lo;
+}
+
+static inline __attribute__((always_inline)) void widen_row(float *out, uint32_t (*v)[LANES], enum element e, unsigned bit, unsigned lane,
+	unsigned m, const float *codes)
+{
+	const uint32_t *src = v[bit / 32] + lane;
+	unsigned shift = bit % 32;
+	sim_i32 *iout = (sim_i32 *)out;
+	switch (e) {
+	case E_F32:
+		for (unsigned i = 0; i < m; i++)
+			out[i] = num_float(src[i]);
+		return;
+	case E_XF32:
+		for (unsigned i = 0; i < m; i++)
+			out[i] = xf32(src[i]);
+		return;
+	case E_BF16:
+		for (unsigned i = 0; i < m; i++)
+			out[i] = num_float(src[i] >> shift << 16);
+		return;
+	case E_F16:
+		for (unsigned i = 0; i < m; i++)
+			out[i] = sim_f16_to_f32(src[i] >> shift);
+		return;
+	case E_I8:
+		for (unsigned i = 0; i < m; i++)
+			iout[i] = (int8_t)(src[i] >> shift);
+		return;
+	case E_FP6: case E_BF6:
+		for (unsigned i = 0; i < m; i++)
+			out[i] = codes[raw(v, bit, 6, lane + i) & 63];
+		return;
+	case E_FP4:
+		for (unsigned i = 0; i < m; i++)
+			out[i] = codes[src[i] >> shift & 15];
+		return;
+	default:
+		for (unsigned i = 0; i < m; i++)
+			out[i] = codes[src[i] >> shift & 255];
+		return;
+	}
+}
+
+/* out[block][k][m] */
+static SIM_LANES_FN void widen(float *out, uint32_t (*v)[LANES], const struct shape *s, enum element e, bool fnuz)
+{
+	const float *codes = e >= E_FP8 && e <= E_FP4 ? table[e <= E_BF8 ? fnuz : 0][e] : NULL;
+	unsigned bits = bits_of[e], m = s->m, groups = s->blocks > 1 ? 1 : LANES / m, per_lane = s->k / groups;
+	bool split = s->split && bits == 8;
+	for (unsigned b = 0; b < s->blocks; b++)
+		for (unsigned k = 0; k < s->k; k++) {
+			unsigned group = k / per_lane, j = k % per_lane;
+			if (split) {
+				unsigned half = k / (s->k / 2u), rest = k % (s->k / 2u);
+				group = rest / 16;
+				j = rest % 16 + 16 * half;
+			}
+			unsigned lane = m * (s->blocks > 1 ? b : group);
+			widen_row(out, v, e, j * bits, lane, m, codes);
+			out += m;
+		}
+}
+
+/* ---- accumulation ---- */
+
+/* Row i of block b of a 32-bit result: where its columns start. */
+static uint32_t *row_at(uint32_t (*v)[LANES], unsigned m, unsigned block, unsigned i)
+{
+	if (m == 32)
+		return &v[16 * block + 4 * (i / 8) + i % 4][32 * (i / 4 % 2)];
+	if (m == 16)
+		return &v[4 * block + i % 4][16 * (i / 4)];
+	return &v[i][4 * block];
+}
+
+#define ACCUMULATE(T, N) do { \
+	T acc[N]; \
+	for (unsigned n = 0; n < N; n++) acc[n] = c[n]; \
+	for (unsigned k = 0; k < kn; k++) { \
+		T x = a[k * N]; \
+		const T *y = b + k * N; \
+		for (unsigned n = 0; n < N; n++) acc[n] += x * y[n]; \
+	} \
+	for (unsigned n = 0; n < N; n++) d[n] = acc[n]; } while (0)
+
+static SIM_LANES_FN void row_f32(sim_f32 *d, const sim_f32 *c, const sim_f32 *a, const sim_f32 *b, unsigned kn, unsigned n)
+{
+	if (n == 32)
+		ACCUMULATE(sim_f32, 32);
+	else if (n == 16)
+		ACCUMULATE(sim_f32, 16);
+	else
+		ACCUMULATE(sim_f32, 4);
+}
+
+typedef uint32_t sim_w32 __attribute__((may_alias));
+
+static SIM_LANES_FN void row_i32(sim_w32 *d, const sim_w32 *c, const sim_w32 *a, const sim_w32 *b, unsigned kn, unsigned n)
+{
+	if (n == 32)
+		ACCUMULATE(sim_w32, 32);
+	else if (n == 16)
+		ACCUMULATE(sim_w32, 16);
+	else
+		ACCUMULATE(sim_w32, 4);
+}
+
+/* ---- scales ---- */
+
+static void scale_codes(struct sim_wave *w, const struct sim_inst *in, const struct sim_src *src, unsigned sel, uint8_t out[LANES])
+{
+	for (int i = 0; i < LANES; i++) {
+		uint32_t v = src->kind == SRC_VGPR ? w->vgpr[src->reg][i] : (uint32_t)sim_scalar(w, src);
+		out[i] = (uint8_t)(v >> (8 * sel));
+	}
+	(void)in;
+}
+
+/* Multiplies x[k][m] by its scales where that is exact in f32; false where a scale is too far from 1. */
+static bool scale_in_place(float *x, const struct shape *s, const uint8_t code[LANES])
+{
+	for (int i = 0; i < LANES; i++)
+		if (code[i] < 127 - 40 || code[i] > 127 + 40)
+			return false;
+	for (unsigned k = 0; k < s->k; k++)
+		for (unsigned m = 0; m < s->m; m++)
+			x[k * s->m + m] *= num_float((uint32_t)code[m + s->m * (k / 32)] << 23);
+	return true;
+}
+
+/* The general case: each product in f64, exact, rounded to f32 once. */
+static void scaled_slowly(uint32_t (*d)[LANES], float *acc, const struct shape *s, const float *a, const float *b,
+	const uint8_t ca[LANES], const uint8_t cb[LANES])
+{
+	for (unsigned i = 0; i < s->m; i++) {
+		for (unsigned n = 0; n < s->m; n++)
+			for (unsigned k = 0; k < s->k; k++) {
+				unsigned ea = ca[i + s->m * (k / 32)], eb = cb[n + s->m * (k / 32)];
+				double p = (double)a[k * s->m + i] * b[k * s->m + n];
+				p = ea == 255 || eb == 255 ? NAN : ldexp(p, (int)(ea + eb) - 254);
+				acc[i * s->m + n] += (float)p;
+			}
+		memcpy(row_at(d, s->m, 0, i), &acc[i * s->m], s->m * 4u);
+	}
+}
+
+/* ---- f64 ---- */
+
+static double pair(uint32_t (*v)[LANES], unsigned reg, unsigned lane)
+{
+	uint64_t u = v[reg][lane] | (uint64_t)v[reg + 1][lane] << 32;
+	double d;
+	memcpy(&d, &u, 8);
+	return d;
+}
+
+/* blgp negates A, B and C.  16x16x4: one row in four of each lane group; 4x4x4: blocks in lanes 4 to 15 of each group. */
+static void mfma_f64(struct sim_wave *w, const struct sim_inst *in, const struct shape *s)
+{
+	uint32_t (*A)[LANES] = &w->vgpr[in->src[0].reg], (*B)[LANES] = &w->vgpr[in->src[1].reg], (*D)[LANES] = &w->vgpr[in->vdst];
+	uint64_t out[4][LANES];
+	unsigned regs = s->m == 16 ? 4 : 1;
+	double constant;
+	memcpy(&constant, &in->src[2].value, 8);
+	for (unsigned r = 0; r < regs; r++)
+		for (unsigned l = 0; l < LANES; l++) {
+			unsigned col = s->m == 16 ? l % 16 : l % 4, block = s->m == 16 ? 0 : l / 4 % 4;
+			unsigned row = s->m == 16 ? 4 * r + l / 16 : l / 16;
+			double acc = in->src[2].kind == SRC_CONST ? constant : pair(&w->vgpr[in->src[2].reg], 2 * r, l);
+			acc = in->blgp & 4 ? -acc : acc;
+			for (unsigned k = 0; k < 4; k++) {
+				unsigned base = s->m == 16 ? 16 * k : 16 * k + 4 * block;
+				double x = pair(A, 0, base + row), y = pair(B, 0, base + col);
+				acc = fma(in->blgp & 1 ? -x : x, in->blgp & 2 ? -y : y, acc);
+			}
+			memcpy(&out[r][l], &acc, 8);
+		}
+	for (unsigned r = 0; r < regs; r++)
+		for (unsigned l = 0; l < LANES; l++) {
+			D[2 * r][l] = (uint32_t)out[r][l];
+			D[2 * r + 1][l] = (uint32_t)(out[r][l] >> 32);
+		}
+}
+
+/* ---- the instruction ---- */
+
+/* blgp of the older forms: B's lanes broadcast or rotated in groups. */
+static unsigned b_lane(unsigned blgp, unsigned lane)
+{
+	switch (blgp) {
+	case 0: return lane;
+	case 1: return lane % 32;
+	case 2: return lane % 32 + 32;
+	case 3: return (lane + 16) % 64;
+	default: return lane % 16 + 16 * (blgp - 4);
+	}
+}
+
+static bool registers_exist(struct sim_wave *w, const struct sim_inst *in, const struct shape *s)
+{
+	unsigned groups = s->blocks > 1 ? 1 : LANES / s->m;
+	unsigned ra = s->k / groups * bits_of[s->a] / 32, rb = s->k / groups * bits_of[s->b] / 32;
+	if (s->a == E_F64)
+		ra = rb = 2;
+	bool c_ok = in->src[2].kind != SRC_VGPR || in->src[2].reg + (uint32_t)in->n <= w->nvgpr;
+	if (in->src[0].reg + ra <= w->nvgpr && in->src[1].reg + rb <= w->nvgpr && c_ok && in->vdst + (uint32_t)in->n <= w->nvgpr)
+		return true;
+	sim_fail(w, in, SIM_EINST, -1, "a register is beyond the %u allocated", w->nvgpr);
+	return false;
+}
+
+void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
+{
+	struct shape s;
+	float a[32 * 128], b[32 * 128];
+	uint32_t splat[32];
+	uint8_t ca[LANES], cb[LANES];
+	bool fnuz = w->group->launch->object->chip->fp8_fnuz;
+	if (!shape_of(in, &s) || in->src[0].kind != SRC_VGPR || in->src[1].kind != SRC_VGPR || (in->scaled && !s.split) ||
+	    (!s.split && s.a != E_F64 && in->cbsz > 4)) {
+		sim_unknown(w, in);
+		return;
+	}
+	if (!registers_exist(w, in, &s))
+		return;
+	w->group->stats.mfma_flops += UINT64_C(2) * s.m * s.m * s.k * s.blocks;
+	if (s.a == E_F64) {
+		mfma_f64(w, in, &s);
+		return;
+	}
+	pthread_once(&once, build_tables);
+	widen(a, &w->vgpr[in->src[0].reg], &s, s.a, fnuz);
+	if (!s.split && in->blgp) {
+		uint32_t moved[8][LANES];
+		unsigned regs = s.k / (s.blocks > 1 ? 1u : LANES / s.m) * bits_of[s.b] / 32;
+		for (unsigned r = 0; r < regs && r < 8; r++)
+			for (unsigned l = 0; l < LANES; l++)
+				moved[r][l] = w->vgpr[in->src[1].reg + r][b_lane(in->blgp, l)];
+		widen(b, moved, &s, s.b, fnuz);
+	} else {
+		widen(b, &w->vgpr[in->src[1].reg], &s, s.b, fnuz);
+	}
+	bool constant = in->src[2].kind == SRC_CONST;
+	for (int i = 0; i < 32; i++)
+		splat[i] = (uint32_t)in->src[2].value;
+	uint32_t (*C)[LANES] = constant ? NULL : &w->vgpr[in->src[2].reg], (*D)[LANES] = &w->vgpr[in->vdst];
+	uint32_t before[32][LANES]; /* C is read whole before D is written; they may overlap in part */
+	if (!constant && in->src[2].reg != in->vdst && in->src[2].reg < in->vdst + (unsigned)in->n && in->vdst < in->src[2].reg + (unsigned)in->n) {
+		memcpy(before, C, sizeof *before * (unsigned)in->n);
+		C = before;
+	}
+	if (in->scaled) {
+		scale_codes(w, in, &in->src[3], in->scale_sel[0], ca);
+		scale_codes(w, in, &in->scale_b, in->scale_sel[1], cb);
+		float keep[32 * 128];
+		memcpy(keep, a, sizeof(float) * s.m * s.k);
+		if (!scale_in_place(a, &s, ca) || !scale_in_place(b, &s, cb)) {
+			float acc[32 * 32];
+			for (unsigned i = 0; i < s.m; i++)
+				memcpy(&acc[i * s.m], constant ? splat : row_at(C, s.m, 0, i), s.m * 4u);
+			scaled_slowly(D, acc, &s, keep, b, ca, cb);
+			return;
+		}
+	}
+	for (unsigned block = 0; block < s.blocks; block++) {
+		unsigned from = block; /* cbsz: blocks in groups of 2^cbsz share A's block abid */
+		if (!s.split && in->cbsz)
+			from = (block & ~((1u << in->cbsz) - 1)) | (in->abid & ((1u << in->cbsz) - 1));
+		const float *x = a + from * s.k * s.m, *y = b + block * s.k * s.m;
+		for (unsigned i = 0; i < s.m; i++) {
+			uint32_t *d = row_at(D, s.m, block, i);
+			const uint32_t *c = constant ? splat : row_at(C, s.m, block, i);
+			if (s.a == E_I8)
+				row_i32(d, c, (const sim_w32 *)x + i, (const sim_w32 *)y, s.k, s.m);
+			else
+				row_f32((sim_f32 *)d, (const sim_f32 *)c, x + i, y, s.k, s.m);
+		}
+	}
+}
+
+void exec_smfmac(struct sim_wave *w, const struct sim_inst *in)
+{
+	sim_unknown(w, in);
+}

@@ -1,0 +1,325 @@
+/* exec_scalar.c -- scalar arithmetic: SOP2, SOP1, SOPK, SOPC.
+ *
+ * In: one wave and an instruction; sources are 64-bit values of which 32-bit opcodes use the lower half.  Out: scalar
+ * registers and SCC.  One switch a format: scalar work is short, the dispatch through the family pointer is enough. */
+#include "exec.h"
+
+static void put(struct sim_wave *w, const struct sim_inst *in, uint32_t v)
+{
+	if (in->sdst < 128)
+		w->sgpr[in->sdst] = v;
+}
+
+static void put64(struct sim_wave *w, const struct sim_inst *in, uint64_t v)
+{
+	sim_sgpr64_set(w, in->sdst, v);
+}
+
+/* Result with SCC = result is not zero. */
+static void put_nz(struct sim_wave *w, const struct sim_inst *in, uint32_t v)
+{
+	put(w, in, v);
+	w->scc = v != 0;
+}
+
+static void put64_nz(struct sim_wave *w, const struct sim_inst *in, uint64_t v)
+{
+	put64(w, in, v);
+	w->scc = v != 0;
+}
+
+static uint64_t field(unsigned width, unsigned offset)
+{
+	return (width >= 64 ? ~UINT64_C(0) : (UINT64_C(1) << width) - 1) << offset;
+}
+
+static void bfe(struct sim_wave *w, const struct sim_inst *in, uint64_t a, uint32_t spec, unsigned bits, bool sign)
+{
+	unsigned offset = spec & (bits - 1), width = spec >> 16 & 0x7f;
+	uint64_t v = 0;
+	if (width) {
+		if (offset + width > bits)
+			width = bits - offset;
+		v = a >> offset & field(width, 0);
+		if (sign && v >> (width - 1) & 1)
+			v |= ~field(width, 0);
+	}
+	if (bits == 32)
+		put_nz(w, in, (uint32_t)v);
+	else
+		put64_nz(w, in, v);
+}
+
+void exec_sop2(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint64_t A = sim_scalar(w, &in->src[0]), B = sim_scalar(w, &in->src[1]);
+	uint32_t a = (uint32_t)A, b = (uint32_t)B, r;
+	int32_t sa = (int32_t)a, sb = (int32_t)b;
+	uint64_t wide;
+	switch (in->op) {
+	case OP_s_add_u32: r = a + b; w->scc = r < a; put(w, in, r); return;
+	case OP_s_sub_u32: w->scc = b > a; put(w, in, a - b); return;
+	case OP_s_add_i32: r = a + b; w->scc = (~(a ^ b) & (a ^ r)) >> 31; put(w, in, r); return;
+	case OP_s_sub_i32: r = a - b; w->scc = ((a ^ b) & (a ^ r)) >> 31; put(w, in, r); return;
+	case OP_s_addc_u32: wide = (uint64_t)a + b + w->scc; w->scc = wide >> 32 & 1; put(w, in, (uint32_t)wide); return;
+	case OP_s_subb_u32: wide = (uint64_t)a - b - w->scc; w->scc = wide >> 63; put(w, in, (uint32_t)wide); return;
+	case OP_s_min_i32: w->scc = sa < sb; put(w, in, sa < sb ? a : b); return;
+	case OP_s_min_u32: w->scc = a < b; put(w, in, a < b ? a : b); return;
+	case OP_s_max_i32: w->scc = sa > sb; put(w, in, sa > sb ? a : b); return;
+	case OP_s_max_u32: w->scc = a > b; put(w, in, a > b ? a : b); return;
+	case OP_s_cselect_b32: put(w, in, w->scc ? a : b); return;
+	case OP_s_cselect_b64: put64(w, in, w->scc ? A : B); return;
+	case OP_s_and_b32: put_nz(w, in, a & b); return;
+	case OP_s_and_b64: put64_nz(w, in, A & B); return;
+	case OP_s_or_b32: put_nz(w, in, a | b); return;
+	case OP_s_or_b64: put64_nz(w, in, A | B); return;
+	case OP_s_xor_b32: put_nz(w, in, a ^ b); return;
+	case OP_s_xor_b64: put64_nz(w, in, A ^ B); return;
+	case OP_s_andn2_b32: put_nz(w, in, a & ~b); return;
+	case OP_s_andn2_b64: put64_nz(w, in, A & ~B); return;
+	case OP_s_orn2_b32: put_nz(w, in, a | ~b); return;
+	case OP_s_orn2_b64: put64_nz(w, in, A | ~B); return;
+	case OP_s_nand_b32: put_nz(w, in, ~(a & b)); return;
+	case OP_s_nand_b64: put64_nz(w, in, ~(A & B)); return;
+	case OP_s_nor_b32: put_nz(w, in, ~(a | b)); return;
+	case OP_s_nor_b64: put64_nz(w, in, ~(A | B)); return;
+	case OP_s_xnor_b32: put_nz(w, in, ~(a ^ b)); return;
+	case OP_s_xnor_b64: put64_nz(w, in, ~(A ^ B)); return;
+	case OP_s_lshl_b32: put_nz(w, in, a << (b & 31)); return;
+	case OP_s_lshl_b64: put64_nz(w, in, A << (b & 63)); return;
+	case OP_s_lshr_b32: put_nz(w, in, a >> (b & 31)); return;
+	case OP_s_lshr_b64: put64_nz(w, in, A >> (b & 63)); return;
+	case OP_s_ashr_i32: put_nz(w, in, (uint32_t)(sa >> (b & 31))); return;
+	case OP_s_ashr_i64: put64_nz(w, in, (uint64_t)((int64_t)A >> (b & 63))); return;
+	case OP_s_bfm_b32: put(w, in, (uint32_t)field(a & 31, b & 31)); return;
+	case OP_s_bfm_b64: put64(w, in, field(a & 63, b & 63)); return;
+	case OP_s_mul_i32: put(w, in, a * b); return;
+	case OP_s_mul_hi_u32: put(w, in, (uint32_t)((uint64_t)a * b >> 32)); return;
+	case OP_s_mul_hi_i32: put(w, in, (uint32_t)((uint64_t)((int64_t)sa * sb) >> 32)); return;
+	case OP_s_bfe_u32: bfe(w, in, a, b, 32, false); return;
+	case OP_s_bfe_i32: bfe(w, in, a, b, 32, true); return;
+	case OP_s_bfe_u64: bfe(w, in, A, b, 64, false); return;
+	case OP_s_bfe_i64: bfe(w, in, A, b, 64, true); return;
+	case OP_s_absdiff_i32: put_nz(w, in, sa > sb ? a - b : b - a); return;
+	case OP_s_lshl1_add_u32: case OP_s_lshl2_add_u32: case OP_s_lshl3_add_u32: case OP_s_lshl4_add_u32:
+		wide = ((uint64_t)a << (in->op - OP_s_lshl1_add_u32 + 1)) + b;
+		w->scc = wide >> 32 != 0;
+		put(w, in, (uint32_t)wide);
+		return;
+	case OP_s_pack_ll_b32_b16: put(w, in, (a & 0xffff) | b << 16); return;
+	case OP_s_pack_lh_b32_b16: put(w, in, (a & 0xffff) | (b & 0xffff0000u)); return;
+	case OP_s_pack_hh_b32_b16: put(w, in, a >> 16 | (b & 0xffff0000u)); return;
+	default: sim_unknown(w, in);
+	}
+}
+
+static void saveexec(struct sim_wave *w, const struct sim_inst *in, uint64_t next)
+{
+	put64(w, in, sim_exec(w));
+	sim_sgpr64_set(w, REG_EXEC, next);
+	w->scc = next != 0;
+}
+
+static void wrexec(struct sim_wave *w, const struct sim_inst *in, uint64_t next)
+{
+	sim_sgpr64_set(w, REG_EXEC, next);
+	put64(w, in, next);
+	w->scc = next != 0;
+}
+
+static uint64_t reverse(uint64_t v, int bits)
+{
+	uint64_t r = 0;
+	for (int i = 0; i < bits; i++)
+		r |= (v >> i & 1) << (bits - 1 - i);
+	return r;
+}
+
+/* Bits from the top that equal the sign bit; -1 when all do. */
+static uint32_t sign_bits(int64_t v, int bits)
+{
+	uint64_t u = (uint64_t)(v < 0 ? ~v : v);
+	return u == 0 ? ~0u : (uint32_t)(__builtin_clzll(u) - (64 - bits));
+}
+
+/* One bit of each group of four: all of them when any is set (wqm), or packed (quadmask). */
+static uint64_t quads(uint64_t v, int bits, bool pack)
+{
+	uint64_t r = 0;
+	for (int i = 0; i < bits / 4; i++)
+		if (v >> (4 * i) & 15)
+			r |= pack ? UINT64_C(1) << i : UINT64_C(15) << (4 * i);
+	return r;
+}
+
+static uint64_t doubled_bits(uint32_t v)
+{
+	uint64_t r = 0;
+	for (int i = 0; i < 32; i++)
+		r |= (uint64_t)(v >> i & 1 ? 3 : 0) << (2 * i);
+	return r;
+}
+
+/* Addresses of instructions are host addresses of the image. */
+static uint64_t pc_address(const struct sim_wave *w)
+{
+	return (uint64_t)(uintptr_t)w->group->code->object->image + (uint64_t)w->pc * 4;
+}
+
+static void jump(struct sim_wave *w, const struct sim_inst *in, uint64_t addr)
+{
+	const struct sim_object *o = w->group->code->object;
+	uint64_t at = addr - (uint64_t)(uintptr_t)o->image;
+	if (at >= o->image_size || at & 3) {
+		sim_fail(w, in, SIM_EFAULT, -1, "jump to 0x%llx, outside the code object", (unsigned long long)addr);
+		return;
+	}
+	w->pc = (uint32_t)(at / 4);
+}
+
+void exec_sop1(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint64_t A = sim_scalar(w, &in->src[0]), e = sim_exec(w);
+	uint32_t a = (uint32_t)A;
+	switch (in->op) {
+	case OP_s_mov_b32: put(w, in, a); return;
+	case OP_s_mov_b64: put64(w, in, A); return;
+	case OP_s_cmov_b32: if (w->scc) put(w, in, a); return;
+	case OP_s_cmov_b64: if (w->scc) put64(w, in, A); return;
+	case OP_s_not_b32: put_nz(w, in, ~a); return;
+	case OP_s_not_b64: put64_nz(w, in, ~A); return;
+	case OP_s_wqm_b32: put_nz(w, in, (uint32_t)quads(a, 32, false)); return;
+	case OP_s_wqm_b64: put64_nz(w, in, quads(A, 64, false)); return;
+	case OP_s_quadmask_b32: put_nz(w, in, (uint32_t)quads(a, 32, true)); return;
+	case OP_s_quadmask_b64: put64_nz(w, in, quads(A, 64, true)); return;
+	case OP_s_brev_b32: put(w, in, (uint32_t)reverse(a, 32)); return;
+	case OP_s_brev_b64: put64(w, in, reverse(A, 64)); return;
+	case OP_s_bcnt0_i32_b32: put_nz(w, in, 32 - (uint32_t)__builtin_popcount(a)); return;
+	case OP_s_bcnt0_i32_b64: put_nz(w, in, 64 - (uint32_t)__builtin_popcountll(A)); return;
+	case OP_s_bcnt1_i32_b32: put_nz(w, in, (uint32_t)__builtin_popcount(a)); return;
+	case OP_s_bcnt1_i32_b64: put_nz(w, in, (uint32_t)__builtin_popcountll(A)); return;
+	case OP_s_ff0_i32_b32: put(w, in, ~a ? (uint32_t)__builtin_ctz(~a) : ~0u); return;
+	case OP_s_ff0_i32_b64: put(w, in, ~A ? (uint32_t)__builtin_ctzll(~A) : ~0u); return;
+	case OP_s_ff1_i32_b32: put(w, in, a ? (uint32_t)__builtin_ctz(a) : ~0u); return;
+	case OP_s_ff1_i32_b64: put(w, in, A ? (uint32_t)__builtin_ctzll(A) : ~0u); return;
+	case OP_s_flbit_i32_b32: put(w, in, a ? (uint32_t)__builtin_clz(a) : ~0u); return;
+	case OP_s_flbit_i32_b64: put(w, in, A ? (uint32_t)__builtin_clzll(A) : ~0u); return;
+	case OP_s_flbit_i32: put(w, in, sign_bits((int32_t)a, 32)); return;
+	case OP_s_flbit_i32_i64: put(w, in, sign_bits((int64_t)A, 64)); return;
+	case OP_s_sext_i32_i8: put(w, in, (uint32_t)(int8_t)a); return;
+	case OP_s_sext_i32_i16: put(w, in, (uint32_t)(int16_t)a); return;
+	case OP_s_bitset0_b32: put(w, in, w->sgpr[in->sdst] & ~(1u << (a & 31))); return;
+	case OP_s_bitset1_b32: put(w, in, w->sgpr[in->sdst] | 1u << (a & 31)); return;
+	case OP_s_bitset0_b64: put64(w, in, sim_sgpr64(w, in->sdst) & ~(UINT64_C(1) << (a & 63))); return;
+	case OP_s_bitset1_b64: put64(w, in, sim_sgpr64(w, in->sdst) | UINT64_C(1) << (a & 63)); return;
+	case OP_s_getpc_b64: put64(w, in, pc_address(w)); return;
+	case OP_s_setpc_b64: jump(w, in, A); return;
+	case OP_s_swappc_b64: put64(w, in, pc_address(w)); jump(w, in, A); return;
+	case OP_s_and_saveexec_b64: saveexec(w, in, A & e); return;
+	case OP_s_or_saveexec_b64: saveexec(w, in, A | e); return;
+	case OP_s_xor_saveexec_b64: saveexec(w, in, A ^ e); return;
+	case OP_s_andn2_saveexec_b64: saveexec(w, in, A & ~e); return;
+	case OP_s_orn2_saveexec_b64: saveexec(w, in, A | ~e); return;
+	case OP_s_nand_saveexec_b64: saveexec(w, in, ~(A & e)); return;
+	case OP_s_nor_saveexec_b64: saveexec(w, in, ~(A | e)); return;
+	case OP_s_xnor_saveexec_b64: saveexec(w, in, ~(A ^ e)); return;
+	case OP_s_andn1_saveexec_b64: saveexec(w, in, ~A & e); return;
+	case OP_s_orn1_saveexec_b64: saveexec(w, in, ~A | e); return;
+	case OP_s_andn1_wrexec_b64: wrexec(w, in, ~A & e); return;
+	case OP_s_andn2_wrexec_b64: wrexec(w, in, A & ~e); return;
+	case OP_s_abs_i32: put_nz(w, in, (int32_t)a < 0 ? 0u - a : a); return;
+	case OP_s_bitreplicate_b64_b32: put64(w, in, doubled_bits(a)); return;
+	default: sim_unknown(w, in);
+	}
+}
+
+void exec_sopc(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint64_t A = sim_scalar(w, &in->src[0]), B = sim_scalar(w, &in->src[1]);
+	uint32_t a = (uint32_t)A, b = (uint32_t)B;
+	int32_t sa = (int32_t)a, sb = (int32_t)b;
+	switch (in->op) {
+	case OP_s_cmp_eq_i32: case OP_s_cmp_eq_u32: w->scc = a == b; return;
+	case OP_s_cmp_lg_i32: case OP_s_cmp_lg_u32: w->scc = a != b; return;
+	case OP_s_cmp_gt_i32: w->scc = sa > sb; return;
+	case OP_s_cmp_ge_i32: w->scc = sa >= sb; return;
+	case OP_s_cmp_lt_i32: w->scc = sa < sb; return;
+	case OP_s_cmp_le_i32: w->scc = sa <= sb; return;
+	case OP_s_cmp_gt_u32: w->scc = a > b; return;
+	case OP_s_cmp_ge_u32: w->scc = a >= b; return;
+	case OP_s_cmp_lt_u32: w->scc = a < b; return;
+	case OP_s_cmp_le_u32: w->scc = a <= b; return;
+	case OP_s_cmp_eq_u64: w->scc = A == B; return;
+	case OP_s_cmp_lg_u64: w->scc = A != B; return;
+	case OP_s_bitcmp0_b32: w->scc = !(a >> (b & 31) & 1); return;
+	case OP_s_bitcmp1_b32: w->scc = a >> (b & 31) & 1; return;
+	case OP_s_bitcmp0_b64: w->scc = !(A >> (b & 63) & 1); return;
+	case OP_s_bitcmp1_b64: w->scc = A >> (b & 63) & 1; return;
+	default: sim_unknown(w, in);
+	}
+}
+
+/* Hardware registers of s_getreg and s_setreg: MODE and TRAPSTS can be written, the rest reads as facts of the wave. */
+static uint32_t hwreg(const struct sim_wave *w, unsigned id)
+{
+	switch (id) {
+	case 1: return w->mode;
+	case 3: return w->trapsts;
+	case 4: return w->index & 15; /* HW_ID: the wave slot */
+	default: return 0;
+	}
+}
+
+static void setreg(struct sim_wave *w, const struct sim_inst *in, uint32_t v)
+{
+	unsigned spec = (uint16_t)in->offset, id = spec & 63, offset = spec >> 6 & 31, width = (spec >> 11 & 31) + 1;
+	uint32_t mask = (uint32_t)field(width, offset);
+	if (id == 1) {
+		uint32_t mode = (w->mode & ~mask) | (v << offset & mask);
+		if (mode & 15)
+			sim_fail(w, in, SIM_EINST, -1, "rounding modes other than nearest even are not modelled (MODE 0x%x)", mode);
+		else
+			sim_set_mode(w, mode);
+	} else if (id == 3) {
+		w->trapsts = (w->trapsts & ~mask) | (v << offset & mask);
+	} else {
+		sim_fail(w, in, SIM_EINST, -1, "hardware register %u cannot be written", id);
+	}
+}
+
+void exec_sopk(struct sim_wave *w, const struct sim_inst *in)
+{
+	int32_t k = in->offset, d = in->sdst < 128 ? (int32_t)w->sgpr[in->sdst] : 0;
+	uint32_t u = (uint32_t)d, uk = (uint16_t)k;
+	int32_t r;
+	switch (in->op) {
+	case OP_s_movk_i32: put(w, in, (uint32_t)k); return;
+	case OP_s_cmovk_i32: if (w->scc) put(w, in, (uint32_t)k); return;
+	case OP_s_cmpk_eq_i32: w->scc = d == k; return;
+	case OP_s_cmpk_lg_i32: w->scc = d != k; return;
+	case OP_s_cmpk_gt_i32: w->scc = d > k; return;
+	case OP_s_cmpk_ge_i32: w->scc = d >= k; return;
+	case OP_s_cmpk_lt_i32: w->scc = d < k; return;
+	case OP_s_cmpk_le_i32: w->scc = d <= k; return;
+	case OP_s_cmpk_eq_u32: w->scc = u == uk; return;
+	case OP_s_cmpk_lg_u32: w->scc = u != uk; return;
+	case OP_s_cmpk_gt_u32: w->scc = u > uk; return;
+	case OP_s_cmpk_ge_u32: w->scc = u >= uk; return;
+	case OP_s_cmpk_lt_u32: w->scc = u < uk; return;
+	case OP_s_cmpk_le_u32: w->scc = u <= uk; return;
+	case OP_s_addk_i32: w->scc = __builtin_add_overflow(d, k, &r); put(w, in, u + (uint32_t)k); return;
+	case OP_s_mulk_i32: put(w, in, u * (uint32_t)k); return;
+	case OP_s_getreg_b32: {
+		unsigned spec = (uint16_t)k;
+		put(w, in, (uint32_t)(hwreg(w, spec & 63) >> (spec >> 6 & 31) & field((spec >> 11 & 31) + 1, 0)));
+		return;
+	}
+	case OP_s_setreg_b32: setreg(w, in, u); return;
+	case OP_s_setreg_imm32_b32: setreg(w, in, (uint32_t)in->src[0].value); return;
+	case OP_s_call_b64:
+		put64(w, in, pc_address(w));
+		jump(w, in, pc_address(w) + (uint64_t)((int64_t)k * 4));
+		return;
+	default: sim_unknown(w, in);
+	}
+}

@@ -1,0 +1,26 @@
+/* memory_ops.h -- what exec_memory.c and exec_atomic.c share: lane addresses, and atomic operations on one value. */
+#ifndef TDSL_SIM_MEMORY_OPS_H
+#define TDSL_SIM_MEMORY_OPS_H
+#include "exec.h"
+
+bool sim_is_atomic(const struct sim_inst *);
+void sim_flat_atomic(struct sim_wave *, const struct sim_inst *);
+void sim_buffer_atomic(struct sim_wave *, const struct sim_inst *);
+
+/* Host pointer of one lane's access, or NULL after sim_fail; for buffers also NULL with *inside false when the access is
+ * beyond the records and has to be dropped. */
+void *sim_flat_lane(struct sim_wave *, const struct sim_inst *, int lane, uint32_t size, bool write);
+void *sim_buffer_lane(struct sim_wave *, const struct sim_inst *, int lane, uint32_t size, bool write, bool *inside);
+void *sim_scratch(struct sim_wave *, const struct sim_inst *, int lane, uint64_t at, uint32_t size);
+
+/* The operations, named as LDS and memory opcodes share them. */
+enum sim_atomic {
+	AT_NONE, AT_SWAP, AT_CMPSWAP, AT_ADD, AT_SUB, AT_RSUB, AT_SMIN, AT_UMIN, AT_SMAX, AT_UMAX, AT_AND, AT_OR, AT_XOR,
+	AT_INC, AT_DEC, AT_ADD_F32, AT_ADD_F64, AT_MIN_F32, AT_MAX_F32, AT_MIN_F64, AT_MAX_F64, AT_PK_ADD_F16,
+	AT_PK_ADD_BF16, AT_MSKOR, AT_CMPSWAP_F32, AT_CMPSWAP_F64
+};
+/* New value of a 32-bit (bytes 4) or 64-bit location; `cmp` is the comparison value, or the mask of AT_MSKOR. */
+uint64_t sim_atomic_value(enum sim_atomic, unsigned bytes, uint64_t old, uint64_t data, uint64_t cmp);
+/* The read-modify-write on memory other host threads may touch.  Returns the old value. */
+uint64_t sim_atomic_apply(void *p, enum sim_atomic, unsigned bytes, uint64_t data, uint64_t cmp);
+#endif

@@ -1,0 +1,322 @@
+/* operand.c -- sources of vector instructions as rows of 64 lanes, and results back into registers.
+ *
+ * In: a decoded source.  Out: a pointer to 64 values with DPP, SDWA, op_sel, sign modifiers and denormal flushing applied.
+ * The common case, a plain VGPR, costs nothing: the pointer is the register row.  Results pass sim_put*, which applies
+ * output modifiers and merges under EXEC; with EXEC full and nothing to apply the handler computes in place. */
+#include "exec.h"
+
+static uint64_t status(const struct sim_wave *w, unsigned code)
+{
+	switch (code) {
+	case 235: return UINT64_C(0x0001000000000000);  /* shared aperture, base and limit */
+	case 236: return UINT64_C(0x00010000ffffffff);
+	case 237: return UINT64_C(0x0002000000000000);  /* private aperture */
+	case 238: return UINT64_C(0x00020000ffffffff);
+	case 251: return sim_sgpr64(w, REG_VCC) == 0;
+	case 252: return sim_exec(w) == 0;
+	default: return w->scc;
+	}
+}
+
+uint64_t sim_scalar(const struct sim_wave *w, const struct sim_src *s)
+{
+	switch (s->kind) {
+	case SRC_SGPR: return sim_sgpr64(w, s->reg);
+	case SRC_CONST: return s->value;
+	case SRC_STATUS: return status(w, s->reg);
+	default: return 0;
+	}
+}
+
+/* Source lane of each lane; 255 where the control gives none.  Controls: the DPP_CTRL table of the ISA guide. */
+static void dpp_from(unsigned ctrl, uint8_t from[LANES])
+{
+	for (int i = 0; i < LANES; i++) {
+		int row = i & ~15, in_row = i & 15, n = ctrl & 15, f = 255;
+		if (ctrl <= 0xff)
+			f = (i & ~3) | (ctrl >> (2 * (i & 3)) & 3);
+		else if (ctrl > 0x100 && ctrl <= 0x10f)
+			f = in_row + n < 16 ? i + n : 255;                 /* row_shl */
+		else if (ctrl > 0x110 && ctrl <= 0x11f)
+			f = in_row - n >= 0 ? i - n : 255;                 /* row_shr */
+		else if (ctrl > 0x120 && ctrl <= 0x12f)
+			f = row | ((in_row - n) & 15);                     /* row_ror */
+		else if (ctrl == 0x130)
+			f = i < 63 ? i + 1 : 255;                          /* wave_shl:1 */
+		else if (ctrl == 0x134)
+			f = (i + 1) & 63;                                  /* wave_rol:1 */
+		else if (ctrl == 0x138)
+			f = i > 0 ? i - 1 : 255;                           /* wave_shr:1 */
+		else if (ctrl == 0x13c)
+			f = (i - 1) & 63;                                  /* wave_ror:1 */
+		else if (ctrl == 0x140)
+			f = row | (15 - in_row);                           /* row_mirror */
+		else if (ctrl == 0x141)
+			f = (i & ~7) | (7 - (i & 7));                      /* row_half_mirror */
+		else if (ctrl == 0x142)
+			f = row ? row - 1 : 255;                           /* row_bcast:15 */
+		else if (ctrl == 0x143)
+			f = i >= 32 ? 31 : 255;                            /* row_bcast:31 */
+		else if (ctrl >= 0x150 && ctrl <= 0x15f)
+			f = row | n;                                       /* row_newbcast */
+		from[i] = (uint8_t)f;
+	}
+}
+
+/* Lanes that DPP lets a result be written to: rows and banks enabled, and a source lane that exists and is active (a
+ * missing one reads 0 under bound_ctrl). */
+uint64_t sim_dpp_lanes(const struct sim_wave *w, const struct sim_inst *in, uint8_t from[LANES])
+{
+	uint64_t exec = sim_exec(w), lanes = 0;
+	dpp_from(in->dpp_ctrl, from);
+	for (int i = 0; i < LANES; i++) {
+		if (from[i] != 255 && !(exec >> from[i] & 1))
+			from[i] = 255;
+		bool on = in->row_mask >> (i / 16) & 1 && in->bank_mask >> (i / 4 % 4) & 1;
+		if (on && (from[i] != 255 || in->bound_ctrl))
+			lanes |= UINT64_C(1) << i;
+	}
+	return lanes;
+}
+
+static uint32_t sdwa_pick(uint32_t v, unsigned sel, bool sext)
+{
+	if (sel < 4) {
+		v = v >> (8 * sel) & 0xff;
+		return sext ? (uint32_t)(int8_t)v : v;
+	}
+	if (sel < 6) {
+		v = v >> (16 * (sel - 4)) & 0xffff;
+		return sext ? (uint32_t)(int16_t)v : v;
+	}
+	return v;
+}
+
+static const uint32_t *fill(uint32_t v, uint32_t buf[LANES])
+{
+	for (int i = 0; i < LANES; i++)
+		buf[i] = v;
+	return buf;
+}
+
+static const uint32_t *row_of(struct sim_wave *w, const struct sim_inst *in, unsigned reg)
+{
+	if (reg >= w->nvgpr) {
+		sim_fail(w, in, SIM_EINST, -1, "register v%u is beyond the %u allocated", reg, w->nvgpr);
+		return w->vgpr[0];
+	}
+	return w->vgpr[reg];
+}
+
+static const uint32_t *dpp_row(struct sim_wave *w, const struct sim_inst *in, const uint32_t *row, uint32_t buf[LANES])
+{
+	uint8_t from[LANES];
+	sim_dpp_lanes(w, in, from);
+	for (int i = 0; i < LANES; i++)
+		buf[i] = from[i] == 255 ? 0 : row[from[i]];
+	return buf;
+}
+
+const uint32_t *sim_src32(struct sim_wave *w, const struct sim_inst *in, int k, uint32_t buf[LANES])
+{
+	const struct sim_src *s = &in->src[k];
+	const uint32_t *row;
+	if (s->kind == SRC_VGPR) {
+		row = row_of(w, in, s->reg);
+		if (in->dpp && k == 0)
+			row = dpp_row(w, in, row, buf);
+	} else {
+		row = fill((uint32_t)sim_scalar(w, s), buf);
+	}
+	if (in->sdwa && k < 2 && (in->src_sel[k] != 6)) {
+		for (int i = 0; i < LANES; i++)
+			buf[i] = sdwa_pick(row[i], in->src_sel[k], in->src_sext[k]);
+		row = buf;
+	}
+	bool half = s->type == 'h' || s->type == 's';
+	if (half && in->opsel >> k & 1) {
+		for (int i = 0; i < LANES; i++)
+			buf[i] = row[i] >> 16;
+		row = buf;
+	}
+	if (s->abs || s->neg) {
+		uint32_t sign = s->type == 'h' ? 0x8000u : 0x80000000u;
+		uint32_t keep = s->abs ? ~sign : ~0u, flip = s->neg ? sign : 0;
+		for (int i = 0; i < LANES; i++)
+			buf[i] = (row[i] & keep) ^ flip;
+		row = buf;
+	}
+	if (s->type == 'f' && w->flush_in) {
+		for (int i = 0; i < LANES; i++)
+			buf[i] = row[i] & 0x7f800000u ? row[i] : row[i] & 0x80000000u;
+		row = buf;
+	}
+	return row;
+}
+
+const uint64_t *sim_src64(struct sim_wave *w, const struct sim_inst *in, int k, uint64_t buf[LANES])
+{
+	const struct sim_src *s = &in->src[k];
+	if (s->kind == SRC_VGPR) {
+		uint32_t blo[LANES], bhi[LANES];
+		const uint32_t *lo = row_of(w, in, s->reg), *hi = row_of(w, in, s->reg + 1u);
+		if (in->dpp && k == 0) {
+			lo = dpp_row(w, in, lo, blo);
+			hi = dpp_row(w, in, hi, bhi);
+		}
+		for (int i = 0; i < LANES; i++)
+			buf[i] = lo[i] | (uint64_t)hi[i] << 32;
+	} else {
+		uint64_t v = sim_scalar(w, s);
+		for (int i = 0; i < LANES; i++)
+			buf[i] = v;
+	}
+	if (s->abs || s->neg)
+		for (int i = 0; i < LANES; i++)
+			buf[i] = (s->abs ? buf[i] & ~(UINT64_C(1) << 63) : buf[i]) ^ (uint64_t)s->neg << 63;
+	return buf;
+}
+
+/* ---- results ---- */
+
+void sim_put_row(struct sim_wave *w, uint32_t reg, const uint32_t *row, uint64_t mask)
+{
+	uint32_t *d = w->vgpr[reg];
+	if (mask == ~UINT64_C(0)) {
+		memcpy(d, row, sizeof w->vgpr[0]);
+		return;
+	}
+	for (int i = 0; i < LANES; i++)
+		d[i] = mask >> i & 1 ? row[i] : d[i];
+}
+
+void sim_put_mask(struct sim_wave *w, unsigned sgpr, uint64_t mask)
+{
+	sim_sgpr64_set(w, sgpr, mask);
+}
+
+static bool bad_dst(struct sim_wave *w, const struct sim_inst *in, unsigned count)
+{
+	if ((uint32_t)in->vdst + count <= w->nvgpr)
+		return false;
+	sim_fail(w, in, SIM_EINST, -1, "register v%u is beyond the %u allocated", in->vdst + count - 1, w->nvgpr);
+	return true;
+}
+
+/* Something has to happen between the computed row and the register. */
+static bool shaped(const struct sim_wave *w, const struct sim_inst *in)
+{
+	if (in->sdwa || in->dpp || in->omod)
+		return true;
+	switch (in->dtype) {
+	case 'h': case 's': return true;
+	case 'f': return in->clamp || w->flush_out;
+	default: return false;
+	}
+}
+
+uint32_t *sim_dst32(struct sim_wave *w, const struct sim_inst *in, uint32_t buf[LANES])
+{
+	if (in->vdst >= w->nvgpr || sim_exec(w) != ~UINT64_C(0) || shaped(w, in))
+		return buf;
+	return w->vgpr[in->vdst];
+}
+
+static float modify_f32(const struct sim_wave *w, const struct sim_inst *in, float x)
+{
+	static const float factor[] = {1, 2, 4, 0.5f};
+	if (in->omod) {
+		x *= factor[in->omod];
+		if (!(num_bits(x) & 0x7f800000u)) /* output modifiers flush denormals */
+			x = num_float(num_bits(x) & 0x80000000u);
+	}
+	if (in->clamp)
+		x = x != x ? (w->dx10_clamp ? 0 : x) : x > 1 ? 1 : x > 0 ? x : 0;
+	return x;
+}
+
+static uint32_t sdwa_merge(const struct sim_inst *in, uint32_t old, uint32_t v)
+{
+	unsigned sel = in->dst_sel;
+	if (sel == 6)
+		return v;
+	unsigned width = sel < 4 ? 8 : 16, shift = sel < 4 ? 8 * sel : 16 * (sel - 4);
+	uint32_t field = ((1u << width) - 1) << shift;
+	uint32_t rest = in->dst_unused == 2 ? old & ~field : 0;
+	if (in->dst_unused == 1 && v >> (width - 1) & 1) /* sign extension fills the bits above */
+		rest = shift + width < 32 ? ~0u << (shift + width) : 0;
+	return rest | (v << shift & field);
+}
+
+void sim_put32(struct sim_wave *w, const struct sim_inst *in, const uint32_t *row)
+{
+	uint32_t buf[LANES];
+	uint64_t mask = sim_exec(w);
+	if (bad_dst(w, in, 1))
+		return;
+	uint32_t *d = w->vgpr[in->vdst];
+	if (row == d)
+		return;
+	if (shaped(w, in)) {
+		bool half = in->dtype == 'h' || in->dtype == 's';
+		if (in->dpp) {
+			uint8_t from[LANES];
+			mask &= sim_dpp_lanes(w, in, from);
+		}
+		for (int i = 0; i < LANES; i++) {
+			uint32_t v = row[i];
+			if (in->dtype == 'f') {
+				if (w->flush_out && !(v & 0x7f800000u))
+					v &= 0x80000000u;
+				if (in->omod || in->clamp)
+					v = num_bits(modify_f32(w, in, num_float(v)));
+			} else if (in->dtype == 'h') {
+				if (w->flush_out16 && !(v & 0x7c00))
+					v &= 0x8000;
+				if (in->omod || in->clamp)
+					v = sim_f32_to_f16(modify_f32(w, in, sim_f16_to_f32(v)));
+			}
+			if (in->sdwa)
+				v = sdwa_merge(in, d[i], v);
+			else if (half && in->opsel & 8)
+				v = v << 16 | (d[i] & 0xffff);
+			else if (half)
+				v = (v & 0xffff) | (in->keep_high ? d[i] & 0xffff0000u : 0);
+			buf[i] = v;
+		}
+		row = buf;
+	}
+	sim_put_row(w, in->vdst, row, mask);
+}
+
+void sim_put64(struct sim_wave *w, const struct sim_inst *in, const uint64_t *row)
+{
+	uint32_t lo[LANES], hi[LANES];
+	uint64_t mask = sim_exec(w);
+	if (bad_dst(w, in, 2))
+		return;
+	if (in->dpp) {
+		uint8_t from[LANES];
+		mask &= sim_dpp_lanes(w, in, from);
+	}
+	for (int i = 0; i < LANES; i++) {
+		lo[i] = (uint32_t)row[i];
+		hi[i] = (uint32_t)(row[i] >> 32);
+	}
+	if (in->dtype == 'd' && (in->omod || in->clamp)) {
+		static const double factor[] = {1, 2, 4, 0.5};
+		for (int i = 0; i < LANES; i++) {
+			double x;
+			memcpy(&x, &row[i], 8);
+			x *= factor[in->omod];
+			if (in->clamp)
+				x = x != x ? (w->dx10_clamp ? 0 : x) : x > 1 ? 1 : x > 0 ? x : 0;
+			uint64_t u;
+			memcpy(&u, &x, 8);
+			lo[i] = (uint32_t)u;
+			hi[i] = (uint32_t)(u >> 32);
+		}
+	}
+	sim_put_row(w, in->vdst, lo, mask);
+	sim_put_row(w, in->vdst + 1u, hi, mask);
+}

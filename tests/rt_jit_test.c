@@ -1,0 +1,208 @@
+/* rt_jit_test.c -- tdsl_compile with a compile library made for the test: it counts its calls in a file and returns a pack that
+ * lies in another.  What is tested is the runtime's part: finding the library, keys, the cache, errors. */
+#include <check.h>
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "../runtime/include/tdsl.h"
+#include "rt_model.h"
+
+#define OK(call) ck_assert_msg((call) == 0, "%s", tdsl_error())
+
+static char folder[] = "/tmp/rt_jitXXXXXX", cache[64], compiler[64];
+
+static const char library[] =
+	"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
+	"int tdslc_compile(const char *t, size_t n, const char *f, const void *o, void **p, size_t *s, char **m)\n"
+	"{\n"
+	"	char path[99]; FILE *c, *k; (void)o;\n"
+	"	snprintf(path, sizeof path, \"%s/calls\", getenv(\"RT_JIT\")); c = fopen(path, \"a\"); fputc('x', c); fclose(c);\n"
+	"	*m = NULL;\n"
+	"	if (n >= 3 && !memcmp(t, \"bad\", 3)) { *m = malloc(200);\n"
+	"		snprintf(*m, 200, \"%s:1:2: warning: odd\\n%s:3:4: error: found bad; expected good\\nbad\\n^\\n\", f, f); return -1; }\n"
+	"	snprintf(path, sizeof path, \"%s/pack\", getenv(\"RT_JIT\")); k = fopen(path, \"rb\");\n"
+	"	*p = malloc(1 << 20); *s = fread(*p, 1, 1 << 20, k); fclose(k);\n"
+	"	if (n >= 4 && !memcmp(t, \"junk\", 4)) *s /= 2;\n"
+	"	return 0;\n"
+	"}\n"
+	"const char *tdslc_identity(void) { const char *i = getenv(\"RT_IDENTITY\"); return i ? i : \"test 1\"; }\n"
+	"void tdslc_free(void *p) { free(p); }\n";
+
+static void setup(void)
+{
+	char path[128], command[400], err[200];
+	size_t size;
+	tdsl_device d;
+	ck_assert(mkdtemp(folder) != NULL);
+	setenv("RT_JIT", folder, 1);
+	void *p = rt_pack(&size, false);
+	snprintf(path, sizeof path, "%s/pack", folder);
+	ck_assert_int_eq(pack_write_file(path, p, size, err, sizeof err), 0);
+	free(p);
+	snprintf(path, sizeof path, "%s/c.c", folder);
+	FILE *f = fopen(path, "w");
+	ck_assert(f && fputs(library, f) >= 0 && fclose(f) == 0);
+	snprintf(compiler, sizeof compiler, "%s/libtdslc.so", folder);
+	snprintf(command, sizeof command, "cc -shared -fPIC -O1 -o %s %s", compiler, path);
+	ck_assert_int_eq(system(command), 0);
+	snprintf(cache, sizeof cache, "%s/deep/cache", folder);
+	setenv("TDSL_CACHE_DIR", cache, 1);
+	setenv("TDSL_COMPILER", compiler, 1);
+	OK(tdsl_open(&d, "null:gfx942"));
+}
+
+static void teardown(void)
+{
+	char command[128];
+	snprintf(command, sizeof command, "rm -r %s", folder);
+	ck_assert_int_eq(system(command), 0);
+}
+
+static int calls(void)
+{
+	char path[128];
+	struct stat st;
+	snprintf(path, sizeof path, "%s/calls", folder);
+	return stat(path, &st) == 0 ? (int)st.st_size : 0;
+}
+
+/* Compiles, uses and closes. */
+static void compile(const char *text, const struct tdsl_compile_options *o)
+{
+	tdsl_pack p;
+	tdsl_kernel k;
+	OK(tdsl_compile(&p, text, strlen(text), "t.tdsl", o));
+	OK(tdsl_kernel_find(&k, p, "scale_add"));
+	OK(tdsl_pack_verify(p));
+	tdsl_pack_close(p);
+}
+
+START_TEST(second_compile_comes_from_the_cache)
+{
+	static const char *const targets[] = {"gfx950", NULL}, *const kernels[] = {"a", NULL}, *const both[] = {"a", "b", NULL};
+	compile("one", NULL);
+	ck_assert_int_eq(calls(), 1);
+	compile("one", NULL);
+	ck_assert_int_eq(calls(), 1);
+	compile("two", NULL);
+	compile("one", &(struct tdsl_compile_options){.targets = targets});
+	compile("one", &(struct tdsl_compile_options){.kernels = kernels});
+	compile("one", &(struct tdsl_compile_options){.kernels = both});
+	compile("one", &(struct tdsl_compile_options){.instances = kernels});
+	compile("one", &(struct tdsl_compile_options){.library_path = "/lib"});
+	ck_assert_int_eq(calls(), 7);
+	setenv("RT_IDENTITY", "test 2", 1); /* another compiler */
+	compile("one", NULL);
+	ck_assert_int_eq(calls(), 8);
+	compile("one", &(struct tdsl_compile_options){.jobs = 3}); /* decides nothing */
+	ck_assert_int_eq(calls(), 8);
+	setenv("TDSL_CACHE_DIR", "", 1);
+	compile("one", NULL);
+	compile("one", NULL);
+	ck_assert_int_eq(calls(), 10);
+}
+END_TEST
+
+/* Puts `n` bytes at `offset` into every entry of the cache, or cuts it there (n = 0). */
+static void entries_spoil(long offset, int n)
+{
+	DIR *d = opendir(cache);
+	ck_assert_ptr_nonnull(d);
+	for (struct dirent *e; (e = readdir(d));) {
+		char path[400];
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof path, "%s/%s", cache, e->d_name);
+		if (n == 0) {
+			ck_assert_int_eq(truncate(path, offset), 0);
+			continue;
+		}
+		FILE *f = fopen(path, "r+b");
+		fseek(f, offset, offset < 0 ? SEEK_END : SEEK_SET);
+		for (int i = 0; i < n; i++)
+			fputc(0x55, f);
+		fclose(f);
+	}
+	closedir(d);
+}
+
+START_TEST(damaged_entries_are_rebuilt)
+{
+	compile("one", NULL);
+	entries_spoil(200, 4);
+	compile("one", NULL);
+	ck_assert_int_eq(calls(), 2);
+	entries_spoil(-40, 4); /* inside a code object */
+	compile("one", NULL);
+	ck_assert_int_eq(calls(), 3);
+	entries_spoil(100, 0);
+	compile("one", NULL);
+	ck_assert_int_eq(calls(), 4);
+	entries_spoil(0, 0);
+	compile("one", NULL);
+	ck_assert_int_eq(calls(), 5);
+	compile("one", NULL);
+	ck_assert_int_eq(calls(), 5);
+}
+END_TEST
+
+START_TEST(cache_that_cannot_be_written_is_no_error)
+{
+	setenv("TDSL_CACHE_DIR", "/dev/null/cache", 1);
+	compile("one", NULL);
+	compile("one", NULL);
+	ck_assert_int_eq(calls(), 2);
+}
+END_TEST
+
+START_TEST(errors_of_the_text)
+{
+	tdsl_pack p = NULL;
+	ck_assert_int_eq(tdsl_compile(&p, "bad", 3, "t.tdsl", NULL), TDSL_ECOMPILE);
+	ck_assert_str_eq(tdsl_error(), "t.tdsl:3:4: error: found bad; expected good");
+	ck_assert_ptr_nonnull(strstr(tdsl_compile_messages(), "warning: odd"));
+	ck_assert_ptr_null(p);
+	ck_assert_int_eq(tdsl_compile(&p, "junk", 4, "t.tdsl", NULL), TDSL_EPACK); /* a compiler that writes half a pack */
+	compile("one", NULL);
+	ck_assert_str_eq(tdsl_compile_messages(), "");
+	ck_assert_int_eq(tdsl_compile(&p, NULL, 0, NULL, NULL), TDSL_EINVAL);
+	ck_assert_str_eq(tdsl_error(), "tdsl_compile: text is NULL");
+}
+END_TEST
+
+START_TEST(no_compiler)
+{
+	tdsl_pack p;
+	setenv("TDSL_COMPILER", "/no/such/libtdslc.so", 1);
+	ck_assert_int_eq(tdsl_compile(&p, "one", 3, "t.tdsl", NULL), TDSL_EUNSUPPORTED);
+	ck_assert_ptr_nonnull(strstr(tdsl_error(), "no compiler: TDSL_COMPILER: /no/such/libtdslc.so"));
+	setenv("TDSL_COMPILER", "libm.so.6", 1);
+	ck_assert_int_eq(tdsl_compile(&p, "one", 3, "t.tdsl", NULL), TDSL_EUNSUPPORTED);
+	ck_assert_str_eq(tdsl_error(), "no compiler: libm.so.6 has no tdslc_compile");
+	setenv("TDSL_COMPILER", compiler, 1);
+	setenv("TDSL_JIT", "0", 1);
+	ck_assert_int_eq(tdsl_compile(&p, "one", 3, "t.tdsl", NULL), TDSL_EUNSUPPORTED);
+	ck_assert_str_eq(tdsl_error(), "compiling in process is forbidden by TDSL_JIT=0");
+	setenv("TDSL_JIT", "1", 1);
+	compile("one", NULL);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("rt_jit");
+	TCase *c = tcase_create("jit");
+	tcase_set_timeout(c, 60);
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, second_compile_comes_from_the_cache);
+	tcase_add_test(c, damaged_entries_are_rebuilt);
+	tcase_add_test(c, cache_that_cannot_be_written_is_no_error);
+	tcase_add_test(c, errors_of_the_text);
+	tcase_add_test(c, no_compiler);
+	suite_add_tcase(s, c);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}

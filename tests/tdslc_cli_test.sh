@@ -1,0 +1,130 @@
+#!/bin/sh
+# tdslc_cli_test.sh -- tdslc's exit codes and messages: 0 fine, 1 error, 2 usage; nothing is left behind by a failure.
+# B: the build folder (build where unset).
+tdslc=${B:-build}/tdslc
+dir=$(mktemp -d) || exit 1
+trap 'rm -rf "$dir"' EXIT
+failures=0
+checks=0
+
+# expect CODE TEXT ARGS...: the exit code, and TEXT somewhere in what it prints on either stream.
+expect()
+{
+	code=$1 text=$2
+	shift 2
+	said=$("$tdslc" "$@" 2>&1)
+	got=$?
+	checks=$((checks + 1))
+	if [ "$got" != "$code" ] || ! printf '%s\n' "$said" | grep -qF -- "$text"; then
+		printf 'tdslc %s\n  expected %s and "%s"; got %s and:\n%s\n' "$*" "$code" "$text" "$got" "$said"
+		failures=$((failures + 1))
+	fi
+}
+left_behind()
+{
+	checks=$((checks + 1))
+	if [ -n "$(ls -A "$dir/out")" ]; then
+		echo "left behind: $(ls -A "$dir/out")"
+		failures=$((failures + 1))
+	fi
+}
+mkdir "$dir/out"
+cat >"$dir/twice.tdsl" <<'T'
+# y = a * x
+kernel twice(x: f32[N], a: f32 = 2) -> y: f32[N]
+{
+    each n in N tiled {
+        y[n] = x[n] * a
+    }
+}
+T
+printf 'kernel broken(x: f32[N]) -> y: f32[N]\n{\n    each n in N { y[n] = z[n] }\n}\n' >"$dir/broken.tdsl"
+: >"$dir/empty"
+one=$dir/twice.tdsl
+out=$dir/out
+
+expect 2 'tdslc build'
+expect 0 'tdslc extract' --help
+expect 0 'LLVM 22' --version
+expect 2 'unknown command compile' compile
+for command in build check dump list report verify extract run tune; do
+	expect 0 "tdslc $command" $command --help
+	expect 2 "tdslc $command: " $command
+	expect 2 'unknown option --colour' $command a b --colour
+done
+expect 2 '-o OUT.tpack is needed' build "$one"
+expect 2 '-o needs a value' build "$one" -o
+expect 2 'unknown target gfx90a; known: gfx942, gfx950' build "$one" -o "$out/p" --target gfx90a
+expect 2 'a number of threads' build "$one" -o "$out/p" -j 0
+expect 2 '--header H.h is needed' build "$one" -o "$out/p" --binding "$out/b.c"
+expect 2 'only "so" is known' build "$one" -o "$out/p" --emit exe
+expect 1 'not built yet' build "$one" -o "$out/p" --emit so
+expect 1 "$dir/none.tdsl: No such file or directory" build "$dir/none.tdsl" -o "$out/p"
+expect 1 "$dir: Is a directory" build "$dir" -o "$out/p"
+expect 1 'no kernel "thrice"; the file has twice' build "$one" -o "$out/p" --kernel thrice
+expect 1 'no instance "T=bf16"' build "$one" -o "$out/p" --instance T=bf16
+expect 1 'broken.tdsl:3:' build "$dir/broken.tdsl" -o "$out/p"
+expect 1 'broken.tdsl:3:' check "$dir/broken.tdsl"
+expect 1 'No such file or directory' build "$one" -o "$dir/nowhere/p"
+expect 1 'No such file or directory' build "$one" -o "$out/p" --header "$dir/nowhere/h.h"
+expect 1 'No space left on device' build "$one" -o /dev/full
+left_behind
+expect 0 '' check "$one"
+expect 2 '--kernel K and --stage S are needed' dump "$one"
+expect 2 'unknown stage parse; known: ast, ir' dump "$one" --kernel twice --stage parse
+expect 1 'no kernel "thrice"' dump "$one" --kernel thrice --stage ir
+expect 1 'no variant "N=3"' dump "$one" --kernel twice --stage asm --variant N=3
+for stage in ast ir layout llvm asm; do
+	expect 0 twice dump "$one" --kernel twice --stage $stage
+done
+expect 0 'Method:' dump "$one" --kernel twice --explain
+for command in list report verify; do
+	expect 1 "$dir/none: " $command "$dir/none"
+	expect 1 'not a kernel pack' $command "$one"
+	expect 1 "$dir/empty" $command "$dir/empty"
+done
+
+# A pack, the same for any number of threads, and everything that reads it.
+expect 0 '' build "$one" -o "$dir/a.tpack" -j 1 --header "$dir/k.h" --binding "$dir/k.c"
+expect 0 '' build "$one" -o "$dir/b.tpack" -j 4
+checks=$((checks + 1))
+cmp "$dir/a.tpack" "$dir/b.tpack" || failures=$((failures + 1))
+checks=$((checks + 1))
+${CC:-cc} -std=c11 -Wall -Wextra -Werror -Iruntime/include -c "$dir/k.c" -o "$dir/k.o" || failures=$((failures + 1))
+checks=$((checks + 1))
+${CXX:-c++} -Wall -Wextra -Werror -Iruntime/include -x c++ -c "$dir/k.h" -o "$dir/k.gch" || failures=$((failures + 1))
+pack=$dir/a.tpack
+expect 0 'twice(x: f32[N], a: f32 = 2) -> (y: f32[N])' list "$pack"
+expect 0 '"kernel":"twice"' list "$pack" --json
+expect 0 'gfx950' report "$pack"
+expect 0 '"matrix_share"' report "$pack" --json
+expect 0 'every byte as written' verify "$pack"
+expect 2 '--kernel, --target and -o are needed' extract "$pack" --kernel twice
+expect 1 'no variant for gfx90a' extract "$pack" --kernel twice --target gfx90a -o "$out/k"
+expect 1 'no kernel "thrice"' extract "$pack" --kernel thrice --target gfx942 -o "$out/k"
+left_behind
+expect 0 '' extract "$pack" --kernel twice --target gfx942 -o "$dir/k.hsaco"
+checks=$((checks + 1))
+head -c 4 "$dir/k.hsaco" | grep -q ELF || failures=$((failures + 1))
+expect 2 '--device, --in and --out are needed' run "$pack" twice --device sim:gfx942
+expect 1 "thrice" run "$pack" thrice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st"
+expect 1 "$dir/x.st" run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st"
+expect 1 'sim:gfx000' run "$pack" twice --device sim:gfx000 --in "$dir/x.st" --out "$out/y.st"
+
+# A file of 8 numbers: header, then 32 bytes of zeros.
+head='{"x":{"dtype":"F32","shape":[8],"data_offsets":[0,32]}}'
+printf '\070\000\000\000\000\000\000\000%-56s' "$head" >"$dir/x.st"
+head -c 32 /dev/zero >>"$dir/x.st"
+expect 1 'has no such scalar' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st" --arg b=1
+expect 1 'a number is needed' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st" --arg a=two
+expect 1 'no simulated device' run "$pack" twice --device null:gfx942 --in "$dir/x.st" --out "$out/y.st" --stats
+expect 1 '/dev/full' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out /dev/full
+left_behind
+expect 0 '"valu":' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$dir/y.st" --arg a=3 --stats
+expect 0 '' run "$pack" twice --device sim:gfx950 --in "$dir/x.st" --out "$dir/y.st"
+checks=$((checks + 1))
+grep -q '"y"' "$dir/y.st" || failures=$((failures + 1))
+expect 0 'best twice' tune "$one" --kernel twice --target gfx942
+
+echo "100%: Checks: $checks, Failures: $failures, Errors: 0" | sed "s/^100%/$(((checks - failures) * 100 / checks))%/"
+[ $failures = 0 ]
