@@ -145,10 +145,13 @@ struct ast_word ast_word(struct parse *, struct tok);
 const char *ast_doc(struct parse *, struct tok kernel);
 struct diag_span span_join(struct diag_span, struct diag_span);
 
+/* --- the text of lib/, built in: its files one after the other, each after a line "#file NAME" (library.sh) */
+extern const char dsl_library[];
+
 /* --- text of the tree (ast_dump.c) */
 char *ast_dump_kernel(struct arena *, const struct ast_kernel *);
 
-/* --- lexer (lex.re): the next token; kind 0 at the end, -1 for a byte that starts none. */
+/* --- lexer (lex.re): the next token; kind 0 at the end, TOK_BAD for a byte that starts none. */
 struct lexer {
 	const unsigned char *cur, *limit, *line_start;
 	int line, file, depth;                /* depth: open ( and [ */

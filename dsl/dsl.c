@@ -4,13 +4,11 @@
  * depend on types is checked here, so that `tdslc check` finds it without choosing an instance. */
 #include "dsl.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "elab.h"
-#include "library.h"
 
-enum { MAX_TYPES = 8, MAX_CHOICES = 256 };
+enum { MAX_TYPES = 8, MAX_CHOICES = 256, MAX_DECLARATIONS = 1000 };
 
 /* --- choices of types */
 
@@ -259,7 +257,8 @@ static void list_kernels(struct arena *ar, struct diag *d, const struct ast_file
 		struct dsl_kernel *to = &out->kernels[out->nkernels++];
 		struct model_kernel m;
 		*to = (struct dsl_kernel){.name = k->name.text, .doc = k->doc, .line = k->name.at.line, .ast = k};
-		if (signature_build(ar, d, k, &m) < 0 || !check_types(d, k))
+		bool types = check_types(d, k);
+		if (signature_build(ar, d, k, &m) < 0 || !types)
 			continue;
 		list_all(ar, k, to);
 		list_packed(ar, d, ast, &m, to);
@@ -283,6 +282,8 @@ int dsl_parse(struct arena *ar, const char *text, size_t n, const char *file, co
 	struct dsl_file *f = arena_alloc(ar, sizeof *f);
 	f->name = file;
 	f->ast = ast;
+	if (ast->kernels.n + ast->fns.n + ast->schedules.n + ast->packs.n > MAX_DECLARATIONS)
+		diag_add(d, DIAG_E_DECLARATIONS, (struct diag_span){0, 1, 1, 1}, MAX_DECLARATIONS);
 	if (d->reported == before) {
 		check_names(d, ast);
 		list_kernels(ar, d, ast, f);

@@ -154,7 +154,7 @@ static struct value along(struct elab *E, const struct ast_expr *e, enum ir_op o
 	ir_axes axes = v.ins->axes | (mask ? mask->axes : 0);
 	struct ir_ins *out = ir_new(&E->b, op, op == IR_ARGMAX ? DT_I32 : (enum dtype)v.ins->dtype, op == IR_ARGMAX ? axes & ~over : axes, mask ? 2 : 1);
 	out->over = over;
-	out->flags = (uint8_t)(IR_ANYORDER | (mask ? IR_MASKED : 0));
+	out->flags = mask ? IR_MASKED : 0;
 	out->args[0] = v.ins;
 	if (mask)
 		out->args[1] = mask;

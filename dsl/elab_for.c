@@ -35,17 +35,21 @@ static bool reads_memory(const struct ir_ins *a, int depth)
 static void narrow_by(struct elab *E, const struct lin *f, const struct ir_ins *index, struct bounds *b)
 {
 	int64_t k = lin_coefficient(f, index);
-	struct ir_ins *sum = i32(E, k < 0 ? f->c + 1 : -f->c);
+	struct ir_ins *sum = NULL;
 	if (f->bad || (k != 1 && k != -1))
 		return;
-	for (int i = 0; i < f->n; i++) {
-		if (ins_same(f->t[i].atom, index))
-			continue;
-		int64_t c = k < 0 ? f->t[i].k : -f->t[i].k;   /* end = rest + 1; start = -rest */
-		bool greatest = (k < 0) == (c > 0);
-		struct ir_ins *atom = over_tile(E, greatest ? RED_MAX : RED_MIN, (struct ir_ins *)f->t[i].atom);
-		sum = ir_bin(&E->b, IR_ADD, sum, ir_bin(&E->b, IR_MUL, atom, i32(E, c)));
-	}
+	for (int negative = 0; negative < 2; negative++)      /* what is added first, so that differences read as such */
+		for (int i = 0; i < f->n; i++) {
+			int64_t c = k < 0 ? f->t[i].k : -f->t[i].k;   /* end = rest + 1; start = -rest */
+			if (ins_same(f->t[i].atom, index) || (c < 0) != negative)
+				continue;
+			bool greatest = (k < 0) == (c > 0);
+			struct ir_ins *atom = over_tile(E, greatest ? RED_MAX : RED_MIN, (struct ir_ins *)f->t[i].atom);
+			struct ir_ins *term = ir_bin(&E->b, IR_MUL, atom, i32(E, negative ? -c : c));
+			sum = negative ? ir_bin(&E->b, IR_SUB, sum ? sum : i32(E, 0), term) : sum ? ir_bin(&E->b, IR_ADD, sum, term) : term;
+		}
+	struct ir_ins *constant = i32(E, k < 0 ? f->c + 1 : -f->c);
+	sum = sum ? ir_bin(&E->b, IR_ADD, sum, constant) : constant;
 	if (k < 0)
 		b->end = ir_bin(&E->b, IR_MIN, b->end, sum);
 	else

@@ -51,14 +51,14 @@ struct entry *scope_find(struct elab *E, const char *name)
 struct entry *scope_add(struct elab *E, enum entry_kind kind, const char *name, struct diag_span at)
 {
 	struct entry *old = scope_find(E, name), *e = arena_alloc(E->ar, sizeof *e);
-	if (old) {
+	if (old) {                        /* the old one stays visible */
 		ELAB_ERROR(E, E_TAKEN, at, name);
 		if (old->at.line)
 			diag_note(E->d, old->at, "%s comes from here", name);
 	} else if (type_named(name).dtype != DT_NONE) {
 		ELAB_ERROR(E, E_TAKEN, at, name);
 	}
-	*e = (struct entry){.kind = kind, .name = name, .at = at, .block = E->block, .guards = E->nguards, .next = E->top};
+	*e = (struct entry){.kind = kind, .name = old ? "" : name, .at = at, .block = E->block, .guards = E->nguards, .next = E->top};
 	E->top = e;
 	return e;
 }
@@ -98,15 +98,28 @@ struct ir_ins *elab_leaf(struct elab *E, enum ir_op op, enum dtype t, int64_t im
 	return ir_leaf(&b, op, t, imm);
 }
 
+/* As ir_hexpr, but each part is made once a phase. */
+static struct ir_ins *extent_parts(struct elab *E, const struct hexpr *e)
+{
+	static const uint8_t plain[HX_COUNT] = {[HX_ADD] = IR_ADD, [HX_SUB] = IR_SUB, [HX_MUL] = IR_MUL, [HX_DIV] = IR_DIV, [HX_EXACT] = IR_DIV,
+		[HX_REM] = IR_REM, [HX_MIN] = IR_MIN, [HX_MAX] = IR_MAX};
+	struct ir_builder b = at_anchor(E);
+	if (e->op == HX_SYM)
+		return elab_leaf(E, IR_SYM, DT_I32, e->imm);
+	if (e->op != HX_CDIV && !plain[e->op])
+		return ir_hexpr(&b, e);
+	struct ir_ins *x = elab_extent(E, e->a), *y = elab_extent(E, e->b);
+	if (e->op == HX_CDIV)
+		return ir_bin(&b, IR_DIV, ir_bin(&b, IR_ADD, x, ir_bin(&b, IR_SUB, y, ir_int(&b, DT_I32, 1))), y);
+	return ir_bin(&b, plain[e->op], x, y);
+}
+
 struct ir_ins *elab_extent(struct elab *E, const struct hexpr *e)
 {
 	for (int i = 0; i < E->nextents; i++)
 		if (hexpr_equal(E->extents[i].e, e))
 			return E->extents[i].ins;
-	if (e->op == HX_SYM)
-		return elab_leaf(E, IR_SYM, DT_I32, e->imm);
-	struct ir_builder b = at_anchor(E);
-	struct ir_ins *ins = ir_hexpr(&b, e);
+	struct ir_ins *ins = extent_parts(E, e);
 	if (E->nextents < (int)(sizeof E->extents / sizeof *E->extents)) {
 		E->extents[E->nextents].e = e;
 		E->extents[E->nextents++].ins = ins;

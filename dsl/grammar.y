@@ -14,6 +14,9 @@
 
 #define PUSH(list, ...) ARENA_PUSH(p->arena, &(list), __VA_ARGS__)
 
+/* The next error is a new one. */
+#define RECOVERED yypParser->yyerrcnt = -1
+
 static const char *token_name(int code)
 {
 	static const char *const name[] = {
@@ -30,6 +33,7 @@ static const char *token_name(int code)
 %extra_argument {struct parse *p}
 %stack_size    1000
 
+%token BAD.     /* a byte that starts nothing: reported already, no rule takes it */
 %left  OR.
 %left  AND.
 %right NOT.
@@ -58,7 +62,8 @@ static const char *token_name(int code)
 		if (can[i] && !(expression && value) && !(operation && joins))
 			n += snprintf(expected + n, sizeof expected - (size_t)n, "%s%s", count++ ? ", " : "", token_name(i));
 	}
-	diag_add(p->diag, DIAG_E_SYNTAX, TOKEN.span, token_name(yymajor), count ? expected : "something else");
+	if (yymajor != TOK_BAD)
+		diag_add(p->diag, DIAG_E_SYNTAX, TOKEN.span, token_name(yymajor), count ? expected : "something else");
 	p->stop |= p->diag->full;
 }
 %stack_overflow { diag_add(p->diag, DIAG_E_DEEP, p->last.span); p->stop = true; }
@@ -67,7 +72,7 @@ file ::= items.
 items ::= .
 items ::= items NL.
 items ::= items item NL.
-items ::= items error NL.
+items ::= items error NL.                          { RECOVERED; }
 
 /* --- declarations */
 %type typeparams   {struct ast_typeparams}
@@ -168,7 +173,7 @@ item ::= PACK LB lines(L) RB. {
 }
 lines(A) ::= .                                     { A = (struct ast_lines){0}; }
 lines(A) ::= lines(L) line(I) NL.                  { A = L; PUSH(A, I); }
-lines(A) ::= lines(L) error NL.                    { A = L; }
+lines(A) ::= lines(L) error NL.                    { A = L; RECOVERED; }
 line(A) ::= ID(N).                                 { A = (struct ast_line){ast_name(p, N), {0}}; }
 line(A) ::= ID(N) COLON entries(E).                { A = (struct ast_line){ast_name(p, N), E}; }
 entries(A) ::= entry(E).                           { A = (struct ast_entries){0}; PUSH(A, E); }
@@ -194,7 +199,7 @@ block(A) ::= LB stmts(S) RB.                       { A = S; }
 stmts(A) ::= .                                     { A = (struct ast_block){0}; }
 stmts(A) ::= stmts(L) NL.                          { A = L; }
 stmts(A) ::= stmts(L) stmt(S) NL.                  { A = L; if (S) PUSH(A, S); }
-stmts(A) ::= stmts(L) error NL.                    { A = L; }
+stmts(A) ::= stmts(L) error NL.                    { A = L; RECOVERED; }
 stmt(A) ::= EACH(K) binders(L) block(B).           { A = ast_stmt(p, STMT_EACH, K.span, &B, NULL); A->binders = L; }
 stmt(A) ::= FOR(K) binder(L) block(B).             { A = ast_stmt(p, STMT_FOR, K.span, &B, NULL); PUSH(A->binders, L); }
 stmt(A) ::= IF(K) expr(C) block(B).                { A = ast_stmt(p, STMT_IF, K.span, &B, NULL); A->rhs.lo = C; }

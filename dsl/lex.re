@@ -1,9 +1,9 @@
 /* lex.re -- bytes to tokens.  One function, no allocation, no table of names.
  *
  * In: a text of known size followed by one NUL (the sentinel; a NUL inside the text is a bad byte like any other).  Out: the
- * next token with its place.  A newline is a token only where a statement can end: outside ( ) and [ ], after a name, a number,
- * a closing bracket or `tiled`; the same end is supplied before `}` and at the end of the text, so `{ x = 1 }` needs no newline
- * and a line ending in an operator goes on. */
+ * next token with its place.  A newline is a token only where a statement can end: outside ( ) and [ ], and not after an operator,
+ * a comma or an opening bracket, so that such a line goes on.  The same end is supplied before `}` and at the end of the text, so
+ * that `{ x = 1 }` needs no newline. */
 #include "ast.h"
 #include "grammar.h"
 
@@ -12,7 +12,16 @@ static void end(struct lexer *lx, struct tok *t, int kind)
 	t->kind = kind;
 	t->len = (int)((const char *)lx->cur - t->at);
 	t->span.len = t->len;
-	lx->may_end = kind == TOK_ID || kind == TOK_INT || kind == TOK_FLOAT || kind == TOK_RP || kind == TOK_RS || kind == TOK_RB || kind == TOK_TILED;
+	switch (kind) {
+	case TOK_OR: case TOK_AND: case TOK_NOT: case TOK_IN: case TOK_BY: case TOK_WHERE: case TOK_OVER: case TOK_REQUIRE: case TOK_NL:
+	case TOK_LT: case TOK_LE: case TOK_GT: case TOK_GE: case TOK_EQ: case TOK_NE: case TOK_ASSIGN: case TOK_ADDTO: case TOK_MAXTO: case TOK_MINTO:
+	case TOK_PLUS: case TOK_MINUS: case TOK_STAR: case TOK_SLASH: case TOK_REM: case TOK_BAR: case TOK_COMMA: case TOK_COLON: case TOK_DOT:
+	case TOK_DOTDOT: case TOK_ARROW: case TOK_LP: case TOK_LS: case TOK_LB:
+		lx->may_end = false;
+		break;
+	default:
+		lx->may_end = true;
+	}
 }
 
 /* The end of a statement that the text does not spell. */
@@ -129,7 +138,7 @@ void lex(struct lexer *lx, struct tok *t)
 			end(lx, t, TOK_RB);
 			return;
 		}
-		*       { end(lx, t, -1); return; }
+		*       { end(lx, t, TOK_BAD); return; }
 	*/
 	}
 }

@@ -1,7 +1,6 @@
 #!/bin/sh
-# library.sh FILE... -- the text of lib/ as a C string on standard output (library.h).  One literal a line: no size limit applies
-# to the array, and a compiler's message still points at the line.
-printf '#include "library.h"\nconst char dsl_library[] =\n'
+# library.sh FILE... -- the text of lib/ as a C string on standard output (ast.h).  One literal a line keeps it readable.
+printf '/* Made by dsl/library.sh. */\nextern const char dsl_library[];\nconst char dsl_library[] =\n'
 for file in "$@"; do
 	printf '"#file %s\\n"\n' "$file"
 	sed -e 's/\\/\\\\/g' -e 's/"/\\"/g' -e 's/^/"/' -e 's/$/\\n"/' "$file"

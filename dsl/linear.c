@@ -184,11 +184,29 @@ static bool by_quotient(struct proof *p, const struct lin *goal, const struct ir
 	return !g.bad && prove(p, &g, depth + 1);
 }
 
+/* x * (X / Y), Y dividing X: x <= Y - 1 gives x * (X / Y) <= X - X / Y. */
+static bool by_product(struct proof *p, const struct lin *goal, const struct ir_ins *product, int64_t k, int depth)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct ir_ins *x = product->args[i], *part = product->args[!i];
+		if (part->op != IR_DIV || !divides(p->E, part->args[0], part->args[1]))
+			continue;
+		struct lin at = lin_of(x), below = lin_add(lin_of(part->args[1]), -1, &at);
+		below.c -= 1;
+		struct lin self = {.n = 1, .t = {{product, 1}}}, r = lin_of(part), fact = lin_add(lin_add(lin_of(part->args[0]), -1, &r), -1, &self);
+		if (prove(p, &below, depth + 1) && eliminate(p, goal, product, k, &fact, depth))
+			return true;
+	}
+	return false;
+}
+
 static bool by_atom(struct proof *p, const struct lin *goal, const struct ir_ins *atom, int64_t k, int depth)
 {
 	struct lin self = {.n = 1, .t = {{atom, 1}}};
 	if (atom->op == IR_DIV)
 		return by_quotient(p, goal, atom, k, depth);
+	if (atom->op == IR_MUL && k < 0)
+		return by_product(p, goal, atom, k, depth);
 	if ((atom->op == IR_MIN && k < 0) || (atom->op == IR_MAX && k > 0)) {
 		for (int i = 0; i < 2; i++) {
 			struct lin x = lin_of(atom->args[i]), fact = k < 0 ? lin_add(x, -1, &self) : lin_add(self, -1, &x);

@@ -36,10 +36,9 @@ void parse_text(struct arena *ar, const char *text, size_t n, int file_number, s
 	void *parser = grammarAlloc(malloc);
 	do {
 		lex(&lx, &p.last);
-		if (p.last.kind < 0)
+		if (p.last.kind == TOK_BAD)
 			report_byte(&p, &p.last);
-		else
-			grammar(parser, p.last.kind, p.last, &p);
+		grammar(parser, p.last.kind, p.last, &p);
 	} while (p.last.kind != 0 && !p.stop);
 	grammarFree(parser, free);
 }

@@ -267,7 +267,7 @@ int signature_build(struct arena *ar, struct diag *d, const struct ast_kernel *k
 			diag_add(d, DIAG_E_TAKEN, k->name.at, m->symbols[s].name);
 	if (d->reported == before)
 		solve(d, k, m);
-	m->requires = arena_alloc(ar, ((size_t)k->requires.n + 1) * sizeof *m->requires);
+	m->requires = arena_alloc(ar, ((size_t)k->requires.n + MODEL_MAX_PARAM) * sizeof *m->requires);
 	const char *symbols[MODEL_MAX_SYMBOL], *tensors[MODEL_MAX_PARAM];
 	for (int i = 0; i < m->nsymbols; i++)
 		symbols[i] = m->symbols[i].name;
@@ -277,6 +277,15 @@ int signature_build(struct arena *ar, struct diag *d, const struct ast_kernel *k
 		const struct hexpr *e = extent_of(ar, d, m, k->requires.items[i], EXTENT_REQUIRE);
 		if (e)
 			m->requires[m->nrequires++] = (struct model_require){e, hexpr_text(ar, e, symbols, tensors)};
+	}
+	for (int p = 0; p < m->nparams && d->reported == before; p++) {      /* e2m1: two elements share a byte */
+		int64_t size;
+		if (type_named(signature_param(k, m->params[p].name)->type.name.text).dtype != DT_E2M1 || !m->params[p].rank)
+			continue;
+		const struct hexpr *last = m->params[p].extent[m->params[p].rank - 1];
+		const struct hexpr *even = hexpr_op(ar, HX_EQ, hexpr_op(ar, HX_REM, last, hexpr_const(ar, 2)), hexpr_const(ar, 0));
+		if (!hexpr_is_const(even, &size) || !size)
+			m->requires[m->nrequires++] = (struct model_require){even, hexpr_text(ar, even, symbols, tensors)};
 	}
 	return d->reported == before ? 0 : -1;
 }

@@ -1,0 +1,329 @@
+/* dsl_test.c -- the front end's texts: messages, printed IR, signatures, and what hostile bytes do.
+ *
+ * tests/dsl/NAME.tdsl elaborates to NAME.ir; tests/dsl/errors/NAME.tdsl gives exactly the messages in NAME.err, and a file
+ * named after a message's id gives that message.  With BLESS set the golden files are written. */
+#include <check.h>
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dsl_help.h"
+
+/* --- golden files */
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+/* Names without ".tdsl" in a folder, sorted. */
+static int names_in(struct arena *ar, const char *folder, char **names, int most)
+{
+	DIR *dir = opendir(folder);
+	int n = 0;
+	ck_assert_msg(dir != NULL, "no folder %s", folder);
+	for (struct dirent *e; (e = readdir(dir)) && n < most;) {
+		size_t len = strlen(e->d_name);
+		if (len > 5 && strcmp(e->d_name + len - 5, ".tdsl") == 0)
+			names[n++] = arena_string(ar, e->d_name, len - 5);
+	}
+	closedir(dir);
+	qsort(names, (size_t)n, sizeof *names, by_name);
+	return n;
+}
+
+static void compare(struct arena *ar, const char *path, const char *found)
+{
+	ir_help_bless(path, found);
+	const char *want = ir_help_file(ar, path);
+	size_t same = 0, line = 1;
+	while (want[same] && want[same] == found[same])
+		line += want[same++] == '\n';
+	ck_assert_msg(want[same] == found[same], "%s:%zu differs from what was found:\n%.300s", path, line, found + same);
+}
+
+START_TEST(golden_ir)
+{
+	struct arena ar = {0};
+	char *names[64];
+	int n = names_in(&ar, "tests/dsl", names, 64);
+	for (int i = 0; i < n; i++) {
+		struct diag d;
+		char *path = arena_printf(&ar, "tests/dsl/%s.tdsl", names[i]), *text = ir_help_file(&ar, path), *ir;
+		ck_assert_msg(dsl_help_all(&ar, text, strlen(text), path, &d, &ir) == 0, "%s", diag_text(&d));
+		compare(&ar, arena_printf(&ar, "tests/dsl/%s.ir", names[i]), ir);
+	}
+	arena_free(&ar);
+}
+END_TEST
+
+START_TEST(messages)
+{
+	struct arena ar = {0};
+	char *names[256];
+	bool seen[DIAG_COUNT] = {[DIAG_E_HUGE] = true, [DIAG_E_DEEP] = true, [DIAG_E_GUARDS] = true, [DIAG_E_TOO_LARGE] = true,
+		[DIAG_E_DECLARATIONS] = true};   /* tested below */
+	int n = names_in(&ar, "tests/dsl/errors", names, 256);
+	for (int i = 0; i < n; i++) {
+		struct diag d;
+		char *path = arena_printf(&ar, "tests/dsl/errors/%s.tdsl", names[i]), *text = ir_help_file(&ar, path);
+		ck_assert_msg(dsl_help_all(&ar, text, strlen(text), path, &d, NULL) < 0, "%s has no error", path);
+		bool own = names[i][0] != 'E' || names[i][1] != '_';
+		for (int m = 0; m < d.n; m++) {
+			seen[d.messages[m].id] = true;
+			own |= strcmp(diag_name(d.messages[m].id), names[i]) == 0;
+		}
+		ck_assert_msg(own, "%s does not give its message", path);
+		compare(&ar, arena_printf(&ar, "tests/dsl/errors/%s.err", names[i]), diag_text(&d));
+	}
+	for (int id = 0; id < DIAG_COUNT; id++)
+		ck_assert_msg(seen[id], "no test gives %s", diag_name((enum diag_id)id));
+	arena_free(&ar);
+}
+END_TEST
+
+/* --- what kernels.tdsl declares */
+
+START_TEST(shipped)
+{
+	struct arena ar = {0};
+	struct diag d = {.arena = &ar};
+	struct dsl_file *f;
+	const char *text = ir_help_file(&ar, "kernels.tdsl");
+	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "kernels.tdsl", NULL, &d, &f) == 0, "%s", diag_text(&d));
+	ck_assert_int_eq(f->nkernels, 4);
+	const struct dsl_kernel *k = &f->kernels[0];
+	ck_assert_str_eq(k->name, "rmsnorm_quant");
+	ck_assert_str_eq(k->doc, "y = rmsnorm(x) * w in 8 bits, one scale per row.");
+	ck_assert_int_eq(k->nall, 6);
+	ck_assert_int_eq(k->npacked, 4);
+	ck_assert_str_eq(k->packed[0].text, "T=bf16,Q=fp8");
+	ck_assert_int_eq(k->packed[0].types[0], DT_BF16);
+	ck_assert_int_eq(k->packed[0].native[1], 8);
+	ck_assert_int_eq(k->npins, 2);
+	ck_assert_str_eq(k->pins[1].symbol, "N");
+	ck_assert_int_eq(k->pins[1].value, 8192);
+	struct model_kernel m;
+	ck_assert_int_eq(dsl_signature(&ar, f, k, &d, &m), 0);
+	static const char *const order[] = {"x", "w", "eps", "y", "scale"};
+	ck_assert_int_eq(m.nparams, 5);
+	for (int i = 0; i < 5; i++)
+		ck_assert_str_eq(m.params[i].name, order[i]);
+	ck_assert(m.params[2].has_default && m.params[2].default_value == 1e-6);
+	ck_assert_int_eq(m.ninstances, 4);
+	ck_assert_int_eq(m.instances[1].dtype[3], DT_I8);
+	ck_assert_int_eq(m.instances[0].native[3], 8);
+	ck_assert_int_eq(dsl_signature(&ar, f, &f->kernels[1], &d, &m), 0);
+	ck_assert_int_eq(m.symbols[1].tensor, 0);              /* N: from the input, h[M, 2*N], although the output y has it plain */
+	ck_assert_int_eq(m.symbols[1].mul, 2);
+	arena_free(&ar);
+}
+END_TEST
+
+START_TEST(symbols_are_solved)
+{
+	struct arena ar = {0};
+	struct diag d = {.arena = &ar};
+	struct dsl_file *f;
+	struct model_kernel m;
+	const char *text = "kernel k(h: f32[M, 2*N + 3], first: i32[E + 1], o?: f32[P], q: f32[E - 1]) -> y: f32[E]\n    require N % 4 == 0, has(o) or M > 2\n"
+		"{\n    each e in E { y[e] = 0 }\n}\n";
+	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "t", NULL, &d, &f) == 0, "%s", diag_text(&d));
+	ck_assert_int_eq(dsl_signature(&ar, f, &f->kernels[0], &d, &m), 0);
+	static const struct model_symbol want[] = {{"M", 0, 0, 1, 0}, {"N", 0, 1, 2, 3}, {"E", 1, 0, 1, 1}, {"P", 2, 0, 1, 0}};
+	ck_assert_int_eq(m.nsymbols, 4);
+	for (int i = 0; i < 4; i++) {
+		ck_assert_str_eq(m.symbols[i].name, want[i].name);
+		ck_assert_int_eq(m.symbols[i].tensor, want[i].tensor);
+		ck_assert_int_eq(m.symbols[i].dim, want[i].dim);
+		ck_assert_int_eq(m.symbols[i].mul, want[i].mul);
+		ck_assert_int_eq(m.symbols[i].add, want[i].add);
+	}
+	ck_assert_int_eq(m.nrequires, 2);
+	ck_assert_str_eq(m.requires[0].text, "N % 4 == 0");
+	arena_free(&ar);
+}
+END_TEST
+
+/* --- the manual: every block of tdsl in it is a whole file */
+
+START_TEST(manual)
+{
+	struct arena ar = {0};
+	const char *text = ir_help_file(&ar, "docs/language.md"), *open = "\n```tdsl\n", *close = "\n```\n";
+	int n = 0;
+	for (const char *at = strstr(text, open); at; at = strstr(at, open), n++) {
+		const char *end = strstr(at += strlen(open), close);
+		struct diag d;
+		ck_assert(end != NULL);
+		ck_assert_msg(dsl_help_all(&ar, at, (size_t)(end + 1 - at), "docs/language.md", &d, NULL) == 0, "%s", diag_text(&d));
+	}
+	ck_assert_int_ge(n, 8);
+	arena_free(&ar);
+}
+END_TEST
+
+/* --- hostile texts: an error or a kernel, never a crash or a hang */
+
+static void feed(const char *text, size_t n)
+{
+	struct arena ar = {0};
+	struct diag d;
+	if (dsl_help_all(&ar, text, n, "hostile", &d, NULL) < 0)
+		ck_assert_uint_gt(strlen(diag_text(&d)), 10);
+	ck_assert_int_le(d.errors, DIAG_MAX);
+	arena_free(&ar);
+}
+
+/* The text gives this message. */
+static void expect(const char *text, size_t n, enum diag_id id)
+{
+	struct arena ar = {0};
+	struct diag d;
+	bool found = false;
+	ck_assert(dsl_help_all(&ar, text, n, "hostile", &d, NULL) < 0);
+	for (int i = 0; i < d.n; i++)
+		found |= d.messages[i].id == id;
+	ck_assert_msg(found, "expected %s, found %.300s", diag_name(id), diag_text(&d));
+	arena_free(&ar);
+}
+
+static const char *const before = "kernel k(x: f32[M]) -> y: f32[M]\n{\n    each m in M {\n        y[m] = ", *const after = "\n    }\n}\n";
+
+/* `before`, then `unit` n times, `middle`, `unit2` n times, `after`. */
+static char *repeated(const char *unit, const char *middle, const char *unit2, size_t n, size_t *size)
+{
+	size_t a = strlen(unit), b = strlen(unit2);
+	char *text = malloc(strlen(before) + strlen(after) + strlen(middle) + n * (a + b) + 1), *at = stpcpy(text, before);
+	for (size_t i = 0; i < n; i++, at += a)
+		memcpy(at, unit, a);
+	at = stpcpy(at, middle);
+	for (size_t i = 0; i < n; i++, at += b)
+		memcpy(at, unit2, b);
+	*size = (size_t)(stpcpy(at, after) - text);
+	return text;
+}
+
+START_TEST(truncated)
+{
+	struct arena ar = {0};
+	const char *text = ir_help_file(&ar, "kernels.tdsl");
+	size_t size = strlen(text);
+	for (size_t n = 0; n < size; n++)
+		feed(text, n);
+	arena_free(&ar);
+}
+END_TEST
+
+START_TEST(altered)
+{
+	struct arena ar = {0};
+	const char *original = ir_help_file(&ar, "kernels.tdsl");
+	size_t size = strlen(original);
+	char *text = malloc(size);
+	unsigned seed = 12345;
+	for (int round = 0; round < 1500; round++) {
+		memcpy(text, original, size);
+		for (int i = 0; i <= round % 4; i++) {
+			seed = seed * 1664525 + 1013904223;
+			size_t at = seed / 7 % size, from = (seed >> 3) % size;
+			text[at] = round % 3 ? text[from] : (char)(seed >> 24);
+		}
+		feed(text, size);
+	}
+	free(text);
+	arena_free(&ar);
+}
+END_TEST
+
+START_TEST(random_bytes)
+{
+	unsigned seed = 99;
+	char text[2000];
+	for (int round = 0; round < 300; round++) {
+		for (size_t i = 0; i < sizeof text; i++) {
+			seed = seed * 1664525 + 1013904223;
+			text[i] = round % 2 ? (char)(seed >> 24) : " \n(){}[]=+*,:.<>kfx0"[seed >> 24 & 15];
+		}
+		feed(text, sizeof text);
+	}
+	feed("", 0);
+	feed("\0", 1);
+	feed("\0\0kernel\0", 9);
+	feed("kernel k(x: f32[M]) -> y: f32[M]\n{\0}\n", 38);
+}
+END_TEST
+
+START_TEST(nested)
+{
+	static const char *const unit[][3] = {{"(", "1", ")"}, {"-", "1", ""}, {"abs(", "1", ")"}, {"x[", "m", "]"}, {"1 + ", "1", ""}, {"1 + (", "1", ")"}, {"", "1", " + 1"},
+		{"1\nif m == 1 {\n", "", "}\n"}, {"[", "", ""}, {"{", "", "}"}, {"1\nfor i in 3 {", "", "}"}};
+	for (unsigned i = 0; i < sizeof unit / sizeof *unit; i++) {
+		size_t size;
+		char *text = repeated(unit[i][0], unit[i][1], unit[i][2], 100000, &size);
+		if (i == 0 || i == 6)
+			expect(text, size, DIAG_E_DEEP);
+		else
+			feed(text, size);
+		free(text);
+	}
+}
+END_TEST
+
+START_TEST(huge)
+{
+	size_t size = 10 << 20;
+	char *text = malloc(size);
+	memset(text, 'x', size);
+	expect(text, size, DIAG_E_HUGE);
+	feed(text, 4 << 20);
+	memset(text, '\n', 4 << 20);
+	feed(text, 4 << 20);
+	for (size_t i = 0; i + 10 <= 2 << 20; i += 10)
+		memcpy(text + i, "fn f()=1;\n", 10);
+	expect(text, (2 << 20) / 10 * 10, DIAG_E_DECLARATIONS);
+	free(text);
+	text = repeated("x[m] + y\n x = y[m] * 2 ", "", "", 40000, &size);
+	feed(text, size);
+	free(text);
+}
+END_TEST
+
+/* Functions that call the next one twice: 2^30 bodies if nothing stopped it. */
+START_TEST(explosive)
+{
+	struct arena ar = {0};
+	char *text = "fn g0(x) = x * 1.5\n";
+	for (int i = 1; i <= 22; i++)
+		text = arena_printf(&ar, "%sfn g%d(x) = g%d(x) + g%d(x * 3)\n", text, i, i - 1, i - 1);
+	text = arena_printf(&ar, "%s%sg22(x[m])%s", text, before, after);
+	expect(text, strlen(text), DIAG_E_TOO_LARGE);
+	arena_free(&ar);
+}
+END_TEST
+
+START_TEST(many_conditions)
+{
+	struct arena ar = {0};
+	char *text = arena_printf(&ar, "%s1\n        for t in M where t != 0", before);
+	for (int i = 1; i < 70; i++)
+		text = arena_printf(&ar, "%s and t != %d", text, i);
+	text = arena_printf(&ar, "%s { y[m] = 2 }%s", text, after);
+	expect(text, strlen(text), DIAG_E_GUARDS);
+	arena_free(&ar);
+}
+END_TEST
+
+int main(void)
+{
+	const TTest *tests[] = {golden_ir, messages, shipped, symbols_are_solved, manual, truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
+	Suite *s = suite_create("dsl");
+	TCase *c = tcase_create("texts");
+	tcase_set_timeout(c, 120);
+	for (unsigned i = 0; i < sizeof tests / sizeof *tests; i++)
+		tcase_add_test(c, tests[i]);
+	suite_add_tcase(s, c);
+	SRunner *runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	int failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}
