@@ -96,7 +96,7 @@ $(B)/gen/dsl/grammar.c $(B)/gen/dsl/grammar.h &: dsl/grammar.y | $(SETUP)
 	@mkdir -p $(@D)
 	$(call SAY,lemon $<)
 	$(Q)lemon -l -d$(@D) $<
-$(B)/gen/dsl/%.c: dsl/%.re | $(SETUP)
+$(B)/gen/dsl/lex.c: dsl/lex.re | $(SETUP)
 	@mkdir -p $(@D)
 	$(call SAY,re2c $<)
 	$(Q)re2c -W -Werror -i $< -o $@
