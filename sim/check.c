@@ -61,6 +61,7 @@ void check_start_group(struct check *c, struct sim_wave *waves, uint64_t number)
 		memcpy(w->done, w->issued, sizeof w->done);
 		memcpy(w->visible, w->issued, sizeof w->visible);
 		w->epoch = 0;
+		w->time += 64; /* past every wait state */
 		undef_start(w, &waves[i]);
 	}
 	for (size_t i = 0; i < dwords; i++)

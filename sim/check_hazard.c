@@ -1,3 +1,196 @@
+/* check_hazard.c -- wait states that hardware does not insert by itself: a producer, a consumer, and how many must lie between.
+ *
+ * In: each instruction and when each register was last written, counted in wait states: one an instruction, n + 1 for
+ * s_nop n.  Out: true, or a report of both instructions.  Method: a row of `rules` says which producers (as bits of what
+ * an instruction is), through which kind of register, constrain which consumers; the matrix instructions' waits depend on
+ * their passes and have a function.  Sources: the CDNA3 and CDNA4 ISA guides, chapter 4.5, and the facts of LLVM's hazard
+ * recogniser for these chips; where the two chips differ the smaller number is taken. */
 #include "check.h"
-bool hazard_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u) { (void)c, (void)w, (void)in, (void)u; return true; }
-void hazard_after(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u) { (void)c, (void)w, (void)in, (void)u; }
+
+enum {
+	IS_VALU = 1, IS_SALU = 2, IS_TRANS = 4, IS_PARTIAL = 8, IS_VMEM = 16, IS_DPP = 32, IS_LANE_SELECT = 64, IS_READLANE = 128,
+	IS_DIV_FMAS = 256, IS_M0_USER = 512, IS_PLAIN = 1024, IS_MATRIX = 2048, IS_LANE = 4096,
+};
+enum through { VECTOR, SCALAR, SELECT, CARRY, EXECUTE, OFFSET }; /* SELECT: the lane-select register; OFFSET: M0 */
+
+static const struct rule { uint16_t producer; enum through through; uint16_t consumer; uint8_t wait; const char *name; } rules[] = {
+	{IS_VALU, SCALAR, IS_VMEM, 5, "a vector instruction writes a scalar register that a memory instruction reads"},
+	{IS_VALU, SELECT, IS_LANE_SELECT, 4, "a vector instruction writes the lane select"},
+	{IS_VALU, CARRY, IS_DIV_FMAS, 4, "a vector instruction writes VCC for v_div_fmas"},
+	{IS_VALU, VECTOR, IS_DPP, 2, "DPP reads a register that a vector instruction writes"},
+	{IS_VALU, EXECUTE, IS_DPP, 5, "a vector instruction writes EXEC before DPP"},
+	{IS_VALU, EXECUTE, IS_LANE, 4, "a vector instruction writes EXEC before an access to one lane"},
+	{IS_VALU, EXECUTE, IS_MATRIX, 4, "a vector instruction writes EXEC before a matrix instruction"},
+	{IS_VALU, SCALAR, IS_VALU, 2, "a vector instruction writes a scalar register that another reads"},
+	{IS_VALU, VECTOR, IS_READLANE, 1, "a lane is read from a register that a vector instruction writes"},
+	{IS_TRANS, VECTOR, IS_PLAIN, 1, "the result of a transcendental instruction is read"},
+	{IS_PARTIAL, VECTOR, IS_VALU, 1, "a register of which only a part was written is read"},
+	{IS_SALU, OFFSET, IS_M0_USER, 1, "a scalar instruction writes M0 before an access that uses it"},
+};
+
+static unsigned kind_of(const struct sim_inst *in, const struct check_use *u)
+{
+	if (u->access == ACCESS_DMA)
+		return IS_VMEM | IS_M0_USER;
+	if (u->access == ACCESS_VMEM || u->access == ACCESS_FLAT || u->access == ACCESS_SCRATCH)
+		return IS_VMEM;
+	if (in->op == OP_ds_read_addtid_b32 || in->op == OP_ds_write_addtid_b32)
+		return IS_M0_USER;
+	if (in->cls == SIM_SALU)
+		return IS_SALU;
+	if (u->passes)
+		return IS_MATRIX;
+	if (in->cls != SIM_VALU)
+		return 0;
+	unsigned kind = IS_VALU | (u->trans ? IS_TRANS : IS_PLAIN) | (in->dpp ? IS_DPP : 0);
+	bool half = in->dtype == 'h' || in->dtype == 's';
+	if ((in->sdwa && in->dst_sel != 6) || (half && in->enc == ENC_VOP3 && in->opsel & 8))
+		kind |= IS_PARTIAL;
+	if (in->op == OP_v_readlane_b32 || in->op == OP_v_writelane_b32)
+		kind |= IS_LANE_SELECT | IS_LANE;
+	if (in->op == OP_v_readlane_b32 || in->op == OP_v_readfirstlane_b32)
+		kind |= IS_READLANE | IS_LANE;
+	if (in->op == OP_v_div_fmas_f32 || in->op == OP_v_div_fmas_f64)
+		kind |= IS_DIV_FMAS;
+	return kind;
+}
+
+/* ---- matrix instructions ---- */
+
+static bool is_f64(const struct sim_inst *in) { return strstr(sim_op_name(in->op), "_f64") != NULL; }
+static bool is_xdl(const struct sim_inst *in)
+{
+	const char *name = sim_op_name(in->op);
+	size_t n = strlen(name);
+	return !is_f64(in) && (strcmp(name + n - 4, "_f32") != 0 || strstr(name, "xf32"));
+}
+
+/* Wait states before a register that matrix instruction `from` writes may be read (by source k of a matrix instruction, or
+ * k < 0 by anything else) or written by a vector or memory instruction. */
+static unsigned matrix_wait(const struct sim_inst *from, const struct check_use *fu, const struct sim_inst *in, const struct check_use *u, int k)
+{
+	unsigned passes = fu->passes;
+	if (is_f64(from)) {
+		if (u->passes)
+			return 0; /* many cases; hardware's tables are taken as kept by the compiler */
+		return u->access ? (passes > 4 ? 18 : 9) : passes > 4 ? 11 : 6;
+	}
+	bool sparse = in->exec == exec_smfmac;
+	if (u->passes && k == (sparse ? 3 : 2)) /* accumulation into the same registers is forwarded */
+		return from->vdst == (sparse ? in->vdst : in->src[2].reg) && from->n == in->n ? 0 : passes + (is_xdl(from) ? 1 : 0);
+	return passes + (is_xdl(from) ? 3 : 2);
+}
+
+/* Before a vector instruction overwrites what a matrix instruction reads as its third source. */
+static unsigned matrix_read_wait(unsigned passes) { return passes - 1; }
+
+/* ---- checking ---- */
+
+static bool report(struct check *c, struct sim_wave *w, const struct sim_inst *in, uint32_t from, unsigned have, unsigned need, const char *what)
+{
+	char place[192];
+	check_place(c, from, place, sizeof place);
+	sim_fail(w, in, SIM_ECHECK, -1, "%u wait states after %s, needs %u: %s", have, place, need, what);
+	return false;
+}
+
+static bool fresh(struct check *c, struct sim_wave *w, const struct sim_inst *in, unsigned kind, enum through through, uint64_t written, uint32_t from)
+{
+	uint64_t now = c->wave[w->index].time;
+	if (!written || now - written > 5)
+		return true;
+	unsigned have = (unsigned)(now - written - 1), producer = kind_of(&c->group->code->inst[from / 4], &c->use[from / 4]);
+	for (unsigned i = 0; i < sizeof rules / sizeof *rules; i++) {
+		const struct rule *r = &rules[i];
+		if (r->through == through && r->producer & producer && r->consumer & kind && have < r->wait)
+			return report(c, w, in, from, have, r->wait, r->name);
+	}
+	return true;
+}
+
+static bool vector_source(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, unsigned kind, unsigned reg, int k)
+{
+	const struct check_wave *cw = &c->wave[w->index];
+	uint64_t age = cw->time - cw->vtime[reg];
+	if (!cw->vtime[reg] || age > 20)
+		return true;
+	const struct sim_inst *from = &c->group->code->inst[cw->vfrom[reg] / 4];
+	const struct check_use *fu = &c->use[cw->vfrom[reg] / 4];
+	if (fu->passes) {
+		unsigned need = matrix_wait(from, fu, in, u, u->passes ? k : -1);
+		return age > need || report(c, w, in, cw->vfrom[reg], (unsigned)age - 1, need, "the result of a matrix instruction is read");
+	}
+	return !kind || ((kind & IS_DPP) && k > 0) ? true : fresh(c, w, in, kind, VECTOR, cw->vtime[reg], cw->vfrom[reg]);
+}
+
+static bool vector_result(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, unsigned reg)
+{
+	const struct check_wave *cw = &c->wave[w->index];
+	uint64_t age = cw->time - cw->vtime[reg], read = cw->time - cw->ctime[reg];
+	if (cw->vtime[reg] && age <= 20 && c->use[cw->vfrom[reg] / 4].passes) {
+		const struct sim_inst *from = &c->group->code->inst[cw->vfrom[reg] / 4];
+		unsigned need = matrix_wait(from, &c->use[cw->vfrom[reg] / 4], in, u, -1);
+		if (age <= need)
+			return report(c, w, in, cw->vfrom[reg], (unsigned)age - 1, need, "the result of a matrix instruction is overwritten");
+	}
+	if (cw->ctime[reg] && read <= 20 && in->cls == SIM_VALU) {
+		const struct check_use *ru = &c->use[cw->cfrom[reg] / 4];
+		unsigned need = ru->passes ? matrix_read_wait(ru->passes) : 2;
+		if (read <= need)
+			return report(c, w, in, cw->cfrom[reg], (unsigned)read - 1, need, ru->passes ? "the third source of a matrix instruction is overwritten" :
+				"the data of a store of more than 8 bytes is overwritten");
+	}
+	return true;
+}
+
+bool hazard_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+{
+	const struct check_wave *cw = &c->wave[w->index];
+	unsigned kind = kind_of(in, u);
+	if (!kind && !u->access)
+		return true;
+	for (int k = 0; k < u->nread; k++)
+		for (unsigned r = u->read[k].first; r < u->read[k].first + (unsigned)u->read[k].n && r < CHECK_VGPRS; r++)
+			if (!vector_source(c, w, in, u, kind, r, k))
+				return false;
+	if (!u->passes)
+		for (int k = 0; k < u->nwrite; k++)
+			for (unsigned r = u->write[k].first; r < u->write[k].first + (unsigned)u->write[k].n && r < CHECK_VGPRS; r++)
+				if (!vector_result(c, w, in, u, r))
+					return false;
+	for (int k = 0; k < u->nsread; k++)
+		for (unsigned r = u->sread[k].first; r < u->sread[k].first + (unsigned)u->sread[k].n && r < CHECK_SGPRS; r++) {
+			bool select = kind & IS_LANE_SELECT && in->src[1].kind == SRC_SGPR && in->src[1].reg == r;
+			if (!fresh(c, w, in, kind, SCALAR, cw->stime[r], cw->sfrom[r]) ||
+			    (select && !fresh(c, w, in, kind, SELECT, cw->stime[r], cw->sfrom[r])) ||
+			    (r == REG_M0 && !fresh(c, w, in, kind, OFFSET, cw->stime[r], cw->sfrom[r])) ||
+			    ((r == REG_VCC || r == REG_VCC + 1) && !fresh(c, w, in, kind, CARRY, cw->stime[r], cw->sfrom[r])))
+				return false;
+		}
+	return fresh(c, w, in, kind, EXECUTE, cw->stime[REG_EXEC], cw->sfrom[REG_EXEC]);
+}
+
+void hazard_after(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+{
+	struct check_wave *cw = &c->wave[w->index];
+	for (int k = 0; k < u->nwrite; k++)
+		for (unsigned r = u->write[k].first; r < u->write[k].first + (unsigned)u->write[k].n && r < CHECK_VGPRS; r++) {
+			cw->vtime[r] = cw->time;
+			cw->vfrom[r] = in->at;
+		}
+	for (int k = 0; k < u->nswrite; k++)
+		for (unsigned r = u->swrite[k].first; r < u->swrite[k].first + (unsigned)u->swrite[k].n && r < CHECK_SGPRS; r++) {
+			cw->stime[r] = cw->time;
+			cw->sfrom[r] = in->at;
+		}
+	/* read late: a matrix instruction's third source, the data of a wide store whose offset is no register */
+	bool wide = u->store && u->access != ACCESS_LDS && u->bytes > 8 && in->src[0].kind != SRC_SGPR;
+	if ((u->passes && is_xdl(in) && in->src[2].kind == SRC_VGPR) || wide) {
+		unsigned first = wide ? in->vdata : in->src[2].reg, n = wide ? u->bytes / 4u : in->n;
+		for (unsigned r = first; r < first + n && r < CHECK_VGPRS; r++) {
+			cw->ctime[r] = cw->time;
+			cw->cfrom[r] = in->at;
+		}
+	}
+	cw->time += in->op == OP_s_nop ? ((unsigned)in->offset & 15) + 1 : 1;
+}

@@ -247,12 +247,19 @@ static int listed(const char *what, const char *name)
 	return most;
 }
 
-static bool deletable(uint32_t word) { return word == 0xbf8a0000u || word >> 16 == 0xbf8c; }
+static bool is_nop; /* wait states are deleted instead */
+
+static bool deletable(uint32_t word)
+{
+	return is_nop ? word >> 16 == 0xbf80 && word & 15 : word == 0xbf8a0000u || word >> 16 == 0xbf8c;
+}
 
 static void what_text(uint32_t word, char *buf, size_t len)
 {
 	uint32_t vm = (word & 15) | (word >> 10 & 0x30), lgkm = word >> 8 & 15;
-	if (word == 0xbf8a0000u)
+	if (is_nop)
+		snprintf(buf, len, "s_nop %u", word & 15);
+	else if (word == 0xbf8a0000u)
 		snprintf(buf, len, "s_barrier");
 	else
 		snprintf(buf, len, "s_waitcnt%s%.0d%s%.0d", vm < 63 ? vm ? " vm" : " vm0" : "", vm < 63 ? (int)vm : 0, lgkm < 15 ? lgkm ? " lgkm" : " lgkm0" : "",
@@ -348,7 +355,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-START_TEST(deleted_waits_and_barriers_are_noticed)
+static void delete_all(void)
 {
 	struct run r;
 	struct totals t = {0};
@@ -376,10 +383,23 @@ START_TEST(deleted_waits_and_barriers_are_noticed)
 			}
 			close_run(&r);
 		}
-	printf("deleted %d of %d waits and barriers: %d caught, %d listed as redundant, %d missed; %d are never executed; %.1f s\n", t.sampled,
-		turn, t.caught, t.listed, t.missed, t.unreached, now() - start);
+	printf("deleted %d of %d %s: %d caught, %d listed as redundant, %d missed; %d are never executed; %.1f s\n", t.sampled,
+		turn, is_nop ? "wait states" : "waits and barriers", t.caught, t.listed, t.missed, t.unreached, now() - start);
 	fflush(stdout);
 	ck_assert_int_eq(t.missed, 0);
+}
+
+START_TEST(deleted_waits_and_barriers_are_noticed)
+{
+	is_nop = false;
+	delete_all();
+}
+END_TEST
+
+START_TEST(shortened_wait_states_are_noticed)
+{
+	is_nop = true;
+	delete_all();
 }
 END_TEST
 
@@ -391,6 +411,7 @@ int main(void)
 	tcase_add_unchecked_fixture(c, setup, NULL);
 	tcase_add_test(c, every_shipped_variant_passes_the_checks);
 	tcase_add_test(c, deleted_waits_and_barriers_are_noticed);
+	tcase_add_test(c, shortened_wait_states_are_noticed);
 	suite_add_tcase(s, c);
 	SRunner *r = srunner_create(s);
 	if (getenv("MUTATE"))
