@@ -186,16 +186,18 @@ static bool access_before(struct check *c, struct sim_wave *w, const struct sim_
 		check_lds_lanes(w, in, u, part, &lanes);
 		if (!race_lds(c, w, in, u, &lanes))
 			return false;
+		undef_lds(c, w, in, u, part, &lanes);
 	}
 	if (u->access == ACCESS_DMA) {
 		check_lds_lanes(w, in, u, 0, &lanes);
 		if (!race_lds(c, w, in, u, &lanes))
 			return false;
+		undef_lds(c, w, in, u, 0, &lanes);
 	}
 	if (u->access != ACCESS_VMEM && u->access != ACCESS_DMA)
 		return true;
 	check_memory_lanes(w, in, u, &lanes);
-	return race_global(c, w, in, u, &lanes);
+	return race_global(c, w, in, u, &lanes) && undef_global(c, w, in, u, &lanes);
 }
 
 bool check_before(struct check *c, struct sim_wave *w, const struct sim_inst *in)

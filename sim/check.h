@@ -73,9 +73,6 @@ void check_after(struct check *, struct sim_wave *, const struct sim_inst *);
 /* ".. mnemonic at 0x.. file:line" of another instruction, for reports. */
 const char *check_place(const struct check *, uint32_t at, char *buf, size_t len);
 
-/* check_undef.c */
-void undef_start(struct check_wave *, const struct sim_wave *);
-bool undef_before(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *);
 /* check_hazard.c */
 bool hazard_before(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *);
 void hazard_after(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *);
@@ -83,6 +80,11 @@ void hazard_after(struct check *, struct sim_wave *, const struct sim_inst *, co
 struct check_lanes { uint64_t addr[LANES]; uint8_t bytes[LANES]; };
 void check_lds_lanes(const struct sim_wave *, const struct sim_inst *, const struct check_use *, int part, struct check_lanes *);
 void check_memory_lanes(const struct sim_wave *, const struct sim_inst *, const struct check_use *, struct check_lanes *);
+/* check_undef.c */
+void undef_start(struct check_wave *, const struct sim_wave *);
+bool undef_before(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *);
+void undef_lds(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *, int part, const struct check_lanes *);
+bool undef_global(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *, const struct check_lanes *);
 /* race.c */
 bool race_lds(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *, const struct check_lanes *);
 bool race_global(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *, const struct check_lanes *);
