@@ -70,10 +70,15 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: all run test test-full test-native fuzz-run bench wheel san fuzz clean bless setup
+.PHONY: all run test test-full test-native fuzz-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
+# For tests/lists_test.sh.
+print-sources:
+	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
+		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/e2e.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
+		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/host_cost.c
 $(SETUP): tests/setup.sh
 	@mkdir -p $(@D)
 	@sh tests/setup.sh
@@ -96,7 +101,7 @@ $(B)/gen/dsl/grammar.c $(B)/gen/dsl/grammar.h &: dsl/grammar.y | $(SETUP)
 	@mkdir -p $(@D)
 	$(call SAY,lemon $<)
 	$(Q)lemon -l -d$(@D) $<
-$(B)/gen/dsl/%.c: dsl/%.re | $(SETUP)
+$(B)/gen/dsl/lex.c: dsl/lex.re | $(SETUP)
 	@mkdir -p $(@D)
 	$(call SAY,re2c $<)
 	$(Q)re2c -W -Werror -i $< -o $@

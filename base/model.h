@@ -42,9 +42,9 @@ enum model_karg_kind {
 	KA_STRIDE32,      /* the same as i32 (the variant's predicate or the runtime's range check makes it fit) */
 	KA_SYMBOL,        /* a = symbol; i32 */
 	KA_SCALAR,        /* a = parameter; 4 or 8 bytes as its type */
-	KA_FOLD_INNER,    /* a = parameter; i32: extent of the second of two leading dimensions that the first formal one folds; 1 if flat */
-	KA_FOLD_STRIDE,   /* a = parameter; i64: stride of the first of them, in elements; KA_STRIDE dim 0 then is the second's; flat: the
-	                   * same as KA_STRIDE dim 0, so that (m / inner) * fold_stride + (m % inner) * stride is right for both */
+	KA_FOLD_INNER,    /* i32: rows = outer * inner + r for tensors whose two leading dimensions do not fold into one stride; one for all
+	                   * tensors of a call; 1 where all are flat */
+	KA_FOLD_STRIDE,   /* a = parameter; i64: stride of the outer of the two, in elements (flat: inner * stride); KA_STRIDE dim 0 is the other's */
 	KA_WORKSPACE,     /* 8 bytes: the workspace's base */
 	KA_EXPR,          /* i32 value of a host expression: index b of the launch's exprs */
 };

@@ -110,7 +110,7 @@ def rmsnorm(rows):
 def compile_times(rows):
     pairs = [x for k in ("rmsnorm_quant", "swiglu_quant", "grouped_gemm", "attention") for x in (k, instance_of(rows, k))]
     text = output(B / "compile_cost", ROOT / "kernels.tdsl", REPEATS, *pairs)
-    print("\nCompiling in process, one thread, warm, ms a variant")
+    print("\nCompiling in process, one thread, warm, ms of processor time a variant")
     for line in text.splitlines():
         r = json.loads(line)
         median = statistics.median(r["ms"])

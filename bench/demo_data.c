@@ -2,13 +2,13 @@
  *
  * In: a path.  Out: a safetensors file with one layer's worth of LLaMA-3-8B shapes (hidden 4096, intermediate 14336, 32 query
  * and 8 key heads of 128), 256 tokens, tensors named kernel.parameter.  The grouped product has four experts, one of them
- * without rows; its width is cut to 512 so that simulating it takes seconds.  Numbers are normal, from a fixed seed. */
+ * without rows, and the width of one of eight tensor-parallel shards.  Numbers are normal, from a fixed seed. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "../base/tensorfile.h"
 #include "../tests/ref/ref.h"
 
-enum { TOKENS = 256, HIDDEN = 4096, INTERMEDIATE = 14336, HEADS = 32, KV_HEADS = 8, HEAD = 128, EXPERTS = 4, EXPERT_WIDTH = 512 };
+enum { TOKENS = 256, HIDDEN = 4096, INTERMEDIATE = 14336, HEADS = 32, KV_HEADS = 8, HEAD = 128, EXPERTS = 4, EXPERT_WIDTH = 1792 };
 
 static struct tensorfile_tensor tensor(struct ref_random *r, const char *name, int rank, const int64_t *shape, double scale)
 {

@@ -283,6 +283,18 @@ static void find_feeding(struct assign *s)
 
 /* --- assignment --------------------------------------------------------------------------------------------------------- */
 
+/* A position-only value that a reduction needs in registers. */
+static struct ir_ins *materialised(struct assign *s, struct ir_ins *v, const struct layout *l)
+{
+	if (v->layout || !v->axes)
+		return v;
+	struct ir_builder b = pass_before(s->p, s->ph, v->next);
+	struct ir_ins *r = ir_new(&b, IR_RELAYOUT, v->dtype, v->axes, 1);
+	r->args[0] = v;
+	r->layout = l;
+	return r;
+}
+
 /* `v` under another layout.  The move stands right behind the value, outside inner loops that only use it, and is shared. */
 static struct ir_ins *moved(struct assign *s, struct ir_ins *v, const struct layout *to)
 {
@@ -350,11 +362,14 @@ static void place(struct assign *s, struct ir_ins *i)
 		return;
 	case IR_REDUCE: case IR_ARGMAX: {
 		ir_axes all = 0;
+		if (ir_is_tile_bound(i))
+			return;
 		for (int a = 0; a < i->nargs; a++)
 			all |= i->args[a]->axes;
 		const struct layout *l = i->args[0]->axes == all && i->args[0]->layout ? i->args[0]->layout : home(s, all);
 		for (int a = 0; a < i->nargs; a++)
 			i->args[a] = moved(s, i->args[a], projected(s, l, wide_axes(s->ph, all & ~i->args[a]->axes)));
+		i->args[0] = materialised(s, i->args[0], projected(s, l, wide_axes(s->ph, all & ~i->args[0]->axes)));
 		i->layout = projected(s, l, wide_axes(s->ph, i->over));
 		int n = registers_reduced(l, wide_axes(s->ph, i->over), s->space.arena);
 		if (i->op == IR_REDUCE)

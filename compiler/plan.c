@@ -6,6 +6,7 @@
  * aligned tensors whose extents are multiples of the vector width - and the general one, which streams element by element.
  * Matrix kernels: the schedule's tiles for aligned tensors, then without alignment; held axes (head dimensions) by classes. */
 #include "affine.h"
+#include "target/mfma.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +17,7 @@ struct facts {
 	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses ask of a symbol; 0 = none */
 	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
 	bool has_dot;
-	int narrowest;                     /* bytes of the narrowest element accessed along a contiguous axis */
+	int widest;                        /* bytes of the widest element accessed along a contiguous axis */
 };
 
 struct planner {
@@ -63,8 +64,8 @@ static void note_access(struct ir_ins *i, void *ctx)
 		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile))
 			continue;
 		int bytes = dtype_info(t->dtype)->bits / 8, width = 16 / (bytes ? bytes : 1);
-		if (!f->narrowest || bytes < f->narrowest)
-			f->narrowest = bytes ? bytes : 1;
+		if (bytes > f->widest)
+			f->widest = bytes;
 		note_multiple(f, ax->extent, width);
 	}
 }
@@ -84,8 +85,8 @@ static void look(struct planner *p)
 				note_multiple(f, ax->extent, 1);
 		}
 	}
-	if (!f->narrowest)
-		f->narrowest = 4;
+	if (!f->widest)
+		f->widest = 4;
 }
 
 /* --- predicates --------------------------------------------------------------------------------------------------------- */
@@ -190,7 +191,7 @@ static int waves_for(int64_t elements)
 /* Tiles of the axes that are not held: groups of `by` and tiled axes fill the lanes. */
 static void row_tiles(struct planner *p, struct variant *v)
 {
-	int vector = v->aligned ? 16 / p->f.narrowest : 1, threads = 64 * v->waves;
+	int vector = v->aligned ? 16 / p->f.widest : 1, threads = 64 * v->waves;
 	for (int i = 0; i < p->k->nphases; i++) {
 		const struct ir_phase *ph = &p->k->phases[i];
 		int tiled = 0;
@@ -270,9 +271,11 @@ static void plan_rows(struct planner *p)
 		struct variant *v = add(p);
 		if (a)
 			aligned(p, v);
-		v->waves = 4;
+		v->waves = a ? 8 : 16;                   /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
 		v->stream = held;
-		hold(p, v, 64 * v->waves * (a ? ELEMENTS_PER_LANE : 4));
+		if (!held)
+			v->waves = 4;
+		hold(p, v, 64 * v->waves * (a ? ELEMENTS_PER_LANE / 2 : 2));
 		row_tiles(p, v);
 		if (!a)
 			v->text = "any";
@@ -303,8 +306,8 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 		if (strcmp(s->knobs[i].name, "waves") == 0)
 			v->waves = s->knobs[i].value;
 	}
-	if (!v->aligned && v->waves > 4)
-		v->waves = 4;
+	if (!v->aligned)                             /* long rows element by element: more lanes, fewer elements each */
+		v->waves = shrink > 1 ? 8 : 4;
 	for (int i = 0; i < p->k->nphases; i++)
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
@@ -314,9 +317,11 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 			for (int n = 0; s && n < s->nknobs; n++)
 				if (s->knobs[n].has_value && strcmp(s->knobs[n].name, ax->name) == 0)
 					tile = s->knobs[n].value;
-			tile = ax->kind == AXIS_GRID ? tile / shrink : tile;
 			if (!v->aligned && tile > (ax->kind == AXIS_GRID ? 64 : 32))   /* each element has its own offset and mask */
 				tile = ax->kind == AXIS_GRID ? 64 : 32;
+			tile /= shrink;
+			if (ax->kind == AXIS_LOOP && tile < p->target->mfma[0].k)
+				tile = p->target->mfma[0].k;
 			set_tile(v, ax->name, tile);
 		}
 }
@@ -336,6 +341,8 @@ static void plan_products(struct planner *p)
 	}
 	for (int a = 1; a >= 0; a--)
 		for (unsigned c = 0; c < (held ? sizeof classes / sizeof *classes : 1); c++) {
+			if (held && !a && classes[c] > 256)      /* its masks and offsets do not fit the registers */
+				continue;
 			struct variant *v = add(p);
 			for (int s = 0; held && s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
 				if (p->f.held[s])

@@ -187,7 +187,6 @@ static int verify_over(struct verifier *v, const struct ir_ins *ins, bool one)
 	for (int a = 0; a < LAYOUT_AXES; a++)
 		if (ins->over & IR_AXIS(a)) {
 			DEMAND(v, ins, v->open & IR_AXIS(a), "axis %d does not exist here", a);
-			DEMAND(v, ins, v->ph->axes[a].kind != AXIS_GRID, "grid axis '%s' is not held by one workgroup", v->ph->axes[a].name);
 		}
 	ir_axes rest = union_of(ins, 0, ins->nargs) & ~ins->over;
 	DEMAND(v, ins, ins->axes == (ins->op == IR_SCAN ? rest | ins->over : rest), "the axes are not what is left of the operands'");

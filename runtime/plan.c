@@ -58,6 +58,15 @@ static bool karg_has(const struct bind *b, const struct pack_launch *l, int kind
 	return false;
 }
 
+/* Rows are divided once for all tensors: the inner extent of those that do not fold into one stride, which must agree; else 1. */
+static int64_t fold_inner(const struct bind *b)
+{
+	for (int p = 0; p < b->kernel->nparams; p++)
+		if (b->views[p].present && !b->views[p].empty && !b->views[p].flat)
+			return b->views[p].fold_inner;
+	return 1;
+}
+
 /* 0, or TDSL_ESTRIDE with the text set. */
 static int tensor_followed(const struct bind *b, const struct pack_launch *l, int param)
 {
@@ -65,7 +74,10 @@ static int tensor_followed(const struct bind *b, const struct pack_launch *l, in
 	int64_t compact = 1;
 	if (v->empty || !v->present)
 		return 0;
-	if (!v->flat && !(karg_has(b, l, KA_FOLD_INNER, param) && karg_has(b, l, KA_FOLD_STRIDE, param)))
+	if (!v->flat && v->fold_inner != fold_inner(b))
+		FAIL(TDSL_ESTRIDE, "%s: argument '%s': its leading dimensions fold by %" PRId64 ", those of another argument by %" PRId64
+		     "; expected the same shape", b->name, param_name(b, param), v->fold_inner, fold_inner(b));
+	if (!v->flat && !karg_has(b, l, KA_FOLD_STRIDE, param))
 		FAIL(TDSL_ESTRIDE, "%s: argument '%s': its leading dimensions do not fold into one stride (%" PRId64 " x stride %" PRId64
 		     ", then stride %" PRId64 "), which this kernel cannot follow", b->name, param_name(b, param),
 		     v->extent[0] / v->fold_inner, v->fold_stride, v->stride[0]);
@@ -180,8 +192,8 @@ static int karg_make(const struct bind *b, const struct pack_launch *l, const st
 	case KA_WORKSPACE: patch.kind = PATCH_WORKSPACE; break;
 	case KA_STRIDE: case KA_STRIDE32: value = v->present ? v->stride[a->b] : 0; goto constant;
 	case KA_SYMBOL: value = b->symbols[a->a]; goto constant;
-	case KA_FOLD_INNER: value = v->fold_inner; goto constant;
-	case KA_FOLD_STRIDE: value = v->fold_stride; goto constant;
+	case KA_FOLD_INNER: value = fold_inner(b); goto constant;
+	case KA_FOLD_STRIDE: value = v->flat ? v->stride[0] * fold_inner(b) : v->fold_stride; goto constant;
 	case KA_EXPR:
 		TRY(eval_or_fail(b, b->file->exprs[l->exprs.first + a->b], "argument", INT32_MIN, INT32_MAX, &value));
 		goto constant;

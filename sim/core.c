@@ -3,8 +3,8 @@
  * In: a checked launch.  Out: memory changed, statistics, or an error text.  Each host thread takes the next workgroup
  * from a counter and runs it alone: its waves take turns, each until a barrier, its end or the end of its slice, so a
  * result never depends on host timing unless workgroups race.  With a seed the order and the slices are drawn from it.
- * A workgroup's registers are filled with a poison pattern first: a kernel that reads what it never wrote behaves the same
- * in every run. */
+ * A workgroup's registers, LDS and scratch are filled with a poison pattern first: a kernel that reads what it never wrote
+ * behaves the same in every run. */
 #include "exec.h"
 
 #include <pthread.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { SPARE_ROWS = 64, SLICE = 1 << 16 };
-#define MAX_INST_DEFAULT UINT64_C(400000000)
+#define MAX_INST_DEFAULT UINT64_C(100000000)
 #define POISON 0x7fa5a5a5u /* a signalling NaN */
 
 struct run {
@@ -52,7 +52,10 @@ void sim_fail(struct sim_wave *w, const struct sim_inst *in, int code, int lane,
 	va_start(ap, fmt);
 	vsnprintf(what, sizeof what, fmt, ap);
 	va_end(ap);
+	static pthread_mutex_t lines = PTHREAD_MUTEX_INITIALIZER; /* the table is decoded on first use */
+	pthread_mutex_lock(&lines);
 	sim_object_line(l->object, in->at, line, sizeof line);
+	pthread_mutex_unlock(&lines);
 	if (lane >= 0)
 		snprintf(place, sizeof place, " lane %d", lane);
 	char words[48];
@@ -185,6 +188,7 @@ static void start_wave(struct worker *k, struct sim_wave *w, const uint32_t id[3
 	sim_sgpr64_set(w, REG_EXEC, active == 64 ? ~UINT64_C(0) : (UINT64_C(1) << active) - 1);
 	w->sgpr[REG_M0] = ~0u;
 	w->scc = w->trapsts = 0;
+	w->index_mode = 0;
 	w->executed = 0;
 	w->state = WAVE_RUN;
 	w->pc = (uint32_t)(kn->entry / 4);
@@ -243,8 +247,11 @@ static int run_group(struct worker *k, const uint32_t id[3])
 	for (uint32_t i = 0; i < k->nwaves; i++)
 		start_wave(k, &k->waves[i], id);
 	memset(k->group.lds, 0xa5, k->group.lds_size);
+	if (k->scratch)
+		memset(k->scratch, 0xa5, (size_t)l->kernel->scratch_bytes * LANES * k->nwaves);
+	k->random = ((l->seed << 32 | id[0]) ^ (uint64_t)id[1] << 20 ^ (uint64_t)id[2] << 40) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 	k->group.error = 0;
-	for (;;) {
+	while (!__atomic_load_n(&k->run->stop, __ATOMIC_RELAXED)) {
 		uint32_t running = 0, waiting = 0, shift = l->seed ? (uint32_t)(draw(k) % k->nwaves) : 0;
 		for (uint32_t n = 0; n < k->nwaves; n++) {
 			struct sim_wave *w = &k->waves[(n + shift) % k->nwaves];
@@ -296,11 +303,9 @@ static bool worker_init(struct worker *k, struct run *r)
 	memset(k, 0, sizeof *k);
 	k->run = r;
 	k->nwaves = (lanes + LANES - 1) / LANES;
-	k->random = l->seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
 	struct sim_group *g = &k->group;
 	g->launch = l;
 	g->code = r->code;
-	g->packet = r->packet;
 	g->lds_size = kn->lds_bytes + l->dynamic_lds;
 	g->lds = aligned_alloc(64, (g->lds_size + 127u) & ~63u);
 	g->errlen = 1024;
@@ -316,8 +321,6 @@ static bool worker_init(struct worker *k, struct run *r)
 	if (!g->lds || !g->err || !k->waves || !k->rows || (kn->scratch_bytes && !k->scratch))
 		return false;
 	memset(k->rows, 0, rows * k->nwaves * sizeof *k->rows);
-	if (k->scratch)
-		memset(k->scratch, 0xa5, (size_t)kn->scratch_bytes * LANES * k->nwaves);
 	for (uint32_t i = 0; i < k->nwaves; i++) {
 		struct sim_wave *w = &k->waves[i];
 		w->vgpr = k->rows + i * rows;

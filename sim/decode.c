@@ -154,6 +154,15 @@ static bool sdwa_word(struct sim_inst *in, struct words *s, const char *letters)
 	return true;
 }
 
+/* quad_perm, row_shl, row_shr, row_ror by 1..15, the wave shifts, mirrors, broadcasts, row_newbcast. */
+static bool dpp_known(unsigned ctrl)
+{
+	if (ctrl >= 0x101 && ctrl <= 0x12f)
+		return ctrl & 15;
+	return ctrl <= 0xff || ctrl == 0x130 || ctrl == 0x134 || ctrl == 0x138 || ctrl == 0x13c || (ctrl >= 0x140 && ctrl <= 0x143) ||
+	       (ctrl >= 0x150 && ctrl <= 0x15f);
+}
+
 static bool dpp_word(struct sim_inst *in, struct words *s, const char *letters)
 {
 	if (s->n < 2)
@@ -169,7 +178,7 @@ static bool dpp_word(struct sim_inst *in, struct words *s, const char *letters)
 	in->src[1].abs = (uint8_t)bits(w, 23, 23);
 	in->bank_mask = (uint8_t)bits(w, 27, 24);
 	in->row_mask = (uint8_t)bits(w, 31, 28);
-	return source(s, &in->src[0], 256 + (w & 0xff), letters[0]);
+	return dpp_known(in->dpp_ctrl) && source(s, &in->src[0], 256 + (w & 0xff), letters[0]);
 }
 
 /* VOP1, VOP2, VOPC: 32 bits, or 64 with SDWA, DPP or a literal. */
@@ -328,6 +337,8 @@ static bool sop(struct sim_inst *in, struct words *s)
 		return source(s, &in->src[0], w & 0xff, type) && source(s, &in->src[1], bits(w, 15, 8), type);
 	case ENC_SOPC:
 		in->nsrc = 2;
+		if (in->op == OP_s_set_gpr_idx_on)
+			return source(s, &in->src[0], w & 0xff, type);
 		return source(s, &in->src[0], w & 0xff, type) && source(s, &in->src[1], bits(w, 15, 8), type);
 	case ENC_SOP1:
 		in->nsrc = 1;

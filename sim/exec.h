@@ -68,8 +68,6 @@ struct sim_group {
 	const struct sim_launch *launch;
 	struct sim_code *code;
 	uint8_t *lds; uint32_t lds_size;
-	const void *packet;            /* AQL dispatch packet */
-	uint8_t *kernarg;              /* readable copy of the arguments */
 	int error;
 	char *err; size_t errlen;
 	struct sim_stats stats;
@@ -86,6 +84,7 @@ struct sim_wave {
 	uint32_t scc, mode;
 	bool flush_in, flush_out, flush_in16, flush_out16; /* denormals of f32, of f16 and f64 */
 	bool ieee, dx10_clamp, ovfl;
+	uint8_t index_mode;            /* s_set_gpr_idx: 1, 2, 4 the sources', 8 the result's VGPR numbers move by M0[7:0] */
 	uint8_t state;
 	uint32_t index;                /* in the workgroup */
 	uint32_t trapsts;
@@ -115,6 +114,12 @@ void *sim_access(struct sim_wave *, const struct sim_inst *, int lane, uint64_t 
 /* True when [lo, hi) lies in one allocation (writable for writes); remembers the allocation. */
 bool sim_same_range(struct sim_wave *, uint64_t lo, uint64_t hi, bool write);
 void sim_set_mode(struct sim_wave *, uint32_t mode);
+
+/* VGPR number of source k (3: the result) with the relative index applied. */
+static inline uint32_t sim_indexed(const struct sim_wave *w, uint32_t reg, int k)
+{
+	return w->index_mode >> k & 1 ? reg + (w->sgpr[REG_M0] & 0xff) : reg;
+}
 
 /* operand.c: sources as rows of 64 lanes.  The result points at `buf` or at the register itself. */
 const uint32_t *sim_src32(struct sim_wave *, const struct sim_inst *, int k, uint32_t buf[LANES]);

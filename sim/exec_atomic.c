@@ -120,7 +120,8 @@ static void atomic(struct sim_wave *w, const struct sim_inst *in, bool buffer)
 	unsigned regs = bytes / 4, data = in->vdata;
 	bool swap = op == AT_CMPSWAP;
 	uint64_t exec = sim_exec(w), done = 0;
-	if (data + regs * (swap ? 2 : 1) > w->nvgpr || in->vdst + regs > w->nvgpr || in->vaddr + 2u > w->nvgpr) {
+	unsigned address = buffer ? (unsigned)in->use_vaddr + in->idxen : in->use_saddr || in->enc == ENC_SCRATCH ? 1 : 2;
+	if (data + regs * (swap ? 2 : 1) > w->nvgpr || (in->glc && in->vdst + regs > w->nvgpr) || in->vaddr + address > w->nvgpr) {
 		sim_fail(w, in, SIM_EINST, -1, "a register is beyond the %u allocated", w->nvgpr);
 		return;
 	}

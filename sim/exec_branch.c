@@ -30,6 +30,11 @@ void exec_sopp(struct sim_wave *w, const struct sim_inst *in)
 	case OP_s_endpgm: w->state = WAVE_END; return;
 	case OP_s_nop: case OP_s_waitcnt: case OP_s_sleep: case OP_s_setprio: case OP_s_icache_inv: case OP_s_wakeup:
 	case OP_s_incperflevel: case OP_s_decperflevel: case OP_s_ttracedata: return;
+	case OP_s_set_gpr_idx_off: w->index_mode = 0; return;
+	case OP_s_set_gpr_idx_mode:
+		w->index_mode = in->offset & 15;
+		w->sgpr[REG_M0] = (w->sgpr[REG_M0] & 0xffff0fffu) | (uint32_t)w->index_mode << 12;
+		return;
 	case OP_s_trap: sim_fail(w, in, SIM_EFAULT, -1, "s_trap %d", in->offset); return;
 	default: sim_unknown(w, in);
 	}

@@ -1,8 +1,12 @@
 /* exec_convert.c -- conversions between number formats, and packing.
  *
  * In: rows.  Out: rows.  Float to integer truncates and saturates, NaN gives 0.  fp8 and bf8 are the chip's own pair:
- * FNUZ on gfx942, OCP on gfx950.  MODE.FP16_OVFL set: an overflowing f16, fp8 or bf8 result is the largest finite value;
- * clear: infinity where the format has it, else NaN. */
+ * FNUZ on gfx942, OCP on gfx950.  MODE.FP16_OVFL chooses between saturating and not for f16, fp8 and bf8 results: clear,
+ * an overflow is infinity where the format has it, else NaN; set, it is the largest finite value.  (The ISA guides say so
+ * for f16, where an infinite operand stays infinite; Triton's AMD backend sets the bit for saturating fp8 conversions.
+ * Neither says what an infinite operand gives in fp8 with the bit set: here the largest finite value, as num.h saturates;
+ * code that has to be safe clamps first.)
+ */
 #pragma GCC optimize("O3,no-math-errno,no-trapping-math")
 #include "convert.h"
 #include "exec.h"

@@ -228,6 +228,7 @@ void exec_sop1(struct sim_wave *w, const struct sim_inst *in)
 	case OP_s_andn1_wrexec_b64: wrexec(w, in, ~A & e); return;
 	case OP_s_andn2_wrexec_b64: wrexec(w, in, A & ~e); return;
 	case OP_s_abs_i32: put_nz(w, in, (int32_t)a < 0 ? 0u - a : a); return;
+	case OP_s_set_gpr_idx_idx: w->sgpr[REG_M0] = (w->sgpr[REG_M0] & ~0xffu) | (a & 0xff); return;
 	case OP_s_bitreplicate_b64_b32: put64(w, in, doubled_bits(a)); return;
 	default: sim_unknown(w, in);
 	}
@@ -255,6 +256,10 @@ void exec_sopc(struct sim_wave *w, const struct sim_inst *in)
 	case OP_s_bitcmp1_b32: w->scc = a >> (b & 31) & 1; return;
 	case OP_s_bitcmp0_b64: w->scc = !(A >> (b & 63) & 1); return;
 	case OP_s_bitcmp1_b64: w->scc = A >> (b & 63) & 1; return;
+	case OP_s_set_gpr_idx_on: /* the second operand's field is the mode itself */
+		w->index_mode = in->word[0] >> 8 & 15;
+		w->sgpr[REG_M0] = (w->sgpr[REG_M0] & 0xffff0f00u) | (a & 0xff) | (uint32_t)w->index_mode << 12;
+		return;
 	default: sim_unknown(w, in);
 	}
 }

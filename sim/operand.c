@@ -122,7 +122,7 @@ const uint32_t *sim_src32(struct sim_wave *w, const struct sim_inst *in, int k, 
 	const struct sim_src *s = &in->src[k];
 	const uint32_t *row;
 	if (s->kind == SRC_VGPR) {
-		row = row_of(w, in, s->reg);
+		row = row_of(w, in, sim_indexed(w, s->reg, k));
 		if (in->dpp && k == 0)
 			row = dpp_row(w, in, row, buf);
 	} else {
@@ -146,9 +146,10 @@ const uint32_t *sim_src32(struct sim_wave *w, const struct sim_inst *in, int k, 
 			buf[i] = (row[i] & keep) ^ flip;
 		row = buf;
 	}
-	if (s->type == 'f' && w->flush_in) {
+	if ((s->type == 'f' && w->flush_in) || (s->type == 'h' && w->flush_in16)) {
+		uint32_t exponent = s->type == 'f' ? 0x7f800000u : 0x7c00, sign = s->type == 'f' ? 0x80000000u : 0x8000;
 		for (int i = 0; i < LANES; i++)
-			buf[i] = row[i] & 0x7f800000u ? row[i] : row[i] & 0x80000000u;
+			buf[i] = row[i] & exponent ? row[i] : row[i] & sign;
 		row = buf;
 	}
 	return row;
@@ -159,7 +160,8 @@ const uint64_t *sim_src64(struct sim_wave *w, const struct sim_inst *in, int k, 
 	const struct sim_src *s = &in->src[k];
 	if (s->kind == SRC_VGPR) {
 		uint32_t blo[LANES], bhi[LANES];
-		const uint32_t *lo = row_of(w, in, s->reg), *hi = row_of(w, in, s->reg + 1u);
+		uint32_t reg = sim_indexed(w, s->reg, k);
+		const uint32_t *lo = row_of(w, in, reg), *hi = row_of(w, in, reg + 1);
 		if (in->dpp && k == 0) {
 			lo = dpp_row(w, in, lo, blo);
 			hi = dpp_row(w, in, hi, bhi);
@@ -195,11 +197,11 @@ void sim_put_mask(struct sim_wave *w, unsigned sgpr, uint64_t mask)
 	sim_sgpr64_set(w, sgpr, mask);
 }
 
-static bool bad_dst(struct sim_wave *w, const struct sim_inst *in, unsigned count)
+static bool bad_dst(struct sim_wave *w, const struct sim_inst *in, uint32_t reg, unsigned count)
 {
-	if ((uint32_t)in->vdst + count <= w->nvgpr)
+	if (reg + count <= w->nvgpr)
 		return false;
-	sim_fail(w, in, SIM_EINST, -1, "register v%u is beyond the %u allocated", in->vdst + count - 1, w->nvgpr);
+	sim_fail(w, in, SIM_EINST, -1, "register v%u is beyond the %u allocated", reg + count - 1, w->nvgpr);
 	return true;
 }
 
@@ -217,9 +219,10 @@ static bool shaped(const struct sim_wave *w, const struct sim_inst *in)
 
 uint32_t *sim_dst32(struct sim_wave *w, const struct sim_inst *in, uint32_t buf[LANES])
 {
-	if (in->vdst >= w->nvgpr || sim_exec(w) != ~UINT64_C(0) || shaped(w, in))
+	uint32_t reg = sim_indexed(w, in->vdst, 3);
+	if (reg >= w->nvgpr || sim_exec(w) != ~UINT64_C(0) || shaped(w, in))
 		return buf;
-	return w->vgpr[in->vdst];
+	return w->vgpr[reg];
 }
 
 static float modify_f32(const struct sim_wave *w, const struct sim_inst *in, float x)
@@ -252,9 +255,10 @@ void sim_put32(struct sim_wave *w, const struct sim_inst *in, const uint32_t *ro
 {
 	uint32_t buf[LANES];
 	uint64_t mask = sim_exec(w);
-	if (bad_dst(w, in, 1))
+	uint32_t reg = sim_indexed(w, in->vdst, 3);
+	if (bad_dst(w, in, reg, 1))
 		return;
-	uint32_t *d = w->vgpr[in->vdst];
+	uint32_t *d = w->vgpr[reg];
 	if (row == d)
 		return;
 	if (shaped(w, in)) {
@@ -286,14 +290,15 @@ void sim_put32(struct sim_wave *w, const struct sim_inst *in, const uint32_t *ro
 		}
 		row = buf;
 	}
-	sim_put_row(w, in->vdst, row, mask);
+	sim_put_row(w, reg, row, mask);
 }
 
 void sim_put64(struct sim_wave *w, const struct sim_inst *in, const uint64_t *row)
 {
 	uint32_t lo[LANES], hi[LANES];
 	uint64_t mask = sim_exec(w);
-	if (bad_dst(w, in, 2))
+	uint32_t reg = sim_indexed(w, in->vdst, 3);
+	if (bad_dst(w, in, reg, 2))
 		return;
 	if (in->dpp) {
 		uint8_t from[LANES];
@@ -317,6 +322,6 @@ void sim_put64(struct sim_wave *w, const struct sim_inst *in, const uint64_t *ro
 			hi[i] = (uint32_t)(u >> 32);
 		}
 	}
-	sim_put_row(w, in->vdst, lo, mask);
-	sim_put_row(w, in->vdst + 1u, hi, mask);
+	sim_put_row(w, reg, lo, mask);
+	sim_put_row(w, reg + 1, hi, mask);
 }

@@ -36,13 +36,20 @@ static const char *tests_folder(void)
 	return tests ? tests : "tests";
 }
 
-uint8_t *sim_build(const char *name, const char *chip, const char *llc_options, size_t *size)
+uint8_t *sim_build_file(const char *path, const char *chip, const char *llc_options, size_t *size)
 {
 	char dir[] = "/tmp/tdsl-test-XXXXXX", text[1024];
 	ck_assert_ptr_nonnull(mkdtemp(dir));
-	snprintf(text, sizeof text, "llc-22 -mcpu=%s %s -filetype=obj %s/sim/%s.ll -o %s/a.o", chip, llc_options, tests_folder(), name, dir);
+	snprintf(text, sizeof text, "llc-22 -mcpu=%s %s -filetype=obj %s -o %s/a.o", chip, llc_options, path, dir);
 	command(text);
 	return linked(dir, size);
+}
+
+uint8_t *sim_build(const char *name, const char *chip, const char *llc_options, size_t *size)
+{
+	char path[512];
+	snprintf(path, sizeof path, "%s/sim/%s.ll", tests_folder(), name);
+	return sim_build_file(path, chip, llc_options, size);
 }
 
 uint8_t *sim_build_asm(const char *assembly, const char *chip, size_t *size)

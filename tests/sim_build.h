@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 uint8_t *sim_build(const char *name, const char *chip, const char *llc_options, size_t *size);
+/* The same from a .ll file anywhere. */
+uint8_t *sim_build_file(const char *path, const char *chip, const char *llc_options, size_t *size);
 /* The same from assembler text; it may start with lines of tests/sim by `.include "exec.s"`.  Needs llvm-mc-22. */
 uint8_t *sim_build_asm(const char *assembly, const char *chip, size_t *size);
 #endif

@@ -37,6 +37,8 @@ static const struct mfma mfmas[] = {
 	MFMA1("v_mfma_f32_4x4x1_16b_f32", 4, 1, 16, 4),
 	MFMA1("v_mfma_f32_32x32x2_f32", 32, 2, 1, 16),
 	MFMA1("v_mfma_f32_16x16x4_f32", 16, 4, 1, 4),
+	{"v_accvgpr_write_b32 a20, v8\n v_mfma_f32_16x16x4_f32 v[66:69], a20, v16, v[24:27]", BOTH, 16, 4, 1, K_F32, K_F32, false, false},
+	{"v_mfma_f32_32x32x2_f32 v[66:81], v8, v16, 1.0", BOTH, 32, 2, 1, K_F32, K_F32, false, false},
 	MFMA("v_mfma_f32_32x32x4_2b_f16", BOTH, 32, 4, 2, K_F16, K_F16, 2, 2, 32),
 	MFMA("v_mfma_f32_16x16x4_4b_f16", BOTH, 16, 4, 4, K_F16, K_F16, 2, 2, 16),
 	MFMA("v_mfma_f32_4x4x4_16b_f16", BOTH, 4, 4, 16, K_F16, K_F16, 2, 2, 4),
@@ -111,13 +113,14 @@ static void expect_mfma(const struct mfma *t, const Row *x, Row *y, bool ocp)
 				int reg = t->m == 32 ? 4 * (i / 8) + i % 4 : i % 4;
 				int lane = t->m == 32 ? 32 * (i / 4 % 2) + j : t->m == 16 ? 16 * (i / 4) + j : 4 * b + j;
 				reg += t->m == 4 ? 0 : regs * b;
-				uint32_t c = x[16 + reg][lane];
+				uint32_t c = strstr(t->text, ", 1.0") ? 0x3f800000 : x[16 + reg][lane];
 				float av[128], bv[128];
 				int32_t sum = (int32_t)c;
 				for (int k = 0; k < t->k; k++) {
 					av[k] = operand(t, x, b, i, k, t->a, ocp);
 					bv[k] = operand(t, x + 8, b, j, k, t->b, ocp);
-					sum = (int32_t)((uint32_t)sum + (uint32_t)((int)av[k] * (int)bv[k] * (t->a == K_I8)));
+					if (t->a == K_I8)
+						sum = (int32_t)((uint32_t)sum + (uint32_t)((int)av[k] * (int)bv[k]));
 					if (t->scaled) { /* op_sel 1 of A: byte 1; op_sel_hi of B: byte 2 */
 						av[k] *= num_to_f32(x[48][i + t->m * (k / 32)] >> 8 & 0xff, DT_E8M0);
 						bv[k] *= num_to_f32(x[49][j + t->m * (k / 32)] >> 16 & 0xff, DT_E8M0);
@@ -209,9 +212,80 @@ EXPECT(scalar)
 }
 EXPECT(branches) { UNUSED; EACH(0, 45); EACH(1, l < 8 ? 1 : 2); }
 
+static uint32_t h(float x) { return num_from_f32(x, DT_F16, false); }
+static float hf(uint32_t c) { return num_to_f32(c & 0xffff, DT_F16); }
+EXPECT(special) { UNUSED; for (int l = 0; l < L; l++) { float v = f(x[0][l]); y[0][l] = u(num_exp2(v)); y[1][l] = u(num_log2(fabsf(v))); y[2][l] = u(num_rcp(v)); y[3][l] = u(num_rsq(fabsf(v))); y[4][l] = u(num_sqrt_hw(fabsf(v))); y[5][l] = u(num_sin(v)); y[6][l] = u(num_cos(v)); } }
+EXPECT(fields) { UNUSED; for (int l = 0; l < L; l++) { uint32_t a = x[8][l], b = x[9][l], c = x[10][l]; y[0][l] = a >> 5 & 0x7ff; y[1][l] = (uint32_t)((int32_t)(a << 16) >> 21); y[2][l] = (a & b) | (~a & c); y[3][l] = (uint32_t)((((uint64_t)a << 32) | b) >> (c & 31)); y[4][l] = (uint32_t)((((uint64_t)a << 32) | b) >> 8 * (c & 3)); y[5][l] = a ^ b ^ c; y[6][l] = (a << 3) + b; y[7][l] = (a & 0xffffff) * (b & 0xffffff) + c; } }
+EXPECT(bytes_to_f32) { UNUSED; for (int k = 0; k < 4; k++) EACH(k, u((float)(x[8][l] >> (8 * k) & 255))); }
+EXPECT(dots)
+{
+	UNUSED;
+	for (int l = 0; l < L; l++) {
+		uint32_t a = x[8][l] & 0xbfffbfff, b = x[9][l] & 0xbfffbfff;
+		int32_t s4 = (int32_t)x[10][l];
+		uint32_t u4 = x[10][l];
+		for (int k = 0; k < 32; k += 8) {
+			s4 = (int32_t)((uint32_t)s4 + (uint32_t)((int8_t)(x[8][l] >> k) * (int8_t)(x[9][l] >> k)));
+			u4 += (x[8][l] >> k & 255) * (x[9][l] >> k & 255);
+		}
+		y[0][l] = (uint32_t)s4;
+		y[1][l] = u4;
+		y[2][l] = u(f(x[0][l]) + hf(a) * hf(b) + hf(a >> 16) * hf(b >> 16));
+	}
+}
+/* low: a.hi * b.lo + c.lo, high: -(a.lo) * b.hi + c.lo; small numbers, so that f64 is exact before the rounding */
+EXPECT(pk_f16) { UNUSED; for (int l = 0; l < L; l++) { uint32_t a = x[8][l] & 0xbfffbfff, b = x[9][l] & 0xbfffbfff, c = x[10][l] & 0xbfffbfff; y[0][l] = h((float)((double)hf(a >> 16) * hf(b))) | h(-hf(a) * hf(b >> 16)) << 16; y[1][l] = h(hf(a) + hf(b)) | h(hf(a >> 16) + hf(b >> 16)) << 16; (void)c; } }
+EXPECT(rtz) { UNUSED; for (int l = 0; l < L; l++) { y[0][l] = 0; for (int k = 0; k < 2; k++) { float v = f(x[k][l]); uint32_t c = h(v); if (fabsf(hf(c)) > fabsf(v)) c--; y[0][l] |= c << (16 * k); } } }
+EXPECT(norm) { UNUSED; for (int l = 0; l < L; l++) { y[0][l] = 0; for (int k = 0; k < 2; k++) { float v = fminf(fmaxf(f(x[k][l]), -1), 1); y[0][l] |= ((uint32_t)(int32_t)rint((double)v * 32767) & 0xffff) << (16 * k); } } }
+EXPECT(lds_float_atomic) { UNUSED; float s = 0; for (int l = 0; l < L; l++) { y[1][l] = u(s); s += f(x[0][l]); } EACH(0, u(s)); }
+EXPECT(lds_pk_atomic) { UNUSED; EACH(0, h(hf(x[8][l] & 0xbfff) + 1) | h(hf(x[8][l] >> 16 & 0xbfff) + 2) << 16); }
+EXPECT(scalar_buffer) { UNUSED; EACH(0, x[0][5]); EACH(1, x[0][6]); EACH(2, 0); EACH(3, x[0][9]); }
+EXPECT(cross_f64)
+{
+	UNUSED;
+	for (int r = 0; r < 4; r++)
+		for (int l = 0; l < L; l++) { /* row 4 r + l / 16, column l % 16 */
+			double acc, a, b;
+			uint64_t v = x[16 + 2 * r][l] | (uint64_t)x[17 + 2 * r][l] << 32;
+			memcpy(&acc, &v, 8);
+			for (int k = 0; k < 4; k++) {
+				int ra = 16 * k + 4 * r + l / 16, cb = 16 * k + l % 16;
+				v = x[0][ra] | (uint64_t)x[1][ra] << 32;
+				memcpy(&a, &v, 8);
+				v = x[2][cb] | (uint64_t)x[3][cb] << 32;
+				memcpy(&b, &v, 8);
+				acc = fma(a, b, acc);
+			}
+			memcpy(&v, &acc, 8);
+			y[2 * r][l] = (uint32_t)v;
+			y[2 * r + 1][l] = (uint32_t)(v >> 32);
+		}
+}
+EXPECT(accumulators) { UNUSED; EACH(0, x[0][l]); EACH(1, x[0][l]); EACH(2, x[1][l ^ 1]); EACH(3, l & 1 ? x[2][l] : 0); }
+EXPECT(ashr_pk) { UNUSED; for (int l = 0; l < L; l++) { y[0][l] = 0; for (int k = 0; k < 2; k++) { int32_t v = (int32_t)x[8 + k][l] >> 20; v = v < -128 ? -128 : v > 127 ? 127 : v; y[0][l] |= ((uint32_t)v & 255) << (8 * k); } } }
+EXPECT(from_fp4) { UNUSED; EACH(0, u(ldexpf(num_to_f32(x[8][l] >> 16 & 15, DT_E2M1), (int)(x[0][l] >> 23 & 255) - 127))); EACH(1, u(ldexpf(num_to_f32(x[8][l] >> 20 & 15, DT_E2M1), (int)(x[0][l] >> 23 & 255) - 127))); }
+
 struct row { const char *text; int chips; expect_fn *expect; };
 #define LANE16 "v_lshlrev_b32 v2, 4, v0\n "
 static const struct row rows[] = {
+	{"v_exp_f32 v66, v8\n v_log_f32 v67, |v8|\n v_rcp_f32 v68, v8\n v_rsq_f32 v69, |v8|\n v_sqrt_f32 v70, |v8|\n v_sin_f32 v71, v8\n v_cos_f32 v72, v8", BOTH, special},
+	{"v_bfe_u32 v66, v16, 5, 11\n v_bfe_i32 v67, v16, 5, 11\n v_bfi_b32 v68, v16, v17, v18\n v_alignbit_b32 v69, v16, v17, v18\n v_alignbyte_b32 v70, v16, v17, v18\n"
+	 " v_xor_b32 v71, v16, v17\n v_xor_b32 v71, v71, v18\n v_lshl_add_u32 v72, v16, 3, v17\n v_mad_u32_u24 v73, v16, v17, v18", BOTH, fields},
+	{"v_cvt_f32_ubyte0 v66, v16\n v_cvt_f32_ubyte1 v67, v16\n v_cvt_f32_ubyte2 v68, v16\n v_cvt_f32_ubyte3 v69, v16", BOTH, bytes_to_f32},
+	{"v_dot4_i32_i8 v66, v16, v17, v18\n v_dot4_u32_u8 v67, v16, v17, v18\n s_mov_b32 s14, 0xbfffbfff\n v_and_b32 v2, s14, v16\n v_and_b32 v3, s14, v17\n v_dot2_f32_f16 v68, v2, v3, v8", BOTH, dots},
+	{"s_mov_b32 s14, 0xbfffbfff\n v_and_b32 v2, s14, v16\n v_and_b32 v3, s14, v17\n v_pk_mul_f16 v66, v2, v3 op_sel:[1,0] op_sel_hi:[0,1] neg_hi:[1,0]\n v_pk_add_f16 v67, v2, v3", BOTH, pk_f16},
+	{"v_cvt_pkrtz_f16_f32 v66, v8, v9", BOTH, rtz},
+	{"v_cvt_pknorm_i16_f32 v66, v8, v9", BOTH, norm},
+	{"v_mov_b32 v2, 64\n v_mov_b32 v3, 0\n ds_write_b32 v2, v3\n s_waitcnt lgkmcnt(0)\n ds_add_rtn_f32 v67, v2, v8\n s_waitcnt lgkmcnt(0)\n ds_read_b32 v66, v2", BOTH, lds_float_atomic},
+	{"v_and_b32 v2, 0xbfffbfff, v16\n ds_write_b32 v1, v2\n v_mov_b32 v3, 0x40003c00\n s_waitcnt lgkmcnt(0)\n ds_pk_add_f16 v1, v3\n s_waitcnt lgkmcnt(0)\n ds_read_b32 v66, v1", BOTH, lds_pk_atomic},
+	{"s_movk_i32 s14, 12\n s_buffer_load_dwordx2 s[16:17], s[8:11], 20\n s_buffer_load_dword s18, s[8:11], 1000\n s_load_dword s19, s[4:5], s14 offset:24\n s_waitcnt lgkmcnt(0)\n"
+	 " v_mov_b32 v66, s16\n v_mov_b32 v67, s17\n v_mov_b32 v68, s18\n v_mov_b32 v69, s19", BOTH, scalar_buffer},
+	{"ds_write_b32 v1, v8\n global_load_dword a7, v1, s[4:5]\n v_accvgpr_write_b32 a8, v9\n s_waitcnt vmcnt(0) lgkmcnt(0)\n ds_read_b32 a5, v1\n ds_write_b32 v1, a8 offset:256\n"
+	 " v_accvgpr_read_b32 v66, a5\n v_accvgpr_read_b32 v67, a7\n v_xor_b32 v2, 4, v1\n s_waitcnt lgkmcnt(0)\n ds_read_b32 v68, v2 offset:256\n"
+	 " s_mov_b32 exec_lo, 0xaaaaaaaa\n s_mov_b32 exec_hi, 0xaaaaaaaa\n global_load_dword v69, v1, s[4:5] offset:512", BOTH, accumulators},
+	{"v_mfma_f64_16x16x4_f64 v[66:73], v[8:9], v[10:11], v[24:31]", BOTH, cross_f64},
+	{"v_mov_b32 v66, 0\n v_ashr_pk_i8_i32 v66, v16, v17, 20", GFX950, ashr_pk},
+	{"v_cvt_scalef32_pk_f32_fp4 v[66:67], v16, v8 op_sel:[0,1,0]", GFX950, from_fp4},
 	{"v_mov_b32_dpp v66, v8 quad_perm:[3,2,1,0] row_mask:0xf bank_mask:0xf", BOTH, quad_perm},
 	{"v_mov_b32_dpp v66, v8 row_shr:3 row_mask:0xf bank_mask:0xf bound_ctrl:1", BOTH, row_shr},
 	{"v_mov_b32 v66, v9\n v_mov_b32_dpp v66, v8 row_shr:3 row_mask:0xf bank_mask:0xf", BOTH, row_shr_keep},
@@ -290,15 +364,15 @@ static uint32_t draw(void)
 	return (uint32_t)(s >> 20);
 }
 
-/* v8..v23: numbers below 2 whichever of the types they are read as; C: f32 of the same size; then two rows of scales. */
-static void fill_inputs(bool matrix)
+/* v8..v23: numbers below 2 of the type they are read as; C: f32 of the same size; then two rows of scales. */
+static void fill_inputs(const struct mfma *matrix)
 {
 	for (int i = 0; i < IN * L; i++) {
 		int reg = i / L;
 		uint32_t r = draw();
 		if (!matrix)
 			in[i] = reg < 8 ? (r & 0x807fffff) | (118 + r % 20) << 23 : r;
-		else if (reg < 16)
+		else if (reg < 16 && matrix->a != K_F32)
 			in[i] = r & 0xbfffbfff;
 		else if (reg < 48)
 			in[i] = (r & 0x807fffff) | (120 + r % 10) << 23;
@@ -316,28 +390,25 @@ static void append(char **text, size_t *len, const char *more)
 	*len += n;
 }
 
-static void build(const char *chip, int bit)
+/* Assembles kernels t0.. of the texts (NULL: none of that number). */
+static void assemble(const char *chip, const char *const *texts, int n)
 {
 	char *text = NULL, line[2048];
 	size_t len = 0, size;
 	append(&text, &len, ".include \"exec.s\"\n");
-	for (int i = 0; i < NROWS + NMFMA; i++) {
-		int chips = i < NROWS ? rows[i].chips : mfmas[i - NROWS].chips;
-		if (!(chips & bit))
-			continue;
-		snprintf(line, sizeof line, "BEGIN t%d\n %s\nEND t%d\n", i, i < NROWS ? rows[i].text : mfmas[i - NROWS].text, i);
-		append(&text, &len, line);
-	}
+	for (int i = 0; i < n; i++)
+		if (texts[i]) {
+			snprintf(line, sizeof line, "BEGIN t%d\n %s\nEND t%d\n", i, texts[i], i);
+			append(&text, &len, line);
+		}
 	append(&text, &len, ".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.kernels:\n");
-	for (int i = 0; i < NROWS + NMFMA; i++) {
-		int chips = i < NROWS ? rows[i].chips : mfmas[i - NROWS].chips;
-		if (!(chips & bit))
-			continue;
-		snprintf(line, sizeof line, "  - .name: t%d\n    .symbol: t%d.kd\n    .kernarg_segment_size: 16\n    .kernarg_segment_align: 8\n"
-			"    .group_segment_fixed_size: 16384\n    .private_segment_fixed_size: 0\n    .wavefront_size: 64\n    .sgpr_count: 40\n"
-			"    .vgpr_count: 256\n    .max_flat_workgroup_size: 256\n", i, i);
-		append(&text, &len, line);
-	}
+	for (int i = 0; i < n; i++)
+		if (texts[i]) {
+			snprintf(line, sizeof line, "  - .name: t%d\n    .symbol: t%d.kd\n    .kernarg_segment_size: 16\n    .kernarg_segment_align: 8\n"
+				"    .group_segment_fixed_size: 16384\n    .private_segment_fixed_size: 0\n    .wavefront_size: 64\n    .sgpr_count: 40\n"
+				"    .vgpr_count: 256\n    .max_flat_workgroup_size: 256\n", i, i);
+			append(&text, &len, line);
+		}
 	append(&text, &len, "...\n.end_amdgpu_metadata\n");
 	uint8_t *bytes = sim_build_asm(text, chip, &size);
 	int rc = sim_object_load(&object, sim_chip_by_name(chip), bytes, size, err, sizeof err);
@@ -351,6 +422,16 @@ static void build(const char *chip, int bit)
 	sim_memory_add(memory, out, OUT * L * 4, "out", true);
 }
 
+static void discard(void)
+{
+	sim_object_free(object);
+	sim_memory_free(memory);
+	free(in);
+	free(out);
+}
+
+static struct sim_stats stats;
+
 static int run(int i)
 {
 	char name[16];
@@ -359,7 +440,8 @@ static int run(int i)
 	const struct sim_kernel *k = sim_object_kernel(object, name);
 	ck_assert_msg(k != NULL, "no kernel %s", name);
 	struct sim_launch l = {.object = object, .kernel = k, .memory = memory, .grid = {1, 1, 1}, .block = {64, 1, 1},
-	                       .kernarg = args, .kernarg_size = sizeof args, .threads = 1};
+	                       .kernarg = args, .kernarg_size = sizeof args, .threads = 1, .stats = &stats};
+	memset(&stats, 0, sizeof stats);
 	return sim_run(&l, err, sizeof err);
 }
 
@@ -376,12 +458,14 @@ static void compare(const char *text, Row *want)
 static void all_rows(const char *chip, int bit)
 {
 	static Row want[OUT];
-	build(chip, bit);
+	const char *texts[NROWS + NMFMA];
+	for (int i = 0; i < NROWS + NMFMA; i++)
+		texts[i] = (i < NROWS ? rows[i].chips : mfmas[i - NROWS].chips) & bit ? i < NROWS ? rows[i].text : mfmas[i - NROWS].text : NULL;
+	assemble(chip, texts, NROWS + NMFMA);
 	for (int i = 0; i < NROWS + NMFMA; i++) {
-		int chips = i < NROWS ? rows[i].chips : mfmas[i - NROWS].chips;
-		const char *text = i < NROWS ? rows[i].text : mfmas[i - NROWS].text;
-		for (int round = 0; round < 3 && chips & bit; round++) {
-			fill_inputs(i >= NROWS);
+		const char *text = texts[i];
+		for (int round = 0; round < 3 && text; round++) {
+			fill_inputs(i < NROWS ? NULL : &mfmas[i - NROWS]);
 			memset(want, 0, sizeof want);
 			int rc = run(i);
 			ck_assert_msg(rc == SIM_OK, "%s\n%s", text, err);
@@ -392,14 +476,162 @@ static void all_rows(const char *chip, int bit)
 			compare(text, want);
 		}
 	}
-	sim_object_free(object);
-	sim_memory_free(memory);
-	free(in);
-	free(out);
+	discard();
 }
 
 START_TEST(instructions_gfx942) { all_rows("gfx942", GFX942); } END_TEST
 START_TEST(instructions_gfx950) { all_rows("gfx950", GFX950); } END_TEST
+
+/* Extra bank cycles: groups of lanes that are served together, less one for each distinct word of the fullest bank. */
+START_TEST(bank_conflicts)
+{
+	static const struct { const char *text; unsigned conflicts[2]; } cases[] = {
+		{"v_lshlrev_b32 v2, 7, v0\n ds_read_b32 v66, v2", {62, 62}},        /* one bank: 2 groups of 32 */
+		{"v_mov_b32 v2, 0\n ds_read_b32 v66, v2", {0, 0}},                  /* one word */
+		{LANE16 "ds_read_b128 v[66:69], v2", {0, 0}},
+		{"v_lshlrev_b32 v2, 8, v0\n ds_read_b128 v[66:69], v2", {56, 60}},  /* 8 groups of 8; 4 groups of 16 */
+		{"v_lshlrev_b32 v2, 7, v0\n ds_read_b64 v[66:67], v2", {60, 30}}, /* 4 groups of 16; 2 of 32 on twice the banks */
+		{"v_lshlrev_b32 v2, 3, v0\n ds_write_b64 v2, v[8:9]", {0, 0}},
+		{"v_lshlrev_b32 v2, 3, v0\n ds_write_b32 v2, v8", {2, 2}},          /* every second bank twice */
+		{"v_lshlrev_b32 v2, 3, v0\n ds_read2_b32 v[66:67], v2 offset1:1", {4, 4}},
+	};
+	enum { CASES = sizeof cases / sizeof *cases };
+	const char *texts[CASES];
+	for (int i = 0; i < CASES; i++)
+		texts[i] = cases[i].text;
+	assemble(_i ? "gfx950" : "gfx942", texts, CASES);
+	for (int i = 0; i < CASES; i++) {
+		int rc = run(i);
+		ck_assert_msg(rc == SIM_OK, "%s", err);
+		ck_assert_msg(stats.lds_conflicts == cases[i].conflicts[_i], "%s: %llu conflicts, expected %u", texts[i],
+			(unsigned long long)stats.lds_conflicts, cases[i].conflicts[_i]);
+	}
+	discard();
+}
+END_TEST
+
+/* ---- launches ---- */
+
+enum { N = 4096 };
+static uint32_t *data;
+
+static void load(const char *file, const char *chip)
+{
+	size_t size;
+	uint8_t *bytes = sim_build(file, chip, "", &size);
+	int rc = sim_object_load(&object, sim_chip_by_name(chip), bytes, size, err, sizeof err);
+	ck_assert_msg(rc == SIM_OK, "%s", err);
+	free(bytes);
+	data = calloc(N, 4);
+	memory = sim_memory_new();
+	sim_memory_add(memory, data, 256 * 4 * 12, "data", true);
+	sim_object_map(object, memory);
+}
+
+static void unload(void)
+{
+	sim_object_free(object);
+	sim_memory_free(memory);
+	free(data);
+}
+
+static int launch(const char *name, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, uint64_t seed)
+{
+	uint64_t args[64] = {(uint64_t)(uintptr_t)data};
+	const struct sim_kernel *k = sim_object_kernel(object, name);
+	ck_assert_msg(k != NULL, "no kernel %s", name);
+	struct sim_launch l = {.object = object, .kernel = k, .memory = memory, .grid = {gx, gy, gz}, .block = {bx, by, bz},
+	                       .kernarg = args, .kernarg_size = sizeof args, .threads = 2, .seed = seed, .stats = &stats};
+	memset(&stats, 0, sizeof stats);
+	memset(data, 0, N * 4);
+	if (strcmp(name, "endless") == 0)
+		l.max_inst = 100000;
+	if (strcmp(name, "index") == 0)
+		for (int i = 0; i < N; i++)
+			data[i] = (uint32_t)i;
+	if (strcmp(name, "mirror") == 0 || strcmp(name, "index") == 0)
+		args[1] = 5;
+	sim_kernarg_hidden(k, l.grid, l.block, 0, args);
+	return sim_run(&l, err, sizeof err);
+}
+
+static void good(int rc)
+{
+	ck_assert_msg(rc == SIM_OK, "%s", err);
+}
+
+static const char *const chips[] = {"gfx942", "gfx950"};
+
+START_TEST(ids)
+{
+	load("launch", chips[_i]);
+	good(launch("ids", 2, 3, 2, 8, 4, 4, 0));
+	for (unsigned n = 0; n < 12 * 128; n++) {
+		unsigned g = n / 128, t = n % 128;
+		ck_assert_uint_eq(data[n], g % 2 | g / 2 % 3 << 4 | g / 6 << 8 | t % 8 << 12 | t / 8 % 4 << 16 | t / 32 << 20);
+	}
+	ck_assert_uint_eq(stats.waves, 24);
+	ck_assert_uint_eq(stats.workgroups, 12);
+	ck_assert_uint_eq(stats.global_written, 12 * 128 * 4);
+	unload();
+}
+END_TEST
+
+START_TEST(workgroups)
+{
+	load("launch", chips[_i]);
+	good(launch("count", 7, 1, 1, 256, 1, 1, 0));
+	ck_assert_uint_eq(data[0], 7 * 256);
+	ck_assert_uint_eq(data[1], 7 * 256 - 1);
+	for (uint64_t seed = 0; seed < 4; seed++) {
+		good(launch("waves", 1, 1, 1, 256, 1, 1, seed));
+		for (unsigned i = 0; i < 256; i++) { /* sums of binomials over the four waves */
+			unsigned v[4] = {i, (i + 64) & 255, (i + 128) & 255, (i + 192) & 255};
+			ck_assert_uint_eq(data[i], v[0] * 2 + v[1] * 4 + v[2] * 6 + v[3] * 4);
+		}
+	}
+	good(launch("early", 1, 1, 1, 256, 1, 1, 0));
+	ck_assert_uint_eq(data[127], 0);
+	ck_assert_uint_eq(data[128], 7);
+	good(launch("flat", 1, 1, 1, 256, 1, 1, 0));
+	for (unsigned i = 0; i < 256; i++)
+		ck_assert_uint_eq(data[i], 100 + i);
+	good(launch("index", 1, 1, 1, 128, 1, 1, 0));
+	for (unsigned i = 0; i < 128; i++)
+		for (unsigned e = 0; e < 16; e++) { /* element 5 + 1000 goes to element 12, element i % 16 to element 0 */
+			unsigned from = e ? e : i % 16;
+			ck_assert_uint_eq(data[16 * i + e], from == 12 ? 16 * i + 5 + 1000 : 16 * i + from);
+		}
+	good(launch("count", 1, 1, 1, 33, 1, 1, 0)); /* a wave that is not full */
+	ck_assert_uint_eq(data[0], 33);
+	unload();
+	load("vector", chips[_i]);
+	good(launch("mirror", 1, 1, 1, 256, 1, 1, 0)); /* preloaded arguments, scratch, LDS */
+	for (unsigned i = 0; i < 256; i++)
+		ck_assert_uint_eq(data[i], (i ^ 255) + 5);
+	unload();
+}
+END_TEST
+
+START_TEST(failures)
+{
+	load("launch", chips[_i]);
+	sim_memory_remove(memory, data);
+	sim_memory_add(memory, data, 1024, "data", true);
+	ck_assert_int_eq(launch("beyond", 1, 1, 1, 256, 1, 1, 0), SIM_EFAULT);
+	ck_assert_ptr_nonnull(strstr(err, "beyond: global_store_dword"));
+	ck_assert_ptr_nonnull(strstr(err, "wave 3 lane 63"));
+	ck_assert_ptr_nonnull(strstr(err, "past the end of 'data' (1024 bytes)"));
+	ck_assert_int_eq(launch("endless", 1, 1, 1, 64, 1, 1, 0), SIM_EHANG);
+	ck_assert_ptr_nonnull(strstr(err, "does not end"));
+	ck_assert_int_eq(launch("count", 1, 1, 1, 512, 1, 1, 0), SIM_ELAUNCH);
+	uint32_t *code = (uint32_t *)(object->image + sim_object_kernel(object, "count")->entry);
+	*code = 0xbf7f0000; /* SOPC opcode 127 */
+	ck_assert_int_eq(launch("count", 1, 1, 1, 64, 1, 1, 0), SIM_EINST);
+	ck_assert_ptr_nonnull(strstr(err, "bf7f0000"));
+	unload();
+}
+END_TEST
 
 int main(void)
 {
@@ -408,7 +640,14 @@ int main(void)
 	tcase_set_timeout(one, 120);
 	tcase_add_test(one, instructions_gfx942);
 	tcase_add_test(one, instructions_gfx950);
+	tcase_add_loop_test(one, bank_conflicts, 0, 2);
 	suite_add_tcase(s, one);
+	TCase *launches = tcase_create("launches");
+	tcase_set_timeout(launches, 120);
+	tcase_add_loop_test(launches, ids, 0, 2);
+	tcase_add_loop_test(launches, workgroups, 0, 2);
+	tcase_add_loop_test(launches, failures, 0, 2);
+	suite_add_tcase(s, launches);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
 	int failed = srunner_ntests_failed(r);

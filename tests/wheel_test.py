@@ -140,5 +140,5 @@ if sys.argv[1:] == ["inside"]:
     inside()
 else:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("TDSL_", "PYTHONPATH"))}
-    environment["PYTHONPATH"] = str(HERE)
+    environment["PYTHONPATH"], environment["B"] = str(HERE), str(B)
     sys.exit(subprocess.run([install(), str(Path(__file__).resolve()), "inside"], env=environment, cwd=B).returncode)

@@ -73,6 +73,8 @@ void emit_dot(struct emit *e, const struct ir_ins *i)
 			LLVMValueRef args[6] = {fragment_a[ra], fragment_b[rb], d[r], emit_int(e, 0), emit_int(e, 0), emit_int(e, 0)};
 			d[r] = emit_call(e, m->intrinsic, NULL, 0, args, 6);
 		}
+		LLVMValueRef nothing = emit_int(e, 0);         /* the reads of later steps stay behind: all at once they would not fit */
+		emit_call(e, "llvm.amdgcn.sched.barrier", NULL, 0, &nothing, 1);
 	}
 	for (int r = 0; r < regs; r += 4)
 		value_set(e, i, r, 4, d[r]);

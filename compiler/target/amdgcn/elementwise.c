@@ -120,19 +120,15 @@ static LLVMValueRef to_integer(struct emit *e, LLVMValueRef x, enum dtype to, bo
 	LLVMTypeRef t = type_like(e, to, x);
 	if (!saturate)
 		return LLVMBuildFPToSI(e->b, x, t, "");
-	int n = vector_length(x);
-	double most = num_max(to), least = to == DT_U8 ? 0 : -most - 1;
-	if (to == DT_I8)
-		least = -128;
-	LLVMValueRef r = whole(e, "llvm.rint", &x, 1);
-	if (dtype_info(to)->bits == 8) {
-		LLVMValueRef a[3] = {r, real(e, DT_F32, least, n), real(e, DT_F32, most, n)};
-		r = unless_nan(e, x, per_element(e, "llvm.amdgcn.fmed3", a, 3, true), real(e, DT_F32, 0, n));
-		r = LLVMBuildFPToSI(e->b, r, emit_vector(e->i32, n), "");
-		return LLVMBuildTrunc(e->b, r, t, "");
-	}
-	LLVMTypeRef both[2] = {t, LLVMTypeOf(r)};
-	return emit_call(e, "llvm.fptosi.sat", both, 2, &r, 1);
+	int n = vector_length(x), narrow = dtype_info(to)->bits == 8;
+	LLVMTypeRef both[2] = {t, LLVMTypeOf(x)};
+	x = whole(e, "llvm.rint", &x, 1);
+	if (!narrow)
+		return emit_call(e, "llvm.fptosi.sat", both, 2, &x, 1);
+	x = LLVMBuildFPToSI(e->b, x, emit_vector(e->i32, n), "");  /* v_cvt_i32_f32: saturates, NaN gives 0 (CDNA3 ISA guide) */
+	LLVMValueRef low[2] = {x, splat(e, emit_int(e, to == DT_U8 ? 0 : -128), n)};
+	LLVMValueRef high[2] = {whole(e, "llvm.smax", low, 2), splat(e, emit_int(e, (int64_t)num_max(to)), n)};
+	return LLVMBuildTrunc(e->b, whole(e, "llvm.smin", high, 2), t, "");
 }
 
 static LLVMValueRef convert(struct emit *e, const struct ir_ins *i, LLVMValueRef x)

@@ -37,16 +37,18 @@ struct emit {
 	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
 	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */
 	struct value *values;                    /* by instruction id */
-	struct { LLVMValueRef pointer, stride[6], fold_inner, fold_stride; bool used; } *tensors;  /* by parameter */
+	struct { LLVMValueRef pointer, stride[6], fold_stride; } *tensors;  /* by parameter */
 	LLVMValueRef *scalars, *symbols;         /* by parameter, by symbol */
+	LLVMValueRef fold_inner;                 /* rows are (row / inner, row % inner) of tensors with a fold_stride */
 	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
 	int lds_bytes, lds_small_bytes, lds_top; /* needed; lds_top: handed out inside the present outermost loop */
 	struct lds_region regions[32]; int nregions;
 	bool lds_written;                        /* tiles written since the last barrier: reads must wait */
-	int loop_depth;
+	int loop_depth; LLVMValueRef loop_position;  /* of the innermost loop, NULL outside */
 	struct remembered *memory; int nmemory, cap_memory; int *newest;  /* index.c's memo; newest by id, -1 none */
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
 	struct { const struct layout *l; int axis; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
+	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
 	bool has_dot;
 	LLVMMetadataRef scope;                   /* DISubprogram */
 };
@@ -64,6 +66,8 @@ const int *index_map(struct emit *, const struct layout *from, const struct layo
 LLVMValueRef index_value(struct emit *, const struct ir_ins *, const struct layout *, int reg);  /* a position-only value at a register */
 int index_mark(const struct emit *);                                      /* scopes of the memo */
 void index_release(struct emit *, int mark);
+void index_forget(struct emit *);          /* in matrix kernels, before an instruction: its index values are computed anew, not kept */
+bool index_has_copies(struct emit *, const struct layout *);              /* some lanes or waves hold what others hold */
 LLVMValueRef index_is_first_copy(struct emit *, const struct layout *);   /* i1: this lane is the one that stores; NULL = always */
 
 /* value.c */

@@ -100,12 +100,41 @@ void index_release(struct emit *e, int mark)
 	}
 }
 
+/* The masks of a 128 x 64 tile are 32 pairs of scalar registers: kept from one use to the next they spill.  So each instruction of
+ * a matrix kernel computes its masks again, from a copy of the lane's position that LLVM cannot see through (an empty
+ * assembly text, no instruction), or it would merge them. */
+void index_forget(struct emit *e)
+{
+	if (!e->has_dot)
+		return;
+	index_release(e, e->scope_mark);
+	e->ncopies = 0;
+}
+
+static LLVMValueRef lane_copy(struct emit *e, LLVMValueRef lane)
+{
+	if (!e->has_dot || LLVMIsConstant(lane))
+		return lane;
+	for (int i = 0; i < e->ncopies; i++)
+		if (e->copies[i].lane == lane)
+			return e->copies[i].copy;
+	LLVMTypeRef types[2] = {e->i32, e->i32}, t = LLVMFunctionType(e->i32, types, e->loop_position ? 2 : 1, 0);
+	LLVMValueRef args[2] = {lane, e->loop_position};       /* the loop's position: or the copy would move out of the loop */
+	const char *form = e->loop_position ? "=v,0,s" : "=v,0";
+	LLVMValueRef text = LLVMGetInlineAsm(t, "", 0, form, strlen(form), 0, 0, LLVMInlineAsmDialectATT, 0);
+	LLVMValueRef copy = LLVMBuildCall2(e->b, t, text, args, e->loop_position ? 2 : 1, "");
+	if (e->ncopies == e->cap_copies)
+		e->copies = arena_grow(e->arena, e->copies, e->ncopies, &e->cap_copies, sizeof *e->copies);
+	e->copies[e->ncopies].lane = lane;
+	return e->copies[e->ncopies++].copy = copy;
+}
+
 static LLVMValueRef position(struct emit *e, int axis, const struct layout *l, int reg)
 {
 	LLVMValueRef v = e->axis_base[axis];
 	if (!l || layout_size(l, axis) == 1)
 		return v ? v : emit_int(e, 0);
-	LLVMValueRef lane = index_lane(e, l, axis);
+	LLVMValueRef lane = lane_copy(e, index_lane(e, l, axis));
 	int constant = index_register(l, reg, axis);
 	if (!LLVMIsConstant(lane) || !v)
 		v = v ? LLVMBuildAdd(e->b, v, lane, "") : lane;
@@ -134,18 +163,30 @@ LLVMValueRef index_value(struct emit *e, const struct ir_ins *i, const struct la
 	return v;
 }
 
-LLVMValueRef index_is_first_copy(struct emit *e, const struct layout *l)
+/* Bits of the workitem id that step along no axis. */
+static int64_t copy_bits(struct emit *e, const struct layout *l)
 {
 	int64_t copies = 0;
 	if (!l)
-		copies = (64 << 5) - 1;
-	for (int bit = 0; l && bit < l->nlane + l->nwave; bit++) {
+		return (64 << 5) - 1;
+	for (int bit = 0; bit < l->nlane + l->nwave; bit++) {
 		const struct layout_basis *b = bit < l->nlane ? &l->lane[bit] : &l->wave[bit - l->nlane];
 		bool zero = true;
 		for (int a = 0; a < e->ph->naxes; a++)
 			zero = zero && !b->step[a];
 		copies |= (int64_t)zero << bit;
 	}
+	return copies;
+}
+
+bool index_has_copies(struct emit *e, const struct layout *l)
+{
+	return copy_bits(e, l) != 0;
+}
+
+LLVMValueRef index_is_first_copy(struct emit *e, const struct layout *l)
+{
+	int64_t copies = copy_bits(e, l);
 	if (!copies)
 		return NULL;
 	return LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, copies), ""), emit_int(e, 0), "");

@@ -260,7 +260,7 @@ void emit_relayout(struct emit *e, const struct ir_ins *i)
 {
 	const struct ir_ins *v = i->args[0];
 	struct value *out = value_new(e, i);
-	if (same_lanes(e, v->layout, i->layout)) {
+	if (!v->layout || same_lanes(e, v->layout, i->layout)) {
 		rename_registers(e, i);
 		return;
 	}

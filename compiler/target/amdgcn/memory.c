@@ -4,6 +4,7 @@
  * give 0 and stores vanish, without branches.  An absent optional tensor is a descriptor of size 0.
  * Accesses are as wide as the layout's run along the contiguous axis allows where the variant says aligned and the mask is known to
  * be the same for the run. */
+#include "../../layout_choose.h"
 #include "emit.h"
 
 enum { OUT_OF_RANGE = (int)0x80000000u };
@@ -14,11 +15,13 @@ struct access {
 	const struct layout *l;
 	const struct ir_ins *mask;              /* or NULL */
 	struct affine sub[6];
-	bool affine;                            /* every subscript is */
+	bool affine;                            /* every subscript is, or is a scalar */
+	bool scalar[6];                         /* not affine, but the same for the whole workgroup */
 	bool fold;                              /* leading dimensions may be folded: the first subscript is divided */
 	int width;                              /* elements an instruction */
 	int bytes;                              /* of one element */
-	LLVMValueRef rsrc, lane, first;         /* descriptor of the tile; lane's offset in bytes; i1: first copy (stores) or NULL */
+	bool plain;                             /* no mask, always there, small offsets: global access without a descriptor */
+	LLVMValueRef rsrc, lane, first;         /* descriptor (or pointer) of the tile; lane's offset in bytes; i1: first copy (stores) or NULL */
 };
 
 static bool unit_stride(const struct access *a, struct emit *e)
@@ -105,9 +108,28 @@ static int width_of(struct emit *e, const struct access *a)
 
 /* --- address parts -------------------------------------------------------------------------------------------------------- */
 
-static LLVMValueRef wide(struct emit *e, LLVMValueRef v)
+/* Positions and extents are not negative; differences may be. */
+static bool never_negative(const struct affine *f)
 {
-	return LLVMTypeOf(v) == e->i64 ? v : LLVMBuildSExt(e->b, v, e->i64, "");
+	if (!f->ok || f->constant < 0)
+		return false;
+	for (int a = 0; a < LAYOUT_AXES; a++)
+		if (f->coef[a] < 0)
+			return false;
+	for (int t = 0; t < f->nterms; t++)
+		if (f->term[t].of || f->term[t].coef < 0)
+			return false;
+	return true;
+}
+
+static LLVMValueRef wide(struct emit *e, LLVMValueRef v, bool positive)
+{
+	return LLVMTypeOf(v) == e->i64 ? v : positive ? LLVMBuildZExt(e->b, v, e->i64, "") : LLVMBuildSExt(e->b, v, e->i64, "");
+}
+
+static LLVMValueRef narrow(struct emit *e, LLVMValueRef v)
+{
+	return LLVMTypeOf(v) == e->i32 ? v : LLVMBuildTrunc(e->b, v, e->i32, "");
 }
 
 static LLVMValueRef stride_of(struct emit *e, const struct access *a, int d)
@@ -156,16 +178,22 @@ static LLVMValueRef add64(struct emit *e, LLVMValueRef a, LLVMValueRef b)
 static LLVMValueRef offset_along(struct emit *e, const struct access *a, int d, LLVMValueRef s)
 {
 	if (d || !a->fold)
-		return LLVMBuildMul(e->b, wide(e, s), stride_of(e, a, d), "");
-	LLVMValueRef inner = e->tensors[a->i->imm].fold_inner;
+		return LLVMBuildMul(e->b, wide(e, s, never_negative(&a->sub[d]) && !a->scalar[d]), wide(e, stride_of(e, a, d), true), "");
+	LLVMValueRef inner = e->fold_inner;
 	LLVMValueRef q = LLVMBuildUDiv(e->b, s, inner, ""), r = LLVMBuildURem(e->b, s, inner, "");
-	LLVMValueRef x = LLVMBuildMul(e->b, wide(e, q), e->tensors[a->i->imm].fold_stride, "");
-	return LLVMBuildAdd(e->b, x, LLVMBuildMul(e->b, wide(e, r), stride_of(e, a, 0), ""), "");
+	LLVMValueRef x = LLVMBuildMul(e->b, wide(e, q, true), e->tensors[a->i->imm].fold_stride, "");
+	return LLVMBuildAdd(e->b, x, LLVMBuildMul(e->b, wide(e, r, true), wide(e, stride_of(e, a, 0), true), ""), "");
 }
 
 static LLVMValueRef descriptor(struct emit *e, const struct access *a, LLVMValueRef elements)
 {
 	LLVMValueRef base = e->tensors[a->i->imm].pointer;
+	if (a->plain && elements) {
+		LLVMValueRef bytes = a->bytes == 1 ? elements : LLVMBuildMul(e->b, elements, LLVMConstInt(e->i64, (unsigned)a->bytes, 0), "");
+		return LLVMBuildGEP2(e->b, e->i8, base, &bytes, 1, "");
+	}
+	if (a->plain)
+		return base;
 	LLVMValueRef size = LLVMConstInt(e->i64, 0x7ffffffc, 0);
 	if (a->t->optional)
 		size = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, base, LLVMConstNull(e->p1), ""), LLVMConstInt(e->i64, 0, 0), size, "");
@@ -187,9 +215,7 @@ static void address_parts(struct emit *e, struct access *a)
 		if (!a->sub[d].ok)
 			continue;                          /* per register: offset_of_register */
 		bool varies = lane_varies(e, a, d);
-		LLVMValueRef u = uniform_part(e, &a->sub[d]);
-		if (!varies && !s->axes && e->values[s->id].group)
-			u = e->values[s->id].group[0];
+		LLVMValueRef u = a->scalar[d] ? index_value(e, s, NULL, 0) : uniform_part(e, &a->sub[d]);
 		if (a->fold && d == 0 && varies)
 			continue;                          /* division by register */
 		if (u)
@@ -200,7 +226,7 @@ static void address_parts(struct emit *e, struct access *a)
 			LLVMValueRef p = index_lane(e, a->l, x);
 			if (LLVMIsConstant(p))
 				continue;
-			LLVMValueRef scale = LLVMBuildTrunc(e->b, stride_of(e, a, d), e->i32, "");
+			LLVMValueRef scale = narrow(e, stride_of(e, a, d));
 			int64_t c = a->sub[d].coef[x] * a->bytes;
 			scale = c == 1 ? scale : LLVMBuildMul(e->b, scale, emit_int(e, c), "");
 			p = LLVMBuildMul(e->b, p, scale, "");
@@ -235,7 +261,7 @@ static void offset_of_register(struct emit *e, const struct access *a, int r, in
 			*constant += pos * a->bytes;
 			continue;
 		}
-		LLVMValueRef u = LLVMBuildTrunc(e->b, stride_of(e, a, d), e->i32, "");
+		LLVMValueRef u = narrow(e, stride_of(e, a, d));
 		u = LLVMBuildMul(e->b, u, emit_int(e, pos * a->bytes), "");
 		*uniform = *uniform ? LLVMBuildAdd(e->b, *uniform, u, "") : u;
 	}
@@ -243,6 +269,22 @@ static void offset_of_register(struct emit *e, const struct access *a, int r, in
 		*vector = *vector ? LLVMBuildAdd(e->b, *vector, *uniform, "") : *uniform;
 		*uniform = NULL;
 	}
+}
+
+/* Global accesses take a scalar base, a lane offset and an immediate below 4096. */
+static bool is_plain(struct emit *e, const struct access *a)
+{
+	if (e->has_dot || a->mask || a->t->optional || !a->affine || a->fold || a->width * a->bytes < 4 || !a->l || a->i->op == IR_UPDATE ||
+	    index_has_copies(e, a->l))
+		return false;
+	int regs = layout_regs(a->l);
+	for (int d = 0; d < a->t->rank; d++)
+		for (int x = 0; x < e->ph->naxes; x++) {
+			int64_t most = a->sub[d].coef[x] * index_register(a->l, regs - 1, x) * a->bytes;
+			if (a->sub[d].coef[x] < 0 || (most && (e->tensors[a->i->imm].stride[d] || most > 4095 - 16)))
+				return false;
+		}
+	return true;
 }
 
 static void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
@@ -253,9 +295,12 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 	a->mask = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
 	a->bytes = dtype_info(a->t->dtype)->bits / 8;
 	a->affine = true;
-	a->fold = e->tensors[i->imm].fold_inner != NULL;
+	a->fold = e->tensors[i->imm].fold_stride != NULL;
 	for (int d = 0; d < a->t->rank; d++) {
 		a->sub[d] = affine_of(i->args[d]);
+		a->scalar[d] = !a->sub[d].ok && !wide_axes(e->ph, i->args[d]->axes);
+		if (a->scalar[d])
+			a->sub[d] = (struct affine){.ok = true};
 		a->affine = a->affine && a->sub[d].ok;
 	}
 	if (dtype_info(a->t->dtype)->bits < 8) {
@@ -263,6 +308,7 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 		return;
 	}
 	a->width = width_of(e, a);
+	a->plain = is_plain(e, a);
 	address_parts(e, a);
 	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l);
 }
@@ -288,6 +334,16 @@ static void access_at(struct emit *e, const struct access *a, int r, LLVMValueRe
 	*voffset = on ? LLVMBuildSelect(e->b, on, off, emit_int(e, OUT_OF_RANGE), "") : off;
 }
 
+static LLVMValueRef plain_pointer(struct emit *e, const struct access *a, int r)
+{
+	int64_t constant;
+	LLVMValueRef uniform, vector;
+	offset_of_register(e, a, r, &constant, &uniform, &vector);
+	LLVMValueRef lane = LLVMBuildZExt(e->b, a->lane, e->i64, ""), at = LLVMConstInt(e->i64, (uint64_t)constant, 0);
+	LLVMValueRef p = LLVMBuildGEP2(e->b, e->i8, a->rsrc, &lane, 1, "");
+	return constant ? LLVMBuildGEP2(e->b, e->i8, p, &at, 1, "") : p;
+}
+
 static LLVMTypeRef memory_type(struct emit *e, int bytes)
 {
 	return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : emit_vector(e->i32, bytes / 4);
@@ -302,12 +358,15 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 		return;
 	int regs = i->layout ? layout_regs(i->layout) : 1;
 	for (int r = 0; r < regs; r += a.width) {
-		LLVMValueRef args[4] = {a.rsrc, NULL, NULL, emit_int(e, 0)};
-		access_at(e, &a, r, &args[1], &args[2]);
-		LLVMTypeRef t = memory_type(e, a.width * a.bytes);
-		if (a.bytes == 8)
-			t = emit_vector(e->i32, 2);
-		LLVMValueRef x = emit_call(e, "llvm.amdgcn.raw.ptr.buffer.load", &t, 1, args, 4);
+		LLVMTypeRef t = a.bytes == 8 ? emit_vector(e->i32, 2) : memory_type(e, a.width * a.bytes);
+		LLVMValueRef args[4] = {a.rsrc, NULL, NULL, emit_int(e, 0)}, x;
+		if (a.plain) {
+			x = LLVMBuildLoad2(e->b, t, plain_pointer(e, &a, r), "");
+			LLVMSetAlignment(x, (unsigned)(a.width * a.bytes));
+		} else {
+			access_at(e, &a, r, &args[1], &args[2]);
+			x = emit_call(e, "llvm.amdgcn.raw.ptr.buffer.load", &t, 1, args, 4);
+		}
 		if (!i->layout && a.bytes == 4) {
 			LLVMTypeRef ti = e->i32;
 			x = emit_call(e, "llvm.amdgcn.readfirstlane", &ti, 1, &x, 1);
@@ -337,6 +396,11 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, a.width), "");
 		LLVMTypeRef t = a.bytes == 8 ? emit_vector(e->i32, 2) : memory_type(e, a.width * a.bytes);
 		args[0] = LLVMBuildBitCast(e->b, x, t, "");
+		if (a.plain) {
+			x = LLVMBuildStore(e->b, args[0], plain_pointer(e, &a, r));
+			LLVMSetAlignment(x, (unsigned)(a.width * a.bytes));
+			continue;
+		}
 		access_at(e, &a, r, &args[2], &args[3]);
 		emit_call(e, "llvm.amdgcn.raw.ptr.buffer.store", &t, 1, args, 5);
 	}

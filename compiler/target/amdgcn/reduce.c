@@ -2,6 +2,7 @@
  * In: reductions that stand side by side.  Out: their results, in every lane.  Exchanges over lane bits 0-3 are DPP; what remains (bits
  * 4 and 5, waves) of all of them goes through LDS in one round with one barrier: each row of 16 lanes writes one partial result, each
  * lane reads the one its own low bits name and finishes the butterfly by DPP. */
+#include "../../pass.h"
 #include "emit.h"
 
 enum { ROUND = 16, HIGH = 8 };
@@ -227,12 +228,23 @@ static void close_part(struct emit *e, struct part *p)
 	}
 }
 
+static void emit_tile_bound(struct emit *e, const struct ir_ins *i)
+{
+	int axis = (int)i->args[0]->imm;
+	LLVMValueRef base = e->axis_base[axis] ? e->axis_base[axis] : emit_int(e, 0);
+	value_new(e, i)->group[0] = i->kind == RED_MAX ? LLVMBuildAdd(e->b, base, emit_int(e, e->ph->axes[axis].tile - 1), "") : base;
+}
+
 const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 {
+	if (ir_is_tile_bound(first)) {
+		emit_tile_bound(e, first);
+		return first;
+	}
 	struct part *parts = arena_alloc(e->arena, ROUND * sizeof *parts), *lds = arena_alloc(e->arena, ROUND * sizeof *lds);
 	const struct ir_ins *last = first;
 	int n = 0, nlds = 0;
-	for (const struct ir_ins *i = first; i && i->op == IR_REDUCE && n < ROUND; i = i->next) {
+	for (const struct ir_ins *i = first; i && i->op == IR_REDUCE && !ir_is_tile_bound(i) && n < ROUND; i = i->next) {
 		bool waits = false;
 		for (const struct ir_ins *j = first; j != i; j = j->next)
 			for (int a = 0; a < i->nargs; a++)

@@ -66,13 +66,15 @@ static LLVMValueRef scalar(struct emit *e, const struct ir_ins *i)
 	return e->values[i->id].group[0];
 }
 
+/* Tested at the end, behind a test that the loop runs at all: accumulators then stay in their registers (a test at the head keeps
+ * two copies of each alive). */
 static void emit_for(struct emit *e, const struct ir_ins *loop)
 {
 	const struct ir_block *body = loop->body;
 	int axis = (int)loop->imm, n = body->nparams, mark = index_mark(e);
 	LLVMValueRef start = scalar(e, loop->args[0]), end = scalar(e, loop->args[1]);
 	struct value *initial = arena_alloc(e->arena, sizeof *initial * (size_t)(n + 1));
-	for (int p = 0; p < n; p++) {                    /* initial values are computed before the loop */
+	for (int p = 0; p < n; p++) {
 		struct value *v = value_new(e, body->params[p]);
 		initial[p] = *v;
 		initial[p].group = arena_alloc(e->arena, sizeof *initial[p].group * (size_t)v->ngroups);
@@ -80,10 +82,9 @@ static void emit_for(struct emit *e, const struct ir_ins *loop)
 			initial[p].group[g] = value_vector(e, loop->args[2 + p], body->params[p]->layout, g * v->pack, v->pack);
 	}
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
-	LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
-	LLVMBasicBlockRef out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
-	LLVMBuildBr(e->b, head);
-	LLVMPositionBuilderAtEnd(e->b, head);
+	LLVMBasicBlockRef in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, start, end, ""), in, out);
+	LLVMPositionBuilderAtEnd(e->b, in);
 	LLVMValueRef pos = LLVMBuildPhi(e->b, e->i32, "");
 	LLVMAddIncoming(pos, &start, &before, 1);
 	for (int p = 0; p < n; p++)
@@ -92,31 +93,38 @@ static void emit_for(struct emit *e, const struct ir_ins *loop)
 			LLVMAddIncoming(phi, &initial[p].group[g], &before, 1);
 			e->values[body->params[p]->id].group[g] = phi;
 		}
-	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, pos, end, ""), in, out);
-	LLVMPositionBuilderAtEnd(e->b, in);
-	LLVMValueRef outer = e->axis_base[axis];
-	e->axis_base[axis] = pos;
+	LLVMValueRef outer = e->axis_base[axis], around = e->loop_position;
+	e->axis_base[axis] = e->loop_position = pos;
 	lds_enter_loop(e);
 	e->loop_depth++;
 	emit_block(e, body);
 	e->loop_depth--;
 	if (e->failed)
 		return;
-	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
-	LLVMValueRef next = LLVMBuildAdd(e->b, pos, emit_int(e, e->ph->axes[axis].tile), "");
+	LLVMValueRef next = LLVMBuildAdd(e->b, pos, emit_int(e, e->ph->axes[axis].tile), ""), **last = arena_alloc(e->arena, sizeof *last * (size_t)(n + 1));
 	for (int p = 0; p < n; p++) {
-		const struct ir_ins *arg = body->params[p];
-		const struct value *phi = &e->values[arg->id];
-		for (int g = 0; g < phi->ngroups; g++) {
-			LLVMValueRef x = value_vector(e, body->last->args[p], arg->layout, g * phi->pack, phi->pack);
-			LLVMAddIncoming(phi->group[g], &x, &latch, 1);
+		const struct value *v = &e->values[body->params[p]->id];
+		last[p] = arena_alloc(e->arena, sizeof **last * (size_t)v->ngroups);
+		for (int g = 0; g < v->ngroups; g++)
+			last[p][g] = value_vector(e, body->last->args[p], body->params[p]->layout, g * v->pack, v->pack);
+	}
+	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, end, ""), in, out);
+	LLVMAddIncoming(pos, &next, &latch, 1);
+	LLVMPositionBuilderAtEnd(e->b, out);
+	for (int p = 0; p < n; p++) {
+		struct value *v = &e->values[body->params[p]->id];
+		for (int g = 0; g < v->ngroups; g++) {
+			LLVMAddIncoming(v->group[g], &last[p][g], &latch, 1);
+			LLVMValueRef exit = LLVMBuildPhi(e->b, LLVMTypeOf(v->group[g]), "");
+			LLVMAddIncoming(exit, &initial[p].group[g], &before, 1);
+			LLVMAddIncoming(exit, &last[p][g], &latch, 1);
+			v->group[g] = exit;               /* results; the body is written */
 		}
 	}
-	LLVMAddIncoming(pos, &next, &latch, 1);
-	LLVMBuildBr(e->b, head);
-	LLVMPositionBuilderAtEnd(e->b, out);
 	index_release(e, mark);
 	e->axis_base[axis] = outer;
+	e->loop_position = around;
 }
 
 static void emit_if(struct emit *e, const struct ir_ins *i)
@@ -177,8 +185,11 @@ static void emit_leaf(struct emit *e, const struct ir_ins *i)
 
 static void emit_block(struct emit *e, const struct ir_block *b)
 {
+	int outer = e->scope_mark;
+	e->scope_mark = index_mark(e);
 	for (const struct ir_ins *i = b->first; i && !e->failed; i = i->next) {
 		set_line(e, i);
+		index_forget(e);
 		switch (i->op) {
 		case IR_CONST: case IR_SYM: case IR_PARAM: case IR_HAS: case IR_LIMIT: emit_leaf(e, i); break;
 		case IR_LOAD: emit_load(e, i); break;
@@ -199,6 +210,7 @@ static void emit_block(struct emit *e, const struct ir_block *b)
 				emit_elementwise(e, i);
 		}
 	}
+	e->scope_mark = outer;
 }
 
 /* --- a function -------------------------------------------------------------------------------------------------------------- */
@@ -237,9 +249,18 @@ static void add_argument(struct emit *e, struct arguments *a, enum model_karg_ki
 	a->bytes += size;
 }
 
+/* Tensors of rows (their first extent is that of an untiled grid axis) may be given as views of three dimensions whose first two do
+ * not fold into one stride. */
 static bool may_fold(const struct emit *e, const struct ir_param *t)
 {
-	return !e->v->flat && t->role != IR_TEMP && t->rank > 0;
+	if (e->v->flat || t->role == IR_TEMP || t->rank < 1 || t->rank > 2 || e->has_dot || t->extent[0]->op != HX_SYM)
+		return false;
+	for (int a = 0; a < e->ph->naxes; a++) {
+		const struct ir_axis *ax = &e->ph->axes[a];
+		if (ax->kind == AXIS_GRID && !ax->tiled && !ax->ragged && ax->extent && hexpr_equal(ax->extent, t->extent[0]))
+			return true;
+	}
+	return false;
 }
 
 /* The argument block: for each tensor used its pointer, strides (the innermost is 1 in aligned variants), fold; scalars; symbols. */
@@ -247,6 +268,7 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 {
 	a->list = arena_alloc(e->arena, 512 * sizeof *a->list);
 	a->types = arena_alloc(e->arena, 512 * sizeof *a->types);
+	bool fold = false;
 	for (int i = 0; i < e->k->nparams; i++) {
 		const struct ir_param *t = &e->k->params[i];
 		if (!t->is_tensor || !u->tensor[i])
@@ -254,12 +276,14 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 		add_argument(e, a, t->role == IR_TEMP ? KA_WORKSPACE : KA_POINTER, i, 0, e->p1);
 		for (int d = 0; d < t->rank && t->role != IR_TEMP; d++)
 			if (d < t->rank - 1 || !e->v->aligned)
-				add_argument(e, a, KA_STRIDE, i, d, e->i64);
+				add_argument(e, a, e->v->aligned ? KA_STRIDE32 : KA_STRIDE, i, d, e->v->aligned ? e->i32 : e->i64);
 		if (may_fold(e, t)) {
-			add_argument(e, a, KA_FOLD_INNER, i, 0, e->i32);
 			add_argument(e, a, KA_FOLD_STRIDE, i, 0, e->i64);
+			fold = true;
 		}
 	}
+	if (fold)
+		add_argument(e, a, KA_FOLD_INNER, 0, 0, e->i32);
 	for (int i = 0; i < e->k->nparams; i++)
 		if (!e->k->params[i].is_tensor && u->scalar[i])
 			add_argument(e, a, KA_SCALAR, i, 0, emit_type(e, e->k->params[i].dtype));
@@ -300,8 +324,8 @@ static void bind_arguments(struct emit *e, const struct arguments *a)
 		const struct model_karg *k = &a->list[n];
 		switch (k->kind) {
 		case KA_WORKSPACE: case KA_POINTER: e->tensors[k->a].pointer = p; break;
-		case KA_STRIDE: e->tensors[k->a].stride[k->b] = p; break;
-		case KA_FOLD_INNER: e->tensors[k->a].fold_inner = p; break;
+		case KA_STRIDE: case KA_STRIDE32: e->tensors[k->a].stride[k->b] = p; break;
+		case KA_FOLD_INNER: e->fold_inner = p; break;
 		case KA_FOLD_STRIDE: e->tensors[k->a].fold_stride = p; break;
 		case KA_SCALAR: e->scalars[k->a] = p; break;
 		default: e->symbols[k->a] = p;
@@ -431,8 +455,9 @@ static LLVMValueRef read_lane(struct emit *e, LLVMValueRef x, LLVMValueRef lane)
 static LLVMValueRef load_bound(struct emit *e, int tensor, LLVMValueRef index)
 {
 	LLVMValueRef off = LLVMBuildSExt(e->b, index, e->i64, "");
-	if (e->tensors[tensor].stride[0])
-		off = LLVMBuildMul(e->b, off, e->tensors[tensor].stride[0], "");
+	LLVMValueRef stride = e->tensors[tensor].stride[0];
+	if (stride)
+		off = LLVMBuildMul(e->b, off, LLVMTypeOf(stride) == e->i32 ? LLVMBuildZExt(e->b, stride, e->i64, "") : stride, "");
 	LLVMValueRef p = LLVMBuildGEP2(e->b, e->i32, e->tensors[tensor].pointer, &off, 1, "");
 	LLVMValueRef x = LLVMBuildLoad2(e->b, e->i32, p, "");
 	LLVMSetAlignment(x, 4);
