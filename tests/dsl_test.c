@@ -153,6 +153,11 @@ START_TEST(symbols_are_solved)
 	}
 	ck_assert_int_eq(m.nrequires, 2);
 	ck_assert_str_eq(m.requires[0].text, "N % 4 == 0");
+	text = "kernel k(x: e2m1[M, 2*N + 4]) -> y: e2m1[M, N]\n{\n    each m in M { y[m, 0] = x[m, 0] }\n}\n";
+	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "t", NULL, &d, &f) == 0, "%s", diag_text(&d));
+	ck_assert_int_eq(dsl_signature(&ar, f, &f->kernels[0], &d, &m), 0);
+	ck_assert_int_eq(m.nrequires, 2);                      /* two elements share a byte */
+	ck_assert_str_eq(m.requires[1].text, "N % 2 == 0");
 	arena_free(&ar);
 }
 END_TEST
