@@ -3,7 +3,7 @@
 #   make             the compiler, the runtime and the simulated device     make test        all tests
 #   make run         the pack, then the demonstration on both chips         make test-full   the large grids as well
 #   make bench       tables, then every figure with met / not met           make san, fuzz   under ASan and UBSan
-#   make wheel       the Python wheel                                       make bless       rewrite the golden files
+#   make wheel       the Python wheels                                      make bless       rewrite the golden files
 #
 # Every target installs the Debian packages it lacks first (tests/setup.sh; TDSL_SETUP=check only names them).
 B ?= build
@@ -284,7 +284,7 @@ $(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/libtdsl_rt.so
 $(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
-bench: all $(PACK) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost
+bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost
 	@python3 bench/bench.py $(B) $(if $(SAVE),--save)
 
 clean:

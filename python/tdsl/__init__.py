@@ -23,7 +23,8 @@ from ._tensor import e2m1
 
 __all__ = ["Device", "Error", "Kernel", "Pack", "add_pack", "bundled", "compile", "e2m1", "last_call", "open", "open_pack", "set_default"]
 
-_packs = []                                                  # those added, the latest first
+for _public in (Device, Error, Kernel, Pack, e2m1, compile, last_call, open, set_default):
+    _public.__module__ = __name__
 _bundled = None
 
 
@@ -46,7 +47,6 @@ def bundled():
 def add_pack(pack):
     """Makes the kernels of a Pack, or of the pack at a path, attributes of tdsl, before those of the packs already there."""
     pack = pack if isinstance(pack, Pack) else open_pack(pack)
-    _packs.insert(0, pack)
     for name in pack.kernels:
         if name not in __all__:
             globals()[name] = getattr(pack, name)
