@@ -1,8 +1,8 @@
 """python_cost.py -- what a warm call from Python costs on the host, up to the driver's launch, on `null:gfx942`.
 
 In: nothing but the package on Python's path.  Out: lines that end in nanoseconds, one JSON object last: numpy arrays with outputs
-allocated and given, torch tensors where torch is.  16 shapes alternate, four of them strided; each figure is the median of batches
-and has the empty loop taken off.
+allocated and given, torch tensors where torch is.  16 shapes alternate, four of them strided; each figure is the median of batches,
+Python's loop included.
 """
 import json
 import statistics

@@ -1,8 +1,7 @@
 /* core.c -- the warm path of a Python call: tdsl._core, a module of Python's stable interface (abi3, Python 3.9 and later).
  *
- * In: positional and named arguments that are numpy arrays, numbers, or tensors of a library that offers DLPack's exchange
- * functions (torch 2.10 and later).  Out: the kernel's outputs, allocated here or as given.  Whatever is unusual (another
- * device, copies to a GPU, workspace, DLPack capsules, any mistake of the caller) goes to the method _slow of the Python class,
+ * In: positional and named arguments that are numpy arrays, numbers, open devices, or tensors of a library that offers DLPack's exchange
+ * functions (torch 2.10 and later).  Out: the kernel's outputs, allocated here or as given.  Whatever is unusual (copies to a GPU, workspace, DLPack capsules, any mistake of the caller) goes to the method _slow of the Python class,
  * which knows every case and has the texts of the errors; the warm path is a shorter way to the same tdsl_call.
  *
  * Why C: ctypes alone takes longer for four tensors than the 2 us that a call may cost.  Why by hand: numpy's array structure and
@@ -17,7 +16,7 @@
 
 #include "../runtime/include/tdsl.h"
 
-enum { MAX_PARAM = 32, MAX_RANK = 8, MAX_NDIM = 12, MAX_KEY = 96, SPECS = 512, MAX_DTYPE = 64, MAX_STREAM = 64 };
+enum { MAX_PLACE = 32, MAX_PARAM = 32, MAX_RANK = 8, MAX_NDIM = 12, MAX_KEY = 96, SPECS = 512, MAX_DTYPE = 64, MAX_STREAM = 64, FOREIGN = 8 };
 
 /* ---- what other libraries fixed */
 
@@ -62,8 +61,11 @@ static struct dtype { PyObject *descr; DLDataType dl; int size; } dtypes[MAX_DTY
 static int ndtypes;
 static struct { DLDevice device; void *native; tdsl_stream stream; } streams[MAX_STREAM];
 static int nstreams;
+static struct place { PyObject *name, *object; tdsl_device device; tdsl_stream stream; bool host; } places[MAX_PLACE];
+static int nplaces;
 static struct { tdsl_device device; bool host; } known; /* the default device last seen */
-static struct { PyTypeObject *type; const struct exchange *api; } foreign; /* the tensor type last seen */
+static struct { PyTypeObject *type; const struct exchange *api; } foreign[FOREIGN]; /* tensor types last seen */
+static unsigned nforeign;
 
 struct param { PyObject *name; bool tensor, input, output, optional, has_default; char letter; double value; };
 
@@ -93,7 +95,8 @@ struct call {
 	union tdsl_arg args[MAX_PARAM];
 	uint32_t made;                         /* outputs that this call owns */
 	const struct exchange *api;            /* of the first foreign tensor */
-	DLDevice place;                        /* and where it lies */
+	DLDevice lies;                         /* and where it is */
+	const struct place *place;             /* device=, else NULL */
 	tdsl_device device;
 	tdsl_stream stream;
 };
@@ -138,8 +141,9 @@ static bool array_read(struct call *c, int i, const struct ndarray *a)
 static const struct exchange *exchange_of(PyObject *value)
 {
 	PyTypeObject *type = Py_TYPE(value);
-	if (foreign.type == type)
-		return foreign.api;
+	for (int i = 0; i < FOREIGN; i++)
+		if (foreign[i].type == type)
+			return foreign[i].api;
 	const struct exchange *api = NULL;
 	PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
 	if (capsule && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
@@ -150,10 +154,12 @@ static const struct exchange *exchange_of(PyObject *value)
 		api = api->previous;
 	if (api && !(api->allocate && api->to_object && api->read && api->stream))
 		api = NULL;
+	unsigned slot = nforeign++ % FOREIGN;
+	PyTypeObject *before = foreign[slot].type;
 	Py_INCREF((PyObject *)type); /* stays: its address must not be another type's later */
-	Py_XDECREF((PyObject *)foreign.type);
-	foreign.type = type;
-	foreign.api = api;
+	foreign[slot].type = type;
+	foreign[slot].api = api;
+	Py_XDECREF((PyObject *)before);
 	return api;
 }
 
@@ -172,7 +178,7 @@ static bool tensor_read(struct call *c, int i)
 			return false;
 		}
 		if (!c->api)
-			c->place = c->t[i].device;
+			c->lies = c->t[i].device;
 		c->api = api;
 	}
 	c->args[i].t = &c->t[i];
@@ -213,22 +219,68 @@ static int param_named(const struct kernel *k, PyObject *name)
 	return -1;
 }
 
+/* device=: a Device, or the name of one that is open. */
+static bool place_named(struct call *c, PyObject *value)
+{
+	for (int i = 0; i < nplaces && !c->place; i++)
+		if (places[i].object == value || (PyUnicode_Check(value) && PyUnicode_Compare(places[i].name, value) == 0))
+			c->place = &places[i];
+	return c->place != NULL;
+}
+
+/* out=: one tensor, or a tuple of them in the order of the outputs. */
+static bool out_spread(struct call *c, PyObject *out)
+{
+	bool tuple = PyTuple_Check(out);
+	Py_ssize_t n = tuple ? PyTuple_Size(out) : 1, at = 0;
+	if (PyList_Check(out))
+		return false;
+	for (int i = 0; i < c->k->n && at < n; i++) {
+		const struct param *p = &c->k->p[i];
+		if (!p->tensor || !p->output || p->input)
+			continue;
+		PyObject *value = tuple ? PyTuple_GetItem(out, at) : out;
+		at++;
+		if (value == Py_None)
+			continue;
+		if (c->values[i])
+			return false;
+		c->values[i] = value;
+	}
+	return at == n;
+}
+
+/* The arguments of every call that are no parameters of this kernel. */
+static bool control(struct call *c, PyObject *name, PyObject *value, PyObject **out)
+{
+	if (value == Py_None)
+		return false;
+	if (PyUnicode_CompareWithASCIIString(name, "out") == 0) {
+		*out = value; /* spread when all names are known */
+		return true;
+	}
+	return PyUnicode_CompareWithASCIIString(name, "device") == 0 && place_named(c, value);
+}
+
 /* Values by parameter; false for anything that is not plain. */
 static bool call_bind(struct call *c, PyObject *args, PyObject *named)
 {
 	const struct kernel *k = c->k;
 	Py_ssize_t n = PyTuple_Size(args), at = 0;
-	PyObject *name, *value;
+	PyObject *name, *value, *out = NULL;
 	if (n > k->ntakes)
 		return false;
 	for (Py_ssize_t i = 0; i < n; i++)
 		c->values[k->takes[i]] = PyTuple_GetItem(args, i);
 	while (named && PyDict_Next(named, &at, &name, &value)) {
 		int i = param_named(k, name);
-		if (i < 0 || c->values[i])
+		if (i < 0 ? !control(c, name, value, &out) : c->values[i] != NULL)
 			return false;
-		c->values[i] = value;
+		if (i >= 0)
+			c->values[i] = value == Py_None ? NULL : value;
 	}
+	if (out && !out_spread(c, out))
+		return false;
 	for (int i = 0; i < k->n; i++) {
 		const struct param *p = &k->p[i];
 		if (c->values[i] == Py_None)
@@ -243,6 +295,13 @@ static bool call_bind(struct call *c, PyObject *args, PyObject *named)
 static bool call_place(struct call *c)
 {
 	void *native = NULL;
+	if (c->place && c->place->host) {
+		c->device = c->place->device;
+		c->stream = c->place->stream;
+		return !c->api || c->lies.device_type == kDLCPU;
+	}
+	if (c->place)
+		return false;
 	if (rt.device(&c->device) < 0)
 		return false;
 	if (c->device != known.device) {
@@ -252,14 +311,14 @@ static bool call_place(struct call *c)
 		known.device = c->device;
 		known.host = strcmp(info.kind, "sim") == 0 || strcmp(info.kind, "null") == 0;
 	}
-	if (!c->api || c->place.device_type == kDLCPU)
+	if (!c->api || c->lies.device_type == kDLCPU)
 		return known.host;
-	if (c->api->stream(c->place.device_type, c->place.device_id, &native) != 0) {
+	if (c->api->stream(c->lies.device_type, c->lies.device_id, &native) != 0) {
 		PyErr_Clear();
 		return false;
 	}
 	for (int i = 0; i < nstreams; i++)
-		if (streams[i].native == native && streams[i].device.device_id == c->place.device_id && streams[i].device.device_type == c->place.device_type) {
+		if (streams[i].native == native && streams[i].device.device_id == c->lies.device_id && streams[i].device.device_type == c->lies.device_type) {
 			c->stream = streams[i].stream;
 			return true;
 		}
@@ -343,7 +402,7 @@ static bool output_make(struct call *c, const struct spec *s, int i)
 		int64_t shape[MAX_RANK];
 		struct managed *m = NULL;
 		memcpy(shape, s->out[i].shape, sizeof shape);
-		DLTensor like = {.device = c->place, .ndim = s->out[i].rank, .dtype = s->out[i].dl, .shape = shape};
+		DLTensor like = {.device = c->lies, .ndim = s->out[i].rank, .dtype = s->out[i].dl, .shape = shape};
 		void *object = NULL;
 		if (c->api->allocate(&like, &m, NULL, ignore_error) != 0 || c->api->to_object(m, &object) != 0)
 			return false;
@@ -413,6 +472,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *named)
 	memset(c.args, 0, (size_t)c.k->n * sizeof *c.args);
 	c.made = 0;
 	c.api = NULL;
+	c.place = NULL;
 	c.stream = NULL;
 	PyObject *result = NULL;
 	bool done = false;
@@ -544,7 +604,25 @@ static PyObject *core_stream(PyObject *module, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+/* place(name, Device, its handle, its stream's, whether it works on host memory): an open device; never closed */
+static PyObject *core_place(PyObject *module, PyObject *args)
+{
+	PyObject *name, *object;
+	unsigned long long device, stream;
+	int host;
+	(void)module;
+	if (!PyArg_ParseTuple(args, "UOKKp", &name, &object, &device, &stream, &host))
+		return NULL;
+	if (nplaces < MAX_PLACE) {
+		Py_INCREF(name);
+		Py_INCREF(object);
+		places[nplaces++] = (struct place){name, object, (tdsl_device)(uintptr_t)device, (tdsl_stream)(uintptr_t)stream, host};
+	}
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef core_methods[] = {
+	{"place", core_place, METH_VARARGS, "Makes an open device known."},
 	{"bind", core_bind, METH_VARARGS, "Hands over the runtime's functions and numpy's."},
 	{"dtype", core_dtype, METH_VARARGS, "Makes a numpy type known."},
 	{"stream", core_stream, METH_VARARGS, "Makes an open stream known."}, {0}};

@@ -38,6 +38,7 @@ class Device:
         self.name, self.kind, self.target, self.dl = name, info.kind.decode(), info.target.decode(), info.dl
         self.streams = {}
         self.stream = self.on(0)
+        core.place(name, self, self.handle.value, self.stream.value, self.kind not in GPU_KINDS)
 
     def __repr__(self):
         return f"tdsl.Device({self.name!r}, target={self.target!r})"
