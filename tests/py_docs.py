@@ -1,6 +1,6 @@
-"""py_docs.py -- runs the Python lines of README.md and docs/python.md from the installed wheel; run by wheel_test.py.
+"""py_docs.py -- runs the Python lines of README.md, docs/python.md and docs/shipping.md from the installed wheel; run by wheel_test.py.
 
-README's lines are the indented block that starts with "import"; in docs/python.md every ```python block runs, in order, in one
+README's lines are the indented block that starts with "import"; in the others every ```python block runs, in order, in one
 namespace; a block that mentions torch runs where torch is.  The blocks assert what they state.
 """
 import importlib.util
@@ -19,18 +19,19 @@ def readme(t):
         t.check(namespace["y"].shape == namespace["x"].shape, "README.md: y")
 
 
-def manual(t):
+def page(t, name, least):
     namespace, torch = {}, importlib.util.find_spec("torch") is not None
-    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/python.md").read_text(), re.M | re.S)
-    t.check(len(blocks) >= 5, f"docs/python.md has {len(blocks)} Python blocks")
+    blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / name).read_text(), re.M | re.S)
+    t.check(len(blocks) >= least, f"{name} has {len(blocks)} Python blocks")
     for i, block in enumerate(blocks):
         if "torch" in block and not torch:
-            print(f"docs/python.md: block {i + 1} is not run: no torch here")
+            print(f"{name}: block {i + 1} is not run: no torch here")
             continue
-        exec(compile(block, f"docs/python.md, block {i + 1}", "exec"), namespace)
+        exec(compile(block, f"{name}, block {i + 1}", "exec"), namespace)
         t.check(True, "")
 
 
 def checks(totals):
     totals.run(readme)
-    totals.run(manual)
+    totals.run(page, "docs/python.md", 5)
+    totals.run(page, "docs/shipping.md", 1)

@@ -5,6 +5,8 @@ folder in WHEEL_TEST_SITE where that is set.  Out: totals in Check's form of tes
 """
 import glob
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -22,11 +24,25 @@ def wheel(name):
     return found[0]
 
 
-def install():
+def ship():
+    """Does what docs/shipping.md says; returns the wheel that comes of it."""
+    place, page = B / "wheel" / "ship", (HERE.parent / "docs/shipping.md").read_text()
+    shutil.rmtree(place, ignore_errors=True)
+    for name, text in re.findall(r"^`([\w./]+)`, .*:\n\n((?:    .*\n|\n(?=    ))+)", page, re.M):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(re.sub(r"^    ", "", text, flags=re.M))
+    commands = "".join(re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S))
+    # nothing is fetched: the tools that pip would put into an environment of its own are there
+    environment = {**os.environ, "PATH": f"{B}:{Path(sys.executable).parent}:{os.environ['PATH']}", "PIP_NO_BUILD_ISOLATION": "0"}
+    subprocess.run(["sh", "-ec", commands], check=True, cwd=place, env=environment, stdout=subprocess.DEVNULL)
+    return glob.glob(str(place / "mykernels-1.0-py3-none-any.whl"))[0]
+
+
+def install(*more):
     """An empty environment with the wheels; returns its interpreter."""
     subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(PLACE)], check=True)
     python = PLACE / "bin" / "python"
-    subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel("tdsl"), wheel("tdsl_compiler")], check=True)
+    subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel("tdsl"), wheel("tdsl_compiler"), *more], check=True)
     site = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], check=True,
                           capture_output=True, text=True).stdout.strip()
     lent = [sysconfig.get_paths()["purelib"], os.environ.get("WHEEL_TEST_SITE")]
@@ -43,6 +59,20 @@ def package(t):
     t.check(size <= 10 << 20, f"the wheel has {size} bytes; 10 MB are the limit")
     with zipfile.ZipFile(wheel("tdsl")) as z:
         t.check(not [n for n in z.namelist() if "LLVM" in n or "tdslc" in n], f"the wheel holds {z.namelist()}")
+
+
+def packs(t):
+    """PACK= of `make wheel`: what python/packs.txt leaves out, and a name that it lacks."""
+    def chosen(text, name):
+        path = B / "wheel" / "packs.tdsl"
+        path.write_text(text)
+        r = subprocess.run([sys.executable, HERE.parent / "python/pack_kernels.py", path, name], capture_output=True, text=True)
+        return r.stdout.split()[1::2] if r.returncode == 0 else r.stderr
+    text = "kernel norm(x)\nkernel norm_bwd(x)\n# kernel no\nkernel attention(q)\n"
+    t.check(chosen(text, "all") == ["norm", "norm_bwd", "attention"], chosen(text, "all"))
+    t.check(chosen(text, "inference") == ["norm", "attention"], chosen(text, "inference"))
+    t.check(chosen(text, "training") == ["norm", "norm_bwd"], chosen(text, "training"))
+    t.check("expected one of" in chosen(text, "other"), chosen(text, "other"))
 
 
 def no_llvm(t):
@@ -62,6 +92,7 @@ def inside():
     totals = Totals()
     tdsl.open("sim:gfx942")
     totals.run(package)
+    totals.run(packs)
     py_kernels.checks(totals)
     py_calls.checks(totals)
     py_aiter.checks(totals)
@@ -76,4 +107,4 @@ if sys.argv[1:] == ["inside"]:
 else:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("TDSL_", "PYTHONPATH"))}
     environment.update(PYTHONPATH=str(HERE), B=str(B), TDSL_CACHE_DIR="")
-    sys.exit(subprocess.run([install(), str(Path(__file__).resolve()), "inside"], env=environment, cwd=B).returncode)
+    sys.exit(subprocess.run([install(ship()), str(Path(__file__).resolve()), "inside"], env=environment, cwd=B).returncode)
