@@ -124,6 +124,8 @@ static int element(struct evaluator *ev, const struct access *x, const struct wa
 	}
 	if (inside && x->tensor->data)
 		return 1;
+	if (!x->tensor->data && ev->k->params[x->ins->imm].optional)
+		return 0;                            /* reads as 0, a store is dropped */
 	if (!x->tensor->data)
 		return eval_fail(ev, x->ins, "'%s' is absent", x->name);
 	return ev->in->check_bounds ? out_of_bounds(ev, x, sub) : 0;
