@@ -361,7 +361,7 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 		return;
 	int regs = i->layout ? layout_regs(i->layout) : 1;
 	for (int r = 0; r < regs; r += a.width) {
-		LLVMTypeRef t = a.bytes == 8 ? emit_vector(e->i32, 2) : memory_type(e, a.width * a.bytes);
+		LLVMTypeRef t = memory_type(e, a.width * a.bytes);
 		LLVMValueRef args[4] = {a.rsrc, NULL, NULL, emit_int(e, 0)}, x;
 		if (a.plain) {
 			x = LLVMBuildLoad2(e->b, t, plain_pointer(e, &a, r), "");
@@ -397,7 +397,7 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 		LLVMValueRef x = value_vector(e, value, a.l, r, a.width);
 		if (value->dtype == DT_I1)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, a.width), "");
-		LLVMTypeRef t = a.bytes == 8 ? emit_vector(e->i32, 2) : memory_type(e, a.width * a.bytes);
+		LLVMTypeRef t = memory_type(e, a.width * a.bytes);
 		args[0] = LLVMBuildBitCast(e->b, x, t, "");
 		if (a.plain) {
 			x = LLVMBuildStore(e->b, args[0], plain_pointer(e, &a, r));
