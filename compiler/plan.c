@@ -47,7 +47,7 @@ static void note_multiple(struct facts *f, const struct hexpr *extent, int width
 static void note_access(struct ir_ins *i, void *ctx)
 {
 	struct facts *f = ctx;
-	f->has_dot = f->has_dot || i->op == IR_DOT;
+	f->has_dot = f->has_dot || (i->op == IR_DOT && dot_is_matrix(f->ph, i));
 	if (i->op == IR_FOR) {
 		struct ir_ins *end = i->args[1];
 		if (f->ph->axes[i->imm].tiled && end->op == IR_SYM && f->multiple[end->imm] < 8)
