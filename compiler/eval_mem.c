@@ -122,12 +122,10 @@ static int element(struct evaluator *ev, const struct access *x, const struct wa
 		inside = inside && sub[d] >= 0 && sub[d] < x->tensor->extent[d];
 		*at += sub[d] * x->tensor->stride[d];
 	}
-	if (inside && x->tensor->data)
+	if (!x->tensor->data)                 /* an absent optional tensor: reads 0, keeps nothing */
+		return 0;
+	if (inside)
 		return 1;
-	if (!x->tensor->data && ev->k->params[x->ins->imm].optional)
-		return 0;                            /* reads as 0, a store is dropped */
-	if (!x->tensor->data)
-		return eval_fail(ev, x->ins, "'%s' is absent", x->name);
 	return ev->in->check_bounds ? out_of_bounds(ev, x, sub) : 0;
 }
 

@@ -300,6 +300,12 @@ static hipError_t kernarg_fill(const struct sim_kernel *k, void **params, void *
 	return hipSuccess;
 }
 
+/* The segment as the driver allocates it: whole cache lines, which wide scalar loads at its end may read. */
+static size_t kernarg_room(const struct sim_kernel *k)
+{
+	return ((size_t)k->kernarg_size + KERNARG_ALIGN) / KERNARG_ALIGN * KERNARG_ALIGN;
+}
+
 static hipError_t launch_run(struct ihipModuleSymbol_t *f, const uint32_t grid[3], const uint32_t block[3],
                              unsigned dynamic_lds, const void *kernarg)
 {
@@ -308,7 +314,7 @@ static hipError_t launch_run(struct ihipModuleSymbol_t *f, const uint32_t grid[3
 	struct sim_launch launch = {
 		.object = f->module->object, .kernel = f->kernel, .memory = d->memory,
 		.grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]}, .dynamic_lds = dynamic_lds,
-		.kernarg = kernarg, .kernarg_size = f->kernel->kernarg_size,
+		.kernarg = kernarg, .kernarg_size = kernarg_room(f->kernel),
 		.seed = hip_self()->seed, .checks = true, .stats = &hip_self()->stats,
 	};
 	int rc = sim_run(&launch, err, sizeof err);
@@ -336,7 +342,7 @@ hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x, unsign
 		return hip_fail(hipErrorInvalidHandle, "kernel '%s' was loaded on device %d (%s), the stream is on device %d (%s)",
 		                f->kernel->name, f->handle.device->ordinal, f->handle.device->chip->name, d->ordinal, d->chip->name);
 	HIP_TRY(launch_check(f, grid, block, dynamic_lds));
-	size_t room = ((size_t)f->kernel->kernarg_size + KERNARG_ALIGN) / KERNARG_ALIGN * KERNARG_ALIGN;
+	size_t room = kernarg_room(f->kernel);
 	char *kernarg = aligned_alloc(KERNARG_ALIGN, room);
 	if (!kernarg)
 		return hip_fail(hipErrorOutOfMemory, "no memory for %u bytes of arguments", f->kernel->kernarg_size);

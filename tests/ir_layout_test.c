@@ -129,19 +129,24 @@ START_TEST(k_order_is_register_run_then_lanes_then_the_rest)
 {
 	int order[64];
 	const struct layout *mfma = parse(samples[3]);
-	ck_assert_int_eq(layout_k_order(mfma, 2, order), 48);
+	ck_assert_int_eq(layout_k_order(mfma, 2, 4, order), 48);
 	for (int i = 0; i < 48; i++)
 		ck_assert_int_eq(order[i], i);
-	/* accumulators fed back as operands: a lane's run is 4 long, lanes step by 4, a further register bit by 16 */
-	ck_assert_int_eq(layout_k_order(parse("reg k:1 k:2 k:16 | lane k:4 k:8"), 2, order), 32);
+	/* accumulators fed back as operands, lanes step by 4, a further register bit by 16: an instruction that takes 4 of a lane goes
+	 * up in order; one that takes 8 has 0..3 and 16..19 of lane group 0 first */
+	const struct layout *fed = parse("reg k:1 k:2 k:16 | lane k:4 k:8");
+	ck_assert_int_eq(layout_k_order(fed, 2, 4, order), 32);
 	for (int i = 0; i < 32; i++)
 		ck_assert_int_eq(order[i], i);
+	ck_assert_int_eq(layout_k_order(fed, 2, 8, order), 32);
+	for (int i = 0; i < 32; i++)
+		ck_assert_int_eq(order[i], i % 4 + i / 4 % 2 * 16 + i / 8 * 4);
 	static const int crossed[8] = {0, 4, 2, 6, 1, 5, 3, 7};   /* lane bits in their order, then the register */
-	ck_assert_int_eq(layout_k_order(parse("reg m:1 | lane k:4 k:2 | rep m:2 k:2"), 2, order), -1);
-	ck_assert_int_eq(layout_k_order(parse("lane k:4 k:2 k:1"), 2, order), 8);
+	ck_assert_int_eq(layout_k_order(parse("reg m:1 | lane k:4 k:2 | rep m:2 k:2"), 2, 1, order), -1);
+	ck_assert_int_eq(layout_k_order(parse("lane k:4 k:2 k:1"), 2, 1, order), 8);
 	for (int i = 0; i < 8; i++)
 		ck_assert_int_eq(order[i], crossed[i]);
-	ck_assert_int_eq(layout_k_order(parse("reg k:1 | wave k:2"), 2, order), -1);
+	ck_assert_int_eq(layout_k_order(parse("reg k:1 | wave k:2"), 2, 1, order), -1);
 }
 END_TEST
 
