@@ -3,6 +3,7 @@
  * In: kernels as IR text (tests/ir), sizes that reach each variant.  The evaluator and the device share base/num and nothing else:
  * what differs between them is the translation, LLVM and the decoder.  Outputs lie between poisoned bytes, which must survive. */
 #include "device_help.h"
+#include "dsl_help.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -60,18 +61,16 @@ START_TEST(products)
 }
 END_TEST
 
-static void attention(const char *target, int S, int T, int D)
+static void attention(const char *target, int S, int L, int D)
 {
 	struct ir_run r;
 	char sizes[60];
-	snprintf(sizes, sizeof sizes, "S=%d T=%d D=%d", S, T, D);
-	ir_run_open(&r, "attention");
-	for (int p = 0; p < r.k->phases[0].naxes; p++)
-		r.k->phases[0].axes[p].tile = 0;
+	snprintf(sizes, sizeof sizes, "S=%d L=%d D=%d", S, L, D);
+	dsl_run_open(&r, "kernels.tdsl", "attention", "T=bf16");
 	for (const char *const *s = (const char *const[]){"B", "H", "G", NULL}; *s; s++)
 		ir_run_symbol(&r, *s, **s == 'B' ? 1 : **s == 'H' ? 2 : 1);
 	ir_run_symbol(&r, "S", S);
-	ir_run_symbol(&r, "T", T);
+	ir_run_symbol(&r, "L", L);
 	ir_run_symbol(&r, "D", D);
 	for (const char *const *t = (const char *const[]){"q", "k", "v", "o", NULL}; *t; t++)
 		ir_run_tensor(&r, *t, 2);
