@@ -256,6 +256,7 @@ int pass_stream(struct pass *p)
 			struct ir_axis *ax = &ph->axes[a];
 			if (ax->kind != AXIS_HELD || axis_fits(ax, p->v))
 				continue;
+			ax->tile = ax->tile ? ax->tile : pass_planned_tile(p->v, (int)(ph - p->k->phases), ax->name);
 			if (is_independent(p, ph, a)) {
 				ax->kind = AXIS_GRID;
 				continue;
