@@ -10,10 +10,10 @@ import tdsl
 
 HEAD = '''"""Functions of tdsl and of the bundled pack ({targets}); written by make_stubs.py from the pack."""
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-Array = TypeVar("Array")  # numpy.ndarray, torch.Tensor, or any object with __dlpack__
-Output = Any              # an array to write into, or an element type to allocate
+Array = Any   # numpy.ndarray, torch.Tensor, or another object with __dlpack__; outputs come from the inputs' library
+Output = Any  # an array to write into, or an element type to allocate
 
 class Error(RuntimeError):
     code: int

@@ -75,6 +75,16 @@ def packs(t):
     t.check("expected one of" in chosen(text, "other"), chosen(text, "other"))
 
 
+def gpu(t):
+    """py_gpu.py in a process where the simulated driver stands for ROCm's."""
+    import tdsl
+    library = str(Path(tdsl.__file__).parent / "libtdsl_sim.so")
+    r = subprocess.run([sys.executable, HERE / "py_gpu.py"], env={**os.environ, "TDSL_HIP_LIBRARY": library, "TDSL_SIM_CHIPS": "gfx942,gfx950"},
+                       capture_output=True, text=True)
+    found = re.search(r"Checks: (\d+), Failures: 0, Errors: 0", r.stdout)
+    t.check(r.returncode == 0 and found and int(found[1]) > 10, f"py_gpu.py: exit {r.returncode}\n{r.stdout}{r.stderr}")
+
+
 def no_llvm(t):
     maps = Path("/proc/self/maps").read_text()
     t.check("libtdsl_rt" in maps and "LLVM" not in maps and "libtdslc" not in maps, "running packs loaded the compiler")
@@ -97,6 +107,7 @@ def inside():
     py_calls.checks(totals)
     py_aiter.checks(totals)
     totals.run(no_llvm)
+    totals.run(gpu)
     py_docs.checks(totals)
     py_torch.checks(totals)
     totals.finish()

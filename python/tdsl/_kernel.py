@@ -140,11 +140,20 @@ class Kernel(core.Kernel):
             array[i].t = ctypes.pointer(tensor.t)
         stage = control.get("stage")
         stage = device.kind in GPU_KINDS if stage is None else stage
-        made = {i: Tensor(self._allocate(i, dtype, array, device, stream, tensors), self.params[i].name, True) for i, dtype in wanted.items()}
-        for i, tensor in made.items():
-            array[i].t = ctypes.pointer(tensor.t)
-        tensors.update(made)
-        self._run(array, tensors, device, stream, stage)
+        try:
+            self._stage(tensors, stage and device)
+            made = {i: Tensor(self._allocate(i, dtype, array, stream, tensors), self.params[i].name, True) for i, dtype in wanted.items()}
+            tensors.update(made)
+            self._stage(made, stage and device)
+            for i, tensor in made.items():
+                array[i].t = ctypes.pointer(tensor.t)
+            self._run(array, device, stream, wait=stage)
+            for i, tensor in tensors.items():
+                if tensor.pointer is not None and self.params[i].is_output:
+                    tensor.fetch()
+        finally:
+            for tensor in tensors.values():
+                tensor.release()
         results = [tensors[i].value for i in self.outputs if i in tensors]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -179,42 +188,36 @@ class Kernel(core.Kernel):
                 tensor.take(native)
         return device, handle
 
-    def _allocate(self, index, dtype, array, device, stream, tensors):
+    def _allocate(self, index, dtype, array, stream, tensors):
         found, shape = DLDataType(), (c_int64 * 8)()
         name = f"{self.__name__}: {self.params[index].name}"
         rank = check(lib.tdsl_output(byref(found), shape, self.handle, stream, array, len(self.params), index))
         torch = next((t for t in tensors.values() if t.library == "torch"), None)
-        other = next((t for t in tensors.values() if not t.on_host and t.library != "torch"), None)
+        other = next((t for t in tensors.values() if not t.on_host and t.library not in ("torch", "numpy")), None)
         if other is not None and torch is None:
             raise TypeError(f"{name}: outputs of {type(other.value).__name__} on a GPU are not allocated here; give them by name")
         if isinstance(dtype, str):
             dtype = np.dtype(dtype)
         return allocate("torch" if torch else "numpy", torch and torch.value, (found.code, found.bits), tuple(shape[:rank]), dtype, name)
 
-    def _run(self, array, tensors, device, stream, stage):
-        n = len(self.params)
+    def _stage(self, tensors, device):
+        """Copies numpy arrays to the device's memory; device False: leaves them where they are."""
+        for i, tensor in tensors.items():
+            if device and tensor.library == "numpy":
+                tensor.stage(device, upload=self.params[i].is_input)
+
+    def _run(self, array, device, stream, wait):
+        n, workspace = len(self.params), c_void_p()
+        size = check(lib.tdsl_workspace(self.handle, stream, array, n)) if self.has_workspace else 0
+        if size:
+            check(lib.tdsl_alloc(byref(workspace), device.handle, size))
         try:
-            if stage:
-                for i, tensor in tensors.items():
-                    if tensor.library == "numpy":
-                        tensor.stage(device, upload=self.params[i].is_input)
-            size = check(lib.tdsl_workspace(self.handle, stream, array, n)) if self.has_workspace else 0
-            workspace = c_void_p()
-            if size:
-                check(lib.tdsl_alloc(byref(workspace), device.handle, size))
-            try:
-                check(lib.tdsl_call(self.handle, stream, array, n, workspace, size))
-                if size or stage:
-                    check(lib.tdsl_sync(stream))
-            finally:
-                if size:
-                    lib.tdsl_free(device.handle, workspace)
-            for i, tensor in tensors.items():
-                if tensor.pointer is not None and self.params[i].is_output:
-                    tensor.fetch()
+            check(lib.tdsl_call(self.handle, stream, array, n, workspace, size))
+            if size or wait:
+                check(lib.tdsl_sync(stream))
         finally:
-            for tensor in tensors.values():
-                tensor.release()
+            if size:
+                lib.tdsl_free(device.handle, workspace)
 
 
 def is_dtype(value):
