@@ -3,11 +3,14 @@
 The producers of capsules are small classes here, so that each form (versioned or not, read-only, of a later version, on a GPU)
 is seen without the libraries that have it.
 """
+import ast
 import ctypes
 import gc
 import inspect
+import os
 import sys
 import threading
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -154,8 +157,6 @@ def errors(t):
 
 def described(t):
     """Signatures, docstrings and stubs say what the pack says."""
-    import ast
-    from pathlib import Path
     tree = ast.parse((Path(tdsl.__file__).parent / "__init__.pyi").read_text())
     stubs = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
     for name in tdsl.bundled().kernels:
@@ -166,6 +167,25 @@ def described(t):
         t.check(all(p.name in kernel.__doc__ and (not p.extents or p.extents in kernel.__doc__) for p in kernel.params), f"{name}: {kernel.__doc__}")
     t.check(all(n in stubs or n[0].isupper() or n == "e2m1" for n in tdsl.__all__), "a function has no stub")
     t.check("rmsnorm_quant" in dir(tdsl), "dir(tdsl) lacks a kernel")
+
+
+def other_packs(t):
+    """TDSL_PACK_PATH and add_pack, with the pack that docs/shipping.md builds."""
+    folder = Path(os.environ["B"]) / "wheel/ship/mykernels"
+    x, w = np.ones((3, 40), np.float32), np.arange(40, dtype=np.float32)
+    raises(t, AttributeError, "rmsnorm_quant", lambda: tdsl.scaled)
+    os.environ["TDSL_PACK_PATH"] = f"/nowhere:{folder}"
+    raises(t, tdsl.Error, "/nowhere", lambda: tdsl.scaled)
+    os.environ["TDSL_PACK_PATH"] = str(folder)
+    t.check((tdsl.scaled(x, w) == w).all(), "a kernel of TDSL_PACK_PATH")
+    del os.environ["TDSL_PACK_PATH"]
+    pack = tdsl.add_pack(folder / "kernels.tpack")
+    t.check(tdsl.scaled is pack.scaled and pack.kernels == ["scaled"] and "gfx950" in pack.targets, f"add_pack: {pack.kernels}")
+    kernel = pack.scaled
+    del pack, tdsl.scaled
+    gc.collect()
+    t.check((kernel(x, w) == w).all(), "a kernel whose pack is gone")
+    raises(t, AttributeError, "import tdsl.torch", lambda: getattr(tdsl, "torch"))
 
 
 def kept(t):
@@ -212,5 +232,5 @@ def threads(t):
 
 
 def checks(totals):
-    for function in (capsules, outputs, warm_is_slow, errors, described, kept, threads):
+    for function in (capsules, outputs, warm_is_slow, errors, described, other_packs, kept, threads):
         totals.run(function)

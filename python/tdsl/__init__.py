@@ -61,8 +61,10 @@ def _environment():
 
 
 def __getattr__(name):
-    if name.startswith("_") or name in ("torch", "aiter"):
+    if name.startswith("_"):
         raise AttributeError(name)
+    if name in ("torch", "aiter"):
+        raise AttributeError(f"tdsl.{name} is a module of its own: import tdsl.{name}")
     pack = bundled()
     if not hasattr(pack, name) or name not in pack.kernels:
         pack = next((p for p in _environment() if name in p.kernels), None)
