@@ -148,7 +148,7 @@ static bool sdwa_word(struct sim_inst *in, struct words *s, const char *letters)
 		in->dst_unused = (uint8_t)bits(w, 12, 11);
 		in->clamp = (uint8_t)bits(w, 13, 13);
 		in->omod = (uint8_t)bits(w, 15, 14);
-		if (in->dst_sel > 6 || in->dst_unused > 2)
+		if (in->dst_sel > 6)
 			return false;
 	}
 	return true;
@@ -205,7 +205,7 @@ static bool vop(struct sim_inst *in, struct words *s)
 		return false;
 	if (in->op == OP_v_accvgpr_mov_b32) {
 		in->vdst = (uint16_t)(in->vdst + s->accum);
-		return code >= 256 && source(s, &in->src[0], code + s->accum, 'i');
+		return source(s, &in->src[0], code >= 256 ? code + s->accum : code, 'i');
 	}
 	if (code == 249)
 		return sdwa_word(in, s, letters);
@@ -242,7 +242,7 @@ static bool vop3(struct sim_inst *in, struct words *s, unsigned opcode)
 		for (int k = 0; k < in->nsrc && k < 3; k++)
 			in->src[k].abs = w >> (8 + k) & 1;
 	}
-	return !s->literal;
+	return true;
 }
 
 static bool is_mai(unsigned op)
@@ -271,7 +271,7 @@ static bool mai(struct sim_inst *in, struct words *s)
 		for (int k = 0; k < 2; k++)
 			if (bits(w1, 27 + k, 27 + k))
 				in->src[k].reg = (uint16_t)(in->src[k].reg + s->accum);
-	return !s->literal;
+	return true;
 }
 
 static bool vop3p(struct sim_inst *in, struct words *s)
@@ -299,7 +299,7 @@ static bool vop3p(struct sim_inst *in, struct words *s)
 		s->used = 4;
 		if (!source(s, &in->src[3], bits(w1, 8, 0), 'i') || !source(s, &in->scale_b, bits(w1, 17, 9), 'i'))
 			return false;
-		return !s->literal;
+		return true;
 	}
 	uint32_t w = s->w[0], w1 = s->w[1];
 	sources_of(in, &letters);
@@ -410,7 +410,7 @@ static bool memory(struct sim_inst *in, struct words *s)
 		in->vaddr = (uint16_t)bits(w1, 7, 0);
 		in->vdata = in->vdst = (uint16_t)(bits(w1, 15, 8) + acc);
 		in->saddr = (uint8_t)(bits(w1, 20, 16) * 4);
-		return source(s, &in->src[0], bits(w1, 31, 24), 'i');
+		return in->op == OP_buffer_wbl2 || in->op == OP_buffer_inv || source(s, &in->src[0], bits(w1, 31, 24), 'i');
 	}
 }
 

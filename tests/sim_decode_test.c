@@ -49,6 +49,8 @@ static void words(unsigned n, uint32_t w[4])
 	const struct format *f = &formats[n / 2 % FORMATS];
 	uint32_t opcode = n / 2 / FORMATS & ((1u << f->bits) - 1), rest = (1u << f->top) - 1;
 	w[0] = f->fixed | (w[0] & rest & ~(((1u << f->bits) - 1) << f->low)) | opcode << f->low;
+	if (f->fixed == 0xd3800000 && opcode == 0x2c) /* its second half */
+		w[2] = 0xd3ad0000 + (w[2] & 0x100ff);
 	switch (draw() & 7) { /* even registers, short forms and zero in the fields that have to be */
 	case 0: w[0] &= ~0x00ff0000u | f->fixed | ((1u << f->bits) - 1) << f->low; break;
 	case 1: w[1] &= 0x1f1f1f1f; break;
