@@ -152,10 +152,14 @@ typedef uint64_t sim_u64 __attribute__((may_alias));
 
 static inline uint64_t sim_sgpr64(const struct sim_wave *w, unsigned r)
 {
+	if (r > 130)
+		return 0;
 	return w->sgpr[r] | (uint64_t)w->sgpr[r + 1] << 32;
 }
 static inline void sim_sgpr64_set(struct sim_wave *w, unsigned r, uint64_t v)
 {
+	if (r > 130) /* a code that names no scalar register */
+		return;
 	w->sgpr[r] = (uint32_t)v;
 	w->sgpr[r + 1] = (uint32_t)(v >> 32);
 }

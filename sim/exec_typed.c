@@ -131,6 +131,10 @@ void exec_mtbuf(struct sim_wave *w, const struct sim_inst *in)
 	a.bytes /= 8;
 	unsigned regs = a.d16 ? (a.components + 1) / 2 : a.components;
 	uint64_t exec = sim_exec(w), moved = 0;
+	if (in->lds && store) {
+		sim_unknown(w, in);
+		return;
+	}
 	if ((!in->lds && in->vdata + regs > w->nvgpr) || in->vaddr + (in->use_vaddr && in->idxen ? 2u : 1u) > w->nvgpr) {
 		sim_fail(w, in, SIM_EINST, -1, "a register is beyond the %u allocated", w->nvgpr);
 		return;
