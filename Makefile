@@ -7,7 +7,7 @@
 #
 # Every target installs the Debian packages it lacks first (tests/setup.sh; TDSL_SETUP=check only names them).
 B ?= build
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 .DELETE_ON_ERROR:
@@ -36,24 +36,36 @@ SANFLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omi
 endif
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------
-BASE = $(wildcard base/*.c)
-DSL = $(wildcard dsl/*.c)
-COMPILER = $(filter-out compiler/tdslc% compiler/libtdslc.c,$(wildcard compiler/*.c compiler/*.cpp compiler/target/*.c compiler/target/*/*.c))
-TDSLC = $(wildcard compiler/tdslc*.c)
-LIBTDSLC = $(wildcard compiler/libtdslc.c)
-RUNTIME = $(wildcard runtime/*.c)
-SIM = $(filter-out sim/tool.c sim/tdsl-sim.c,$(wildcard sim/*.c))
-SIMTOOL = $(wildcard sim/tool.c sim/tdsl-sim.c)
-LIBRARY = $(wildcard lib/*.tdsl)
+BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num tensorfile))
+DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_call elab_expr elab_for elab_index elab_stmt \
+	elaborate linear parse signature))
+COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eval eval_elem eval_mem eval_reduce file \
+	layout layout_choose object object_code object_cost object_elf object_facts pass_bounds pass_clean pass_expand pass_hoist pass_layout \
+	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream passes plan report text text_parse verify \
+	target/targets target/translate target/amdgcn/convert target/amdgcn/dot target/amdgcn/elementwise target/amdgcn/index target/amdgcn/lds \
+	target/amdgcn/memory target/amdgcn/reduce target/amdgcn/translate target/amdgcn/value)) compiler/llvm_shim.cpp
+TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run))
+LIBTDSLC = compiler/libtdslc.c
+RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call device device_hip device_null error jit module \
+	pack_model pack_read pack_write packs plan view))
+SIM = $(addsuffix .c,$(addprefix sim/, chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
+	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_scalar exec_scalef32 hip hip_image \
+	hip_memory hip_module hip_properties hip_stream kernarg line memory msgpack object operand stats))
+SIMTOOL = sim/tool.c
+LIBRARY = lib/act.tdsl lib/norm.tdsl lib/quant.tdsl lib/softmax.tdsl
 # Made by re2c, Lemon and library.sh.
 DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 # Compiled, never run: the compiler checks our declarations against HIP's header.
 COMPILED_TESTS = tests/hip_abi_test.c
-TESTS = $(patsubst %.c,$(B)/%,$(filter-out $(COMPILED_TESTS) tests/e2e_%,$(wildcard tests/*_test.c)))
-E2E_TESTS = $(patsubst %.c,$(B)/%,$(wildcard tests/e2e_*_test.c))
-HELP = $(filter-out tests/e2e.c tests/fuzz.c %_test.c,$(wildcard tests/*.c))
-SH_TESTS = $(wildcard tests/*_test.sh)
-PY_TESTS = $(filter-out tests/sim_num_test.py,$(wildcard tests/*_test.py)) "tests/sim_num_test.py $(B)/tests/libnum.so"
+TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
+	ir_test lower_test object_test pass_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test sim_exec_test \
+	sim_object_test sim_tool_test tdslc_driver_test tensorfile_test)
+E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_test)
+# What several tests share.
+HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/sim_build.c
+SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/tdslc_cli_test.sh
+PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/wheel_test.py \
+	"tests/sim_num_test.py $(B)/tests/libnum.so"
 
 # Objects: $(call obj,sources).
 obj = $(patsubst %,$(B)/o/%.o,$(basename $(1)))
@@ -113,7 +125,7 @@ $(call obj,$(DSL)) $(B)/o/gen/dsl/lex.o: | $(B)/gen/dsl/grammar.h
 $(B)/o/gen/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
 $(B)/o/compiler/%.o: INCLUDES = -isystem $(LLVM_DIR)/include
 # `dump --explain` shows the passes' own opening comments.
-$(B)/o/compiler/tdslc_dump.o: $(wildcard compiler/pass_*.c)
+$(B)/o/compiler/tdslc_dump.o: $(filter compiler/pass_%,$(COMPILER))
 $(B)/o/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
 $(B)/o/tests/hip_abi_test.o: CPPFLAGS += -D__HIP_PLATFORM_AMD__
 $(B)/o/tests/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen -Idsl -Iruntime/include
@@ -177,7 +189,7 @@ run: all $(B)/demo $(B)/demo.safetensors $(PACK) $(B)/gen/report.json
 
 # ---- the wheel ---------------------------------------------------------------------------------------------------------------
 wheel: $(B)/wheel/stamp
-$(B)/wheel/stamp: python/make_wheel.py $(wildcard python/tdsl/*.py) $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(PACK) VERSION
+$(B)/wheel/stamp: python/make_wheel.py python/tdsl/__init__.py python/tdsl/_abi.py $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(PACK) VERSION
 	@rm -rf $(@D) && mkdir -p $(@D)
 	$(Q)python3 python/make_wheel.py $(B) $(@D)
 	@touch $@
@@ -232,10 +244,10 @@ $(B)/fuzz: $(B)/o/tests/fuzz.o $(REF) $(ALL_A)
 	$(call SAY,link $@)
 	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(ALL_A) -Wl,--end-group $(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
 fuzz-run: $(B)/fuzz $(B)/demo_data $(PACK)
-	@$(B)/tdslc extract $(PACK) --kernel rmsnorm_quant --target gfx942 -o $(B)/fuzz.hsaco
+	@$(B)/tdslc extract $(PACK) --kernel swiglu_quant --instance T=bf16 --target gfx942 -o $(B)/fuzz.hsaco
 	@head -c 200000 $(PACK) >$(B)/fuzz.tpack
 	@printf '\070\0\0\0\0\0\0\0%-56s\1\2\3\4' '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' >$(B)/fuzz.safetensors
-	@$(B)/fuzz dsl $(FUZZ_SECONDS) $(B)/fuzz_dsl.last kernels.tdsl $(LIBRARY) tests/e2e_new_kernel.tdsl
+	@$(B)/fuzz dsl $(FUZZ_SECONDS) $(B)/fuzz_dsl.last kernels.tdsl $(LIBRARY) tests/e2e_new_kernel.tdsl tests/dsl/rows.tdsl tests/dsl/blocks.tdsl
 	@$(B)/fuzz pack $(FUZZ_SECONDS) $(B)/fuzz_pack.last $(PACK) $(B)/fuzz.tpack
 	@$(B)/fuzz tensorfile $(FUZZ_SECONDS) $(B)/fuzz_tensorfile.last $(B)/fuzz.safetensors
 	@$(B)/fuzz object $(FUZZ_SECONDS) $(B)/fuzz_object.last $(B)/fuzz.hsaco

@@ -90,6 +90,7 @@ struct model_pack {
 	struct model_object *objects; int nobjects;
 	const char *tdsl_version, *llvm_version, *options, *licence;
 	uint64_t source_hash[2];             /* XXH3 128 of the canonical text */
+	int compression;                     /* zstd level for the objects; 0 = the writer's best, for packs that are kept */
 };
 
 /* Native 8-bit float of a target, e.g. ("gfx942", 8) -> DT_E4M3FNUZ; DT_NONE for an unknown target. */

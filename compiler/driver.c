@@ -65,7 +65,7 @@ static void *worker(void *compilation)
 		while (c->items[i].error && i < lowest && !atomic_compare_exchange_weak(&c->lowest_failed, &lowest, i))
 			;
 	}
-	object_session_free(session);
+	object_session_return(session);
 	return NULL;
 }
 
@@ -215,7 +215,7 @@ static void build_item(struct compilation *c, struct item *it, struct object_ses
 {
 	char why[ERROR_TEXT];
 	(void)c;
-	if (!*session && !(*session = object_session_new())) {
+	if (!*session && !(*session = object_session_borrow())) {
 		it->error = "out of memory";
 		return;
 	}

@@ -33,6 +33,7 @@ int tdslc_compile(const char *text, size_t n, const char *file, const struct tds
 	int rc = compile_text(text, n, file ? file : "text", &options, &result);
 	if (result.messages)
 		*messages = strdup(result.messages);
+	result.pack.compression = 1;                 /* this pack goes to a cache: time counts more than bytes */
 	if (rc == 0 && pack_write(&result.pack, pack, pack_size, err, sizeof err)) {
 		rc = -1;
 		free(*messages);

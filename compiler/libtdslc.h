@@ -1,5 +1,5 @@
 /* libtdslc.h -- the compiler as a library: text in, pack bytes out.  The runtime finds it by dlopen("libtdslc.so") for JIT.
- * Thread safe: calls share nothing but LLVM's one-time start and one lock around the linker. */
+ * Thread safe: calls share LLVM's one-time start, one lock around the linker and a few idle compile sessions. */
 #ifndef TDSL_LIBTDSLC_H
 #define TDSL_LIBTDSLC_H
 #include <stddef.h>

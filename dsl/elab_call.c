@@ -158,6 +158,11 @@ static struct value along(struct elab *E, const struct ast_expr *e, enum ir_op o
 	out->args[0] = v.ins;
 	if (mask)
 		out->args[1] = mask;
+	const struct index *x = axes_entry(E, e->over.items[0])->index;
+	if (op == IR_ARGMAX && x && x->first) {       /* a position of the index, not of the axis */
+		struct ir_ins *empty = ir_bin(&E->b, IR_LT, out, ir_int(&E->b, DT_I32, 0));
+		out = ir_select(&E->b, empty, out, ir_bin(&E->b, IR_ADD, out, x->first));
+	}
 	return (struct value){out, false, v.extra & ~over};
 }
 
@@ -393,7 +398,15 @@ static const struct ast_fn *fn_named(const struct elab *E, const char *name)
 	return found;
 }
 
-struct argument { const struct ast_fnparam *param; struct value value; struct entry *entry; ir_axes axes; bool held; struct type type; };
+struct argument {
+	const struct ast_fnparam *param;
+	struct value value;
+	struct entry *entry;                  /* a tensor */
+	struct index *index;                  /* axes that are one index */
+	ir_axes axes;
+	bool held;
+	struct type type;
+};
 
 /* Binds the call's arguments, evaluated in the caller's scope, to the parameters. */
 static bool arguments(struct elab *E, const struct ast_expr *e, const struct ast_fn *f, struct argument *out)
@@ -417,7 +430,9 @@ static bool arguments(struct elab *E, const struct ast_expr *e, const struct ast
 				}
 				a->axes |= entry_axes(n);
 				a->held &= n->kind == ENTRY_INDEX ? n->index->held : n->held;
+				a->index = n->index;
 			}
+			a->index = a->axes & (a->axes - 1) ? NULL : a->index;
 			continue;
 		}
 		const struct ast_expr *given = positional < e->args.n ? e->args.items[positional] :
@@ -455,6 +470,7 @@ static void bind_arguments(struct elab *E, const struct ast_fn *f, const struct 
 		struct entry *n = scope_add(E, kind, a->param->name.text, a->param->name.at);
 		n->value = a->value;
 		n->axes = a->axes;
+		n->index = a->index;
 		n->held = a->held;
 		n->type = a->type;
 		n->number = a->entry ? a->entry->number : 0;

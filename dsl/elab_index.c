@@ -87,8 +87,6 @@ static struct ir_ins *i32(struct elab *E, int64_t v) { return ir_int(&E->b, DT_I
 struct index *index_add(struct elab *E, const struct ast_name *n)
 {
 	struct index *x = arena_alloc(E->ar, sizeof *x);
-	x->name = n->text;
-	x->at = n->at;
 	scope_add(E, ENTRY_INDEX, n->text, n->at)->index = x;
 	return x;
 }
@@ -239,7 +237,7 @@ bool group_inside(struct elab *E, const struct ast_name *n, int64_t g, struct ir
 	E->explicit_axes |= IR_AXIS(a);
 	E->nonnegative |= IR_AXIS(a);
 	fact_below(E, inside, i32(E, g));
-	*x = (struct index){n->text, n->at, IR_AXIS(a), true, ir_bin(&E->b, IR_ADD, first, inside), g, number};
+	*x = (struct index){IR_AXIS(a), true, ir_bin(&E->b, IR_ADD, first, inside), first};
 	int guard = guard_add(E, ir_bin(&E->b, IR_LT, x->position, extent));
 	if (guard >= 0)
 		E->guards[guard].count = ir_bin(&E->b, IR_MIN, i32(E, g), ir_bin(&E->b, IR_SUB, extent, first));
@@ -330,7 +328,8 @@ void elab_held(struct elab *E, const struct ast_stmt *s)
 	struct ir_ins *at = iota(E, a);
 	E->explicit_axes |= IR_AXIS(a);
 	E->nonnegative |= IR_AXIS(a);
-	*x = (struct index){n.text, n.at, IR_AXIS(a), true, first ? ir_bin(&E->b, IR_ADD, at, elab_extent(E, first)) : at, 0, NULL};
+	struct ir_ins *start = first ? elab_extent(E, first) : NULL;
+	*x = (struct index){IR_AXIS(a), true, start ? ir_bin(&E->b, IR_ADD, at, start) : at, start};
 	int guard = guard_add(E, ir_bin(&E->b, IR_LT, at, elab_extent(E, extent)));
 	if (guard >= 0)
 		E->guards[guard].count = elab_extent(E, extent);

@@ -91,9 +91,7 @@ static void bind(struct elab *E, const struct ast_expr *target, struct value v)
 {
 	struct entry *e = scope_find(E, target->name);
 	v = value_fixed(E, v, target->at);
-	if (e && e->kind == ENTRY_STATE) {
-		assign_state(E, e, v, target->at);
-	} else if (e && e->kind == ENTRY_VALUE && e->block == E->block) {
+	if (e && e->kind == ENTRY_VALUE && e->block == E->block) {
 		e->value = v;
 	} else if (e && e->kind == ENTRY_VALUE) {
 		ELAB_ERROR(E, E_OUTER_NAME, target->at, target->name);

@@ -252,7 +252,8 @@ static void objects_add(struct writer *w, struct buffer *blobs)
 		}
 		size_t bound = ZSTD_compressBound(m->size);
 		uint8_t *packed = malloc(bound);
-		size_t n = packed ? ZSTD_compress(packed, bound, m->bytes, m->size, COMPRESSION_LEVEL) : 0;
+		int level = w->model->compression ? w->model->compression : COMPRESSION_LEVEL;
+		size_t n = packed ? ZSTD_compress(packed, bound, m->bytes, m->size, level) : 0;
 		if (!packed || ZSTD_isError(n) || !buffer_append(blobs, packed, n))
 			writer_fail(w, "out of memory", NULL);
 		else {

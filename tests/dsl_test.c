@@ -1,6 +1,6 @@
 /* dsl_test.c -- the front end's texts: messages, printed IR, signatures, and what hostile bytes do.
  *
- * tests/dsl/NAME.tdsl elaborates to NAME.ir; tests/dsl/errors/NAME.tdsl gives exactly the messages in NAME.err, and a file
+ * tests/dsl/NAME.tdsl elaborates to NAME.ir (rows.ast is its tree); tests/dsl/errors/NAME.tdsl gives exactly the messages in NAME.err, and a file
  * named after a message's id gives that message.  With BLESS set the golden files are written. */
 #include <check.h>
 #include <dirent.h>
@@ -51,6 +51,20 @@ START_TEST(golden_ir)
 		ck_assert_msg(dsl_help_all(&ar, text, strlen(text), path, &d, &ir) == 0, "%s", diag_text(&d));
 		compare(&ar, arena_printf(&ar, "tests/dsl/%s.ir", names[i]), ir);
 	}
+	arena_free(&ar);
+}
+END_TEST
+
+START_TEST(golden_tree)
+{
+	struct arena ar = {0};
+	struct diag d = {.arena = &ar};
+	struct dsl_file *f;
+	char *text = ir_help_file(&ar, "tests/dsl/rows.tdsl"), *dump = "";
+	ck_assert_int_eq(dsl_parse(&ar, text, strlen(text), "rows.tdsl", NULL, &d, &f), 0);
+	for (int i = 0; i < f->nkernels; i++)
+		dump = arena_printf(&ar, "%s%s", dump, dsl_dump(&ar, f, &f->kernels[i]));
+	compare(&ar, "tests/dsl/rows.ast", dump);
 	arena_free(&ar);
 }
 END_TEST
@@ -139,6 +153,11 @@ START_TEST(symbols_are_solved)
 	}
 	ck_assert_int_eq(m.nrequires, 2);
 	ck_assert_str_eq(m.requires[0].text, "N % 4 == 0");
+	text = "kernel k(x: e2m1[M, 2*N + 4]) -> y: e2m1[M, N]\n{\n    each m in M { y[m, 0] = x[m, 0] }\n}\n";
+	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "t", NULL, &d, &f) == 0, "%s", diag_text(&d));
+	ck_assert_int_eq(dsl_signature(&ar, f, &f->kernels[0], &d, &m), 0);
+	ck_assert_int_eq(m.nrequires, 2);                      /* two elements share a byte */
+	ck_assert_str_eq(m.requires[1].text, "N % 2 == 0");
 	arena_free(&ar);
 }
 END_TEST
@@ -314,7 +333,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = {golden_ir, messages, shipped, symbols_are_solved, manual, truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
+	const TTest *tests[] = {golden_ir, golden_tree, messages, shipped, symbols_are_solved, manual, truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
 	Suite *s = suite_create("dsl");
 	TCase *c = tcase_create("texts");
 	tcase_set_timeout(c, 120);
