@@ -2,9 +2,11 @@
  *
  * In: a checked launch.  Out: memory changed, statistics, or an error text.  Each host thread takes the next workgroup
  * from a counter and runs it alone: its waves take turns, each until a barrier, its end or the end of its slice, so a
- * result never depends on host timing unless workgroups race.  With a seed the order and the slices are drawn from it.
+ * result never depends on host timing unless workgroups race.  With a seed the order of waves and workgroups and the
+ * slices are drawn from it.  With sim_launch.checks each instruction passes check.h's checks first.
  * A workgroup's registers, LDS and scratch are filled with a poison pattern first: a kernel that reads what it never wrote
  * behaves the same in every run. */
+#include "check.h"
 #include "exec.h"
 
 #include <pthread.h>
@@ -27,6 +29,8 @@ struct run {
 	char *err; size_t errlen;
 	struct sim_stats stats;
 	uint8_t packet[64];
+	struct check_global *global; /* NULL without checks */
+	uint64_t step, first;       /* workgroup n of the order drawn is (first + n * step) % total */
 };
 
 struct worker {
@@ -37,6 +41,7 @@ struct worker {
 	uint32_t (*rows)[LANES];
 	uint8_t *scratch;
 	uint64_t random;
+	struct check *check;        /* NULL without checks */
 };
 
 void sim_fail(struct sim_wave *w, const struct sim_inst *in, int code, int lane, const char *fmt, ...)
@@ -224,6 +229,34 @@ static void run_wave(struct sim_wave *w, uint64_t steps)
 	g->clock += steps - left;
 }
 
+/* The same with every check; apart, so that the plain loop stays short. */
+static void run_wave_checked(struct sim_wave *w, struct check *c, uint64_t steps)
+{
+	struct sim_group *g = w->group;
+	uint32_t end = (uint32_t)(g->code->object->image_size / 4);
+	uint64_t left = steps;
+	while (left && w->state == WAVE_RUN && w->pc < end) {
+		const struct sim_inst *in = &g->code->inst[w->pc];
+		void (*exec)(struct sim_wave *, const struct sim_inst *) = __atomic_load_n(&in->exec, __ATOMIC_ACQUIRE);
+		if (exec == g->code->undecoded) {
+			g->stats.inst[0]++; /* taken back by the handler */
+			exec(w, in);
+			continue;
+		}
+		if (!check_before(c, w, in))
+			break;
+		g->stats.inst[in->cls]++;
+		w->pc += in->len;
+		exec(w, in);
+		check_after(c, w, in);
+		left--;
+	}
+	w->executed += steps - left;
+	g->clock += steps - left;
+	if (w->state == WAVE_RUN && w->pc >= end)
+		run_wave(w, 1); /* reports */
+}
+
 static uint64_t draw(struct worker *k)
 {
 	k->random ^= k->random << 13;
@@ -239,8 +272,28 @@ static void hang(struct worker *k, struct sim_wave *w, const char *what)
 	sim_fail(w, in->len ? in : &none, SIM_EHANG, -1, "%s", what);
 }
 
+/* A wave that ended does not hold up the others at a barrier in hardware, but no kernel means to do that. */
+static bool barrier_missed(struct worker *k)
+{
+	uint32_t missing = 0;
+	while (missing < k->nwaves && k->waves[missing].state == WAVE_BARRIER)
+		missing++;
+	if (!k->check || missing == k->nwaves)
+		return false;
+	for (uint32_t n = 0; n < k->nwaves; n++)
+		if (k->waves[n].state == WAVE_BARRIER) {
+			struct sim_wave *w = &k->waves[n];
+			w->pc--; /* the barrier itself */
+			char text[96];
+			snprintf(text, sizeof text, "waits at this barrier, wave %u has ended without reaching it", missing);
+			hang(k, w, text);
+			return true;
+		}
+	return false;
+}
+
 /* Waves take turns until all have ended.  A barrier opens when every wave that has not ended has reached it. */
-static int run_group(struct worker *k, const uint32_t id[3])
+static int run_group(struct worker *k, const uint32_t id[3], uint64_t number)
 {
 	const struct sim_launch *l = k->run->launch;
 	uint64_t limit = l->max_inst ? l->max_inst : MAX_INST_DEFAULT;
@@ -251,11 +304,15 @@ static int run_group(struct worker *k, const uint32_t id[3])
 		memset(k->scratch, 0xa5, (size_t)l->kernel->scratch_bytes * LANES * k->nwaves);
 	k->random = ((l->seed << 32 | id[0]) ^ (uint64_t)id[1] << 20 ^ (uint64_t)id[2] << 40) * UINT64_C(0x9e3779b97f4a7c15) | 1;
 	k->group.error = 0;
+	if (k->check)
+		check_start_group(k->check, k->waves, number);
 	while (!__atomic_load_n(&k->run->stop, __ATOMIC_RELAXED)) {
 		uint32_t running = 0, waiting = 0, shift = l->seed ? (uint32_t)(draw(k) % k->nwaves) : 0;
 		for (uint32_t n = 0; n < k->nwaves; n++) {
 			struct sim_wave *w = &k->waves[(n + shift) % k->nwaves];
-			if (w->state == WAVE_RUN)
+			if (w->state == WAVE_RUN && k->check)
+				run_wave_checked(w, k->check, l->seed ? 1 + draw(k) % 32 : SLICE);
+			else if (w->state == WAVE_RUN)
 				run_wave(w, l->seed ? 1 + draw(k) % 256 : SLICE);
 			if (w->state == WAVE_FAIL)
 				return k->group.error;
@@ -270,6 +327,10 @@ static int run_group(struct worker *k, const uint32_t id[3])
 			continue;
 		if (!waiting)
 			break;
+		if (barrier_missed(k))
+			return k->group.error;
+		if (k->check)
+			check_barrier(k->check);
 		for (uint32_t n = 0; n < k->nwaves; n++)
 			if (k->waves[n].state == WAVE_BARRIER)
 				k->waves[n].state = WAVE_RUN;
@@ -330,7 +391,7 @@ static bool worker_init(struct worker *k, struct run *r)
 		w->scratch = k->scratch ? k->scratch + (size_t)i * LANES * kn->scratch_bytes : NULL;
 		w->group = g;
 	}
-	return true;
+	return !l->checks || (k->check = check_new(g, k->nwaves, r->global));
 }
 
 static void *work(void *arg)
@@ -343,8 +404,9 @@ static void *work(void *arg)
 		uint64_t n = __atomic_fetch_add(&r->next, 1, __ATOMIC_RELAXED);
 		if (n >= r->total)
 			break;
+		n = (uint64_t)((r->first + (unsigned __int128)n * r->step) % r->total);
 		uint32_t id[3] = {(uint32_t)(n % l->grid[0]), (uint32_t)(n / l->grid[0] % l->grid[1]), (uint32_t)(n / l->grid[0] / l->grid[1])};
-		status = run_group(&k, id);
+		status = run_group(&k, id, n);
 	}
 	pthread_mutex_lock(&r->lock);
 	add_stats(&r->stats, &k.group.stats);
@@ -359,6 +421,7 @@ static void *work(void *arg)
 	free(k.waves);
 	free(k.rows);
 	free(k.scratch);
+	check_free(k.check);
 	return NULL;
 }
 
@@ -391,6 +454,26 @@ static int check(const struct sim_launch *l, char *err, size_t errlen)
 	return SIM_OK;
 }
 
+/* The order in which workgroups are dealt: as they are numbered, or by a stride drawn from the seed that meets each once. */
+static void order(struct run *r, uint64_t seed)
+{
+	uint64_t x = seed * UINT64_C(0x9e3779b97f4a7c15), a, b;
+	r->first = 0;
+	r->step = 1;
+	if (!seed)
+		return;
+	r->first = (x >> 20) % r->total;
+	for (r->step = 1 + (x ^ x >> 31) % r->total;; r->step++) {
+		for (a = r->step, b = r->total; b;) {
+			uint64_t t = a % b;
+			a = b;
+			b = t;
+		}
+		if (a == 1)
+			return;
+	}
+}
+
 int sim_run(const struct sim_launch *l, char *err, size_t errlen)
 {
 	struct run r = {.launch = l, .err = err, .errlen = errlen, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -406,6 +489,11 @@ int sim_run(const struct sim_launch *l, char *err, size_t errlen)
 		return SIM_ENOMEM;
 	}
 	put_packet(r.packet, l);
+	order(&r, l->seed);
+	if (l->checks && !(r.global = check_global_new())) {
+		snprintf(err, errlen, "out of memory");
+		return SIM_ENOMEM;
+	}
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	uint64_t n = l->threads > 0 ? (uint64_t)l->threads : cores > 0 ? (uint64_t)cores : 1;
 	if (n > r.total)
@@ -420,6 +508,7 @@ int sim_run(const struct sim_launch *l, char *err, size_t errlen)
 	work(&r);
 	for (uint64_t i = 0; i < started; i++)
 		pthread_join(threads[i], NULL);
+	check_global_free(r.global);
 	if (l->stats)
 		add_stats(l->stats, &r.stats);
 	return r.error;

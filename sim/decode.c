@@ -542,6 +542,7 @@ struct sim_code *sim_code_get(struct sim_object *object, const struct sim_kernel
 		if (c) {
 			for (size_t i = 0; i < n; i++)
 				c->inst[i].exec = decode_slot;
+			c->undecoded = decode_slot;
 			c->object = object;
 			c->kernel = kernel;
 			c->next = object->code;

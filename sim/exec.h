@@ -99,6 +99,7 @@ struct sim_code {
 	const struct sim_object *object;
 	const struct sim_kernel *kernel;
 	struct sim_inst *inst;         /* one slot per dword of the image, decoded when first reached */
+	void (*undecoded)(struct sim_wave *, const struct sim_inst *); /* the handler of a slot not reached yet */
 };
 struct sim_code *sim_code_get(struct sim_object *, const struct sim_kernel *);
 /* Decodes at most 4 words.  Returns false when they are no instruction of the chip. */

@@ -20,7 +20,7 @@ static struct {
 	char trouble[256]; /* why there are no devices */
 } process = {.once = PTHREAD_ONCE_INIT};
 
-static _Thread_local struct hip_thread self;
+static _Thread_local struct hip_thread self = {.checks = -1};
 
 struct hip_thread *hip_self(void)
 {
@@ -286,6 +286,11 @@ int tdsl_sim_clear_error(int device)
 void tdsl_sim_set_seed(uint64_t seed)
 {
 	self.seed = seed;
+}
+
+void tdsl_sim_set_checks(int on)
+{
+	self.checks = on < 0 ? -1 : on > 0;
 }
 
 void tdsl_sim_stats_reset(void)

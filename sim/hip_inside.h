@@ -26,6 +26,7 @@ struct hip_thread {
 	char report[HIP_REPORT_MAX];
 	struct sim_stats stats;
 	uint64_t seed;
+	int checks;                    /* 0 off, 1 on, -1 as the environment and the seed say */
 };
 struct hip_thread *hip_self(void);
 

@@ -306,6 +306,14 @@ static size_t kernarg_room(const struct sim_kernel *k)
 	return ((size_t)k->kernarg_size + KERNARG_ALIGN) / KERNARG_ALIGN * KERNARG_ALIGN;
 }
 
+/* tdsl_sim_set_checks, else TDSL_SIM_CHECKS, else whether a seed asks for an order. */
+static bool checks_wanted(void)
+{
+	const char *env = getenv("TDSL_SIM_CHECKS");
+	int own = hip_self()->checks;
+	return own >= 0 ? own : env && *env ? *env != '0' : hip_self()->seed != 0;
+}
+
 static hipError_t launch_run(struct ihipModuleSymbol_t *f, const uint32_t grid[3], const uint32_t block[3],
                              unsigned dynamic_lds, const void *kernarg)
 {
@@ -315,7 +323,7 @@ static hipError_t launch_run(struct ihipModuleSymbol_t *f, const uint32_t grid[3
 		.object = f->module->object, .kernel = f->kernel, .memory = d->memory,
 		.grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]}, .dynamic_lds = dynamic_lds,
 		.kernarg = kernarg, .kernarg_size = kernarg_room(f->kernel),
-		.seed = hip_self()->seed, .checks = true, .stats = &hip_self()->stats,
+		.seed = hip_self()->seed, .checks = checks_wanted(), .stats = &hip_self()->stats,
 	};
 	int rc = sim_run(&launch, err, sizeof err);
 	switch (rc) {

@@ -12,7 +12,8 @@
 #include <stdint.h>
 
 enum { SIM_OK = 0, SIM_EOBJECT = -1, SIM_ELAUNCH = -2, SIM_EFAULT = -3, SIM_EINST = -4, SIM_EHANG = -5, SIM_ENOMEM = -6,
-       SIM_EARCH = -7 /* a sound code object, but for another chip */ };
+       SIM_EARCH = -7 /* a sound code object, but for another chip */,
+       SIM_ECHECK = -8 /* a report of the checks (sim_launch.checks) */ };
 
 /* Facts of one chip; rows in chip.c. */
 struct sim_chip {
@@ -101,10 +102,10 @@ struct sim_launch {
 	uint32_t block[3];     /* lanes */
 	uint32_t dynamic_lds;
 	const void *kernarg; size_t kernarg_size;
-	uint64_t seed;         /* orders waves; 0 = round robin */
+	uint64_t seed;         /* orders waves and workgroups; 0 = round robin, in order */
 	uint64_t max_inst;     /* per wave; 0 = a large default; beyond it SIM_EHANG */
 	int threads;           /* host threads; 0 = all cores */
-	bool checks;           /* bounds and uninitialised reads are always on in this version; kept for the fast mode */
+	bool checks;           /* every check of docs/simulator.md; bounds are always checked */
 	struct sim_stats *stats; /* may be NULL; added to */
 };
 /* Whether the driver fills in this argument itself ("hidden_block_count_x", ...). */

@@ -30,8 +30,13 @@ TDSL_SIM_EXPORT size_t tdsl_sim_stats_json(char *buf, size_t len);
 /* The same numbers as `struct sim_stats` of sim.h; `size` is sizeof of the caller's struct, for versions to differ. */
 TDSL_SIM_EXPORT void tdsl_sim_stats_get(void *stats, size_t size);
 
-/* Orders the waves of the calling thread's launches; 0, the start value, is round robin. */
+/* Orders the waves and workgroups of the calling thread's launches; 0, the start value, is round robin, in order. */
 TDSL_SIM_EXPORT void tdsl_sim_set_seed(uint64_t seed);
+
+/* Turns every check of docs/simulator.md on (1) or off (0) for the calling thread's launches.  -1, the start value: as
+ * the environment variable TDSL_SIM_CHECKS says (0 or 1), and where it is unset, on when a seed is set.  Bounds of memory
+ * are checked always. */
+TDSL_SIM_EXPORT void tdsl_sim_set_checks(int on);
 
 /* A kernel fault leaves its device failing every later call, as a real one does.  This makes `device` usable again;
  * memory and modules are kept.  0, or -1 where there is no such device. */

@@ -23,7 +23,8 @@ static const char usage[] =
 	"    i8: i16: i32: i64:5, f32: f64:1e-6    a number;  ptr:0  a null pointer\n"
 	"  --in FILE, --out FILE   safetensors\n"
 	"  --lds BYTES             dynamic LDS\n"
-	"  --seed N                order of waves; 0 is round robin\n"
+	"  --seed N                order of waves and workgroups; 0 is round robin\n"
+	"  --checks                waits, races, undefined registers, wait states: docs/simulator.md\n"
 	"  --stats                 prints what was executed as one JSON object\n"
 	"  --list                  prints the kernels and their arguments\n";
 
@@ -33,7 +34,7 @@ struct options {
 	const char *object, *kernel, *in, *out;
 	uint32_t grid[3], block[3], lds;
 	uint64_t seed;
-	bool stats, list, have_grid, have_block;
+	bool stats, checks, list, have_grid, have_block;
 	const char *arg[ARGS_MAX];
 	int nargs;
 };
@@ -97,6 +98,8 @@ static int options_parse(struct options *o, int argc, char **argv)
 		const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
 		if (strcmp(a, "--stats") == 0)
 			o->stats = true;
+		else if (strcmp(a, "--checks") == 0)
+			o->checks = true;
 		else if (strcmp(a, "--list") == 0)
 			o->list = true;
 		else if (strncmp(a, "--", 2) != 0) {
@@ -333,7 +336,7 @@ static int run_all(struct run *r)
 		.object = r->object, .kernel = r->kernel, .memory = r->memory,
 		.grid = {o->grid[0], o->grid[1], o->grid[2]}, .block = {o->block[0], o->block[1], o->block[2]},
 		.dynamic_lds = o->lds, .kernarg = r->kernarg, .kernarg_size = r->kernel->kernarg_size,
-		.seed = o->seed, .checks = true, .stats = &stats,
+		.seed = o->seed, .checks = o->checks, .stats = &stats,
 	};
 	if (sim_run(&launch, err, sizeof err) != SIM_OK)
 		return fail(1, "%s", err);

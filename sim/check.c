@@ -1,0 +1,223 @@
+/* check.c -- the checks of one host thread, and the first of them: registers in flight.
+ *
+ * In: each instruction before it is executed.  Out: true, or a report.  Memory results are in their registers at once;
+ * what is kept here is the number of the operation that hardware would still be working on.  vmcnt counts loads, stores
+ * and copies to LDS and completes in order; lgkmcnt counts LDS operations, in order among themselves, and scalar loads,
+ * in any order: s_waitcnt lgkmcnt(n) with n > 0 says nothing about scalar loads and, as any of them may have been the
+ * ones to complete, leaves the last n LDS operations open.  A register may be overwritten by a load of the same counter
+ * as the one in flight: their order is certain. */
+#include "check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct check *check_new(struct sim_group *g, uint32_t nwaves, struct check_global *global)
+{
+	struct check *c = calloc(1, sizeof *c);
+	size_t dwords = g->lds_size / 4 + 1;
+	if (!c)
+		return NULL;
+	c->group = g;
+	c->nwaves = nwaves;
+	c->global = global;
+	c->use = calloc(g->code->object->image_size / 4 + 1, sizeof *c->use);
+	c->wave = calloc(nwaves, sizeof *c->wave);
+	c->lds = calloc(dwords, sizeof *c->lds);
+	c->lds_read = calloc(dwords * nwaves, sizeof *c->lds_read);
+	c->lds_read_at = calloc(dwords, sizeof *c->lds_read_at);
+	if (c->use && c->wave && c->lds && c->lds_read && c->lds_read_at)
+		return c;
+	check_free(c);
+	return NULL;
+}
+
+void check_free(struct check *c)
+{
+	if (!c)
+		return;
+	free(c->use);
+	free(c->wave);
+	free(c->lds);
+	free(c->lds_read);
+	free(c->lds_read_at);
+	free(c);
+}
+
+void check_start_group(struct check *c, struct sim_wave *waves, uint64_t number)
+{
+	size_t dwords = c->group->lds_size / 4 + 1;
+	c->workgroup = number < 0xfffff0 ? (uint32_t)number + 1 : 0;
+	for (uint32_t i = 0; i < c->nwaves; i++) {
+		struct check_wave *w = &c->wave[i];
+		if (w->issued[COUNT_VM] > 1u << 27 || w->issued[COUNT_LGKM] > 1u << 27) { /* long before the numbers end */
+			memset(c->wave, 0, sizeof *c->wave * c->nwaves);
+			memset(c->lds, 0, sizeof *c->lds * dwords);
+			memset(c->lds_read, 0, sizeof *c->lds_read * dwords * c->nwaves);
+			break;
+		}
+	}
+	for (uint32_t i = 0; i < c->nwaves; i++) {
+		struct check_wave *w = &c->wave[i];
+		memcpy(w->done, w->issued, sizeof w->done);
+		memcpy(w->visible, w->issued, sizeof w->visible);
+		w->epoch = 0;
+		undef_start(w, &waves[i]);
+	}
+	for (size_t i = 0; i < dwords; i++)
+		c->lds[i].undef = 15;
+}
+
+void check_barrier(struct check *c)
+{
+	for (uint32_t i = 0; i < c->nwaves; i++) {
+		memcpy(c->wave[i].visible, c->wave[i].done, sizeof c->wave[i].done);
+		c->wave[i].epoch++;
+	}
+}
+
+const char *check_place(const struct check *c, uint32_t at, char *buf, size_t len)
+{
+	const struct sim_launch *l = c->group->launch;
+	char line[128];
+	sim_object_line(l->object, at, line, sizeof line);
+	snprintf(buf, len, "%s at 0x%llx%s%s", sim_op_name(c->group->code->inst[at / 4].op),
+		(unsigned long long)(at - l->kernel->entry), *line ? " " : "", line);
+	return buf;
+}
+
+/* ---- registers in flight ---- */
+
+static bool late(struct check *c, struct sim_wave *w, const struct sim_inst *in, unsigned reg, char file, int counter, uint32_t number, bool write)
+{
+	const struct check_wave *cw = &c->wave[w->index];
+	char place[192];
+	uint32_t behind = cw->issued[counter] - number;
+	check_place(c, cw->at[counter][number % CHECK_RING], place, sizeof place);
+	if (counter == COUNT_SMEM)
+		behind = 0;
+	sim_fail(w, in, SIM_ECHECK, -1, "%s %c%u, which %s has not delivered yet: needs s_waitcnt %s(%u) before",
+		write ? "overwrites" : "reads", file, reg, place, counter == COUNT_VM ? "vmcnt" : "lgkmcnt", behind);
+	return false;
+}
+
+static bool registers_ready(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+{
+	const struct check_wave *cw = &c->wave[w->index];
+	bool vm = cw->issued[COUNT_VM] != cw->done[COUNT_VM], lgkm = cw->issued[COUNT_LGKM] != cw->done[COUNT_LGKM];
+	if (vm || lgkm) {
+		bool from_vm = u->access == ACCESS_VMEM || u->access == ACCESS_SCRATCH, from_lds = u->access == ACCESS_LDS;
+		for (int k = 0; k < u->nread + u->nwrite; k++) {
+			bool write = k >= u->nread;
+			const struct check_regs *r = write ? &u->write[k - u->nread] : &u->read[k];
+			for (unsigned i = r->first; i < r->first + (unsigned)r->n && i < CHECK_VGPRS; i++) {
+				if (cw->vm[i] > cw->done[COUNT_VM] && !(write && from_vm))
+					return late(c, w, in, i, 'v', COUNT_VM, cw->vm[i], write);
+				if (cw->lgkm[i] > cw->done[COUNT_LGKM] && !(write && from_lds))
+					return late(c, w, in, i, 'v', COUNT_LGKM, cw->lgkm[i], write);
+			}
+		}
+	}
+	if (cw->issued[COUNT_SMEM] != cw->done[COUNT_SMEM])
+		for (int k = 0; k < u->nsread + u->nswrite; k++) {
+			bool write = k >= u->nsread;
+			const struct check_regs *r = write ? &u->swrite[k - u->nsread] : &u->sread[k];
+			for (unsigned i = r->first; i < r->first + (unsigned)r->n && i < CHECK_SGPRS; i++)
+				if (cw->smem[i] > cw->done[COUNT_SMEM])
+					return late(c, w, in, i, 's', COUNT_SMEM, cw->smem[i], write);
+		}
+	return true;
+}
+
+static void wait_for(struct check_wave *cw, int counter, uint32_t left)
+{
+	if (cw->issued[counter] > left && cw->issued[counter] - left > cw->done[counter])
+		cw->done[counter] = cw->issued[counter] - left;
+}
+
+static void wait(struct check_wave *cw, uint32_t imm)
+{
+	uint32_t vm = (imm & 15) | (imm >> 10 & 0x30), lgkm = imm >> 8 & 15;
+	if (vm < 63)
+		wait_for(cw, COUNT_VM, vm);
+	if (lgkm < 15)
+		wait_for(cw, COUNT_LGKM, lgkm);
+	if (lgkm == 0)
+		wait_for(cw, COUNT_SMEM, 0);
+}
+
+static void issue(struct check_wave *cw, const struct sim_inst *in, int counter)
+{
+	cw->issued[counter]++;
+	cw->at[counter][cw->issued[counter] % CHECK_RING] = in->at;
+	if (cw->issued[counter] - cw->done[counter] >= CHECK_RING) /* the counters are shorter: issuing waits */
+		cw->done[counter] = cw->issued[counter] - CHECK_RING + 1;
+}
+
+static void issue_access(struct check_wave *cw, const struct sim_inst *in, const struct check_use *u)
+{
+	bool vm = u->access == ACCESS_VMEM || u->access == ACCESS_DMA || u->access == ACCESS_FLAT || u->access == ACCESS_SCRATCH;
+	bool lgkm = u->access == ACCESS_LDS || u->access == ACCESS_FLAT;
+	if (vm)
+		issue(cw, in, COUNT_VM);
+	if (lgkm)
+		issue(cw, in, COUNT_LGKM);
+	if (u->access == ACCESS_SMEM)
+		issue(cw, in, COUNT_SMEM);
+	for (int k = 0; k < u->nwrite; k++)
+		for (unsigned i = u->write[k].first; i < u->write[k].first + (unsigned)u->write[k].n && i < CHECK_VGPRS; i++) {
+			if (vm)
+				cw->vm[i] = cw->issued[COUNT_VM];
+			if (lgkm)
+				cw->lgkm[i] = cw->issued[COUNT_LGKM];
+		}
+	if (u->access == ACCESS_SMEM)
+		for (int k = 0; k < u->nswrite; k++)
+			for (unsigned i = u->swrite[k].first; i < u->swrite[k].first + (unsigned)u->swrite[k].n && i < CHECK_SGPRS; i++)
+				cw->smem[i] = cw->issued[COUNT_SMEM];
+}
+
+/* ---- each instruction ---- */
+
+static bool access_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+{
+	struct check_lanes lanes;
+	for (int part = 0; part < u->parts; part++) {
+		check_lds_lanes(w, in, u, part, &lanes);
+		if (!race_lds(c, w, in, u, &lanes))
+			return false;
+	}
+	if (u->access == ACCESS_DMA) {
+		check_lds_lanes(w, in, u, 0, &lanes);
+		if (!race_lds(c, w, in, u, &lanes))
+			return false;
+	}
+	if (u->access != ACCESS_VMEM && u->access != ACCESS_DMA)
+		return true;
+	check_memory_lanes(w, in, u, &lanes);
+	return race_global(c, w, in, u, &lanes);
+}
+
+bool check_before(struct check *c, struct sim_wave *w, const struct sim_inst *in)
+{
+	struct check_use *u = &c->use[in->at / 4];
+	struct check_wave *cw = &c->wave[w->index];
+	if (!u->ready)
+		check_use_of(u, in, c->group->code->object->chip);
+	if (!registers_ready(c, w, in, u))
+		return false;
+	if (in->op == OP_s_waitcnt)
+		wait(cw, (uint32_t)in->offset & 0xffff);
+	if (!hazard_before(c, w, in, u) || !undef_before(c, w, in, u))
+		return false;
+	if (u->access == ACCESS_NONE)
+		return true;
+	if (u->access != ACCESS_SMEM && !access_before(c, w, in, u))
+		return false;
+	issue_access(cw, in, u);
+	return true;
+}
+
+void check_after(struct check *c, struct sim_wave *w, const struct sim_inst *in)
+{
+	hazard_after(c, w, in, &c->use[in->at / 4]);
+}

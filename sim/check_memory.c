@@ -1,0 +1,53 @@
+/* check_memory.c -- the addresses that an access touches, for the checks.
+ *
+ * In: a wave before the instruction.  Out: address and size of each lane's access; 0 bytes for lanes that are inactive or
+ * that a buffer descriptor keeps out.  The rules are those of exec_lds.c and exec_memory.c, stated again without side
+ * effects; bounds are left to those. */
+#include "check.h"
+
+void check_lds_lanes(const struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, int part, struct check_lanes *l)
+{
+	uint64_t exec = sim_exec(w);
+	bool dma = u->access == ACCESS_DMA;
+	uint8_t bytes = dma && u->bytes < 4 ? 4 : u->bytes;
+	uint32_t m0 = (w->sgpr[REG_M0] & 0x3ffff) + (uint32_t)in->offset;
+	for (uint32_t i = 0; i < LANES; i++) {
+		uint32_t at = dma ? m0 + i * bytes : w->vgpr[in->vaddr][i] + u->step[part];
+		bool on = exec >> i & 1 && (uint64_t)at + bytes <= w->group->lds_size;
+		l->addr[i] = at;
+		l->bytes[i] = on ? bytes : 0;
+	}
+}
+
+static void buffer_lanes(const struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, struct check_lanes *l)
+{
+	const uint32_t *s = &w->sgpr[in->saddr];
+	uint64_t exec = sim_exec(w), base = (s[0] | (uint64_t)s[1] << 32) & 0xffffffffffff, records = s[2];
+	uint32_t stride = s[1] >> 16 & 0x3fff, soffset = (uint32_t)sim_scalar(w, &in->src[0]);
+	for (int i = 0; i < LANES; i++) {
+		uint32_t index = in->idxen ? w->vgpr[in->vaddr][i] : 0;
+		uint64_t offset = (uint64_t)(in->use_vaddr ? w->vgpr[in->vaddr + (in->idxen ? 1 : 0)][i] : 0) + (uint32_t)in->offset;
+		uint64_t at = offset + soffset + (uint64_t)index * stride;
+		uint8_t bytes = u->bytes;
+		if (stride && (index >= records || offset + bytes > stride))
+			bytes = 0;
+		else if (!stride && at + bytes > records)
+			bytes = at >= records || bytes <= 4 ? 0 : (uint8_t)((records - at) & ~UINT64_C(3));
+		l->addr[i] = base + at;
+		l->bytes[i] = exec >> i & 1 ? bytes : 0;
+	}
+}
+
+void check_memory_lanes(const struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, struct check_lanes *l)
+{
+	uint64_t exec = sim_exec(w);
+	if (in->enc == ENC_MUBUF || in->enc == ENC_MTBUF) {
+		buffer_lanes(w, in, u, l);
+		return;
+	}
+	uint64_t base = (in->use_saddr ? sim_sgpr64(w, in->saddr) : 0) + (uint64_t)(int64_t)in->offset;
+	for (int i = 0; i < LANES; i++) {
+		l->addr[i] = base + (w->vgpr[in->vaddr][i] | (in->use_saddr ? 0 : (uint64_t)w->vgpr[in->vaddr + 1][i] << 32));
+		l->bytes[i] = exec >> i & 1 ? u->bytes : 0;
+	}
+}
