@@ -40,9 +40,9 @@ BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num tensorfile)
 DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_call elab_expr elab_for elab_index elab_stmt \
 	elaborate instance linear parse signature))
 COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eval eval_elem eval_mem eval_reduce file \
-	layout layout_choose object object_code object_cost object_elf object_facts pass_bounds pass_clean pass_hoist pass_layout \
+	layout layout_choose object object_code object_cost object_elf object_facts pass_bounds pass_clean pass_expand pass_hoist pass_layout \
 	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream passes plan report text text_parse verify \
-	target/targets target/translate target/amdgcn/dot target/amdgcn/elementwise target/amdgcn/index target/amdgcn/lds \
+	target/targets target/translate target/amdgcn/convert target/amdgcn/dot target/amdgcn/elementwise target/amdgcn/index target/amdgcn/lds \
 	target/amdgcn/memory target/amdgcn/reduce target/amdgcn/translate target/amdgcn/value)) compiler/llvm_shim.cpp
 TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run))
 LIBTDSLC = compiler/libtdslc.c
@@ -58,11 +58,11 @@ DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 # Compiled, never run: the compiler checks our declarations against HIP's header.
 COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
-	ir_test object_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test sim_exec_test \
+	ir_test lower_test object_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test sim_exec_test \
 	sim_object_test sim_tool_test tdslc_driver_test tensorfile_test)
 E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_test)
 # What several tests share.
-HELP = tests/dsl_help.c tests/ir_help.c tests/sim_build.c
+HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/sim_build.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/tdslc_cli_test.sh
 PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/wheel_test.py \
 	"tests/sim_num_test.py $(B)/tests/libnum.so"

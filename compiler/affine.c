@@ -230,6 +230,23 @@ bool axis_fits(const struct ir_axis *a, const struct variant *var)
 	return false;
 }
 
+static ir_axes several(const struct ir_phase *ph, ir_axes axes)
+{
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct ir_axis *ax = &ph->axes[a];
+		if (!(ax->tile > 1 || (!ax->tile && (ax->tiled || ax->kind == AXIS_HELD))))
+			axes &= ~IR_AXIS(a);
+	}
+	return axes;
+}
+
+bool dot_is_matrix(const struct ir_phase *ph, const struct ir_ins *dot)
+{
+	ir_axes k = several(ph, dot->over), a = several(ph, dot->args[0]->axes & ~dot->over), b = several(ph, dot->args[1]->axes & ~dot->over);
+	bool one_each = k && !(k & (k - 1)) && a && !(a & (a - 1)) && b && !(b & (b - 1));
+	return one_each && a != b && (dot->args[0]->axes & k) && (dot->args[1]->axes & k);
+}
+
 static const struct ir_ins *loop_of_axis(const struct ir_ins *near, int axis)
 {
 	for (const struct ir_block *b = near->block; b; b = b->owner ? b->owner->block : NULL)

@@ -32,7 +32,7 @@ struct variant {
 	struct { int symbol; int64_t most; } limits[8]; int nlimits;      /* symbol <= most holds here */
 	bool aligned, flat;                                    /* all tensors: HX_ALIGNED, HX_FLAT hold */
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
-	struct { const char *axis; int tile; } tiles[LAYOUT_AXES]; int ntiles; /* chosen tile sizes by axis name */
+	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
 	bool stream;                                           /* held axes without a tile that fits: sweep them */
 };
 

@@ -7,10 +7,10 @@
 
 #include <string.h>
 
-static int chosen(const struct variant *v, const char *axis)
+static int chosen(const struct variant *v, int phase, const char *axis)
 {
 	for (int i = 0; i < v->ntiles; i++)
-		if (strcmp(v->tiles[i].axis, axis) == 0)
+		if ((v->tiles[i].phase < 0 || v->tiles[i].phase == phase) && strcmp(v->tiles[i].axis, axis) == 0)
 			return v->tiles[i].tile;
 	return 0;
 }
@@ -23,7 +23,7 @@ int pass_schedule(struct pass *p)
 			int64_t n;
 			if (ax->tile)
 				continue;
-			ax->tile = chosen(p->v, ax->name);
+			ax->tile = chosen(p->v, (int)(ph - p->k->phases), ax->name);
 			if (!ax->tile && ax->kind == AXIS_GRID && !ax->tiled)
 				ax->tile = 1;
 			if (!ax->tile && ax->kind == AXIS_HELD && hexpr_is_const(ax->extent, &n) && n > 0 && n <= 65536)

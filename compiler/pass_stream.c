@@ -3,7 +3,8 @@
  * Method:  its tile becomes a chunk, and the block is rewritten into sweeps: loops over chunks, one per level of reductions over
  *          the axis.  A sweep loads what it needs again, keeps partial results elementwise in registers, and the reduction across
  *          lanes happens once after it.  Sweeps = reduction depth + 1.  A position in a chunk is iota + a carried offset.
- * Needs:   tiles; no for or if around values along the axis.   Keeps: values up to the order of reductions. */
+ *          An axis over which nothing is reduced needs no sweep: its chunks become workgroups of their own.
+ * Needs:   tiles; no for or if around reductions over the axis.   Keeps: values up to the order of reductions. */
 #include "pass.h"
 
 #include <float.h>
@@ -142,6 +143,46 @@ static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks,
 	}
 }
 
+/* any and all as maximum and minimum of 0 and 1: a sweep carries them in a vector register an element, not in a pair of scalar ones. */
+static void count_conditions(struct pass *p, struct ir_phase *ph, int axis)
+{
+	for (struct ir_ins *i = ph->body->first, *next; i; i = next) {
+		next = i->next;
+		if (i->op != IR_REDUCE || i->dtype != DT_I1 || !(i->over & IR_AXIS(axis)))
+			continue;
+		struct ir_builder b = pass_before(p, ph, i);
+		struct ir_ins *mask = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
+		struct ir_ins *r = ir_reduce(&b, i->kind == RED_ANY ? RED_MAX : RED_MIN, ir_cvt(&b, i->args[0], DT_I32, false), i->over, mask);
+		r = ir_bin(&b, IR_LT, ir_int(&b, DT_I32, 0), r);
+		ir_replace(p->k, i, r);
+		ir_remove(i);
+	}
+}
+
+struct independence { struct pass *p; int axis; bool ok; };
+
+static void check_independence(struct ir_ins *i, void *ctx)
+{
+	struct independence *d = ctx;
+	bool along = false;
+	for (int a = 0; a < i->nargs; a++)
+		along = along || (i->args[a]->axes & IR_AXIS(d->axis));
+	if (i->over & IR_AXIS(d->axis))
+		d->ok = false;
+	if (i->op == IR_UPDATE && !along)                /* would happen once a chunk */
+		d->ok = false;
+	if (i->op == IR_LOAD && d->p->k->params[i->imm].role != IR_IN && d->p->k->params[i->imm].role != IR_TEMP)
+		d->ok = false;
+}
+
+/* Every position of the axis is computed by itself. */
+static bool is_independent(struct pass *p, struct ir_phase *ph, int axis)
+{
+	struct independence d = {p, axis, true};
+	ir_walk(ph->body, check_independence, &d);
+	return d.ok;
+}
+
 static int stream_axis(struct pass *p, struct ir_phase *ph, int axis)
 {
 	struct ir_kernel *k = p->k;
@@ -154,7 +195,7 @@ static int stream_axis(struct pass *p, struct ir_phase *ph, int axis)
 		if (i->op == IR_FOR || i->op == IR_IF || i->op == IR_SCAN || i->op == IR_ARGMAX || i->op == IR_DOT)
 			return pass_fail(p, i, "axis %s is too long to be held in registers here, and a row is not streamed through '%s'",
 			                 ph->axes[axis].name, ir_op_info[i->op].text);
-		if (effect_along(&s, i) && k->params[i->imm].role == IR_INOUT)
+		if (i->op == IR_STORE && effect_along(&s, i) && k->params[i->imm].role == IR_INOUT)
 			return pass_fail(p, i, "inout row %s is too long to stay in registers", k->params[i->imm].name);
 		int l = 0;
 		for (int a = 0; a < i->nargs; a++)
@@ -206,8 +247,15 @@ int pass_stream(struct pass *p)
 	FOR_PHASES(p, ph) {
 		int n = ph->naxes;
 		for (int a = 0; a < n; a++) {
-			const struct ir_axis *ax = &ph->axes[a];
-			if (ax->kind == AXIS_HELD && !axis_fits(ax, p->v) && stream_axis(p, ph, a))
+			struct ir_axis *ax = &ph->axes[a];
+			if (ax->kind != AXIS_HELD || axis_fits(ax, p->v))
+				continue;
+			if (is_independent(p, ph, a)) {
+				ax->kind = AXIS_GRID;
+				continue;
+			}
+			count_conditions(p, ph, a);
+			if (stream_axis(p, ph, a))
 				return -1;
 		}
 	}

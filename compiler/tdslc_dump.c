@@ -106,7 +106,10 @@ static void explain_variant(FILE *out, const struct dump *d, const struct varian
 	for (int i = 0; i < v->nlimits; i++)
 		fprintf(out, " %s<=%lld", d->generic->symbols[v->limits[i].symbol], (long long)v->limits[i].most);
 	for (int i = 0; i < v->ntiles; i++)
-		fprintf(out, " tile(%s)=%d", v->tiles[i].axis, v->tiles[i].tile);
+		if (v->tiles[i].phase > 0)
+			fprintf(out, " tile(phase %d, %s)=%d", v->tiles[i].phase + 1, v->tiles[i].axis, v->tiles[i].tile);
+		else
+			fprintf(out, " tile(%s)=%d", v->tiles[i].axis, v->tiles[i].tile);
 	if (v->waves)
 		fprintf(out, " waves=%d", v->waves);
 	fprintf(out, "%s%s%s\n", v->aligned ? " aligned" : "", v->flat ? " flat" : "", v->stream ? " stream" : "");

@@ -83,8 +83,15 @@ int vector_length(LLVMValueRef);
 /* elementwise.c */
 LLVMValueRef op_build(struct emit *, const struct ir_ins *, LLVMValueRef *args);   /* operands of one width, scalar or vector */
 void emit_elementwise(struct emit *, const struct ir_ins *);
+LLVMTypeRef op_type_like(struct emit *, enum dtype, LLVMValueRef like);                  /* as many elements */
+LLVMValueRef op_splat(struct emit *, LLVMValueRef one, int n);
+LLVMValueRef op_whole(struct emit *, const char *intrinsic, LLVMValueRef *args, int nargs);     /* overloaded by the first's type */
+LLVMValueRef op_per_element(struct emit *, const char *intrinsic, LLVMValueRef *args, int nargs, bool overloaded);
 LLVMValueRef op_combine(struct emit *, enum ir_reduce, enum dtype, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef op_identity(struct emit *, enum ir_reduce, enum dtype);
+
+/* convert.c */
+LLVMValueRef op_convert(struct emit *, LLVMValueRef, enum dtype from, enum dtype to, bool saturate);
 
 /* memory.c */
 void emit_load(struct emit *, const struct ir_ins *);

@@ -301,6 +301,9 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 		a->scalar[d] = !a->sub[d].ok && !wide_axes(e->ph, i->args[d]->axes);
 		if (a->scalar[d])
 			a->sub[d] = (struct affine){.ok = true};
+		for (int x = 0; l && x < e->ph->naxes; x++)     /* offsets are unsigned: what counts down is computed by register */
+			if (a->sub[d].coef[x] < 0 && layout_size(l, x) > 1)
+				a->sub[d] = (struct affine){.ok = false};
 		a->affine = a->affine && a->sub[d].ok;
 	}
 	if (dtype_info(a->t->dtype)->bits < 8) {
@@ -358,7 +361,7 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 		return;
 	int regs = i->layout ? layout_regs(i->layout) : 1;
 	for (int r = 0; r < regs; r += a.width) {
-		LLVMTypeRef t = a.bytes == 8 ? emit_vector(e->i32, 2) : memory_type(e, a.width * a.bytes);
+		LLVMTypeRef t = memory_type(e, a.width * a.bytes);
 		LLVMValueRef args[4] = {a.rsrc, NULL, NULL, emit_int(e, 0)}, x;
 		if (a.plain) {
 			x = LLVMBuildLoad2(e->b, t, plain_pointer(e, &a, r), "");
@@ -394,7 +397,7 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 		LLVMValueRef x = value_vector(e, value, a.l, r, a.width);
 		if (value->dtype == DT_I1)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, a.width), "");
-		LLVMTypeRef t = a.bytes == 8 ? emit_vector(e->i32, 2) : memory_type(e, a.width * a.bytes);
+		LLVMTypeRef t = memory_type(e, a.width * a.bytes);
 		args[0] = LLVMBuildBitCast(e->b, x, t, "");
 		if (a.plain) {
 			x = LLVMBuildStore(e->b, args[0], plain_pointer(e, &a, r));
@@ -406,27 +409,48 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 	}
 }
 
-/* Atomic updates, one element each; f32 add and max (non-negative floats compare as integers), i32. */
+/* max and min of floats by their bits, which compare as integers do where the sign is clear and the other way round where it is set:
+ * x with a clear sign raises the stored word as a signed integer (below any of them lie all words with the sign set); x with the
+ * sign set lowers it as an unsigned one.  The one that does not apply to a lane is sent out of range.  -0 is below +0; a NaN is
+ * never stored. */
+static void update_by_bits(struct emit *e, enum ir_reduce kind, LLVMValueRef x, LLVMValueRef rsrc, LLVMValueRef voff, LLVMValueRef soff)
+{
+	LLVMTypeRef t = e->i32;
+	LLVMValueRef bits = LLVMBuildBitCast(e->b, x, t, ""), away = emit_int(e, OUT_OF_RANGE);
+	LLVMValueRef clear = LLVMBuildICmp(e->b, LLVMIntSGE, bits, emit_int(e, 0), "");
+	LLVMValueRef at = LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealORD, x, x, ""), voff, away, "");
+	bool max = kind == RED_MAX;
+	LLVMValueRef plus[5] = {bits, rsrc, LLVMBuildSelect(e->b, clear, at, away, ""), soff, emit_int(e, 0)};
+	LLVMValueRef minus[5] = {bits, rsrc, LLVMBuildSelect(e->b, clear, away, at, ""), soff, emit_int(e, 0)};
+	emit_call(e, max ? "llvm.amdgcn.raw.ptr.buffer.atomic.smax" : "llvm.amdgcn.raw.ptr.buffer.atomic.smin", &t, 1, plus, 5);
+	emit_call(e, max ? "llvm.amdgcn.raw.ptr.buffer.atomic.umin" : "llvm.amdgcn.raw.ptr.buffer.atomic.umax", &t, 1, minus, 5);
+}
+
+/* Atomic updates, one element each. */
 void emit_update(struct emit *e, const struct ir_ins *i)
 {
+	static const char *const name[] = {[RED_SUM] = "llvm.amdgcn.raw.ptr.buffer.atomic.add", [RED_MAX] = "llvm.amdgcn.raw.ptr.buffer.atomic.smax",
+	                                   [RED_MIN] = "llvm.amdgcn.raw.ptr.buffer.atomic.smin"};
 	struct access a;
 	access_open(e, &a, i, i->layout);
 	if (e->failed)
 		return;
 	const struct ir_ins *value = i->args[a.t->rank];
 	bool f = value->dtype == DT_F32;
-	const char *name = i->kind == RED_SUM ? (f ? "llvm.amdgcn.raw.ptr.buffer.atomic.fadd" : "llvm.amdgcn.raw.ptr.buffer.atomic.add")
-	                 : i->kind == RED_MAX ? "llvm.amdgcn.raw.ptr.buffer.atomic.smax" : NULL;
-	if (!name || (!f && value->dtype != DT_I32)) {
-		emit_fail(e, i, "this update of %s is not lowered yet", dtype_info(value->dtype)->name);
+	if ((i->kind != RED_SUM && i->kind != RED_MAX && i->kind != RED_MIN) || (!f && value->dtype != DT_I32)) {
+		emit_fail(e, i, "this update of %s is not lowered yet; +=, max= and min= of f32 and i32 are", dtype_info(value->dtype)->name);
 		return;
 	}
 	int regs = a.l ? layout_regs(a.l) : 1;
 	for (int r = 0; r < regs; r++) {
 		LLVMValueRef x = value_element(e, value, a.l, r), voff, soff;
-		LLVMTypeRef t = i->kind == RED_SUM && f ? e->f32 : e->i32;
+		LLVMTypeRef t = LLVMTypeOf(x);
 		access_at(e, &a, r, &voff, &soff);
-		LLVMValueRef args[5] = {LLVMBuildBitCast(e->b, x, t, ""), a.rsrc, voff, soff, emit_int(e, 0)};
-		emit_call(e, name, &t, 1, args, 5);
+		if (f && i->kind != RED_SUM) {
+			update_by_bits(e, (enum ir_reduce)i->kind, x, a.rsrc, voff, soff);
+			continue;
+		}
+		LLVMValueRef args[5] = {x, a.rsrc, voff, soff, emit_int(e, 0)};
+		emit_call(e, f ? "llvm.amdgcn.raw.ptr.buffer.atomic.fadd" : name[i->kind], &t, 1, args, 5);
 	}
 }
