@@ -7,7 +7,7 @@
 #
 # Every target installs the Debian packages it lacks first (tests/setup.sh; TDSL_SETUP=check only names them).
 B ?= build
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 .DELETE_ON_ERROR:
@@ -244,10 +244,10 @@ $(B)/fuzz: $(B)/o/tests/fuzz.o $(REF) $(ALL_A)
 	$(call SAY,link $@)
 	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(ALL_A) -Wl,--end-group $(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
 fuzz-run: $(B)/fuzz $(B)/demo_data $(PACK)
-	@$(B)/tdslc extract $(PACK) --kernel rmsnorm_quant --target gfx942 -o $(B)/fuzz.hsaco
+	@$(B)/tdslc extract $(PACK) --kernel swiglu_quant --instance T=bf16 --target gfx942 -o $(B)/fuzz.hsaco
 	@head -c 200000 $(PACK) >$(B)/fuzz.tpack
 	@printf '\070\0\0\0\0\0\0\0%-56s\1\2\3\4' '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' >$(B)/fuzz.safetensors
-	@$(B)/fuzz dsl $(FUZZ_SECONDS) $(B)/fuzz_dsl.last kernels.tdsl $(LIBRARY) tests/e2e_new_kernel.tdsl
+	@$(B)/fuzz dsl $(FUZZ_SECONDS) $(B)/fuzz_dsl.last kernels.tdsl $(LIBRARY) tests/e2e_new_kernel.tdsl tests/dsl/rows.tdsl tests/dsl/blocks.tdsl
 	@$(B)/fuzz pack $(FUZZ_SECONDS) $(B)/fuzz_pack.last $(PACK) $(B)/fuzz.tpack
 	@$(B)/fuzz tensorfile $(FUZZ_SECONDS) $(B)/fuzz_tensorfile.last $(B)/fuzz.safetensors
 	@$(B)/fuzz object $(FUZZ_SECONDS) $(B)/fuzz_object.last $(B)/fuzz.hsaco
