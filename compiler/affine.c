@@ -230,7 +230,7 @@ bool axis_fits(const struct ir_axis *a, const struct variant *var)
 	return false;
 }
 
-static ir_axes several(const struct ir_phase *ph, ir_axes axes)
+ir_axes axes_of_several(const struct ir_phase *ph, ir_axes axes)
 {
 	for (int a = 0; a < ph->naxes; a++) {
 		const struct ir_axis *ax = &ph->axes[a];
@@ -242,7 +242,7 @@ static ir_axes several(const struct ir_phase *ph, ir_axes axes)
 
 bool dot_is_matrix(const struct ir_phase *ph, const struct ir_ins *dot)
 {
-	ir_axes k = several(ph, dot->over), a = several(ph, dot->args[0]->axes & ~dot->over), b = several(ph, dot->args[1]->axes & ~dot->over);
+	ir_axes k = axes_of_several(ph, dot->over), a = axes_of_several(ph, dot->args[0]->axes & ~dot->over), b = axes_of_several(ph, dot->args[1]->axes & ~dot->over);
 	bool one_each = k && !(k & (k - 1)) && a && !(a & (a - 1)) && b && !(b & (b - 1));
 	return one_each && a != b && (dot->args[0]->axes & k) && (dot->args[1]->axes & k);
 }

@@ -106,6 +106,8 @@ static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks,
 			reduce[++n] = sinks[i];
 			init[n] = identity(b, sinks[i]);
 		}
+	b->line = sinks[0]->line;
+	b->col = sinks[0]->col;
 	struct ir_ins *loop = ir_for(b, chunk_axis, ir_int(b, DT_I32, 0), ir_hexpr(b, s->ph->axes[s->axis].extent), init, n + 1);
 	for (int i = 1; i <= n; i++)
 		loop->body->params[i]->axes = reduce[i]->axes | reduce[i]->over;
@@ -183,7 +185,8 @@ static bool is_independent(struct pass *p, struct ir_phase *ph, int axis)
 	return d.ok;
 }
 
-static int stream_axis(struct pass *p, struct ir_phase *ph, int axis)
+/* first_sweep: axes from this one on are those of sweeps. */
+static int stream_axis(struct pass *p, struct ir_phase *ph, int axis, int first_sweep)
 {
 	struct ir_kernel *k = p->k;
 	int old_ids = k->next_id, most = 0, count = 0;
@@ -192,6 +195,9 @@ static int stream_axis(struct pass *p, struct ir_phase *ph, int axis)
 	s.map = arena_alloc(k->arena, sizeof *s.map * (size_t)old_ids);
 	s.outer = arena_alloc(k->arena, sizeof *s.outer * (size_t)old_ids);
 	for (struct ir_ins *i = ph->body->first; i; i = i->next, count++) {
+		if (i->op == IR_FOR && i->imm >= first_sweep)
+			return pass_fail(p, i, "axis %s and another axis that is reduced over are too long to be held in registers together",
+			                 ph->axes[axis].name);
 		if (i->op == IR_FOR || i->op == IR_IF || i->op == IR_SCAN || i->op == IR_ARGMAX || i->op == IR_DOT)
 			return pass_fail(p, i, "axis %s is too long to be held in registers here, and a row is not streamed through '%s'",
 			                 ph->axes[axis].name, ir_op_info[i->op].text);
@@ -250,12 +256,13 @@ int pass_stream(struct pass *p)
 			struct ir_axis *ax = &ph->axes[a];
 			if (ax->kind != AXIS_HELD || axis_fits(ax, p->v))
 				continue;
+			ax->tile = ax->tile ? ax->tile : pass_planned_tile(p->v, (int)(ph - p->k->phases), ax->name);
 			if (is_independent(p, ph, a)) {
 				ax->kind = AXIS_GRID;
 				continue;
 			}
 			count_conditions(p, ph, a);
-			if (stream_axis(p, ph, a))
+			if (stream_axis(p, ph, a, n))
 				return -1;
 		}
 	}

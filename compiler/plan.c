@@ -17,6 +17,7 @@ struct facts {
 	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses ask of a symbol; 0 = none */
 	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
 	bool has_dot;
+	int cost;                          /* instructions an element, about: of the longest phase */
 	int widest;                        /* bytes of the widest element accessed along a contiguous axis */
 };
 
@@ -70,13 +71,39 @@ static void note_access(struct ir_ins *i, void *ctx)
 	}
 }
 
+/* Instructions that an operation becomes for one element, about. */
+static int cost_of(const struct ir_ins *i)
+{
+	bool real = dtype_is_float((enum dtype)i->dtype);
+	switch (i->op) {
+	case IR_ERF: case IR_TANH: return 24;
+	case IR_DIV: case IR_REM: return i->args[1]->op == IR_CONST ? 4 : real ? 10 : 24;
+	case IR_SIN: case IR_COS: case IR_SQRT: return 6;
+	case IR_PHILOX: return 80;
+	case IR_CVT: return dtype_info((enum dtype)i->dtype)->cls == 'Q' ? 4 : 1;
+	default: return 1;
+	}
+}
+
+struct cost { const struct ir_phase *ph; int sum; };
+
+static void add_cost(struct ir_ins *i, void *ctx)
+{
+	struct cost *c = ctx;
+	if (axes_of_several(c->ph, i->axes))
+		c->sum += cost_of(i);
+}
+
 static void look(struct planner *p)
 {
 	struct facts *f = &p->f;
 	f->k = p->k;
 	for (int i = 0; i < p->k->nphases; i++) {
 		f->ph = &p->k->phases[i];
+		struct cost cost = {f->ph, 0};
 		ir_walk(f->ph->body, note_access, f);
+		ir_walk(f->ph->body, add_cost, &cost);
+		f->cost = cost.sum > f->cost ? cost.sum : f->cost;
 		for (int a = 0; a < f->ph->naxes; a++) {
 			const struct ir_axis *ax = &f->ph->axes[a];
 			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent && ax->extent->op == HX_SYM)
@@ -181,11 +208,22 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ELEMENTS_PER_LANE = 16, ROW_MOST = 16384, ROW_BESIDE = 1024, SIDE = 64 };
+enum { ELEMENTS_PER_LANE = 16, ROW_BESIDE = 1024, SIDE = 64, LONG_BODY = 480 };
 
-static int waves_for(int64_t elements)
+/* Elements a lane holds of a row: fewer where the code for each is long, or it would take long to compile and not fit the cache. */
+static int elements_per_lane(const struct planner *p)
 {
-	int w = round_up_power((elements + 64 * ELEMENTS_PER_LANE - 1) / (64 * ELEMENTS_PER_LANE));
+	int n = ELEMENTS_PER_LANE;
+	while (n > 4 && n * p->f.cost > LONG_BODY)
+		n /= 2;
+	return n;
+}
+
+static int64_t row_most(const struct planner *p) { return 64 * 16 * elements_per_lane(p); }
+
+static int waves_for(const struct planner *p, int64_t elements)
+{
+	int each = 64 * elements_per_lane(p), w = round_up_power((elements + each - 1) / each);
 	return w > 16 ? 16 : w;
 }
 
@@ -228,6 +266,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	const struct ir_phase *ph = &p->k->phases[phase];
 	struct shape s = shape_of(v, ph);
 	int vector = v->aligned ? 16 / p->f.widest : 1;
+	vector = vector > each ? each : vector;
 	int64_t threads = 64 * v->waves, held = s.fixed, room;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
@@ -271,11 +310,11 @@ static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 		int64_t n = s.fixed;
 		for (int o = 0; o < s.open; o++)
 			n *= most;
-		if (n > ROW_MOST || (s.open && s.tiled && most > ROW_BESIDE))
+		if (n > row_most(p) || (s.open && s.tiled && most > ROW_BESIDE))
 			return false;
 		if (s.tiled && n > 1)
 			n *= SIDE / 4;                   /* so that accesses along the tiled axis are more than one element wide */
-		waves = waves_for(n) > waves ? waves_for(n) : waves;
+		waves = waves_for(p, n) > waves ? waves_for(p, n) : waves;
 	}
 	v->waves = waves;
 	return true;
@@ -320,7 +359,7 @@ static void plan_pins(struct planner *p)
 	for (int i = 0; i < p->text->npins; i++) {
 		int s = symbol_named(p, p->text->pins[i].symbol);
 		int64_t n = p->text->pins[i].value;
-		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > ROW_MOST))
+		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > row_most(p)))
 			continue;
 		struct variant v = {.target = p->target, .text = ""};
 		pin(p, &v, s, n);
@@ -330,14 +369,14 @@ static void plan_pins(struct planner *p)
 		v.stream = any_open(p, &v);
 		if (v.stream || !p->f.held[s])
 			v.waves = v.waves < 4 ? 4 : v.waves;
-		row_tiles(p, &v, 0, ELEMENTS_PER_LANE / (v.stream ? 2 : 1));
+		row_tiles(p, &v, 0, elements_per_lane(p) / (v.stream ? 2 : 1));
 		*add(p) = v;
 	}
 }
 
 static void plan_rows(struct planner *p)
 {
-	static const int classes[] = {64, 256, 1024, 2048, 4096, 8192, ROW_MOST};
+	static const int classes[] = {64, 256, 1024, 2048, 4096, 8192, 16384};
 	bool open = any_open(p, NULL), square = false;
 	plan_pins(p);
 	for (int i = 0; i < p->k->nphases; i++) {
@@ -352,7 +391,7 @@ static void plan_rows(struct planner *p)
 		class_fits(p, &v, classes[c]);
 		limit_open(p, &v, classes[c]);
 		aligned(p, &v);
-		row_tiles(p, &v, classes[c], ELEMENTS_PER_LANE);
+		row_tiles(p, &v, classes[c], elements_per_lane(p));
 		*add(p) = v;
 	}
 	for (int a = 1; a >= 0; a--) {
@@ -365,7 +404,7 @@ static void plan_rows(struct planner *p)
 		else
 			v->waves = square && !a ? 16 : v->waves < 4 ? 4 : v->waves;
 		v->stream = open;
-		row_tiles(p, v, 0, a ? (open ? ELEMENTS_PER_LANE / 2 : ELEMENTS_PER_LANE) : square ? 4 : 2);
+		row_tiles(p, v, 0, a ? elements_per_lane(p) / (open ? 2 : 1) : square ? 4 : 2);
 		if (!a)
 			v->text = "any";
 	}

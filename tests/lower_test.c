@@ -6,6 +6,7 @@
  *     ragged: first M                  an integer tensor holds bounds of groups within 0 .. M
  *     scale: x 300                     an input holds numbers in -300 .. 300 (2 where nothing is said)
  *     bound: 1e-5                      how far results may be from the evaluated text, relative to 1 + |result| (0 where not said)
+ *     refused: text                    no sizes: some variant fails with this message, at a place in the file
  * Checked: the object against the evaluated laid-out IR, bit for bit; that against the evaluated text, within the bound, one
  * step for 8-bit results of bounded kernels; the length of the code. */
 #include "device_help.h"
@@ -13,13 +14,14 @@
 
 #include <check.h>
 #include <math.h>
+#include <llvm-c/Core.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "../base/num.h"
 
 static const char *const chips[] = {"gfx942", "gfx950"};
-static const char *const files[] = {"rows", "quant", "act", "index", "loops", "phases", "types", "dots"};
+static const char *const files[] = {"rows", "quant", "act", "index", "loops", "phases", "types", "dots", "refused"};
 
 enum { MOST_CODES = 32, MOST_INSTRUCTIONS = 4000 };
 
@@ -154,6 +156,27 @@ static void run_sizes(struct bench_case *c, const char *what)
 	}
 }
 
+/* Some variant fails with the text, behind the file's name and a line. */
+static void check_refusal(struct bench_case *c, const char *text)
+{
+	bool refused = false;
+	for (int i = 0; i < c->ncodes; i++) {
+		struct ir_kernel *final;
+		LLVMModuleRef module;
+		struct model_launch *launches;
+		int n;
+		const struct hexpr *workspace;
+		if (run_passes(&c->d.arena, c->r.k, c->code[i].v, NULL, &final, c->d.err, sizeof c->d.err) == 0 &&
+		    translate(&c->d.arena, final, c->code[i].v, object_context(c->d.session), &module, &launches, &n, &workspace, c->d.err, sizeof c->d.err) == 0) {
+			LLVMDisposeModule(module);
+			continue;
+		}
+		ck_assert_msg(strstr(c->d.err, text) && strstr(c->d.err, "tests/lower/"), "%s: found %s", c->name, c->d.err);
+		refused = true;
+	}
+	ck_assert_msg(refused, "%s is not refused", c->name);
+}
+
 static void run_instance(struct dsl_file *f, const struct dsl_kernel *text, const struct dsl_binding *b, const char *chip)
 {
 	struct bench_case *c = calloc(1, sizeof *c);
@@ -179,7 +202,10 @@ static void run_instance(struct dsl_file *f, const struct dsl_kernel *text, cons
 	if ((line = directive(&c->r.arena, &at, "bound:")))
 		c->bound = atof(line);
 	at = c->doc;
-	ck_assert_msg(strstr(at, "sizes:") != NULL, "%s has no sizes", text->name);
+	if ((line = directive(&c->r.arena, &at, "refused:")))
+		check_refusal(c, line + strspn(line, " "));
+	at = c->doc;
+	ck_assert_msg(line || strstr(at, "sizes:") != NULL, "%s has no sizes", text->name);
 	while ((line = directive(&c->r.arena, &at, "sizes:")))
 		for (char *save, *one = strtok_r(line, ",", &save); one; one = strtok_r(NULL, ",", &save)) {
 			char *what = arena_printf(&c->d.arena, "%s %s %s%s", text->name, b->text, chip, one);
