@@ -153,6 +153,18 @@ void call_codes(struct call *c, int arg, const double *want)
 	free(got);
 }
 
+void call_codes_within(struct call *c, int arg, const double *want, double absolute)
+{
+	enum ref_code f = call_code(c, c->types[arg]);
+	uint8_t *got = result(c, arg);
+	for (int64_t i = 0; i < c->count[arg]; i++) {
+		double a = absolute + 0x1p-20 * fabs(want[i]);
+		int32_t lo = ref_code_step(f, ref_code_round(f, want[i] - a)), hi = ref_code_step(f, ref_code_round(f, want[i] + a)), g = ref_code_step(f, got[i]);
+		ck_assert_msg(g >= lo && g <= hi, "%s: argument %d [%ld]: found %g, expected %g", c->what, arg, (long)i, ref_code_value(f, got[i]), want[i]);
+	}
+	free(got);
+}
+
 void call_scales(struct call *c, int arg, const double *want)
 {
 	char why[128];

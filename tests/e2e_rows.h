@@ -42,6 +42,8 @@ void call_end(struct call *);
 void call_plain(struct call *, int arg, const double *want, int64_t columns);
 void call_near(struct call *, int arg, const double *want, double relative, double absolute);
 void call_codes(struct call *, int arg, const double *want);
+/* Codes of some number within `absolute` of the wanted one. */
+void call_codes_within(struct call *, int arg, const double *want, double absolute);
 void call_scales(struct call *, int arg, const double *want);
 /* Whatever the type: codes, 16 bits or f32 to 2^-20. */
 void call_any(struct call *, int arg, const double *want, int64_t columns);
