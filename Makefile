@@ -64,7 +64,7 @@ E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_
 # What several tests share.
 HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/sim_build.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/tdslc_cli_test.sh
-PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/wheel_test.py \
+PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/support_test.py tests/wheel_test.py \
 	"tests/sim_num_test.py $(B)/tests/libnum.so"
 
 # Objects: $(call obj,sources).
@@ -253,6 +253,7 @@ fuzz-run: $(B)/fuzz $(B)/demo_data $(PACK)
 	@$(B)/fuzz object $(FUZZ_SECONDS) $(B)/fuzz_object.last $(B)/fuzz.hsaco
 bless: export BLESS = 1
 bless: test-native
+	@python3 tests/support_test.py
 	@python3 tests/tour.py $(B)
 
 # ---- figures -----------------------------------------------------------------------------------------------------------------
