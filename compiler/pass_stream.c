@@ -161,30 +161,6 @@ static void count_conditions(struct pass *p, struct ir_phase *ph, int axis)
 	}
 }
 
-struct independence { struct pass *p; int axis; bool ok; };
-
-static void check_independence(struct ir_ins *i, void *ctx)
-{
-	struct independence *d = ctx;
-	bool along = false;
-	for (int a = 0; a < i->nargs; a++)
-		along = along || (i->args[a]->axes & IR_AXIS(d->axis));
-	if (i->over & IR_AXIS(d->axis))
-		d->ok = false;
-	if (i->op == IR_UPDATE && !along)                /* would happen once a chunk */
-		d->ok = false;
-	if (i->op == IR_LOAD && d->p->k->params[i->imm].role != IR_IN && d->p->k->params[i->imm].role != IR_TEMP)
-		d->ok = false;
-}
-
-/* Every position of the axis is computed by itself. */
-static bool is_independent(struct pass *p, struct ir_phase *ph, int axis)
-{
-	struct independence d = {p, axis, true};
-	ir_walk(ph->body, check_independence, &d);
-	return d.ok;
-}
-
 /* first_sweep: axes from this one on are those of sweeps. */
 static int stream_axis(struct pass *p, struct ir_phase *ph, int axis, int first_sweep)
 {
@@ -257,7 +233,7 @@ int pass_stream(struct pass *p)
 			if (ax->kind != AXIS_HELD || axis_fits(ax, p->v))
 				continue;
 			ax->tile = ax->tile ? ax->tile : pass_planned_tile(p->v, (int)(ph - p->k->phases), ax->name);
-			if (is_independent(p, ph, a)) {
+			if (axis_is_independent(p->k, ph, a)) {
 				ax->kind = AXIS_GRID;
 				continue;
 			}

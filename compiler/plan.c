@@ -320,8 +320,8 @@ static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 	return true;
 }
 
-/* Open axes hold at most `most`, by the variant's predicate. */
-static void limit_open(struct planner *p, struct variant *v, int64_t most)
+/* Open axes hold at most `most`, by the variant's predicate; or_none: perhaps nothing. */
+static void limit_open(struct planner *p, struct variant *v, int64_t most, bool or_none)
 {
 	bool done[MODEL_MAX_SYMBOL] = {false};
 	for (int i = 0; i < p->k->nphases; i++)
@@ -329,7 +329,7 @@ static void limit_open(struct planner *p, struct variant *v, int64_t most)
 			const struct hexpr *n = p->k->phases[i].axes[a].extent;
 			if (!is_open(v, &p->k->phases[i].axes[a]))
 				continue;
-			if (n->op != HX_SYM) {
+			if (n->op != HX_SYM || or_none) {
 				v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, n, hexpr_const(p->arena, most)));
 			} else if (!done[n->imm]) {
 				done[n->imm] = true;
@@ -344,6 +344,23 @@ static bool any_open(struct planner *p, const struct variant *v)
 		if (shape_of(v, &p->k->phases[i]).open)
 			return true;
 	return false;
+}
+
+/* Rows of any length can be swept (pass_stream.c): one axis of a phase is reduced over, and not inside a loop or a branch. */
+static bool can_stream(struct planner *p)
+{
+	for (int i = 0; i < p->k->nphases; i++) {
+		const struct ir_phase *ph = &p->k->phases[i];
+		int reduced = 0;
+		for (int a = 0; a < ph->naxes; a++)
+			reduced += is_open(NULL, &ph->axes[a]) && !axis_is_independent(p->k, ph, a);
+		if (reduced > 1)
+			return false;
+		for (const struct ir_ins *x = ph->body->first; reduced && x; x = x->next)
+			if (x->op == IR_FOR || x->op == IR_IF)
+				return false;
+	}
+	return true;
 }
 
 static int symbol_named(const struct planner *p, const char *name)
@@ -376,25 +393,38 @@ static void plan_pins(struct planner *p)
 
 static void plan_rows(struct planner *p)
 {
-	static const int classes[] = {64, 256, 1024, 2048, 4096, 8192, 16384};
-	bool open = any_open(p, NULL), square = false;
+	static const int classes[] = {64, 128, 256, 1024, 2048, 4096, 8192, 16384};
+	bool open = any_open(p, NULL), square = false, sweeps = !open || can_stream(p);
 	plan_pins(p);
 	for (int i = 0; i < p->k->nphases; i++) {
 		struct shape s = shape_of(NULL, &p->k->phases[i]);
 		square = square || s.tiled > 1 || s.open > 1 || s.fixed > 1024 || (s.tiled && s.fixed * (s.open + 1) > 1);
 	}
-	for (unsigned c = 0; open && c < sizeof classes / sizeof *classes; c++) {
-		struct variant v = {.target = p->target, .text = ""};
-		/* small classes where larger ones do not fit */
-		if (!class_fits(p, &v, classes[c]) || (classes[c] < 1024 && class_fits(p, &v, 4 * classes[c])))
-			continue;
-		class_fits(p, &v, classes[c]);
-		limit_open(p, &v, classes[c]);
-		aligned(p, &v);
-		row_tiles(p, &v, classes[c], elements_per_lane(p));
-		*add(p) = v;
+	for (int a = 1; open && a >= !!sweeps; a--)      /* without sweeps the classes are all there is */
+		for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
+			struct variant v = {.target = p->target, .text = ""};
+			/* small classes where larger ones do not fit */
+			if (!class_fits(p, &v, classes[c]) || (classes[c] < 1024 && class_fits(p, &v, 4 * classes[c])))
+				continue;
+			class_fits(p, &v, classes[c]);
+			limit_open(p, &v, classes[c], false);
+			if (a)
+				aligned(p, &v);
+			else
+				v.waves = 16;                /* element by element: few a lane */
+			row_tiles(p, &v, classes[c], elements_per_lane(p));
+			*add(p) = v;
+		}
+	if (!sweeps) {                                   /* empty rows */
+		struct variant *v = add(p);
+		int64_t most = 64;
+		while (most > 1 && !class_fits(p, v, most))
+			most /= 2;
+		limit_open(p, v, most, true);
+		row_tiles(p, v, most, elements_per_lane(p));
+		v->text = "short or empty";
 	}
-	for (int a = 1; a >= 0; a--) {
+	for (int a = 1; sweeps && a >= 0; a--) {
 		struct variant *v = add(p);
 		if (a)
 			aligned(p, v);

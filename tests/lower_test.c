@@ -162,13 +162,10 @@ static void check_refusal(struct bench_case *c, const char *text)
 	bool refused = false;
 	for (int i = 0; i < c->ncodes; i++) {
 		struct ir_kernel *final;
-		LLVMModuleRef module;
-		struct model_launch *launches;
-		int n;
-		const struct hexpr *workspace;
+		struct translated made;
 		if (run_passes(&c->d.arena, c->r.k, c->code[i].v, NULL, &final, c->d.err, sizeof c->d.err) == 0 &&
-		    translate(&c->d.arena, final, c->code[i].v, object_context(c->d.session), &module, &launches, &n, &workspace, c->d.err, sizeof c->d.err) == 0) {
-			LLVMDisposeModule(module);
+		    translate(&c->d.arena, final, c->code[i].v, object_context(c->d.session), &made, c->d.err, sizeof c->d.err) == 0) {
+			LLVMDisposeModule(made.module);
 			continue;
 		}
 		ck_assert_msg(strstr(c->d.err, text) && strstr(c->d.err, "tests/lower/"), "%s: found %s", c->name, c->d.err);

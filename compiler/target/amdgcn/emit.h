@@ -49,6 +49,7 @@ struct emit {
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
 	struct { const struct layout *l; int axis; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
 	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
+	const struct hexpr *condition;           /* what strides must hold for offsets to fit 32 bits; NULL = nothing */
 	bool has_dot;
 	LLVMMetadataRef scope;                   /* DISubprogram */
 };

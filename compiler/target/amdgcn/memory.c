@@ -7,6 +7,8 @@
 #include "../../layout_choose.h"
 #include "emit.h"
 
+#include <stdlib.h>
+
 enum { OUT_OF_RANGE = (int)0x80000000u };
 
 struct access {
@@ -287,6 +289,34 @@ static bool is_plain(struct emit *e, const struct access *a)
 	return true;
 }
 
+static bool implied(const struct hexpr *known, const struct hexpr *e)
+{
+	return hexpr_equal(known, e) || (known->op == HX_AND && (implied(known->a, e) || implied(known->b, e)));
+}
+
+/* Offsets inside a tile are 32-bit: a stride of dimension d may be at most (2^31 - 1) / (span * bytes), unless the dimension has one
+ * position; where the subscript is computed by lane, span is the tensor's extent. */
+static void limit_strides(struct emit *e, const struct access *a)
+{
+	struct arena *ar = e->arena;
+	for (int d = 0; d < a->t->rank; d++) {
+		bool computed = !a->sub[d].ok || (a->fold && d == 0 && lane_varies(e, a, d));
+		int64_t span = 0;
+		for (int x = 0; !computed && a->l && x < e->ph->naxes; x++)
+			span += llabs(a->sub[d].coef[x]) * (layout_size(a->l, x) - 1);
+		if (!e->tensors[a->i->imm].stride[d] || a->t->role == IR_TEMP || (!computed && !span))
+			continue;
+		const struct hexpr *stride = hexpr_leaf(ar, HX_STRIDE, a->i->imm * 16 + d), *fits;
+		if (computed)
+			fits = hexpr_op(ar, HX_LE, hexpr_op(ar, HX_MUL, stride, a->t->extent[d]), hexpr_const(ar, INT32_MAX / a->bytes));
+		else
+			fits = hexpr_op(ar, HX_LE, stride, hexpr_const(ar, INT32_MAX / (span * a->bytes)));
+		fits = hexpr_op(ar, HX_OR, hexpr_op(ar, HX_LE, a->t->extent[d], hexpr_const(ar, 1)), fits);
+		if (!e->condition || !implied(e->condition, fits))
+			e->condition = e->condition ? hexpr_op(ar, HX_AND, e->condition, fits) : fits;
+	}
+}
+
 static void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
 {
 	a->i = i;
@@ -312,6 +342,7 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 	}
 	a->width = width_of(e, a);
 	a->plain = is_plain(e, a);
+	limit_strides(e, a);
 	address_parts(e, a);
 	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l);
 }

@@ -199,12 +199,10 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 	LLVMValueRef index = r;
 	if (k)
 		index = LLVMBuildOr(e->b, LLVMBuildShl(e->b, k, emit_int(e, nreduced), ""), r, "");
-	LLVMValueRef leader = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, 15), ""), emit_int(e, 0), "");
-	LLVMValueRef join = emit_if_begin(e, leader), at = bytes_of(e, index, slot);
+	LLVMValueRef at = bytes_of(e, index, slot);    /* the 16 lanes of a row write one value to one place: cheaper than a branch */
 	for (int j = 0; j < n; j++)
 		for (int x = 0; x < p[j].regs; x++)
 			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x));
-	emit_if_end(e, join);
 	lds_barrier(e);
 	LLVMValueRef mine = LLVMBuildAnd(e->b, e->tid, emit_int(e, (1 << nreduced) - 1), "");
 	if (k)
