@@ -38,7 +38,7 @@ endif
 # ---- sources ---------------------------------------------------------------------------------------------------------------
 BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num tensorfile))
 DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_call elab_expr elab_for elab_index elab_stmt \
-	elaborate linear parse signature))
+	elaborate instance linear parse signature))
 COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eval eval_elem eval_mem eval_reduce file \
 	layout layout_choose object object_code object_cost object_elf object_facts pass_bounds pass_clean pass_expand pass_hoist pass_layout \
 	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream passes plan report text text_parse verify \
@@ -60,11 +60,11 @@ COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
 	ir_test lower_test object_test pass_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test \
 	sim_decode_test sim_exec_test sim_foreign_test sim_object_test sim_tool_test tdslc_driver_test tensorfile_test)
-E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_test)
+E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test ref_rows_test)
 # What several tests share.
 HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/sim_build.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/tdslc_cli_test.sh
-PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/wheel_test.py \
+PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/support_test.py tests/wheel_test.py \
 	"tests/sim_num_test.py $(B)/tests/libnum.so"
 
 # Objects: $(call obj,sources).
@@ -89,7 +89,7 @@ setup: ; sh tests/setup.sh
 # For tests/lists_test.sh.
 print-sources:
 	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
-		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/e2e.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
+		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
 		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/host_cost.c
 $(SETUP): tests/setup.sh
 	@mkdir -p $(@D)
@@ -173,7 +173,7 @@ $(PACK) $(BINDING) &: kernels.tdsl $(B)/tdslc
 $(B)/gen/report.json: $(PACK)
 	$(Q)$(B)/tdslc report $(PACK) --json >$@
 
-REF = $(B)/o/tests/ref/ref.o
+REF = $(B)/o/tests/ref/ref.o $(B)/o/tests/ref/rows.o
 $(B)/demo_data: $(B)/o/bench/demo_data.o $(REF) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
@@ -234,7 +234,7 @@ $(TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(HELP_A) $(ALL_A)
 	$(Q)$(CXX) $(LDFLAGS) $(filter %_test.o,$^) -Wl,--start-group $(HELP_A) $(ALL_A) -Wl,--end-group $$(pkg-config --libs check) \
 		$(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
 # End to end: only through the shared runtime, as its users do.
-$(E2E_TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(B)/o/tests/e2e.o $(REF) $(B)/libtdsl_rt.so
+$(E2E_TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(B)/o/tests/e2e.o $(B)/o/tests/e2e_rows.o $(REF) $(B)/libtdsl_rt.so
 	@mkdir -p $(@D)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' $^ $$(pkg-config --libs check) $(SYSTEM) -o $@
@@ -276,6 +276,7 @@ fuzz-run: $(B)/fuzz $(B)/demo_data $(PACK)
 	@$(B)/fuzz launch $(FUZZ_SECONDS) $(B)/fuzz_launch.last $(wildcard tests/fuzz/sim/*)
 bless: export BLESS = 1
 bless: test-native
+	@python3 tests/support_test.py
 	@python3 tests/tour.py $(B)
 
 # ---- figures -----------------------------------------------------------------------------------------------------------------

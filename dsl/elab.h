@@ -43,6 +43,8 @@ struct index {
 	bool held;                            /* all positions are held, so that a sum over it is the whole sum */
 	struct ir_ins *position;
 	struct ir_ins *first;                 /* position of the axis's 0; NULL: 0 */
+	struct index *inside;                 /* of an index in groups: one group; `over n by 128` */
+	int64_t group;                        /* its size */
 };
 
 enum entry_kind { ENTRY_SYMBOL, ENTRY_TENSOR, ENTRY_SCALAR, ENTRY_INDEX, ENTRY_VALUE, ENTRY_STATE, ENTRY_TYPE, ENTRY_AXES };
@@ -66,7 +68,8 @@ struct guard {
 	struct lin fact[2]; int nfacts;
 	int stronger;                         /* another guard that implies this one, or -1 */
 	bool control;                         /* without explicit axes (untiled indices, `if`): every store and assignment of state obeys it */
-	struct ir_ins *count;                 /* held axes: how many positions pass, i32 */
+	struct ir_ins *count;                 /* one held axis: how many positions pass, i32 */
+	struct ir_ins *whole;                 /* two held axes, a group and its inside: how many pass in all */
 };
 
 struct frame { struct diag_span at; const char *name; int file; struct frame *up; };   /* file: where the called text stands */
@@ -88,6 +91,7 @@ struct elab {
 	struct { const struct hexpr *e; struct ir_ins *ins; } extents[64]; int nextents;
 
 	struct entry *top;
+	const struct ast_block *text;         /* the block that is being elaborated */
 	int block, next_block;
 	struct frame *frame; int calls, nesting;
 	struct guard guards[MAX_GUARDS]; int nguards;

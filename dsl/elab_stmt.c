@@ -259,6 +259,9 @@ static void statement(struct elab *E, const struct ast_stmt *s)
 
 void elab_block(struct elab *E, const struct ast_block *b)
 {
+	const struct ast_block *outer = E->text;
+	E->text = b;
 	for (int i = 0; i < b->n && !E->too_large && !E->d->full; i++)
 		statement(E, b->items[i]);
+	E->text = outer;
 }

@@ -8,7 +8,8 @@ lines = [line.split() for line in (Path(__file__).parent / "packs.txt").read_tex
 packs = {name: patterns for name, *patterns in lines}
 if sys.argv[2] not in packs:
     sys.exit(f"PACK={sys.argv[2]}: expected one of {', '.join(packs)}")
-for kernel in re.findall(r"^kernel (\w+)", Path(sys.argv[1]).read_text(), re.M):
+# Templates, which take functions or integers, are no kernels by themselves.
+for kernel in re.findall(r"^kernel (\w+)(?!.*: (?:fn|int)\b)", Path(sys.argv[1]).read_text(), re.M):
     fits = [p for p in packs[sys.argv[2]] if fnmatchcase(kernel, p.lstrip("!"))]
     if fits and not fits[-1].startswith("!"):
         print("--kernel", kernel, end=" ")
