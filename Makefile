@@ -49,8 +49,8 @@ LIBTDSLC = compiler/libtdslc.c
 RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call device device_hip device_null error jit module \
 	pack_model pack_read pack_write packs plan view))
 SIM = $(addsuffix .c,$(addprefix sim/, chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
-	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_scalar exec_scalef32 hip hip_image \
-	hip_memory hip_module hip_properties hip_stream kernarg line memory msgpack object operand stats))
+	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_round exec_scalar \
+	exec_scalef32 exec_smem exec_typed hip hip_image hip_memory hip_module hip_properties hip_stream kernarg line memory msgpack object operand stats))
 SIMTOOL = sim/tool.c
 LIBRARY = lib/act.tdsl lib/norm.tdsl lib/quant.tdsl lib/softmax.tdsl
 # Made by re2c, Lemon and library.sh.
@@ -58,8 +58,8 @@ DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 # Compiled, never run: the compiler checks our declarations against HIP's header.
 COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
-	ir_test lower_test object_test pass_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test sim_exec_test \
-	sim_object_test sim_tool_test tdslc_driver_test tensorfile_test)
+	ir_test lower_test object_test pass_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test \
+	sim_decode_test sim_exec_test sim_foreign_test sim_object_test sim_tool_test tdslc_driver_test tensorfile_test)
 E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_test)
 # What several tests share.
 HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/sim_build.c
@@ -273,6 +273,7 @@ fuzz-run: $(B)/fuzz $(B)/demo_data $(PACK)
 	@$(B)/fuzz pack $(FUZZ_SECONDS) $(B)/fuzz_pack.last $(PACK) $(B)/fuzz.tpack
 	@$(B)/fuzz tensorfile $(FUZZ_SECONDS) $(B)/fuzz_tensorfile.last $(B)/fuzz.safetensors
 	@$(B)/fuzz object $(FUZZ_SECONDS) $(B)/fuzz_object.last $(B)/fuzz.hsaco
+	@$(B)/fuzz launch $(FUZZ_SECONDS) $(B)/fuzz_launch.last $(wildcard tests/fuzz/sim/*)
 bless: export BLESS = 1
 bless: test-native
 	@python3 tests/tour.py $(B)
