@@ -94,6 +94,7 @@ struct call {
 	int64_t strides[MAX_PARAM][MAX_NDIM];
 	union tdsl_arg args[MAX_PARAM];
 	uint32_t made;                         /* outputs that this call owns */
+	bool arrays;                           /* some are numpy's */
 	const struct exchange *api;            /* of the first foreign tensor */
 	DLDevice lies;                         /* and where it is */
 	const struct place *place;             /* device=, else NULL */
@@ -125,6 +126,7 @@ static bool array_read(struct call *c, int i, const struct ndarray *a)
 	DLTensor *t = &c->t[i];
 	if (!d || a->nd > MAX_NDIM || (c->k->p[i].output && !(a->flags & ARRAY_WRITEABLE)))
 		return false;
+	c->arrays = true;
 	*t = (DLTensor){.data = a->data, .device = {kDLCPU, 0}, .ndim = a->nd, .dtype = d->dl, .shape = (int64_t *)a->dims};
 	if (a->flags & ARRAY_C)
 		return true;
@@ -313,6 +315,8 @@ static bool call_place(struct call *c)
 	}
 	if (!c->api || c->lies.device_type == kDLCPU)
 		return known.host;
+	if (c->arrays)
+		return false; /* to be copied there */
 	if (c->api->stream(c->lies.device_type, c->lies.device_id, &native) != 0) {
 		PyErr_Clear();
 		return false;
@@ -471,6 +475,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *named)
 	memset(c.values, 0, sizeof c.values);
 	memset(c.args, 0, (size_t)c.k->n * sizeof *c.args);
 	c.made = 0;
+	c.arrays = false;
 	c.api = NULL;
 	c.place = NULL;
 	c.stream = NULL;

@@ -90,6 +90,8 @@ def on_device(t):
                 t.check(dx.asked[0].get("stream") == 0, f"the stream handed to the producer: {dx.asked}")
             else:
                 t.check((10, number) in asked and not dx.asked, f"asked for streams of {asked}, for capsules {dx.asked}")
+    tdsl.rmsnorm_quant(dx, w, eps=1.0, y=dy, scale=ds)
+    t.check(same((dy.fetch(), ds.fetch()), tdsl.rmsnorm_quant(x, w, eps=1.0, device="sim:gfx942")), "a tensor on the device and a numpy array")
     mixed = OnDevice(x, 0), OnDevice(w, 1)
     raises(t, tdsl.Error, "'w'", lambda: tdsl.rmsnorm_quant(*mixed, y=dy, scale=ds))
     raises(t, TypeError, "give them by name", lambda: tdsl.rmsnorm_quant(OnDevice(x, 0), OnDevice(w, 0)))
