@@ -82,7 +82,7 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: all run test test-full test-native fuzz-run bench wheel san fuzz clean bless setup print-sources
+.PHONY: all run test test-types test-full test-native fuzz-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
@@ -251,7 +251,18 @@ test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(
 	@echo $$(($$(date +%s) - $(START))) >$(B)/test.seconds
 test-full: export E2E_FULL = 1
 test-full: export TEST_TIMEOUT = 7200
-test-full: test
+test-full: test test-types
+# The row kernels with inputs in f16 and f32, which the pack does not hold.
+TYPES = $(B)/types/kernels.tpack
+$(TYPES): kernels.tdsl $(B)/tdslc
+	@mkdir -p $(@D)
+	$(call SAY,pack $(TYPES))
+	$(Q)sed '/^pack {/,/^}/d' kernels.tdsl >$(@D)/kernels.tdsl
+	$(Q)$(B)/tdslc build $(@D)/kernels.tdsl -o $@ $(foreach t,f16 f32,$(foreach r,$(t) $(t)!Q=fp8 $(t)!Q=$(t) $(t)!Q=fp8!S=f32 \
+		$(t)!Q=fp8!S=e8m0 $(t)!S=f32 $(t)!S=e8m0,--instance T=$(subst !,$(comma),$(r))))
+comma := ,
+test-types: $(TYPES) $(B)/tests/e2e_rows_norm_test $(B)/tests/e2e_rows_act_test
+	@for t in f16 f32; do for k in norm act; do E2E_IN=$$t B=$(B)/types $(B)/tests/e2e_rows_$${k}_test || exit 1; done; done
 # What needs no Python: the part that also runs under sanitizers.
 test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
 	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)

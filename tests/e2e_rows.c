@@ -8,6 +8,12 @@
 
 bool e2e_full(void) { return getenv("E2E_FULL") != NULL; }
 
+enum e2e_type e2e_input(void)
+{
+	const char *t = getenv("E2E_IN");
+	return !t || !*t ? E2E_BF16 : strcmp(t, "f16") == 0 ? E2E_F16 : E2E_F32;
+}
+
 static void *room(int64_t n, size_t size)
 {
 	void *p = calloc((size_t)(n ? n : 1), size);

@@ -70,6 +70,7 @@ static void check(struct call *c, const struct norm *k, const struct size *z, co
 
 static void run(const struct e2e_chip *chip, const struct norm *k, struct size z)
 {
+	z.in = e2e_input();
 	struct call c;
 	struct out o = {-1, -1, -1, -1, -1, -1, -1};
 	double eps = (float)1e-5, scale = 0.0625, amax = 0.5, limit = z.full ? 2 : 0, *smooth = NULL, start = z.n > 2048 ? 100 : 0.5;
@@ -138,7 +139,7 @@ START_TEST(sizes_agree)
 		for (int full = 0; full < 2; full++) {
 			struct size z = {.m = sizes[i] > 1024 ? 1 : 3, .n = sizes[i], .full = full, .type = E2E_E4M3FN};
 			run(chip, k, z);
-			z.type = E2E_BF16;
+			z.type = e2e_input();
 			if (k->form == WHOLE)
 				run(chip, k, z);
 		}
@@ -193,18 +194,18 @@ static void backward(const struct e2e_chip *chip, int layer, int64_t m, int64_t 
 		*dw = calloc((size_t)n + 1, 8), *db = calloc((size_t)n + 1, 8);
 	struct ref_norm p = {.layer = layer, .eps = 1e-5, .offset = full};
 	call_begin(&c, chip, layer ? "layernorm_bwd" : "rmsnorm_bwd", "M %ld, N %ld, %s", (long)m, (long)n, full ? "full" : "bare");
-	const double *dy = call_in(&c, E2E_BF16, SHAPE(m, n), 1), *x = call_in(&c, E2E_BF16, SHAPE(m, n), 1.5), *dres = NULL;
-	p.w = call_in(&c, E2E_BF16, SHAPE(n), 0.5);
+	const double *dy = call_in(&c, e2e_input(), SHAPE(m, n), 1), *x = call_in(&c, e2e_input(), SHAPE(m, n), 1.5), *dres = NULL;
+	p.w = call_in(&c, e2e_input(), SHAPE(n), 0.5);
 	ref_norm(&p, x, m, n, v, u, rstd, mu);
 	call_values(&c, E2E_F32, SHAPE(m), rstd);
 	if (layer)
 		call_values(&c, E2E_F32, SHAPE(m), mu);
 	if (full)
-		dres = call_in(&c, E2E_BF16, SHAPE(m, n), 1);
+		dres = call_in(&c, e2e_input(), SHAPE(m, n), 1);
 	else
 		call_absent(&c);
 	call_number(&c, p.offset);
-	int odx = call_out(&c, E2E_BF16, SHAPE(m, n)), odw = call_out(&c, E2E_F32, SHAPE(n)), odb = layer ? call_out(&c, E2E_F32, SHAPE(n)) : -1;
+	int odx = call_out(&c, e2e_input(), SHAPE(m, n)), odw = call_out(&c, E2E_F32, SHAPE(n)), odb = layer ? call_out(&c, E2E_F32, SHAPE(n)) : -1;
 	call_go(&c);
 	ref_norm_bwd(&p, dy, x, dres, m, n, dx, dw, db);
 	call_near(&c, odx, dx, 0x1p-8, 0x1p-9);
