@@ -184,6 +184,58 @@ START_TEST(places_agree)
 }
 END_TEST
 
+/* --- row-wise and transposed, each with its own scales, from one read */
+
+static void both(const struct e2e_chip *chip, int64_t m, int64_t n, bool full)
+{
+	struct call c;
+	size_t all = (size_t)(m * n) + 1;
+	int64_t gm = (m + 31) / 32, gn = (n + 31) / 32;
+	double *v = calloc(all, 8), *u = calloc(all, 8), *y = calloc(all, 8), *t = calloc(all, 8), *rstd = calloc((size_t)m + 1, 8), *mu = calloc((size_t)m + 1, 8),
+		*s = calloc((size_t)(m * (gn + 1)) + 1, 8), *st = calloc((size_t)(n * (gm + 1)) + 1, 8);
+	struct ref_norm p = {.eps = (float)1e-5, .offset = full};
+	enum e2e_type fp8 = e2e_code_type(chip->fp8);
+	call_begin(&c, chip, "rmsnorm_both_mxfp8", "M %ld, N %ld, %s", (long)m, (long)n, full ? "full" : "bare");
+	const double *x = call_in(&c, e2e_input(), SHAPE(m, n), 1.5);
+	if (full)
+		p.res = call_in(&c, e2e_input(), SHAPE(m, n), 1);
+	else
+		call_absent(&c);
+	p.w = call_in(&c, e2e_input(), SHAPE(n), 0.5);
+	call_number(&c, p.eps), call_number(&c, p.offset);
+	int at_y = call_out(&c, fp8, SHAPE(m, n)), at_s = call_out(&c, E2E_E8M0, SHAPE(m, gn)), at_t = call_out(&c, fp8, SHAPE(n, m)),
+		at_st = call_out(&c, E2E_E8M0, SHAPE(n, gm)), at_res = -1, at_rstd = -1;
+	if (full)
+		at_res = call_out(&c, e2e_input(), SHAPE(m, n)), at_rstd = call_out(&c, E2E_F32, SHAPE(m));
+	else
+		call_absent(&c), call_absent(&c);
+	call_go(&c);
+	ref_norm(&p, x, m, n, v, u, rstd, mu);
+	ref_quantize(REF_SCALE_E8M0, chip->fp8, 0, v, m, n, 1, 32, y, s);
+	call_scales(&c, at_s, s);
+	call_codes(&c, at_y, y);
+	for (int64_t i = 0; i < m * n; i++)
+		t[i % n * m + i / n] = v[i];
+	ref_quantize(REF_SCALE_E8M0, chip->fp8, 0, t, n, m, 1, 32, y, st);
+	call_scales(&c, at_st, st);
+	call_codes(&c, at_t, y);
+	if (full) {
+		call_any(&c, at_res, u, n);
+		call_near(&c, at_rstd, rstd, 0x1p-20, 0);
+	}
+	call_end(&c);
+	free(v), free(u), free(y), free(t), free(rstd), free(mu), free(s), free(st);
+}
+
+START_TEST(both_agree)
+{
+	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {0, 64}, {32, 128}, {33, 769}, {65, 64}, {2, 4096}, {1, 14336}};
+	for (size_t i = 0; i < sizeof mn / sizeof *mn; i++)
+		for (int full = 0; full < 2; full++)
+			both(&e2e_chips[_i], mn[i][0], mn[i][1], full);
+}
+END_TEST
+
 /* --- backward */
 
 static void backward(const struct e2e_chip *chip, int layer, int64_t m, int64_t n, bool full)
@@ -235,6 +287,7 @@ int main(void)
 	tcase_add_loop_test(t, sizes_agree, 0, 2 * NNORMS);
 	tcase_add_loop_test(t, long_rows_agree, 0, NNORMS);
 	tcase_add_loop_test(t, places_agree, 0, 2 * NNORMS);
+	tcase_add_loop_test(t, both_agree, 0, 2);
 	tcase_add_loop_test(t, backward_agrees, 0, 4);
 	suite_add_tcase(suite, t);
 	return e2e_main(suite);
