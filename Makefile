@@ -46,8 +46,8 @@ COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eva
 	target/amdgcn/memory target/amdgcn/reduce target/amdgcn/translate target/amdgcn/value)) compiler/llvm_shim.cpp
 TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run))
 LIBTDSLC = compiler/libtdslc.c
-RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call device device_hip device_null error jit module \
-	pack_model pack_read pack_write packs plan view))
+RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_hip device_null \
+	env error jit module once pack_model pack_read pack_write packs plan trace tune view))
 SIM = $(addsuffix .c,$(addprefix sim/, chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
 	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_scalar exec_scalef32 hip hip_image \
 	hip_memory hip_module hip_properties hip_stream kernarg line memory msgpack object operand stats))
@@ -57,7 +57,7 @@ LIBRARY = lib/act.tdsl lib/norm.tdsl lib/quant.tdsl lib/softmax.tdsl
 DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 # Compiled, never run: the compiler checks our declarations against HIP's header.
 COMPILED_TESTS = tests/hip_abi_test.c
-TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
+TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cache_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
 	ir_test object_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test sim_exec_test \
 	sim_object_test sim_tool_test tdslc_driver_test tensorfile_test)
 E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_test)

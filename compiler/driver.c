@@ -390,7 +390,7 @@ static void assemble(struct compilation *c, struct compile_result *r)
 	}
 }
 
-static void describe(struct compile_result *r, const char *text, size_t n, const struct compile_options *o, const struct target **targets, int ntargets)
+static void describe(struct compile_result *r, const char *text, size_t n, const char *file, const struct compile_options *o, const struct target **targets, int ntargets)
 {
 	unsigned major, minor, patch;
 	XXH3_state_t *state = XXH3_createState();
@@ -402,6 +402,14 @@ static void describe(struct compile_result *r, const char *text, size_t n, const
 	for (int t = 0; t < ntargets; t++)
 		list = arena_printf(&r->arena, "%s%s%s", list, t ? "," : "", targets[t]->name);
 	r->pack.options = arena_printf(&r->arena, "--target %s", list);
+	const char *flavours = "";
+	for (int t = 0; t < ntargets; t++)
+		flavours = arena_printf(&r->arena, "%s%s%s: %s %s", flavours, t ? "; " : "", targets[t]->name,
+		                        dtype_info(model_native(targets[t]->name, 8))->name, dtype_info(model_native(targets[t]->name, 9))->name);
+	r->pack.fp8 = flavours;
+	const char *slash = strrchr(file, '/');
+	r->pack.source = o->library ? "" : arena_string(&r->arena, text, n);
+	r->pack.source_name = arena_printf(&r->arena, "%s", slash ? slash + 1 : file);
 	if (!state)
 		return;
 	XXH3_128bits_reset(state);
@@ -473,7 +481,7 @@ int compile_text(const char *text, size_t n, const char *file, const struct comp
 	print_errors(out, file, &c);
 	if (rc == 0 && !o->check) {
 		assemble(&c, r);
-		describe(r, text, n, o, targets, ntargets);
+		describe(r, text, n, file, o, targets, ntargets);
 	}
 	fclose(out);
 	r->messages = len ? arena_string(&r->arena, messages, len) : NULL;

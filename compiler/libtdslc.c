@@ -45,6 +45,50 @@ int tdslc_compile(const char *text, size_t n, const char *file, const struct tds
 	return rc;
 }
 
+/* --- the instance for a call's element types */
+static bool types_fit(const struct model_kernel *k, const struct tdslc_types *q)
+{
+	for (int p = 0; p < k->nparams; p++) {
+		uint8_t native = k->instances[0].native[p];
+		const struct dtype_info *t = dtype_info(native ? model_native(q->target, native) : k->instances[0].dtype[p]);
+		if (k->params[p].is_tensor && q->types[p][0] != 255 && (q->types[p][0] != t->dl_code || q->types[p][1] != t->dl_bits))
+			return false;
+	}
+	return true;
+}
+
+/* Tries the kernel's bindings one by one. */
+static const char *find_instance(struct arena *a, const struct dsl_file *f, const struct tdslc_types *q, struct diag *diag)
+{
+	for (int i = 0; i < f->nkernels; i++)
+		for (int b = 0; strcmp(f->kernels[i].name, q->kernel) == 0 && b < f->kernels[i].nall; b++) {
+			struct dsl_kernel one = f->kernels[i];
+			struct model_kernel k = {0};
+			one.packed = &one.all[b];
+			one.npacked = 1;
+			if (dsl_signature(a, f, &one, diag, &k) == 0 && k.ninstances == 1 && k.nparams == q->nparams && types_fit(&k, q))
+				return one.all[b].text;
+		}
+	return NULL;
+}
+
+int tdslc_instance(const char *text, size_t n, const char *file, const struct tdslc_types *q, char **instance, char **messages)
+{
+	struct arena a = {0};
+	struct diag diag = {.arena = &a, .file = file ? file : "text", .source = text, .size = n};
+	struct dsl_file *f = NULL;
+	const char *found = NULL;
+	*instance = *messages = NULL;
+	if (q->abi == TDSLC_ABI && dsl_parse(&a, text, n, diag.file, NULL, &diag, &f) == 0 && !diag.errors)
+		found = find_instance(&a, f, q, &diag);
+	if (found)
+		*instance = strdup(found);
+	else
+		*messages = strdup(diag.n ? diag_text(&diag) : "no instance of the kernel takes these element types");
+	arena_free(&a);
+	return found ? 0 : -1;
+}
+
 /* --- identity: the linker's build id of the file that this code is in, so that a rebuilt compiler is another one */
 static char identity[128];
 static pthread_once_t identity_once = PTHREAD_ONCE_INIT;

@@ -21,6 +21,10 @@ struct tdslc_options {
  * (malloc'ed diagnostics text, one per line with carets; also set for warnings on success, else NULL). */
 TDSLC_API int tdslc_compile(const char *text, size_t n, const char *file, const struct tdslc_options *,
                   void **pack, size_t *pack_size, char **messages);
+/* The element types of a call: DLPack code and bits of each parameter of the kernel, code 255 where it is not known. */
+struct tdslc_types { uint32_t abi; const char *kernel, *target; int nparams; const uint8_t (*types)[2]; };
+/* The name of the first instance of the text's kernel that takes these types: 0 and *instance, or -1 and *messages (both malloc'ed). */
+TDSLC_API int tdslc_instance(const char *text, size_t n, const char *file, const struct tdslc_types *, char **instance, char **messages);
 /* Text that identifies the compiler build and LLVM, for cache keys. */
 TDSLC_API const char *tdslc_identity(void);
 TDSLC_API void tdslc_free(void *);
