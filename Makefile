@@ -40,7 +40,7 @@ BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num tensorfile)
 DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_call elab_expr elab_for elab_index elab_stmt \
 	elaborate linear parse signature))
 COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eval eval_elem eval_mem eval_reduce file \
-	layout layout_choose object object_code object_cost object_elf object_facts pass_bounds pass_clean pass_hoist pass_layout \
+	host_so layout layout_choose object object_code object_cost object_elf object_facts pass_bounds pass_clean pass_hoist pass_layout \
 	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream passes plan report text text_parse verify \
 	target/targets target/translate target/amdgcn/dot target/amdgcn/elementwise target/amdgcn/index target/amdgcn/lds \
 	target/amdgcn/memory target/amdgcn/reduce target/amdgcn/translate target/amdgcn/value)) compiler/llvm_shim.cpp
@@ -63,7 +63,7 @@ TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cac
 E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_test)
 # What several tests share.
 HELP = tests/dsl_help.c tests/ir_help.c tests/sim_build.c
-SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/tdslc_cli_test.sh
+SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
 PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/wheel_test.py \
 	"tests/sim_num_test.py $(B)/tests/libnum.so"
 
@@ -90,7 +90,7 @@ setup: ; sh tests/setup.sh
 print-sources:
 	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
 		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/e2e.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
-		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/host_cost.c
+		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/host_cost.c bench/pack_cost.c
 $(SETUP): tests/setup.sh
 	@mkdir -p $(@D)
 	@sh tests/setup.sh
@@ -262,7 +262,10 @@ $(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/libtdsl_rt.so
 $(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
-bench: all $(PACK) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost
+$(B)/pack_cost: $(B)/o/bench/pack_cost.o $(RUNTIME_A) $(BASE_A)
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(ZSTD) $(SYSTEM) -o $@
+bench: all $(PACK) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost $(B)/pack_cost
 	@python3 bench/bench.py $(B) $(if $(SAVE),--save)
 
 clean:

@@ -126,6 +126,19 @@ def host_cost(_):
     figure("host cost a call", statistics.median(values), "ns", 200, spread(values))
 
 
+def pack_cost(_):
+    """Opening packs, first calls and compiling in process: wall clock, each time in a new process."""
+    most = {"open a pack of 1000 variants": 1, "first call from a warm pack, without the driver": 1, "compile a row kernel, cold": 40,
+            "compile a row kernel, LLVM loaded": 15, "the same from the cache": 1}
+    print("\nPacks and compiling in process, ms of wall clock")
+    for line in output(B / "pack_cost", ROOT / "kernels.tdsl", PACK, 9).splitlines():
+        r = json.loads(line)
+        median = statistics.median(r["ms"])
+        print(f"{r['name']:<50} median {median:.3f}, {min(r['ms']):.3f} to {max(r['ms']):.3f} of {len(r['ms'])}")
+        if r["name"] in most:
+            figure(r["name"], median, "ms", most[r["name"]], f"{min(r['ms']):.2f} to {max(r['ms']):.2f} of {len(r['ms'])}")
+
+
 def seconds(name, most):
     path = B / f"{name}.seconds"
     figure(f"make {name}", float(path.read_text()) if path.exists() else None, "s", most, "the last run" if path.exists() else "not run yet")
@@ -149,7 +162,7 @@ def save():
 def main():
     rows = json.loads(output(B / "tdslc", "report", PACK, "--json"))
     table_report(rows)
-    for part, name in ((rmsnorm, "rmsnorm_quant"), (compile_times, "compile times"), (host_cost, "host cost a call")):
+    for part, name in ((rmsnorm, "rmsnorm_quant"), (compile_times, "compile times"), (host_cost, "host cost a call"), (pack_cost, "packs and compiling")):
         try:
             part(rows)
         except (RuntimeError, KeyError, ValueError, TypeError, OSError) as e:
