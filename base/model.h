@@ -2,7 +2,8 @@
  * runtime.  The pack's bytes are described in docs/pack.md; this header is the meaning.
  *
  *   pack -> kernels -> instances (one choice of dtypes each)
- *                   -> variants (instance x target, most specific first; the last one has no predicate that can fail)
+ *                   -> variants (instance x target, most specific first; the last one asks at most for strides that 32-bit offsets
+ *                      inside a tile can follow)
  *                        -> launches (phases, in order) -> a device symbol, a grid, the argument block */
 #ifndef TDSL_MODEL_H
 #define TDSL_MODEL_H

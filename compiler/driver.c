@@ -183,15 +183,20 @@ static int build_variant(struct arena *scratch, struct item *it, int v, struct o
 	const struct variant *choice = &it->variants[v];
 	struct ir_kernel *final;
 	struct model_variant made = {.instance = it->instance, .target = it->target->name, .predicate = choice->predicate, .predicate_text = choice->text};
-	LLVMModuleRef module;
+	struct translated code;
 	struct object_facts *facts;
 	void *elf;
 	size_t size;
 	int nfacts;
 	if (run_passes(scratch, it->generic, choice, NULL, &final, err, errlen) ||
-	    translate(scratch, final, choice, object_context(session), &module, &made.launches, &made.nlaunches, &made.workspace, err, errlen) ||
-	    object_build(session, it->target, module, &elf, &size, err, errlen))
+	    translate(scratch, final, choice, object_context(session), &code, err, errlen) ||
+	    object_build(session, it->target, code.module, &elf, &size, err, errlen))
 		return -1;
+	made.launches = code.launches;
+	made.nlaunches = code.nlaunches;
+	made.workspace = code.workspace;
+	if (code.condition)
+		made.predicate = made.predicate ? hexpr_op(scratch, HX_AND, made.predicate, code.condition) : code.condition;
 	int rc = object_facts(scratch, it->target, elf, size, true, &facts, &nfacts, err, errlen);
 	if (rc == 0)
 		rc = enter_facts(made.launches, made.nlaunches, facts, nfacts, err, errlen);
