@@ -84,6 +84,14 @@ static void for_items(struct compilation *c, void (*work)(struct compilation *, 
 		pthread_join(threads[i], NULL);
 }
 
+static bool listed(const char *const *list, const char *name)
+{
+	for (; list && *list; list++)
+		if (strcmp(*list, name) == 0)
+			return true;
+	return !list;
+}
+
 /* --- first round: the front end */
 static void elaborate_item(struct compilation *c, struct item *it, struct object_session **session)
 {
@@ -94,6 +102,11 @@ static void elaborate_item(struct compilation *c, struct item *it, struct object
 		return;
 	if (plan_variants(&it->arena, it->generic, it->text, it->target, &it->variants, &it->nvariants, why, sizeof why))
 		it->error = arena_printf(&it->arena, "%s", why);
+	int kept = 0;
+	for (int v = 0; v < it->nvariants; v++)
+		if (listed(c->options->variants, it->variants[v].text))
+			it->variants[kept++] = it->variants[v];
+	it->nvariants = kept;
 }
 
 /* --- second round: one object per variant */
@@ -271,14 +284,6 @@ static void print_error(FILE *out, const char *file, const struct item *it)
 }
 
 /* --- what to build */
-static bool listed(const char *const *list, const char *name)
-{
-	for (; list && *list; list++)
-		if (strcmp(*list, name) == 0)
-			return true;
-	return !list;
-}
-
 /* Every name of `wanted` must be one that the file has; 0, or -1 with a line in `out`. */
 static int check_names(FILE *out, const char *file, const struct dsl_file *f, const char *const *wanted, bool instances)
 {

@@ -16,6 +16,7 @@
 #include <xxhash.h>
 
 #include "env.h"
+#include "bind.h"
 #include "trace.h"
 
 /* What to compile. */
@@ -99,6 +100,7 @@ static int key_make(struct cache_key *key, const char *identity, const struct re
 	hash_list(h, r->options.targets);
 	hash_list(h, r->options.kernels);
 	hash_list(h, r->options.instances);
+	hash_list(h, r->options.variants);
 	hash_canonical(h, r->text, r->n);
 	XXH128_hash_t d = XXH3_128bits_digest(h);
 	XXH3_freeState(h);
@@ -237,7 +239,7 @@ int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, 
 	struct pack_file *p;
 	if (!pack || !text)
 		FAIL(TDSL_EINVAL, "tdsl_compile: %s is NULL", pack ? "text" : "pack");
-	struct request r = {text, n, file ? file : "text", {TDSLC_ABI, q->targets, q->kernels, q->instances, q->jobs, q->library_path}};
+	struct request r = {text, n, file ? file : "text", {TDSLC_ABI, q->targets, q->kernels, q->instances, q->jobs, q->library_path, NULL}};
 	if (!q->targets) {
 		tdsl_device d;
 		TRY(tdsl_default(&d));
@@ -250,12 +252,18 @@ int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, 
 
 /* ---- kernels kept for calls: by the hash of their text; never dropped */
 
-struct kept { struct kept *next; tdsl_pack pack; char *kernel, *instance, *target; };
+struct kept { struct kept *next; tdsl_pack pack; char *kernel, *instance, *target, *variant; }; /* "" = all */
 static _Atomic(struct kept *) kept;
 
 static bool same_source(tdsl_pack a, tdsl_pack b)
 {
 	return memcmp(a->file->meta->source_hash, b->file->meta->source_hash, sizeof a->file->meta->source_hash) == 0;
+}
+
+/* The workspace's letter aside: not every variant needs one. */
+static bool same_arguments(tdsl_kernel a, tdsl_kernel b)
+{
+	return a->nparams == b->nparams && memcmp(a->signature, b->signature, (size_t)a->nparams) == 0;
 }
 
 tdsl_kernel jit_next(tdsl_kernel k, tdsl_kernel after)
@@ -269,56 +277,65 @@ tdsl_kernel jit_next(tdsl_kernel k, tdsl_kernel after)
 		}
 	for (; at; at = at->next) {
 		tdsl_kernel found = at->pack->file->nkernels ? &at->pack->kernels[0] : NULL; /* one kernel each */
-		if (found && strcmp(at->kernel, name) == 0 && same_source(at->pack, k->pack) && strcmp(found->signature, k->signature) == 0)
+		if (found && strcmp(at->kernel, name) == 0 && same_source(at->pack, k->pack) && same_arguments(found, k))
 			return found;
 	}
 	return NULL;
 }
 
-static int keep(tdsl_pack pack, const char *kernel, const char *instance, const char *target)
+/* What one compile of a kernel has; NULL = all. */
+struct part { const char *kernel, *instance, *target, *variant; };
+
+static int keep(tdsl_pack pack, const struct part *p)
 {
 	struct kept *e = malloc(sizeof *e), *first = atomic_load(&kept);
 	if (!e)
 		FAIL(TDSL_ENOMEM, "out of memory");
-	*e = (struct kept){NULL, pack, strdup(kernel), strdup(instance ? instance : ""), strdup(target)};
+	*e = (struct kept){NULL, pack, strdup(p->kernel), strdup(p->instance ? p->instance : ""), strdup(p->target), strdup(p->variant ? p->variant : "")};
 	do
 		e->next = first;
 	while (!atomic_compare_exchange_weak(&kept, &first, e));
 	return 0;
 }
 
-static bool kept_has(const char *text, size_t n, const char *kernel, const char *instance, const char *target)
+static struct kept *kept_find(const uint64_t source[2], const struct part *p)
 {
-	XXH128_hash_t h = XXH3_128bits(text, n);
-	for (struct kept *at = atomic_load(&kept); at; at = at->next) {
-		const uint64_t *its = at->pack->file->meta->source_hash;
-		if (strcmp(at->kernel, kernel) == 0 && strcmp(at->instance, instance ? instance : "") == 0 && strcmp(at->target, target) == 0 &&
-		    its[0] == h.low64 && its[1] == h.high64)
-			return true;
-	}
-	return false;
+	struct kept *at = atomic_load_explicit(&kept, memory_order_acquire);
+	while (at && (strcmp(at->kernel, p->kernel) || strcmp(at->instance, p->instance ? p->instance : "") || strcmp(at->target, p->target) ||
+	              strcmp(at->variant, p->variant ? p->variant : "") || memcmp(at->pack->file->meta->source_hash, source, 2 * sizeof *source)))
+		at = at->next;
+	return at;
 }
 
 /* Compiles one kernel and keeps it for calls. */
-static int kernel_keep(const char *text, size_t n, const char *file, const char *kernel, const char *instance, const char *target, int jobs)
+static int kernel_keep(const char *text, size_t n, const char *file, const struct part *p, int jobs)
 {
-	const char *kernels[2] = {kernel}, *instances[2] = {instance}, *targets[2] = {target};
-	struct request r = {text, n, file, {TDSLC_ABI, targets, kernels, instance ? instances : NULL, jobs, NULL}};
-	struct pack_file *p;
+	const char *kernels[2] = {p->kernel}, *instances[2] = {p->instance}, *targets[2] = {p->target}, *variants[2] = {p->variant};
+	struct request r = {text, n, file, {.abi = TDSLC_ABI, .targets = targets, .kernels = kernels, .instances = p->instance ? instances : NULL,
+	                                    .jobs = jobs, .variants = p->variant ? variants : NULL}};
+	XXH128_hash_t h = XXH3_128bits(text, n);
+	struct pack_file *f;
 	tdsl_pack pack;
-	if (kept_has(text, n, kernel, instance, target))
+	if (kept_find((uint64_t[]){h.low64, h.high64}, p))
 		return 0;
-	TRY(request_run(&p, &r));
-	TRY(pack_wrap(&pack, p));
-	return keep(pack, kernel, instance, target);
+	TRY(request_run(&f, &r));
+	TRY(pack_wrap(&pack, f));
+	return keep(pack, p);
 }
 
-/* The name of the instance that takes these types; TDSL_EDTYPE where the text has none. */
-static int instance_name(char out[256], const char *text, size_t n, const char *file, tdsl_kernel k, tdsl_device d, const union tdsl_arg *args)
+static int64_t ask_leaf(void *ctx, int op, int64_t imm)
+{
+	return bind_leaf(ctx, (enum hexpr_op)op, imm);
+}
+
+/* The instance that takes the call's types and the variant that it would get ("" = not known); TDSL_EDTYPE where the text has none. */
+static int part_find(char instance[256], char variant[256], const char *text, size_t n, const char *file, tdsl_kernel k, tdsl_device d,
+                     const union tdsl_arg *args)
 {
 	uint8_t types[MODEL_MAX_PARAM][2];
+	struct bind sizes;
 	const struct compiler *c;
-	char *name = NULL, *why = NULL;
+	char *name = NULL, *which = NULL, *why = NULL;
 	for (int i = 0; i < k->nparams; i++) {
 		const DLTensor *t = k->tensors >> i & 1 ? args[i].t : NULL;
 		types[i][0] = t ? t->dtype.code : 255;
@@ -327,37 +344,45 @@ static int instance_name(char out[256], const char *text, size_t n, const char *
 	TRY(compiler_get(&c));
 	if (!c->instance)
 		FAIL(TDSL_EUNSUPPORTED, "the compile library is older than the runtime");
-	struct tdslc_types q = {TDSLC_ABI, pack_string(k->pack->file, k->k->name), d->target, k->nparams, types};
-	int rc = c->instance(text, n, file, &q, &name, &why);
-	snprintf(out, 256, "%s", name ? name : "");
+	struct tdslc_types q = {.abi = TDSLC_ABI, .kernel = pack_string(k->pack->file, k->k->name), .target = d->target, .nparams = k->nparams, .types = types};
+	if (bind_sizes(&sizes, k, d, args)) {
+		q.nsymbols = (int)k->k->symbols.count;
+		q.symbols = sizes.symbols;
+		q.leaf = ask_leaf;
+		q.ctx = &sizes;
+	}
+	int rc = c->instance(text, n, file, &q, &name, &which, &why);
+	snprintf(instance, 256, "%s", name ? name : "");
+	snprintf(variant, 256, "%s", which ? which : "");
 	if (rc < 0)
 		error_set(TDSL_EDTYPE, "%s", why ? why : "no instance");
 	c->free(name);
+	c->free(which);
 	c->free(why);
 	return rc < 0 ? TDSL_EDTYPE : 0;
 }
 
-int jit_kernel(tdsl_kernel *out, tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
+int jit_kernel(tdsl_kernel *out, tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, bool whole)
 {
 	const struct pack_file *f = k->pack->file;
 	const char *text = pack_string(f, f->meta->source), *file = pack_string(f, f->meta->source_name);
-	const char *kernel = pack_string(f, k->k->name), *target = s->device->target;
-	char instance[256];
+	char instance[256], variant[256];
 	size_t n = strlen(text);
 	if (!n)
 		FAIL(TDSL_ENOTFOUND, "%s carries no source text", f->name);
+	if (!heading_allows(text, k, s->device->target, args))
+		FAIL(TDSL_EDTYPE, "the text has no such instance");
 	TRY(compiler_allowed());
-	TRY(device_capture_check(s, kernel));
-	TRY(instance_name(instance, text, n, file, k, s->device, args));
-	TRY(kernel_keep(text, n, file, kernel, *instance ? instance : NULL, target, 0));
-	for (struct kept *at = atomic_load(&kept); at; at = at->next)
-		if (same_source(at->pack, k->pack) && strcmp(at->kernel, kernel) == 0 && strcmp(at->instance, instance) == 0 &&
-		    strcmp(at->target, target) == 0 && at->pack->file->nkernels == 1 && strcmp(at->pack->kernels[0].signature, k->signature) == 0) {
-			*out = &at->pack->kernels[0];
-			trace_count(TRACE_JIT_KERNELS);
-			return 0;
-		}
-	FAIL(TDSL_ECOMPILE, "%s: the kernel compiled from the pack's text has another signature", kernel);
+	TRY(device_capture_check(s, pack_string(f, k->k->name)));
+	TRY(part_find(instance, variant, text, n, file, k, s->device, args));
+	struct part p = {pack_string(f, k->k->name), *instance ? instance : NULL, s->device->target, *variant && !whole ? variant : NULL};
+	TRY(kernel_keep(text, n, file, &p, 0));
+	struct kept *at = kept_find(f->meta->source_hash, &p);
+	if (!at || at->pack->file->nkernels != 1 || !same_arguments(&at->pack->kernels[0], k))
+		FAIL(TDSL_ECOMPILE, "%s: the kernel compiled from the pack's text has another signature", p.kernel);
+	*out = &at->pack->kernels[0];
+	trace_count(TRACE_JIT_KERNELS);
+	return 0;
 }
 
 /* ---- the warm-up list */
@@ -388,7 +413,7 @@ static int warm_one(const struct tdsl_warm *w)
 		TRY(tdsl_default(&d));
 		target = d->target;
 	}
-	return kernel_keep(text, n, file ? file : "text", w->kernel, w->instance, target, 1);
+	return kernel_keep(text, n, file ? file : "text", &(struct part){w->kernel, w->instance, target, NULL}, 1);
 }
 
 static void *warm_thread(void *arg)

@@ -9,7 +9,7 @@
 struct compiler {
 	void *handle;
 	int (*compile)(const char *, size_t, const char *, const struct tdslc_options *, void **, size_t *, char **);
-	int (*instance)(const char *, size_t, const char *, const struct tdslc_types *, char **, char **);
+	int (*instance)(const char *, size_t, const char *, const struct tdslc_types *, char **, char **, char **);
 	const char *(*identity)(void);
 	void (*free)(void *);
 };
@@ -29,8 +29,11 @@ bool once_get(struct cache_key, void **bytes, size_t *size);
 void once_put(struct cache_key, const void *bytes, size_t size);
 
 /* A kernel compiled for a call that pack kernel `k` does not serve: its text is the pack's or one given to tdsl_compile.  Compiles
- * where needed; TDSL_ENOTFOUND where no text is known, other errors as tdsl_compile. */
-int jit_kernel(tdsl_kernel *, tdsl_kernel k, tdsl_stream, const union tdsl_arg *args);
+ * where needed: the one variant that the call would get, or `whole` all of them.  TDSL_ENOTFOUND where no text is known, other errors as
+ * tdsl_compile. */
+int jit_kernel(tdsl_kernel *, tdsl_kernel k, tdsl_stream, const union tdsl_arg *args, bool whole);
+/* False where the text's heading rules the call's element types out (heading.c). */
+bool heading_allows(const char *text, tdsl_kernel k, const char *target, const union tdsl_arg *args);
 /* Kernels of the same text that this process has compiled: the one after `after` (NULL = the first), or NULL.  Never compiles. */
 tdsl_kernel jit_next(tdsl_kernel k, tdsl_kernel after);
 #endif

@@ -139,7 +139,7 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 			return 0;
 	if (!*pack_string(k->pack->file, k->pack->file->meta->source))
 		FAIL(rc, "%s", why);
-	int made = jit_kernel(&j, k, s, args);
+	int made = jit_kernel(&j, k, s, args, false);
 	if (made == TDSL_EDTYPE)
 		FAIL(rc, "%s", why);
 	if (made < 0) {
@@ -148,7 +148,11 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 		FAIL(made == TDSL_EUNSUPPORTED ? rc : made, "%s; it was not compiled: %s", why, more);
 	}
 	TRY(bind_make(b, j, s->device, args, lenient));
-	return choose && !b->nothing ? choose_variant(b, false, index, NULL, NULL) : 0;
+	if (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0)
+		return 0;
+	TRY(jit_kernel(&j, k, s, args, true)); /* strides that the likely variant cannot follow: all of them */
+	TRY(bind_make(b, j, s->device, args, lenient));
+	return choose_variant(b, false, index, NULL, NULL);
 }
 
 /* ---- building */
@@ -334,6 +338,7 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 	struct bind bind, *b = &bind;
 	bool addresses = true;
 	int64_t most = 0;
+	tdsl_kernel asked = k;
 	TRY(serve(b, k, s, args, true, false, NULL));
 	k = b->kernel;
 	if (b->nothing)
@@ -345,7 +350,10 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 		uint32_t index;
 		int64_t bytes = 0;
 		b->assume_aligned = addresses ? -1 : aligned;
-		TRY(choose_variant(b, false, &index, NULL, NULL));
+		int rc = choose_variant(b, false, &index, NULL, NULL);
+		if (rc == TDSL_ETARGET && b->kernel != asked) /* compiled for the other alignment alone */
+			continue;
+		TRY(rc);
 		const struct pack_variant *v = &b->file->variants[k->k->variants.first + index];
 		if (v->workspace.size)
 			TRY(eval_or_fail(b, v->workspace, "workspace", 0, INT64_MAX, &bytes));

@@ -121,6 +121,14 @@ says 'compiles 0, jit 1'
 check "what the pack has does not compile" "$dir/alone/m"
 says 'compiles 0, jit 0'
 
+# ---- compiling while a stream is captured: a driver that says so
+cat >"$dir/capture.c" <<'C'
+unsigned hipStreamIsCapturing(void *stream, unsigned *status) { (void)stream; *status = 1; return 0; }
+C
+check "a driver that captures" ${CC:-cc} -shared -fPIC "$dir/capture.c" -o "$dir/libcapture.so" -Wl,--no-as-needed -L"$dir/alone" -ltdsl_sim -Wl,-rpath,"$dir/alone"
+TDSL_CACHE_DIR=$dir/empty TDSL_SIM_LIBRARY=$dir/libcapture.so refused "scale: a stream of sim:gfx942 is being captured into a graph" "$dir/alone/m" half
+TDSL_SIM_LIBRARY=$dir/libcapture.so check "what the pack has runs while captured" "$dir/alone/m"
+
 # ---- dispatch
 chosen=$("$dir/alone/m" | sed 's/variant \(.*\), compiles.*/\1/')
 TDSL_DISABLE="scale/$chosen" check "one variant disabled" "$dir/alone/m"
