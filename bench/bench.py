@@ -132,7 +132,7 @@ def host_cost(_):
 def pack_cost(_):
     """Opening packs, first calls and compiling in process: wall clock, each time in a new process."""
     most = {"open a pack of 1000 variants": 1, "first call from a warm pack, without the driver": 1, "call that compiles a row kernel, cold": 40,
-            "call that compiles a row kernel, LLVM loaded": 15, "the same from the cache": 1}
+            "call that compiles a row kernel, LLVM loaded": 15, "the same call in a later process": 1, "compile: cache hit": 1}
     print("\nPacks and compiling in process, ms of wall clock")
     for line in output(B / "pack_cost", ROOT / "kernels.tdsl", PACK, 9).splitlines():
         r = json.loads(line)

@@ -278,7 +278,7 @@ static bool write_all(int fd, const void *from, size_t n)
 }
 
 /* One attempt: 0, or an errno value. */
-static int file_try(struct cache *c, const char *name, const struct entry *e, const void *bytes)
+static int file_try(struct cache *c, const char *name, const struct entry *e, const void *bytes, bool sync)
 {
 	uint64_t number = 0;
 	char temp[64];
@@ -291,7 +291,7 @@ static int file_try(struct cache *c, const char *name, const struct entry *e, co
 	range_lock(fd, 0, false);
 	int why = 0;
 	errno = EIO;
-	if (!write_all(fd, e, sizeof *e) || !write_all(fd, bytes, e->size) || fsync(fd) < 0)
+	if (!write_all(fd, e, sizeof *e) || !write_all(fd, bytes, e->size) || (sync && fsync(fd) < 0))
 		why = errno;
 	if (!why)
 		touch(c, fd, 0);
@@ -301,19 +301,19 @@ static int file_try(struct cache *c, const char *name, const struct entry *e, co
 		unlinkat(c->folder, temp, 0);
 	if (close(fd) < 0 && !why)
 		why = errno;
-	if (!why)
+	if (!why && sync)
 		fsync(c->folder); /* some file systems cannot: the entry is there all the same */
 	return why;
 }
 
-static bool file_write(struct cache *c, const char *name, struct cache_key key, const void *bytes, size_t size)
+static bool file_write(struct cache *c, const char *name, struct cache_key key, const void *bytes, size_t size, bool sync)
 {
 	if (c->folder < 0)
 		return false;
 	struct entry e = entry_make(key, bytes, size);
-	int why = file_try(c, name, &e, bytes);
+	int why = file_try(c, name, &e, bytes, sync);
 	if (why == ENOENT || why == ESTALE) /* a sweep took the file before it was locked; or the server forgot it */
-		why = file_try(c, name, &e, bytes);
+		why = file_try(c, name, &e, bytes, sync);
 	if (why)
 		trouble_set("%s/%s: cannot be written: %s", c->path, name, strerror(why));
 	return !why;
@@ -343,7 +343,7 @@ bool cache_note_read(struct cache *c, const char *name, void **bytes, size_t *si
 
 void cache_note_write(struct cache *c, const char *name, const void *bytes, size_t size)
 {
-	file_write(c, name, note_key(name), bytes, size);
+	file_write(c, name, note_key(name), bytes, size, false); /* lost, it is only written again */
 }
 
 /* ---- the sweep: what is left over, and what is over the limit */
@@ -441,7 +441,7 @@ static void sweep(struct cache *c, const char *kept)
 bool cache_write(struct cache *c, struct cache_key key, const void *bytes, size_t size)
 {
 	char name[64];
-	if (c->off || size > c->most || !file_write(c, entry_name(key, name), key, bytes, size))
+	if (c->off || size > c->most || !file_write(c, entry_name(key, name), key, bytes, size, true))
 		return false;
 	sweep(c, name);
 	return true;

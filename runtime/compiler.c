@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <link.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +171,8 @@ int compiler_identity(char *out, size_t size, struct cache *c)
 		return 0;
 	TRY(compiler_get(&compiler));
 	snprintf(out, size, "%s", compiler->identity());
-	if (!there && notes)
+	static atomic_bool noted;
+	if (notes && !atomic_exchange(&noted, true) && !identity_noted((char[IDENTITY]){0}, IDENTITY, c, path))
 		identity_note(out, c, path);
 	return 0;
 }

@@ -19,8 +19,8 @@
 #include "bind.h"
 #include "trace.h"
 
-/* What to compile. */
-struct request { const char *text; size_t n; const char *file; struct tdslc_options options; };
+/* What to compile; or only to look for in the cache. */
+struct request { const char *text; size_t n; const char *file; struct tdslc_options options; bool cached_only; };
 
 static _Thread_local char *messages;
 static pthread_key_t messages_key;
@@ -204,10 +204,12 @@ static int request_serve(struct pack_file **out, struct cache *cache, const stru
 	char identity[256];
 	bool rebuild;
 	TRY(env_flag(&rebuild, "TDSL_REBUILD", false));
-	if (cache->off)
+	if (cache->off && !r->cached_only)
 		return compile_now(out, cache, (struct cache_key){0}, r);
 	TRY(compiler_identity(identity, sizeof identity, cache));
 	TRY(key_make(&key, identity, r));
+	if (r->cached_only)
+		return !rebuild && cached(out, cache, key, r) ? 0 : TDSL_ENOTFOUND;
 	return !rebuild && cached(out, cache, key, r) ? 0 : compile_locked(out, cache, key, r, rebuild);
 }
 
@@ -239,7 +241,7 @@ int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, 
 	struct pack_file *p;
 	if (!pack || !text)
 		FAIL(TDSL_EINVAL, "tdsl_compile: %s is NULL", pack ? "text" : "pack");
-	struct request r = {text, n, file ? file : "text", {TDSLC_ABI, q->targets, q->kernels, q->instances, q->jobs, q->library_path, NULL}};
+	struct request r = {text, n, file ? file : "text", {TDSLC_ABI, q->targets, q->kernels, q->instances, q->jobs, q->library_path, NULL}, false};
 	if (!q->targets) {
 		tdsl_device d;
 		TRY(tdsl_default(&d));
@@ -308,11 +310,11 @@ static struct kept *kept_find(const uint64_t source[2], const struct part *p)
 }
 
 /* Compiles one kernel and keeps it for calls. */
-static int kernel_keep(const char *text, size_t n, const char *file, const struct part *p, int jobs)
+static int kernel_keep(const char *text, size_t n, const char *file, const struct part *p, int jobs, bool cached_only)
 {
 	const char *kernels[2] = {p->kernel}, *instances[2] = {p->instance}, *targets[2] = {p->target}, *variants[2] = {p->variant};
 	struct request r = {text, n, file, {.abi = TDSLC_ABI, .targets = targets, .kernels = kernels, .instances = p->instance ? instances : NULL,
-	                                    .jobs = jobs, .variants = p->variant ? variants : NULL}};
+	                                    .jobs = jobs, .variants = p->variant ? variants : NULL}, cached_only};
 	XXH128_hash_t h = XXH3_128bits(text, n);
 	struct pack_file *f;
 	tdsl_pack pack;
@@ -362,6 +364,77 @@ static int part_find(char instance[256], char variant[256], const char *text, si
 	return rc < 0 ? TDSL_EDTYPE : 0;
 }
 
+/* ---- what calls of some types needed before: a note in the cache, a line "instance <tab> variant" each */
+
+static void parts_name(char out[64], tdsl_kernel k, tdsl_device d, const union tdsl_arg *args)
+{
+	uint8_t types[MODEL_MAX_PARAM][2];
+	const uint64_t *source = k->pack->file->meta->source_hash;
+	const char *kernel = pack_string(k->pack->file, k->k->name);
+	for (int i = 0; i < k->nparams; i++) {
+		const DLTensor *t = k->tensors >> i & 1 ? args[i].t : NULL;
+		types[i][0] = t ? t->dtype.code : 255;
+		types[i][1] = t ? t->dtype.bits : 0;
+	}
+	uint64_t h = XXH3_64bits_withSeed(kernel, strlen(kernel), source[0] ^ source[1]);
+	h = XXH3_64bits_withSeed(d->target, strlen(d->target), h);
+	h = XXH3_64bits_withSeed(types, (size_t)k->nparams * sizeof *types, h);
+	snprintf(out, 64, "call-%016llx.id", (unsigned long long)h);
+}
+
+static void parts_note(tdsl_kernel k, tdsl_device d, const union tdsl_arg *args, const struct part *p)
+{
+	struct cache cache;
+	char name[64], line[600], *all = NULL;
+	void *before = NULL;
+	size_t n = 0;
+	if (cache_open(&cache) < 0 || cache.folder < 0)
+		return;
+	parts_name(name, k, d, args);
+	snprintf(line, sizeof line, "%s\t%s\n", p->instance ? p->instance : "", p->variant ? p->variant : "");
+	if (!cache_note_read(&cache, name, &before, &n) || n > 8192)
+		n = 0;
+	if (!(n && memmem(before, n, line, strlen(line))) && asprintf(&all, "%.*s%s", (int)n, n ? (char *)before : "", line) >= 0) {
+		cache_note_write(&cache, name, all, strlen(all));
+		free(all);
+	}
+	free(before);
+	cache_close(&cache);
+}
+
+bool jit_recall(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
+{
+	const struct pack_file *f = k->pack->file;
+	const char *text = pack_string(f, f->meta->source), *file = pack_string(f, f->meta->source_name);
+	struct cache cache;
+	char name[64];
+	void *note = NULL;
+	size_t n = 0;
+	bool any = false;
+	if (!*text || compiler_allowed() < 0 || device_capture_check(s, "loading") < 0 || cache_open(&cache) < 0)
+		return false;
+	parts_name(name, k, s->device, args);
+	bool there = cache.folder >= 0 && cache_note_read(&cache, name, &note, &n);
+	cache_close(&cache);
+	char *all = there ? strndup(note, n) : NULL;
+	free(note);
+	for (char *line = all, *next; line && *line; line = next) {
+		next = line + strcspn(line, "\n");
+		next += *next ? (*next = 0, 1) : 0;
+		char *tab = strchr(line, '\t');
+		if (!tab)
+			continue;
+		*tab = 0;
+		struct part p = {pack_string(f, k->k->name), *line ? line : NULL, s->device->target, tab[1] ? tab + 1 : NULL};
+		if (!kept_find(f->meta->source_hash, &p) && kernel_keep(text, strlen(text), file, &p, 0, true) == 0)
+			any = true;
+	}
+	free(all);
+	if (any)
+		trace_count(TRACE_JIT_KERNELS);
+	return any;
+}
+
 int jit_kernel(tdsl_kernel *out, tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, bool whole)
 {
 	const struct pack_file *f = k->pack->file;
@@ -376,7 +449,8 @@ int jit_kernel(tdsl_kernel *out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	TRY(device_capture_check(s, pack_string(f, k->k->name)));
 	TRY(part_find(instance, variant, text, n, file, k, s->device, args));
 	struct part p = {pack_string(f, k->k->name), *instance ? instance : NULL, s->device->target, *variant && !whole ? variant : NULL};
-	TRY(kernel_keep(text, n, file, &p, 0));
+	TRY(kernel_keep(text, n, file, &p, 0, false));
+	parts_note(k, s->device, args, &p);
 	struct kept *at = kept_find(f->meta->source_hash, &p);
 	if (!at || at->pack->file->nkernels != 1 || !same_arguments(&at->pack->kernels[0], k))
 		FAIL(TDSL_ECOMPILE, "%s: the kernel compiled from the pack's text has another signature", p.kernel);
@@ -413,7 +487,7 @@ static int warm_one(const struct tdsl_warm *w)
 		TRY(tdsl_default(&d));
 		target = d->target;
 	}
-	return kernel_keep(text, n, file ? file : "text", &(struct part){w->kernel, w->instance, target, NULL}, 1);
+	return kernel_keep(text, n, file ? file : "text", &(struct part){w->kernel, w->instance, target, NULL}, 1, false);
 }
 
 static void *warm_thread(void *arg)

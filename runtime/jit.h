@@ -32,6 +32,8 @@ void once_put(struct cache_key, const void *bytes, size_t size);
  * where needed: the one variant that the call would get, or `whole` all of them.  TDSL_ENOTFOUND where no text is known, other errors as
  * tdsl_compile. */
 int jit_kernel(tdsl_kernel *, tdsl_kernel k, tdsl_stream, const union tdsl_arg *args, bool whole);
+/* Takes from the cache, without the compiler, what was compiled for calls of these types before; false where that is nothing new. */
+bool jit_recall(tdsl_kernel k, tdsl_stream, const union tdsl_arg *args);
 /* False where the text's heading rules the call's element types out (heading.c). */
 bool heading_allows(const char *text, tdsl_kernel k, const char *target, const union tdsl_arg *args);
 /* Kernels of the same text that this process has compiled: the one after `after` (NULL = the first), or NULL.  Never compiles. */

@@ -134,9 +134,11 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 		return rc;
 	snprintf(why, sizeof why, "%s", tdsl_error());
 	tdsl_kernel j = NULL;
-	while ((j = jit_next(k, j)))
-		if (bind_make(b, j, s->device, args, lenient) == 0 && (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0))
-			return 0;
+	do
+		while ((j = jit_next(k, j)))
+			if (bind_make(b, j, s->device, args, lenient) == 0 && (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0))
+				return 0;
+	while (jit_recall(k, s, args));
 	if (!*pack_string(k->pack->file, k->pack->file->meta->source))
 		FAIL(rc, "%s", why);
 	int made = jit_kernel(&j, k, s, args, false);

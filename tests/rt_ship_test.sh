@@ -116,6 +116,8 @@ TDSL_JIT=0 refused "argument 'x' is f16; expected f32" "$dir/alone/m" half
 says 'TDSL_JIT=0'
 check "compiled when called" "$dir/alone/m" half
 says 'compiles 1, jit 1'
+check "from the cache, without the compiler" sh -c "LD_DEBUG=files $dir/alone/m half 2>$dir/loaded && ! grep -q LLVM $dir/loaded"
+says 'compiles 0, jit 1'
 check "from the cache" "$dir/alone/m" half
 says 'compiles 0, jit 1'
 check "what the pack has does not compile" "$dir/alone/m"
