@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../runtime/env.h"
 #include "../runtime/pack.h"
 #include "file.h"
 #include "report.h"
@@ -36,8 +37,7 @@ static int read_jobs(const struct arguments *a, int *jobs)
 	long n = text ? strtol(text, &end, 10) : 0;
 	if (text && (*end || end == text || n < 1 || n > 1024))
 		return usage_error(a, "-j %s: a number of threads from 1 to 1024 is needed", text);
-	*jobs = (int)n;
-	return EXIT_FINE;
+	return env_jobs(jobs, (int)n) < 0 ? error("%s", tdsl_error()) : EXIT_FINE;
 }
 
 /* Compiles FILE with the options given; messages are printed.  r is the caller's to free in every case. */
