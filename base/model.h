@@ -90,6 +90,8 @@ struct model_pack {
 	struct model_kernel *kernels; int nkernels;
 	struct model_object *objects; int nobjects;
 	const char *tdsl_version, *llvm_version, *options, *licence;
+	const char *fp8;                     /* what `fp8` and `bf8` are on each target: "gfx942: e4m3fnuz e5m2fnuz" */
+	const char *source, *source_name;    /* the text that it was made from, and the last part of its name; "" = not carried */
 	uint64_t source_hash[2];             /* XXH3 128 of the canonical text */
 	int compression;                     /* zstd level for the objects; 0 = the writer's best, for packs that are kept */
 };

@@ -129,6 +129,19 @@ def host_cost(_):
     figure("host cost a call", statistics.median(values), "ns", 200, spread(values))
 
 
+def pack_cost(_):
+    """Opening packs, first calls and compiling in process, each time in a new process; processor time, as for the compile times."""
+    most = {"open a pack of 1000 variants": 1, "first call from a warm pack, without the driver": 1, "call that compiles a row kernel, cold": 40,
+            "call that compiles a row kernel, LLVM loaded": 15, "the same call in a later process": 1, "compile: cache hit": 1}
+    print("\nPacks and compiling in process, ms: processor time, wall clock")
+    for line in output(B / "pack_cost", ROOT / "kernels.tdsl", PACK, 9).splitlines():
+        r = json.loads(line)
+        cpu, wall = statistics.median(r["processor"]), statistics.median(r["ms"])
+        print(f"{r['name']:<50} {cpu:>8.3f} {wall:>8.3f}, {min(r['ms']):.3f} to {max(r['ms']):.3f} of {len(r['ms'])}")
+        if r["name"] in most:
+            figure(r["name"], cpu, "ms", most[r["name"]], f"wall clock {wall:.2f}, {min(r['ms']):.2f} to {max(r['ms']):.2f}")
+
+
 def python_cost(_):
     """The same through the package of the built wheel."""
     site = B / "wheel.site"
@@ -177,7 +190,7 @@ def main():
     rows = json.loads(output(B / "tdslc", "report", PACK, "--json"))
     table_report(rows)
     for part, name in ((rmsnorm, "rmsnorm_quant"), (compile_times, "compile times"), (host_cost, "host cost a call"),
-                       (python_cost, "Python call"), (sizes, "sizes")):
+                       (pack_cost, "packs and compiling"), (python_cost, "Python call"), (sizes, "sizes")):
         try:
             part(rows)
         except (RuntimeError, KeyError, ValueError, TypeError, OSError) as e:

@@ -59,6 +59,7 @@ int translate(struct arena *, const struct ir_kernel *final, const struct varian
 /* The whole way for one text.  Lists end in NULL; a NULL list means both targets, all kernels, the pack block's instances. */
 struct compile_options {
 	const char *const *targets; const char *const *kernels; const char *const *instances;
+	const char *const *variants;                           /* texts of predicates: those alone; NULL = all */
 	int jobs;                                              /* threads; 0 = one per core */
 	const char *library;                                   /* text of the language's library; NULL = the one built in */
 	bool keep_going;                                       /* build the rest after a kernel failed; the result is an error all the same */

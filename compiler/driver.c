@@ -84,6 +84,14 @@ static void for_items(struct compilation *c, void (*work)(struct compilation *, 
 		pthread_join(threads[i], NULL);
 }
 
+static bool listed(const char *const *list, const char *name)
+{
+	for (; list && *list; list++)
+		if (strcmp(*list, name) == 0)
+			return true;
+	return !list;
+}
+
 /* --- first round: the front end */
 static void elaborate_item(struct compilation *c, struct item *it, struct object_session **session)
 {
@@ -94,6 +102,11 @@ static void elaborate_item(struct compilation *c, struct item *it, struct object
 		return;
 	if (plan_variants(&it->arena, it->generic, it->text, it->target, &it->variants, &it->nvariants, why, sizeof why))
 		it->error = arena_printf(&it->arena, "%s", why);
+	int kept = 0;
+	for (int v = 0; v < it->nvariants; v++)
+		if (listed(c->options->variants, it->variants[v].text))
+			it->variants[kept++] = it->variants[v];
+	it->nvariants = kept;
 }
 
 /* --- second round: one object per variant */
@@ -271,14 +284,6 @@ static void print_error(FILE *out, const char *file, const struct item *it)
 }
 
 /* --- what to build */
-static bool listed(const char *const *list, const char *name)
-{
-	for (; list && *list; list++)
-		if (strcmp(*list, name) == 0)
-			return true;
-	return !list;
-}
-
 /* Every name of `wanted` must be one that the file has; 0, or -1 with a line in `out`. */
 static int check_names(FILE *out, const char *file, const struct dsl_file *f, const char *const *wanted, bool instances)
 {
@@ -395,7 +400,7 @@ static void assemble(struct compilation *c, struct compile_result *r)
 	}
 }
 
-static void describe(struct compile_result *r, const char *text, size_t n, const struct compile_options *o, const struct target **targets, int ntargets)
+static void describe(struct compile_result *r, const char *text, size_t n, const char *file, const struct compile_options *o, const struct target **targets, int ntargets)
 {
 	unsigned major, minor, patch;
 	XXH3_state_t *state = XXH3_createState();
@@ -407,6 +412,14 @@ static void describe(struct compile_result *r, const char *text, size_t n, const
 	for (int t = 0; t < ntargets; t++)
 		list = arena_printf(&r->arena, "%s%s%s", list, t ? "," : "", targets[t]->name);
 	r->pack.options = arena_printf(&r->arena, "--target %s", list);
+	const char *flavours = "";
+	for (int t = 0; t < ntargets; t++)
+		flavours = arena_printf(&r->arena, "%s%s%s: %s %s", flavours, t ? "; " : "", targets[t]->name,
+		                        dtype_info(model_native(targets[t]->name, 8))->name, dtype_info(model_native(targets[t]->name, 9))->name);
+	r->pack.fp8 = flavours;
+	const char *slash = strrchr(file, '/');
+	r->pack.source = o->library ? "" : arena_string(&r->arena, text, n);
+	r->pack.source_name = arena_printf(&r->arena, "%s", slash ? slash + 1 : file);
 	if (!state)
 		return;
 	XXH3_128bits_reset(state);
@@ -478,7 +491,7 @@ int compile_text(const char *text, size_t n, const char *file, const struct comp
 	print_errors(out, file, &c);
 	if (rc == 0 && !o->check) {
 		assemble(&c, r);
-		describe(r, text, n, o, targets, ntargets);
+		describe(r, text, n, file, o, targets, ntargets);
 	}
 	fclose(out);
 	r->messages = len ? arena_string(&r->arena, messages, len) : NULL;

@@ -316,7 +316,8 @@ int pack_write(const struct model_pack *model, void **bytes, size_t *size, char 
 
 	string_add(&w, ""); /* offset 0 is the empty string */
 	struct pack_meta meta = {string_add(&w, model->tdsl_version), string_add(&w, model->llvm_version), string_add(&w, model->options),
-	                         string_add(&w, model->licence), {model->source_hash[0], model->source_hash[1]}};
+	                         string_add(&w, model->licence), string_add(&w, model->fp8), string_add(&w, model->source),
+	                         string_add(&w, model->source_name), 0, {model->source_hash[0], model->source_hash[1]}};
 	record_add(&w, PS_META, &meta, sizeof meta);
 	for (int i = 0; i < model->nkernels; i++)
 		kernel_add(&w, &model->kernels[i]);

@@ -653,7 +653,8 @@ int amdgcn_translate(struct arena *arena, const struct ir_kernel *k, const struc
 	base.p4 = LLVMPointerTypeInContext(ctx, 4);
 	base.p8 = LLVMPointerTypeInContext(ctx, 8);
 	LLVMDIBuilderRef di = LLVMCreateDIBuilder(base.mod);
-	const char *name = k->file ? k->file : "kernel.tdsl";
+	const char *name = k->file ? k->file : "kernel.tdsl", *slash = strrchr(name, '/');
+	name = slash ? slash + 1 : name; /* an object does not depend on the folder that its text lies in */
 	LLVMMetadataRef file = LLVMDIBuilderCreateFile(di, name, strlen(name), "", 0);
 	LLVMDIBuilderCreateCompileUnit(di, LLVMDWARFSourceLanguageC11, file, "tdslc", 5, 1, "", 0, 0, "", 0, LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0, "", 0);
 	LLVMMetadataRef version = LLVMValueAsMetadata(LLVMConstInt(base.i32, LLVMDebugMetadataVersion(), 0));
