@@ -166,6 +166,6 @@ cp "$dir/here/k.tdsl" "$dir/my.tdsl"
 sed -n '/^```sh$/,/^```$/{/^```/d;p}' docs/ship-kernels.md >"$dir/commands"
 sed -n '/^```c$/,/^```$/{/^```/d;p}' docs/ship-kernels.md >"$dir/use.c"
 check "docs/ship-kernels.md has commands" test "$(wc -l <"$dir/commands")" -ge 4
-check "the commands of docs/ship-kernels.md" env -C "$dir" PATH="$B:$PATH" TDSL="$root/runtime/include" LIB="$B" sh -eu "$dir/commands"
+[ -n "${SAN:-}" ] || check "the commands of docs/ship-kernels.md" env -C "$dir" PATH="$B:$PATH" TDSL="$root/runtime/include" LIB="$B" sh -eu "$dir/commands"
 echo "$(((checks - failures) * 100 / checks))%: Checks: $checks, Failures: $failures, Errors: 0"
 [ $failures = 0 ]
