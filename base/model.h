@@ -2,7 +2,8 @@
  * runtime.  The pack's bytes are described in docs/pack.md; this header is the meaning.
  *
  *   pack -> kernels -> instances (one choice of dtypes each)
- *                   -> variants (instance x target, most specific first; the last one has no predicate that can fail)
+ *                   -> variants (instance x target, most specific first; the last one asks at most for strides that 32-bit offsets
+ *                      inside a tile can follow)
  *                        -> launches (phases, in order) -> a device symbol, a grid, the argument block */
 #ifndef TDSL_MODEL_H
 #define TDSL_MODEL_H
@@ -89,7 +90,10 @@ struct model_pack {
 	struct model_kernel *kernels; int nkernels;
 	struct model_object *objects; int nobjects;
 	const char *tdsl_version, *llvm_version, *options, *licence;
+	const char *fp8;                     /* what `fp8` and `bf8` are on each target: "gfx942: e4m3fnuz e5m2fnuz" */
+	const char *source, *source_name;    /* the text that it was made from, and the last part of its name; "" = not carried */
 	uint64_t source_hash[2];             /* XXH3 128 of the canonical text */
+	int compression;                     /* zstd level for the objects; 0 = the writer's best, for packs that are kept */
 };
 
 /* Native 8-bit float of a target, e.g. ("gfx942", 8) -> DT_E4M3FNUZ; DT_NONE for an unknown target. */

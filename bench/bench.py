@@ -1,6 +1,6 @@
 """bench.py B [--save] -- the benchmark tables, then every target figure with met / not met, also as B/bench.json.
 
-In: B, a build folder with the pack, tdslc, compile_cost, host_cost and the seconds that `make run` and `make test` noted.
+In: B, a build folder with the pack, the wheels, tdslc, compile_cost, host_cost and the seconds that `make run` and `make test` noted.
 Out: tables on stdout.  --save appends the figures to bench/history.jsonl and prints what changed since the last entry there.
 Figures of the simulated device are exact counts and repeat to the last digit; times are medians with their spread.
 Only the standard library is used.
@@ -9,11 +9,13 @@ import json
 import os
 import platform
 import re
+import shutil
 import statistics
 import struct
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 B = Path(sys.argv[1])
@@ -22,6 +24,7 @@ PACK = B / "kernels.tpack"
 CHIPS = ("gfx942", "gfx950")
 ROWS, N = 64, 4096
 REPEATS = 5
+AITER_MB = 118
 figures = []
 
 
@@ -126,6 +129,43 @@ def host_cost(_):
     figure("host cost a call", statistics.median(values), "ns", 200, spread(values))
 
 
+def pack_cost(_):
+    """Opening packs, first calls and compiling in process, each time in a new process; processor time, as for the compile times."""
+    most = {"open a pack of 1000 variants": 1, "first call from a warm pack, without the driver": 1, "call that compiles a row kernel, cold": 40,
+            "call that compiles a row kernel, LLVM loaded": 15, "the same call in a later process": 1, "compile: cache hit": 1}
+    print("\nPacks and compiling in process, ms: processor time, wall clock")
+    for line in output(B / "pack_cost", ROOT / "kernels.tdsl", PACK, 9).splitlines():
+        r = json.loads(line)
+        cpu, wall = statistics.median(r["processor"]), statistics.median(r["ms"])
+        print(f"{r['name']:<50} {cpu:>8.3f} {wall:>8.3f}, {min(r['ms']):.3f} to {max(r['ms']):.3f} of {len(r['ms'])}")
+        if r["name"] in most:
+            figure(r["name"], cpu, "ms", most[r["name"]], f"wall clock {wall:.2f}, {min(r['ms']):.2f} to {max(r['ms']):.2f}")
+
+
+def python_cost(_):
+    """The same through the package of the built wheel."""
+    site = B / "wheel.site"
+    shutil.rmtree(site, ignore_errors=True)
+    with zipfile.ZipFile(next((B / "wheel").glob("tdsl-*.whl"))) as wheel:
+        wheel.extractall(site)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TDSL_")}
+    runs = [output(B / "venv/bin/python", ROOT / "bench/python_cost.py", env={**environment, "PYTHONPATH": str(site)}) for _ in range(REPEATS)]
+    print("\nHost cost of a call from Python\n" + "\n".join(runs[0].splitlines()[:-1]))
+    for name in json.loads(runs[0].splitlines()[-1]):
+        values = [json.loads(run.splitlines()[-1])[name] for run in runs]
+        figure(f"Python call, {name}", statistics.median(values), "ns", 2000, spread(values))
+
+
+def sizes(_):
+    """What a user downloads, beside the code objects of AITER (2026-08), which come without its Python and C++."""
+    print(f"\nSizes, MB (AITER's code objects: {AITER_MB})")
+    parts = {"pack": (PACK, 4), "wheel": (next((B / "wheel").glob("tdsl-*.whl")), 10), "compiler's wheel": (next((B / "wheel").glob("tdsl_compiler-*.whl")), 10)}
+    for name, (path, most) in parts.items():
+        mb = path.stat().st_size / 1e6
+        print(f"{name:<18} {mb:>8.2f}  1 / {AITER_MB / mb:.0f} of AITER's  {path.name}")
+        figure(f"size of the {name}", mb, "MB", most, f"AITER's code objects: {AITER_MB} MB")
+
+
 def seconds(name, most):
     path = B / f"{name}.seconds"
     figure(f"make {name}", float(path.read_text()) if path.exists() else None, "s", most, "the last run" if path.exists() else "not run yet")
@@ -149,7 +189,8 @@ def save():
 def main():
     rows = json.loads(output(B / "tdslc", "report", PACK, "--json"))
     table_report(rows)
-    for part, name in ((rmsnorm, "rmsnorm_quant"), (compile_times, "compile times"), (host_cost, "host cost a call")):
+    for part, name in ((rmsnorm, "rmsnorm_quant"), (compile_times, "compile times"), (host_cost, "host cost a call"),
+                       (pack_cost, "packs and compiling"), (python_cost, "Python call"), (sizes, "sizes")):
         try:
             part(rows)
         except (RuntimeError, KeyError, ValueError, TypeError, OSError) as e:

@@ -1,4 +1,4 @@
-/* demo.c -- `demo DATA.safetensors PACK.tpack REPORT.json`: the four shipped kernels, called as plain C functions.
+/* demo.c -- `demo DATA.safetensors PACK.tpack REPORT.json`: shipped kernels, called as plain C functions.
  *
  * In: the inputs made by demo_data, the pack, and what `tdslc report --json` says of it.  Out: one table, a row a kernel and
  * chip: the variant that ran, what compiling it took, registers, instructions executed and bytes moved on the simulated
@@ -12,7 +12,7 @@
 #include "../base/tensorfile.h"
 #include "../runtime/include/tdsl.h"
 #include "../sim/sim.h"
-#include "../tests/ref/ref.h"
+#include "../tests/ref/rows.h"
 #include "kernels.h"
 
 static const struct chip { const char *device, *target; enum ref_code fp8; int fp8_code; } chips[] = {
@@ -63,8 +63,8 @@ static void compare_quantized(struct run *r, const uint8_t *y, const float *scal
 {
 	struct ref_diff s = ref_diff_f32(scale, rs, ns), c = ref_diff_codes(r->chip->fp8, y, ry, n);
 	r->agree = ref_agree_scale(&s, NULL, 0) && ref_agree_codes(&c, NULL, 0);
-	snprintf(r->error, sizeof r->error, "scale %g of 4 ulp; codes %.0e of 1e-04, %g of 1 step, ties %.0e", s.max,
-	         (double)c.over1 / (double)n, c.max, (double)c.ties / (double)n);
+	snprintf(r->error, sizeof r->error, "scale %g <= 4 ulp; codes %.0e <= 1e-4, ties %.0e", s.max, (double)c.over1 / (double)n,
+	         (double)c.ties / (double)n);
 }
 
 static int run_rmsnorm_quant(struct run *r)
@@ -81,6 +81,76 @@ static int run_rmsnorm_quant(struct run *r)
 		compare_quantized(r, y, scale, ry, rs, m * n, m);
 	}
 	free(y), free(ry), free(scale), free(rs);
+	return rc;
+}
+
+static double *widened(const uint16_t *p, int64_t n)
+{
+	double *v = room(n, sizeof *v);
+	for (int64_t i = 0; i < n; i++)
+		v[i] = ref_half_value(REF_BF16, p[i]);
+	return v;
+}
+
+/* What a training step needs of one norm, in one launch: fp8 row-wise and transposed by the scale of delayed scaling, the rounded sum
+ * with the residual, 1/rms for the backward pass and the largest magnitude for the next scale. */
+static int run_rmsnorm(struct run *r)
+{
+	struct tensorfile_tensor *x = input(r, "rmsnorm_quant.x"), *w = input(r, "rmsnorm_quant.w"), *res = input(r, "rmsnorm.res");
+	int64_t m = x->shape[0], n = x->shape[1], t[] = {n, m}, one = 1;
+	uint8_t *y = room(m * n, 1), *yt = room(m * n, 1);
+	uint16_t *sum = room(m * n, 2);
+	float *rstd = room(m, 4), scale = 0.0625f, amax = 0;
+	double *v = room(m * n, 8), *u = room(m * n, 8), *rrstd = room(m, 8), *mu = room(m, 8), *xv = widened(x->data, m * n), *rv = widened(res->data, m * n),
+		*wv = widened(w->data, n);
+	struct ref_norm norm = {.eps = (double)1e-5f, .offset = 1, .res = rv, .w = wv};
+	DLTensor dx = bf16(x), dw = bf16(w), dres = bf16(res), dscale = tensor(&scale, TDSL_DL_FLOAT, 32, 1, &one), damax = tensor(&amax, TDSL_DL_FLOAT, 32, 1, &one),
+		dy = tensor(y, (uint8_t)r->chip->fp8_code, 8, 2, x->shape), dyt = tensor(yt, (uint8_t)r->chip->fp8_code, 8, 2, t),
+		dsum = tensor(sum, TDSL_DL_BFLOAT, 16, 2, x->shape), drstd = tensor(rstd, TDSL_DL_FLOAT, 32, 1, x->shape);
+	int rc = rmsnorm(r->stream, &dx, &dres, &dw, &dscale, &damax, 1e-5f, 1, &dy, &dyt, &dsum, &drstd);
+	if (!rc) {
+		ref_norm(&norm, xv, m, n, v, u, rrstd, mu);
+		double top = ref_amax(v, m * n);
+		int transposed = 1;
+		for (int64_t i = 0; i < m * n; i++) {
+			v[i] /= (double)scale;
+			transposed &= yt[i % n * m + i / n] == y[i];
+		}
+		struct ref_diff c = ref_diff_codes(r->chip->fp8, y, v, m * n), s = ref_diff_half(REF_BF16, sum, u, m, n), q = ref_diff_f32(rstd, rrstd, m);
+		r->agree = transposed && ref_agree_codes(&c, NULL, 0) && ref_agree_plain(&s, NULL, 0) && ref_agree_scale(&q, NULL, 0)
+		           && fabs((double)amax - top) <= 1e-6 * top;
+		snprintf(r->error, sizeof r->error, "codes %.0e <= 1e-4; sum %g, 1/rms %g ulp", (double)c.over1 / (double)c.n, s.max, q.max);
+	}
+	free(y), free(yt), free(sum), free(rstd), free(v), free(u), free(rrstd), free(mu), free(xv), free(rv), free(wv);
+	return rc;
+}
+
+/* The scales of 64 tensors from a history of 1024 steps, in one launch. */
+static int run_delayed_scaling(struct run *r)
+{
+	enum { STEPS = 1024, TENSORS = 64 };
+	static float history[STEPS * TENSORS], scale[TENSORS], inverse[TENSORS];
+	static double rhistory[STEPS * TENSORS], rscale[TENSORS];
+	int64_t shape[] = {STEPS, TENSORS}, k = TENSORS;
+	struct ref_random random = {7};
+	double top = ref_code_max(r->chip->fp8), worst = 0;
+	for (int i = 0; i < STEPS * TENSORS; i++)
+		rhistory[i] = history[i] = (float)fabs(ref_normal(&random));
+	for (int i = 0; i < TENSORS; i++)
+		rscale[i] = scale[i] = inverse[i] = 1;
+	DLTensor dh = tensor(history, TDSL_DL_FLOAT, 32, 2, shape), ds = tensor(scale, TDSL_DL_FLOAT, 32, 1, &k), di = tensor(inverse, TDSL_DL_FLOAT, 32, 1, &k);
+	int rc = delayed_scaling(r->stream, &dh, &ds, &di, (float)top, 0, 0);
+	if (!rc) {
+		ref_delayed_scaling(rhistory, STEPS, TENSORS, top, 0, 0, rscale);
+		r->agree = 1;
+		for (int i = 0; i < STEPS * TENSORS; i++)
+			r->agree &= (double)history[i] == rhistory[i];
+		struct ref_diff d = ref_diff_f32(scale, rscale, TENSORS);
+		for (int i = 0; i < TENSORS; i++)
+			worst = fmax(worst, fabs((double)inverse[i] * rscale[i] - 1));
+		r->agree &= ref_agree_scale(&d, NULL, 0) && worst < 1e-6;
+		snprintf(r->error, sizeof r->error, "scale %g <= 4 ulp; history equal", d.max);
+	}
 	return rc;
 }
 
@@ -115,7 +185,7 @@ static int run_grouped_gemm(struct run *r)
 		ref_grouped_gemm(REF_BF16, a->data, b->data, first->data, m, n, k, e, 0, ref);
 		struct ref_diff d = ref_diff_half(REF_BF16, c, ref, m, n);
 		r->agree = ref_agree_plain(&d, NULL, 0);
-		snprintf(r->error, sizeof r->error, "%g of 2 ulp; over 1 ulp %.1e of 1e-04; relative L2 %.2e", d.max, (double)d.over1 / (double)d.n, d.rel_l2);
+		snprintf(r->error, sizeof r->error, "%g <= 2 ulp; over 1 ulp %.0e <= 1e-4", d.max, (double)d.over1 / (double)d.n);
 	}
 	free(c), free(ref);
 	return rc;
@@ -137,7 +207,7 @@ static int run_attention(struct run *r)
 			rounded[i] = ref_half_round(REF_BF16, p[i]);
 		struct ref_diff got = ref_diff_half(REF_BF16, o, ref, q->count / d, d), bound = ref_diff_half(REF_BF16, rounded, ref, q->count / d, d);
 		r->agree = ref_agree_attention(&got, &bound, NULL, 0);
-		snprintf(r->error, sizeof r->error, "relative L2 %.3e of %.3e; gain %.5f", got.rel_l2, 1.25 * bound.rel_l2, got.gain);
+		snprintf(r->error, sizeof r->error, "relative L2 %.2e <= %.2e", got.rel_l2, 1.25 * bound.rel_l2);
 	}
 	free(o), free(rounded), free(ref), free(p);
 	return rc;
@@ -145,6 +215,8 @@ static int run_attention(struct run *r)
 
 static const struct { const char *name; int (*run)(struct run *); } kernels[] = {
 	{"rmsnorm_quant", run_rmsnorm_quant},
+	{"rmsnorm", run_rmsnorm},
+	{"delayed_scaling", run_delayed_scaling},
 	{"swiglu_quant", run_swiglu_quant},
 	{"grouped_gemm", run_grouped_gemm},
 	{"attention", run_attention},
@@ -203,8 +275,8 @@ int main(int argc, char **argv)
 	char *report_text = read_text(argv[3]);
 	cJSON *report = cJSON_Parse(report_text);
 	int bad = 0, agree = 0, all = (int)(sizeof kernels / sizeof *kernels * (sizeof chips / sizeof *chips));
-	printf("%-14s %-7s %-22s %8s %5s %5s %5s %7s %11s %9s %9s  %-58s %s\n", "kernel", "chip", "variant", "compile", "vgpr", "agpr", "sgpr", "lds",
-	       "wave-inst", "read", "written", "error against f64, found of bound", "agree");
+	printf("%-15s %-7s %-20s %9s  %-18s %9s %10s  %-44s %s\n", "kernel", "chip", "variant", "compile", "vgpr/agpr/sgpr/lds", "wave-inst",
+	       "MB in/out", "error against f64, found <= bound", "agree");
 	for (size_t c = 0; c < sizeof chips / sizeof *chips; c++) {
 		tdsl_device device;
 		r.chip = &chips[c];
@@ -235,9 +307,11 @@ int main(int argc, char **argv)
 				executed += stats.inst[i];
 			const cJSON *row = report_row(report, &last);
 			const cJSON *ms = cJSON_GetObjectItem(row, "compile_ms");
-			printf("%-14s %-7s %-22s %5.1f ms %5d %5d %5d %7d %11llu %6.1f MB %6.1f MB  %-58s %s\n", last.kernel, r.chip->target, last.predicate, cJSON_IsNumber(ms) ? ms->valuedouble : NAN,
-			       number(row, "vgpr"), number(row, "agpr"), number(row, "sgpr"), number(row, "lds"), (unsigned long long)executed,
-			       (double)stats.global_read * 1e-6, (double)stats.global_written * 1e-6, r.error, r.agree ? "yes" : "NO");
+			char registers[32], moved[32];
+			snprintf(registers, sizeof registers, "%d/%d/%d/%d", number(row, "vgpr"), number(row, "agpr"), number(row, "sgpr"), number(row, "lds"));
+			snprintf(moved, sizeof moved, "%.1f/%.1f", (double)stats.global_read * 1e-6, (double)stats.global_written * 1e-6);
+			printf("%-15s %-7s %-20s %6.1f ms  %-18s %9llu %10s  %-44s %s\n", last.kernel, r.chip->target, last.predicate,
+			       cJSON_IsNumber(ms) ? ms->valuedouble : NAN, registers, (unsigned long long)executed, moved, r.error, r.agree ? "yes" : "NO");
 			fflush(stdout);
 			agree += r.agree;
 			bad += !row;

@@ -42,6 +42,7 @@ int main(int argc, char **argv)
 		tensor(&r, "attention.q", 4, q, 1.5),
 		tensor(&r, "attention.k", 4, kv, 1.5),
 		tensor(&r, "attention.v", 4, kv, 1),
+		tensor(&r, "rmsnorm.res", 2, x, 1),
 	};
 	char err[256];
 	if (tensorfile_write(argv[1], tensors, sizeof tensors / sizeof *tensors, err, sizeof err)) {

@@ -230,6 +230,46 @@ bool axis_fits(const struct ir_axis *a, const struct variant *var)
 	return false;
 }
 
+ir_axes axes_of_several(const struct ir_phase *ph, ir_axes axes)
+{
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct ir_axis *ax = &ph->axes[a];
+		if (!(ax->tile > 1 || (!ax->tile && (ax->tiled || ax->kind == AXIS_HELD))))
+			axes &= ~IR_AXIS(a);
+	}
+	return axes;
+}
+
+bool dot_is_matrix(const struct ir_phase *ph, const struct ir_ins *dot)
+{
+	ir_axes k = axes_of_several(ph, dot->over), a = axes_of_several(ph, dot->args[0]->axes & ~dot->over), b = axes_of_several(ph, dot->args[1]->axes & ~dot->over);
+	bool one_each = k && !(k & (k - 1)) && a && !(a & (a - 1)) && b && !(b & (b - 1));
+	return one_each && a != b && (dot->args[0]->axes & k) && (dot->args[1]->axes & k);
+}
+
+struct independence { const struct ir_kernel *k; int axis; bool ok; };
+
+static void check_independence(struct ir_ins *i, void *ctx)
+{
+	struct independence *d = ctx;
+	bool along = false;
+	for (int a = 0; a < i->nargs; a++)
+		along = along || (i->args[a]->axes & IR_AXIS(d->axis));
+	if (i->over & IR_AXIS(d->axis))
+		d->ok = false;
+	if (i->op == IR_UPDATE && !along)                /* would happen once a chunk */
+		d->ok = false;
+	if (i->op == IR_LOAD && d->k->params[i->imm].role != IR_IN && d->k->params[i->imm].role != IR_TEMP)
+		d->ok = false;
+}
+
+bool axis_is_independent(const struct ir_kernel *k, const struct ir_phase *ph, int axis)
+{
+	struct independence d = {k, axis, true};
+	ir_walk(ph->body, check_independence, &d);
+	return d.ok;
+}
+
 static const struct ir_ins *loop_of_axis(const struct ir_ins *near, int axis)
 {
 	for (const struct ir_block *b = near->block; b; b = b->owner ? b->owner->block : NULL)

@@ -31,6 +31,13 @@ int64_t known_symbol_multiple(const struct variant *, int symbol);
 bool known_less(const struct ir_ins *a, const struct ir_ins *b, bool or_equal, const struct ir_phase *ph, const struct variant *);
 /* True where the tiles of `axis` never reach beyond its extent. */
 bool axis_exact(const struct ir_phase *, int axis, const struct variant *);
+/* Those of the axes whose tiles will hold several positions: tiled, held, or with such a tile. */
+ir_axes axes_of_several(const struct ir_phase *, ir_axes);
+/* True for a dot that is a matrix product: one axis with a tile of several positions contracted, and one more in each operand.
+ * Decided before tiles are chosen. */
+bool dot_is_matrix(const struct ir_phase *, const struct ir_ins *dot);
+/* Every position of the axis is computed by itself: nothing is reduced over it, and what is stored elsewhere may be stored often. */
+bool axis_is_independent(const struct ir_kernel *, const struct ir_phase *, int axis);
 /* True where a held axis's whole extent fits its tile (so that it need not be streamed). */
 bool axis_fits(const struct ir_axis *, const struct variant *);
 #endif

@@ -38,7 +38,7 @@ static const char *scalar_c_type(enum dtype t)
 }
 
 /* tdsl.h's letters: T ? f d i l, W. */
-static char *signature_letters(struct arena *a, const struct model_kernel *k)
+char *binding_signature(struct arena *a, const struct model_kernel *k)
 {
 	char *s = arena_alloc(a, (size_t)k->nparams + 2);
 	for (int i = 0; i < k->nparams; i++) {
@@ -178,7 +178,7 @@ char *binding_source(struct arena *a, const struct model_pack *p, const char *he
 	        " * tdsl_pack_add or in TDSL_PACK_PATH. */\n#include \"%s\"\n#include <stddef.h>\n", p->tdsl_version, file_part(header_name));
 	for (int i = 0; i < p->nkernels; i++) {
 		const struct model_kernel *k = &p->kernels[i];
-		fprintf(out, "\nstatic struct tdsl_binding %s_binding = {\"%s\", \"%s\", NULL, 0, NULL};\n\n", k->name, k->name, signature_letters(a, k));
+		fprintf(out, "\nstatic struct tdsl_binding %s_binding = {\"%s\", \"%s\", NULL, 0, NULL};\n\n", k->name, k->name, binding_signature(a, k));
 		put_prototype(out, a, k, false);
 		fputc('\n', out);
 		put_args(out, a, k);

@@ -32,7 +32,7 @@ struct variant {
 	struct { int symbol; int64_t most; } limits[8]; int nlimits;      /* symbol <= most holds here */
 	bool aligned, flat;                                    /* all tensors: HX_ALIGNED, HX_FLAT hold */
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
-	struct { const char *axis; int tile; } tiles[LAYOUT_AXES]; int ntiles; /* chosen tile sizes by axis name */
+	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
 	bool stream;                                           /* held axes without a tile that fits: sweep them */
 };
 
@@ -47,15 +47,19 @@ int run_passes(struct arena *, const struct ir_kernel *generic, const struct var
 /* Names of the passes in order, NULL-terminated, for `dump --stage`. */
 const char *const *pass_names(void);
 
-/* Final IR -> LLVM module in `context`, and the launches (symbol names, blocks, grids, argument blocks; resources are filled
- * from the object by object_facts).  On error err names the .tdsl line. */
-int translate(struct arena *, const struct ir_kernel *final, const struct variant *, LLVMContextRef context,
-              LLVMModuleRef *module, struct model_launch **launches, int *nlaunches, const struct hexpr **workspace,
+/* What translation makes: the module; the launches (symbol names, blocks, grids, argument blocks; resources are filled from the object
+ * by object_facts); bytes of workspace (NULL = none); what the variant's predicate must ask besides (NULL = nothing): strides that
+ * its 32-bit offsets inside a tile can follow. */
+struct translated { LLVMModuleRef module; struct model_launch *launches; int nlaunches; const struct hexpr *workspace, *condition; };
+
+/* Final IR -> LLVM module in `context`.  On error err names the .tdsl line and nothing is left in `out`. */
+int translate(struct arena *, const struct ir_kernel *final, const struct variant *, LLVMContextRef context, struct translated *out,
               char *err, size_t errlen);
 
 /* The whole way for one text.  Lists end in NULL; a NULL list means both targets, all kernels, the pack block's instances. */
 struct compile_options {
 	const char *const *targets; const char *const *kernels; const char *const *instances;
+	const char *const *variants;                           /* texts of predicates: those alone; NULL = all */
 	int jobs;                                              /* threads; 0 = one per core */
 	const char *library;                                   /* text of the language's library; NULL = the one built in */
 	bool keep_going;                                       /* build the rest after a kernel failed; the result is an error all the same */

@@ -65,7 +65,7 @@ static void *worker(void *compilation)
 		while (c->items[i].error && i < lowest && !atomic_compare_exchange_weak(&c->lowest_failed, &lowest, i))
 			;
 	}
-	object_session_free(session);
+	object_session_return(session);
 	return NULL;
 }
 
@@ -84,6 +84,14 @@ static void for_items(struct compilation *c, void (*work)(struct compilation *, 
 		pthread_join(threads[i], NULL);
 }
 
+static bool listed(const char *const *list, const char *name)
+{
+	for (; list && *list; list++)
+		if (strcmp(*list, name) == 0)
+			return true;
+	return !list;
+}
+
 /* --- first round: the front end */
 static void elaborate_item(struct compilation *c, struct item *it, struct object_session **session)
 {
@@ -94,6 +102,11 @@ static void elaborate_item(struct compilation *c, struct item *it, struct object
 		return;
 	if (plan_variants(&it->arena, it->generic, it->text, it->target, &it->variants, &it->nvariants, why, sizeof why))
 		it->error = arena_printf(&it->arena, "%s", why);
+	int kept = 0;
+	for (int v = 0; v < it->nvariants; v++)
+		if (listed(c->options->variants, it->variants[v].text))
+			it->variants[kept++] = it->variants[v];
+	it->nvariants = kept;
 }
 
 /* --- second round: one object per variant */
@@ -183,15 +196,20 @@ static int build_variant(struct arena *scratch, struct item *it, int v, struct o
 	const struct variant *choice = &it->variants[v];
 	struct ir_kernel *final;
 	struct model_variant made = {.instance = it->instance, .target = it->target->name, .predicate = choice->predicate, .predicate_text = choice->text};
-	LLVMModuleRef module;
+	struct translated code;
 	struct object_facts *facts;
 	void *elf;
 	size_t size;
 	int nfacts;
 	if (run_passes(scratch, it->generic, choice, NULL, &final, err, errlen) ||
-	    translate(scratch, final, choice, object_context(session), &module, &made.launches, &made.nlaunches, &made.workspace, err, errlen) ||
-	    object_build(session, it->target, module, &elf, &size, err, errlen))
+	    translate(scratch, final, choice, object_context(session), &code, err, errlen) ||
+	    object_build(session, it->target, code.module, &elf, &size, err, errlen))
 		return -1;
+	made.launches = code.launches;
+	made.nlaunches = code.nlaunches;
+	made.workspace = code.workspace;
+	if (code.condition)
+		made.predicate = made.predicate ? hexpr_op(scratch, HX_AND, made.predicate, code.condition) : code.condition;
 	int rc = object_facts(scratch, it->target, elf, size, true, &facts, &nfacts, err, errlen);
 	if (rc == 0)
 		rc = enter_facts(made.launches, made.nlaunches, facts, nfacts, err, errlen);
@@ -215,7 +233,7 @@ static void build_item(struct compilation *c, struct item *it, struct object_ses
 {
 	char why[ERROR_TEXT];
 	(void)c;
-	if (!*session && !(*session = object_session_new())) {
+	if (!*session && !(*session = object_session_borrow())) {
 		it->error = "out of memory";
 		return;
 	}
@@ -266,14 +284,6 @@ static void print_error(FILE *out, const char *file, const struct item *it)
 }
 
 /* --- what to build */
-static bool listed(const char *const *list, const char *name)
-{
-	for (; list && *list; list++)
-		if (strcmp(*list, name) == 0)
-			return true;
-	return !list;
-}
-
 /* Every name of `wanted` must be one that the file has; 0, or -1 with a line in `out`. */
 static int check_names(FILE *out, const char *file, const struct dsl_file *f, const char *const *wanted, bool instances)
 {
@@ -390,7 +400,7 @@ static void assemble(struct compilation *c, struct compile_result *r)
 	}
 }
 
-static void describe(struct compile_result *r, const char *text, size_t n, const struct compile_options *o, const struct target **targets, int ntargets)
+static void describe(struct compile_result *r, const char *text, size_t n, const char *file, const struct compile_options *o, const struct target **targets, int ntargets)
 {
 	unsigned major, minor, patch;
 	XXH3_state_t *state = XXH3_createState();
@@ -402,6 +412,14 @@ static void describe(struct compile_result *r, const char *text, size_t n, const
 	for (int t = 0; t < ntargets; t++)
 		list = arena_printf(&r->arena, "%s%s%s", list, t ? "," : "", targets[t]->name);
 	r->pack.options = arena_printf(&r->arena, "--target %s", list);
+	const char *flavours = "";
+	for (int t = 0; t < ntargets; t++)
+		flavours = arena_printf(&r->arena, "%s%s%s: %s %s", flavours, t ? "; " : "", targets[t]->name,
+		                        dtype_info(model_native(targets[t]->name, 8))->name, dtype_info(model_native(targets[t]->name, 9))->name);
+	r->pack.fp8 = flavours;
+	const char *slash = strrchr(file, '/');
+	r->pack.source = o->library ? "" : arena_string(&r->arena, text, n);
+	r->pack.source_name = arena_printf(&r->arena, "%s", slash ? slash + 1 : file);
 	if (!state)
 		return;
 	XXH3_128bits_reset(state);
@@ -473,7 +491,7 @@ int compile_text(const char *text, size_t n, const char *file, const struct comp
 	print_errors(out, file, &c);
 	if (rc == 0 && !o->check) {
 		assemble(&c, r);
-		describe(r, text, n, o, targets, ntargets);
+		describe(r, text, n, file, o, targets, ntargets);
 	}
 	fclose(out);
 	r->messages = len ? arena_string(&r->arena, messages, len) : NULL;

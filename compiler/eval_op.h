@@ -130,6 +130,8 @@ static inline float op_float_unary(enum ir_op op, float a)
 	case IR_LOG2: return num_log2(a);
 	case IR_SIN: return (float)sin(a);
 	case IR_COS: return (float)cos(a);
+	case IR_SIN_TURNS: return num_sin(a);
+	case IR_COS_TURNS: return num_cos(a);
 	case IR_EXP: return (float)exp(a);
 	case IR_LOG: return (float)log(a);
 	case IR_TANH: return (float)tanh(a);

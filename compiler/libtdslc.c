@@ -29,10 +29,11 @@ int tdslc_compile(const char *text, size_t n, const char *file, const struct tds
 			*messages = NULL;
 		return -1;
 	}
-	struct compile_options options = {.targets = o->targets, .kernels = o->kernels, .instances = o->instances, .jobs = o->jobs, .library = library};
+	struct compile_options options = {.targets = o->targets, .kernels = o->kernels, .instances = o->instances, .jobs = o->jobs, .library = library, .variants = o->variants};
 	int rc = compile_text(text, n, file ? file : "text", &options, &result);
 	if (result.messages)
 		*messages = strdup(result.messages);
+	result.pack.compression = 1;                 /* this pack goes to a cache: time counts more than bytes */
 	if (rc == 0 && pack_write(&result.pack, pack, pack_size, err, sizeof err)) {
 		rc = -1;
 		free(*messages);
@@ -42,6 +43,83 @@ int tdslc_compile(const char *text, size_t n, const char *file, const struct tds
 	compile_result_free(&result);
 	free(library);
 	return rc;
+}
+
+/* --- the instance for a call's element types */
+static bool types_fit(const struct model_kernel *k, const struct tdslc_types *q)
+{
+	for (int p = 0; p < k->nparams; p++) {
+		uint8_t native = k->instances[0].native[p];
+		const struct dtype_info *t = dtype_info(native ? model_native(q->target, native) : k->instances[0].dtype[p]);
+		if (k->params[p].is_tensor && q->types[p][0] != 255 && (q->types[p][0] != t->dl_code || q->types[p][1] != t->dl_bits))
+			return false;
+	}
+	return true;
+}
+
+/* Tries the kernel's bindings one by one. */
+static const struct dsl_binding *find_instance(struct arena *a, const struct dsl_file *f, const struct tdslc_types *q, struct diag *diag, const struct dsl_kernel **kernel)
+{
+	for (int i = 0; i < f->nkernels; i++)
+		for (int b = 0; strcmp(f->kernels[i].name, q->kernel) == 0 && b < f->kernels[i].nall; b++) {
+			struct dsl_kernel one = f->kernels[i];
+			struct model_kernel k = {0};
+			one.packed = &one.all[b];
+			one.npacked = 1;
+			if (dsl_signature(a, f, &one, diag, &k) == 0 && k.ninstances == 1 && k.nparams == q->nparams && types_fit(&k, q)) {
+				*kernel = &f->kernels[i];
+				return &f->kernels[i].all[b];
+			}
+		}
+	return NULL;
+}
+
+static int64_t ask_leaf(void *ctx, enum hexpr_op op, int64_t imm)
+{
+	const struct tdslc_types *q = ctx;
+	return q->leaf(q->ctx, op, imm);
+}
+
+/* The variant that the call would get; "" where that cannot be told. */
+static const char *find_variant(struct arena *a, const struct dsl_file *f, const struct dsl_kernel *k, const struct dsl_binding *b,
+                                const struct tdslc_types *q, struct diag *diag)
+{
+	const struct target *target = target_by_name(q->target);
+	struct hexpr_env env = {q->symbols, q->nsymbols, ask_leaf, (void *)(uintptr_t)q};
+	struct ir_kernel *generic;
+	struct variant *variants;
+	char err[400];
+	int n;
+	if (!q->symbols || !q->leaf || !target || dsl_elaborate(a, f, k, b, q->target, diag, &generic) || diag->errors ||
+	    generic->nsymbols != q->nsymbols || plan_variants(a, generic, k, target, &variants, &n, err, sizeof err))
+		return "";
+	for (int i = 0; i < n; i++) {
+		const char *why;
+		int64_t holds = 1;
+		if (!variants[i].predicate || (hexpr_eval(variants[i].predicate, &env, &holds, &why) == 0 && holds))
+			return variants[i].text;
+	}
+	return "";
+}
+
+int tdslc_instance(const char *text, size_t n, const char *file, const struct tdslc_types *q, char **instance, char **variant, char **messages)
+{
+	struct arena a = {0};
+	struct diag diag = {.arena = &a, .file = file ? file : "text", .source = text, .size = n};
+	struct dsl_file *f = NULL;
+	const struct dsl_binding *found = NULL;
+	const struct dsl_kernel *kernel = NULL;
+	*instance = *variant = *messages = NULL;
+	if (q->abi == TDSLC_ABI && dsl_parse(&a, text, n, diag.file, NULL, &diag, &f) == 0 && !diag.errors)
+		found = find_instance(&a, f, q, &diag, &kernel);
+	if (found) {
+		*instance = strdup(found->text);
+		*variant = strdup(find_variant(&a, f, kernel, found, q, &diag));
+	} else {
+		*messages = strdup(diag.n ? diag_text(&diag) : "no instance of the kernel takes these element types");
+	}
+	arena_free(&a);
+	return found ? 0 : -1;
 }
 
 /* --- identity: the linker's build id of the file that this code is in, so that a rebuilt compiler is another one */

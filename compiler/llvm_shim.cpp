@@ -214,18 +214,36 @@ int shim_emit(struct shim_machine *m, LLVMModuleRef module, bool assembly, char 
 
 int shim_link(const void *object, size_t object_size, void **elf, size_t *elf_size, char *err, size_t errlen)
 {
+	const struct shim_input in = {object, object_size};
+	const char *const options[] = {"--no-undefined", nullptr};
+	return shim_link_inputs(&in, 1, options, elf, elf_size, err, errlen);
+}
+
+int shim_link_inputs(const struct shim_input *inputs, int n, const char *const *options, void **elf, size_t *elf_size, char *err, size_t errlen)
+{
 	static std::mutex one_link_at_a_time;
-	descriptor in, out, result;
+	descriptor out, result;
+	std::vector<descriptor> in((size_t)n);
+	std::vector<std::string> paths;
 	int ends[2];
-	in.fd = memfd_create("object", MFD_CLOEXEC);
-	if (in.fd < 0 || !write_all(in.fd, (const char *)object, object_size) || pipe2(ends, O_CLOEXEC)) {
+	bool there = true;
+	for (int i = 0; i < n; i++) {
+		in[i].fd = memfd_create("object", MFD_CLOEXEC);
+		there = there && in[i].fd >= 0 && write_all(in[i].fd, (const char *)inputs[i].bytes, inputs[i].size);
+		paths.push_back("/proc/self/fd/" + std::to_string(in[i].fd));
+	}
+	if (!there || pipe2(ends, O_CLOEXEC)) {
 		snprintf(err, errlen, "linker: no file in memory: %s", strerror(errno));
 		return -1;
 	}
 	result.fd = ends[0];
 	out.fd = ends[1];
-	std::string in_path = "/proc/self/fd/" + std::to_string(in.fd), out_path = "/proc/self/fd/" + std::to_string(out.fd);
-	const char *args[] = {"ld.lld", "-shared", "--no-undefined", "--threads=1", "-o", out_path.c_str(), in_path.c_str()};
+	std::string out_path = "/proc/self/fd/" + std::to_string(out.fd);
+	std::vector<const char *> args = {"ld.lld", "-shared", "--threads=1", "-o", out_path.c_str()};
+	for (; *options; options++)
+		args.push_back(*options);
+	for (const std::string &path : paths)
+		args.push_back(path.c_str());
 	std::string text, linked;
 	llvm::raw_string_ostream messages(text);
 	std::thread reader(read_all, result.fd, &linked);

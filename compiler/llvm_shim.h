@@ -31,6 +31,10 @@ int shim_emit(struct shim_machine *, LLVMModuleRef, bool assembly, char **bytes,
 /* Links one relocatable object to a shared object, as `ld.lld -shared --no-undefined` does.  *elf is malloc'ed. */
 int shim_link(const void *object, size_t object_size, void **elf, size_t *elf_size, char *err, size_t errlen);
 
+/* Links objects and shared libraries to a shared one, as `ld.lld -shared OPTIONS INPUTS` does; options: NULL-terminated. */
+struct shim_input { const void *bytes; size_t size; };
+int shim_link_inputs(const struct shim_input *, int n, const char *const *options, void **elf, size_t *elf_size, char *err, size_t errlen);
+
 /* A disassembler for one chip (LLVMDisasmInstruction, LLVMDisasmDispose); NULL where LLVM does not know it. */
 void *shim_disassembler(const char *triple, const char *cpu);
 

@@ -5,19 +5,25 @@
 #include "object.h"
 
 #include <llvm-c/Core.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "compile.h"
 #include "llvm_shim.h"
 
-enum { MACHINES = 4 };
+enum { MACHINES = 4, IDLE_SESSIONS = 8, SESSION_BUILDS = 400 };
 
 struct object_session {
 	LLVMContextRef context;
 	struct { const char *cpu; struct shim_machine *machine; } machines[MACHINES]; int nmachines;
 	char diagnostics[2048]; bool failed;
+	int builds;                           /* a context keeps every constant and type it ever saw: it is given up after SESSION_BUILDS */
+	struct object_session *next_idle;
 };
+
+/* Idle sessions of the process: a session costs more than a row kernel, and compiling in process wants one a call. */
+static struct { pthread_mutex_t lock; struct object_session *first; int n; } idle = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void on_diagnostic(LLVMDiagnosticInfoRef info, void *session)
 {
@@ -53,6 +59,34 @@ void object_session_free(struct object_session *s)
 		shim_machine_free(s->machines[i].machine);
 	LLVMContextDispose(s->context);
 	free(s);
+}
+
+struct object_session *object_session_borrow(void)
+{
+	pthread_mutex_lock(&idle.lock);
+	struct object_session *s = idle.first;
+	if (s) {
+		idle.first = s->next_idle;
+		idle.n--;
+	}
+	pthread_mutex_unlock(&idle.lock);
+	return s ? s : object_session_new();
+}
+
+void object_session_return(struct object_session *s)
+{
+	if (!s)
+		return;
+	pthread_mutex_lock(&idle.lock);
+	bool keep = idle.n < IDLE_SESSIONS && s->builds < SESSION_BUILDS;
+	if (keep) {
+		s->next_idle = idle.first;
+		idle.first = s;
+		idle.n++;
+	}
+	pthread_mutex_unlock(&idle.lock);
+	if (!keep)
+		object_session_free(s);
 }
 
 LLVMContextRef object_context(struct object_session *s)
@@ -108,6 +142,7 @@ static int emit(struct object_session *s, const struct target *t, LLVMModuleRef 
 
 int object_build(struct object_session *s, const struct target *t, LLVMModuleRef module, void **elf, size_t *size, char *err, size_t errlen)
 {
+	s->builds++;
 	char *object;
 	size_t object_size;
 	if (emit(s, t, module, false, &object, &object_size, err, errlen))

@@ -15,6 +15,9 @@ struct target;
 struct object_session;
 struct object_session *object_session_new(void);
 void object_session_free(struct object_session *);
+/* A session from the process's idle ones, or a new one; returned when done with.  Thread safe. */
+struct object_session *object_session_borrow(void);
+void object_session_return(struct object_session *);
 LLVMContextRef object_context(struct object_session *);
 
 /* Compiles (code generation at -O2, no IR pipeline) and links.  The module is consumed.  *elf is malloc'ed.  err holds LLVM's own

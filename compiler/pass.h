@@ -19,6 +19,8 @@ struct ir_builder pass_before(struct pass *, struct ir_phase *, struct ir_ins *a
 bool ir_is_pure(const struct ir_ins *);      /* no effect but its value; loads of parameters that are never stored count */
 /* The first or last position of an axis's tile: reduce min or max of iota over its own axis. */
 bool ir_is_tile_bound(const struct ir_ins *);
+/* The plan's tile of an axis in a phase; 0 = none. */
+int pass_planned_tile(const struct variant *, int phase, const char *axis);
 /* Uses of every value: counted into id-indexed array of next_id entries. */
 int *pass_uses(struct arena *, const struct ir_kernel *);
 #endif

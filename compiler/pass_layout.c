@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { HOMES = 64 };
+enum { HOMES = 64, MOST_REGISTERS = 1024 };
 
 struct home { ir_axes axes; const struct layout *layout; };
 struct product { const struct ir_ins *dot; const struct mfma *mfma; int row, col, k; bool swapped; };
@@ -418,6 +418,17 @@ static void place_block(struct assign *s, struct ir_block *b)
 	}
 }
 
+/* A tile beyond any register file would only make the steps behind this one slow before they refuse it. */
+static void check_size(struct ir_ins *i, void *ctx)
+{
+	struct assign *s = ctx;
+	if (!s->failed && i->layout && layout_regs(i->layout) > MOST_REGISTERS) {
+		pass_fail(s->p, i, "a tile takes %d registers of each lane, at most %d are possible: choose smaller tiles in the schedule",
+		          layout_regs(i->layout), MOST_REGISTERS);
+		s->failed = true;
+	}
+}
+
 int pass_layout(struct pass *p)
 {
 	FOR_PHASES(p, ph) {
@@ -438,6 +449,9 @@ int pass_layout(struct pass *p)
 			row_homes(&s);
 		}
 		place_block(&s, ph->body);
+		ir_walk(ph->body, check_size, &s);
+		if (s.failed)
+			return -1;
 	}
 	return 0;
 }

@@ -91,11 +91,8 @@ static void expand(struct ir_ins *i, void *ctx)
 	case IR_LOG: r = mul(&b, ir_un(&b, IR_LOG2, x), 0.6931471805599453); break;
 	case IR_TANH: r = tanh_of(&b, x); break;
 	case IR_ERF: r = erf_of(&b, x); break;
-	case IR_SIN: case IR_COS:
-		if (x->op == IR_SUB && x->args[1]->op == IR_FLOOR)
-			return;                      /* already in turns */
-		r = ir_un(&b, i->op, turns(&b, x));
-		break;
+	case IR_SIN: r = ir_un(&b, IR_SIN_TURNS, turns(&b, x)); break;
+	case IR_COS: r = ir_un(&b, IR_COS_TURNS, turns(&b, x)); break;
 	case IR_DIV:
 		if (!power_of_two(i->args[1]))
 			return;

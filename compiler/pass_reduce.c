@@ -6,6 +6,7 @@
  *          (3) instructions of a block are ordered by the number of reductions they depend on, reductions last in their level, so
  *          that independent reductions stand side by side and share one round.
  * Needs:   simplified IR.   Keeps: values exactly but for (2). */
+#include "layout_choose.h"
 #include "pass.h"
 
 #include <string.h>
@@ -40,11 +41,15 @@ static void sum_of_products(struct ir_ins *i, void *ctx)
 	if (i->op != IR_REDUCE || i->kind != RED_SUM || (i->flags & (IR_PRODUCT | IR_MASKED)) || i->dtype != DT_F32)
 		return;
 	struct ir_ins *m = i->args[0];
-	if (m->op != IR_MUL || r->uses[m->id] != 1 || m->args[0]->axes != m->axes || m->args[1]->axes != m->axes)
+	if (m->op != IR_MUL || r->uses[m->id] != 1)
+		return;
+	ir_axes wide = wide_axes(r->ph, m->axes);
+	int all = wide_axes(r->ph, m->args[0]->axes) == wide ? 0 : 1;   /* the operand that has every axis decides the order */
+	if (wide_axes(r->ph, m->args[all]->axes) != wide || (m->args[0]->axes & m->args[1]->axes & i->over) != i->over)
 		return;
 	struct ir_ins **args = arena_alloc(r->p->k->arena, 2 * sizeof *args);
-	args[0] = m->args[0];
-	args[1] = m->args[1];
+	args[0] = m->args[all];
+	args[1] = m->args[!all];
 	i->args = args;
 	i->nargs = 2;
 	i->flags |= IR_PRODUCT;

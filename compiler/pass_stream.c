@@ -3,7 +3,8 @@
  * Method:  its tile becomes a chunk, and the block is rewritten into sweeps: loops over chunks, one per level of reductions over
  *          the axis.  A sweep loads what it needs again, keeps partial results elementwise in registers, and the reduction across
  *          lanes happens once after it.  Sweeps = reduction depth + 1.  A position in a chunk is iota + a carried offset.
- * Needs:   tiles; no for or if around values along the axis.   Keeps: values up to the order of reductions. */
+ *          An axis over which nothing is reduced needs no sweep: its chunks become workgroups of their own.
+ * Needs:   tiles; no for or if around reductions over the axis.   Keeps: values up to the order of reductions. */
 #include "pass.h"
 
 #include <float.h>
@@ -105,6 +106,8 @@ static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks,
 			reduce[++n] = sinks[i];
 			init[n] = identity(b, sinks[i]);
 		}
+	b->line = sinks[0]->line;
+	b->col = sinks[0]->col;
 	struct ir_ins *loop = ir_for(b, chunk_axis, ir_int(b, DT_I32, 0), ir_hexpr(b, s->ph->axes[s->axis].extent), init, n + 1);
 	for (int i = 1; i <= n; i++)
 		loop->body->params[i]->axes = reduce[i]->axes | reduce[i]->over;
@@ -142,7 +145,24 @@ static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks,
 	}
 }
 
-static int stream_axis(struct pass *p, struct ir_phase *ph, int axis)
+/* any and all as maximum and minimum of 0 and 1: a sweep carries them in a vector register an element, not in a pair of scalar ones. */
+static void count_conditions(struct pass *p, struct ir_phase *ph, int axis)
+{
+	for (struct ir_ins *i = ph->body->first, *next; i; i = next) {
+		next = i->next;
+		if (i->op != IR_REDUCE || i->dtype != DT_I1 || !(i->over & IR_AXIS(axis)))
+			continue;
+		struct ir_builder b = pass_before(p, ph, i);
+		struct ir_ins *mask = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
+		struct ir_ins *r = ir_reduce(&b, i->kind == RED_ANY ? RED_MAX : RED_MIN, ir_cvt(&b, i->args[0], DT_I32, false), i->over, mask);
+		r = ir_bin(&b, IR_LT, ir_int(&b, DT_I32, 0), r);
+		ir_replace(p->k, i, r);
+		ir_remove(i);
+	}
+}
+
+/* first_sweep: axes from this one on are those of sweeps. */
+static int stream_axis(struct pass *p, struct ir_phase *ph, int axis, int first_sweep)
 {
 	struct ir_kernel *k = p->k;
 	int old_ids = k->next_id, most = 0, count = 0;
@@ -151,10 +171,13 @@ static int stream_axis(struct pass *p, struct ir_phase *ph, int axis)
 	s.map = arena_alloc(k->arena, sizeof *s.map * (size_t)old_ids);
 	s.outer = arena_alloc(k->arena, sizeof *s.outer * (size_t)old_ids);
 	for (struct ir_ins *i = ph->body->first; i; i = i->next, count++) {
+		if (i->op == IR_FOR && i->imm >= first_sweep)
+			return pass_fail(p, i, "axis %s and another axis that is reduced over are too long to be held in registers together",
+			                 ph->axes[axis].name);
 		if (i->op == IR_FOR || i->op == IR_IF || i->op == IR_SCAN || i->op == IR_ARGMAX || i->op == IR_DOT)
 			return pass_fail(p, i, "axis %s is too long to be held in registers here, and a row is not streamed through '%s'",
 			                 ph->axes[axis].name, ir_op_info[i->op].text);
-		if (effect_along(&s, i) && k->params[i->imm].role == IR_INOUT)
+		if (i->op == IR_STORE && effect_along(&s, i) && k->params[i->imm].role == IR_INOUT)
 			return pass_fail(p, i, "inout row %s is too long to stay in registers", k->params[i->imm].name);
 		int l = 0;
 		for (int a = 0; a < i->nargs; a++)
@@ -206,8 +229,16 @@ int pass_stream(struct pass *p)
 	FOR_PHASES(p, ph) {
 		int n = ph->naxes;
 		for (int a = 0; a < n; a++) {
-			const struct ir_axis *ax = &ph->axes[a];
-			if (ax->kind == AXIS_HELD && !axis_fits(ax, p->v) && stream_axis(p, ph, a))
+			struct ir_axis *ax = &ph->axes[a];
+			if (ax->kind != AXIS_HELD || axis_fits(ax, p->v))
+				continue;
+			ax->tile = ax->tile ? ax->tile : pass_planned_tile(p->v, (int)(ph - p->k->phases), ax->name);
+			if (axis_is_independent(p->k, ph, a)) {
+				ax->kind = AXIS_GRID;
+				continue;
+			}
+			count_conditions(p, ph, a);
+			if (stream_axis(p, ph, a, n))
 				return -1;
 		}
 	}

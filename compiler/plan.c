@@ -17,6 +17,7 @@ struct facts {
 	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses ask of a symbol; 0 = none */
 	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
 	bool has_dot;
+	int cost;                          /* instructions an element, about: of the longest phase */
 	int widest;                        /* bytes of the widest element accessed along a contiguous axis */
 };
 
@@ -47,7 +48,7 @@ static void note_multiple(struct facts *f, const struct hexpr *extent, int width
 static void note_access(struct ir_ins *i, void *ctx)
 {
 	struct facts *f = ctx;
-	f->has_dot = f->has_dot || i->op == IR_DOT;
+	f->has_dot = f->has_dot || (i->op == IR_DOT && dot_is_matrix(f->ph, i));
 	if (i->op == IR_FOR) {
 		struct ir_ins *end = i->args[1];
 		if (f->ph->axes[i->imm].tiled && end->op == IR_SYM && f->multiple[end->imm] < 8)
@@ -70,13 +71,39 @@ static void note_access(struct ir_ins *i, void *ctx)
 	}
 }
 
+/* Instructions that an operation becomes for one element, about. */
+static int cost_of(const struct ir_ins *i)
+{
+	bool real = dtype_is_float((enum dtype)i->dtype);
+	switch (i->op) {
+	case IR_ERF: case IR_TANH: return 24;
+	case IR_DIV: case IR_REM: return i->args[1]->op == IR_CONST ? 4 : real ? 10 : 24;
+	case IR_SIN: case IR_COS: case IR_SQRT: return 6;
+	case IR_PHILOX: return 80;
+	case IR_CVT: return dtype_info((enum dtype)i->dtype)->cls == 'Q' ? 4 : 1;
+	default: return 1;
+	}
+}
+
+struct cost { const struct ir_phase *ph; int sum; };
+
+static void add_cost(struct ir_ins *i, void *ctx)
+{
+	struct cost *c = ctx;
+	if (axes_of_several(c->ph, i->axes))
+		c->sum += cost_of(i);
+}
+
 static void look(struct planner *p)
 {
 	struct facts *f = &p->f;
 	f->k = p->k;
 	for (int i = 0; i < p->k->nphases; i++) {
 		f->ph = &p->k->phases[i];
+		struct cost cost = {f->ph, 0};
 		ir_walk(f->ph->body, note_access, f);
+		ir_walk(f->ph->body, add_cost, &cost);
+		f->cost = cost.sum > f->cost ? cost.sum : f->cost;
 		for (int a = 0; a < f->ph->naxes; a++) {
 			const struct ir_axis *ax = &f->ph->axes[a];
 			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent && ax->extent->op == HX_SYM)
@@ -159,12 +186,13 @@ static struct variant *add(struct planner *p)
 	return &p->out.items[p->out.n - 1];
 }
 
-static void set_tile(struct variant *v, const char *axis, int tile)
+static void set_tile(struct variant *v, int phase, const char *axis, int tile)
 {
 	for (int i = 0; i < v->ntiles; i++)
-		if (strcmp(v->tiles[i].axis, axis) == 0)
+		if (v->tiles[i].phase == phase && strcmp(v->tiles[i].axis, axis) == 0)
 			return;
-	if (v->ntiles < LAYOUT_AXES) {
+	if (v->ntiles < 2 * LAYOUT_AXES) {
+		v->tiles[v->ntiles].phase = phase;
 		v->tiles[v->ntiles].axis = axis;
 		v->tiles[v->ntiles++].tile = tile;
 	}
@@ -180,58 +208,159 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ELEMENTS_PER_LANE = 16, ROW_MOST = 16384 };
+enum { ELEMENTS_PER_LANE = 16, ROW_BESIDE = 1024, SIDE = 64, LONG_BODY = 480 };
 
-static int waves_for(int64_t elements)
+/* Elements a lane holds of a row: fewer where the code for each is long, or it would take long to compile and not fit the cache. */
+static int elements_per_lane(const struct planner *p)
 {
-	int w = round_up_power((elements + 64 * ELEMENTS_PER_LANE - 1) / (64 * ELEMENTS_PER_LANE));
+	int n = ELEMENTS_PER_LANE;
+	while (n > 4 && n * p->f.cost > LONG_BODY)
+		n /= 2;
+	return n;
+}
+
+static int64_t row_most(const struct planner *p) { return 64 * 16 * elements_per_lane(p); }
+
+static int waves_for(const struct planner *p, int64_t elements)
+{
+	int each = 64 * elements_per_lane(p), w = round_up_power((elements + each - 1) / each);
 	return w > 16 ? 16 : w;
 }
 
-/* Tiles of the axes that are not held: groups of `by` and tiled axes fill the lanes. */
-static void row_tiles(struct planner *p, struct variant *v)
+/* An axis held whole whose extent the variant does not fix. */
+static bool is_open(const struct variant *v, const struct ir_axis *ax)
 {
-	int vector = v->aligned ? 16 / p->f.widest : 1, threads = 64 * v->waves;
-	for (int i = 0; i < p->k->nphases; i++) {
-		const struct ir_phase *ph = &p->k->phases[i];
-		int tiled = 0;
-		int64_t fixed = 1;
-		for (int a = 0; a < ph->naxes; a++) {
-			tiled += ph->axes[a].tiled && ph->axes[a].kind == AXIS_GRID;
-			fixed *= ph->axes[a].kind == AXIS_HELD && ph->axes[a].tile ? ph->axes[a].tile : 1;
-		}
-		for (int a = 0; a < ph->naxes; a++) {
-			const struct ir_axis *ax = &ph->axes[a];
-			if (ax->tile || ax->kind == AXIS_HELD)
-				continue;
-			if (ax->kind == AXIS_LOOP && ax->tiled)
-				set_tile(v, ax->name, threads * vector);
-			else if (ax->kind == AXIS_GRID && ax->tiled)
-				set_tile(v, ax->name, tiled > 1 ? 64 : threads * vector);
-			else if (ax->kind == AXIS_GRID && ax->extent && ax->extent->op == HX_CDIV && fixed > 1 && fixed < threads * vector)
-				set_tile(v, ax->name, (int)(threads * vector / fixed));
+	int64_t n;
+	return ax->kind == AXIS_HELD && !ax->tile && !hexpr_is_const(ax->extent, &n) &&
+	       !(v && ax->extent->op == HX_SYM && pinned(v, (int)ax->extent->imm));
+}
+
+/* What a phase holds at a time before the tiles of its open and tiled axes. */
+struct shape { int64_t fixed; int open, tiled; };
+
+static struct shape shape_of(const struct variant *v, const struct ir_phase *ph)
+{
+	struct shape s = {1, 0, 0};
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct ir_axis *ax = &ph->axes[a];
+		int64_t n = 1;
+		s.open += is_open(v, ax);
+		s.tiled += ax->tiled && !ax->tile;
+		for (int i = 0; v && i < v->npins; i++)
+			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent->op == HX_SYM && ax->extent->imm == v->pins[i].symbol)
+				n = v->pins[i].value;
+		if (ax->kind == AXIS_HELD && ax->tile)
+			n = ax->tile;
+		else if (ax->kind == AXIS_HELD && !is_open(v, ax) && n == 1)
+			hexpr_is_const(ax->extent, &n);
+		s.fixed *= round_up_power(n);
+	}
+	return s;
+}
+
+/* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
+ * One axis that is tiled fills the lanes; of several each gets the side of a square, the last declared first; groups of `by` fill
+ * the lanes with groups. */
+static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t most, int each)
+{
+	const struct ir_phase *ph = &p->k->phases[phase];
+	struct shape s = shape_of(v, ph);
+	int vector = v->aligned ? 16 / p->f.widest : 1;
+	vector = vector > each ? each : vector;
+	int64_t threads = 64 * v->waves, held = s.fixed, room;
+	if (s.open && !most) {
+		most = threads * each / s.fixed;
+		if (s.tiled || s.open > 1)
+			most = most > SIDE ? SIDE : most;
+		most = most > 1 ? most : 1;
+	}
+	for (int n = 0; n < s.open; n++)
+		held *= most;
+	room = threads * each / held;
+	for (int a = ph->naxes - 1; a >= 0; a--) {
+		const struct ir_axis *ax = &ph->axes[a];
+		if (is_open(v, ax))
+			set_tile(v, phase, ax->name, (int)most);
+		else if (ax->tiled && !ax->tile) {
+			int64_t tile = s.tiled > 1 || held > 1 ? SIDE : threads * vector;
+			tile = tile > room ? room : tile;
+			tile = tile > 1 ? tile : 1;
+			set_tile(v, phase, ax->name, (int)tile);
+			room /= tile;
+		} else if (ax->kind == AXIS_GRID && !ax->tile && ax->extent && ax->extent->op == HX_CDIV && !s.tiled && held > 1 &&
+		           held < threads * vector) {
+			set_tile(v, phase, ax->name, (int)(threads * vector / held));
+			held = threads * vector;
 		}
 	}
 }
 
-static bool has_held(const struct planner *p)
+static void row_tiles(struct planner *p, struct variant *v, int64_t most, int each)
 {
-	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
-		if (p->f.held[s])
+	for (int i = 0; i < p->k->nphases; i++)
+		phase_tiles(p, v, i, most, each);
+}
+
+/* The most that a variant may hold of each open axis for its tiles to fit, and the waves that it takes. */
+static bool class_fits(struct planner *p, struct variant *v, int64_t most)
+{
+	int waves = 1;
+	for (int i = 0; i < p->k->nphases; i++) {
+		struct shape s = shape_of(v, &p->k->phases[i]);
+		int64_t n = s.fixed;
+		for (int o = 0; o < s.open; o++)
+			n *= most;
+		if (n > row_most(p) || (s.open && s.tiled && most > ROW_BESIDE))
+			return false;
+		if (s.tiled && n > 1)
+			n *= SIDE / 4;                   /* so that accesses along the tiled axis are more than one element wide */
+		waves = waves_for(p, n) > waves ? waves_for(p, n) : waves;
+	}
+	v->waves = waves;
+	return true;
+}
+
+/* Open axes hold at most `most`, by the variant's predicate; or_none: perhaps nothing. */
+static void limit_open(struct planner *p, struct variant *v, int64_t most, bool or_none)
+{
+	bool done[MODEL_MAX_SYMBOL] = {false};
+	for (int i = 0; i < p->k->nphases; i++)
+		for (int a = 0; a < p->k->phases[i].naxes; a++) {
+			const struct hexpr *n = p->k->phases[i].axes[a].extent;
+			if (!is_open(v, &p->k->phases[i].axes[a]))
+				continue;
+			if (n->op != HX_SYM || or_none) {
+				v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, n, hexpr_const(p->arena, most)));
+			} else if (!done[n->imm]) {
+				done[n->imm] = true;
+				limit(p, v, (int)n->imm, most);
+			}
+		}
+}
+
+static bool any_open(struct planner *p, const struct variant *v)
+{
+	for (int i = 0; i < p->k->nphases; i++)
+		if (shape_of(v, &p->k->phases[i]).open)
 			return true;
 	return false;
 }
 
-static void hold(struct planner *p, struct variant *v, int64_t most)
+/* Rows of any length can be swept (pass_stream.c): one axis of a phase is reduced over, and not inside a loop or a branch. */
+static bool can_stream(struct planner *p)
 {
-	for (int i = 0; i < p->k->nphases; i++)
-		for (int a = 0; a < p->k->phases[i].naxes; a++) {
-			const struct ir_axis *ax = &p->k->phases[i].axes[a];
-			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent->op == HX_SYM && !pinned(v, (int)ax->extent->imm))
-				set_tile(v, ax->name, (int)most);
-			else if (ax->kind == AXIS_HELD && !ax->tile && ax->extent->op != HX_SYM)
-				set_tile(v, ax->name, (int)most);
-		}
+	for (int i = 0; i < p->k->nphases; i++) {
+		const struct ir_phase *ph = &p->k->phases[i];
+		int reduced = 0;
+		for (int a = 0; a < ph->naxes; a++)
+			reduced += is_open(NULL, &ph->axes[a]) && !axis_is_independent(p->k, ph, a);
+		if (reduced > 1)
+			return false;
+		for (const struct ir_ins *x = ph->body->first; reduced && x; x = x->next)
+			if (x->op == IR_FOR || x->op == IR_IF)
+				return false;
+	}
+	return true;
 }
 
 static int symbol_named(const struct planner *p, const char *name)
@@ -242,41 +371,70 @@ static int symbol_named(const struct planner *p, const char *name)
 	return -1;
 }
 
-static void plan_rows(struct planner *p)
+static void plan_pins(struct planner *p)
 {
-	static const int classes[] = {1024, 2048, 4096, 8192, ROW_MOST};
-	bool held = has_held(p);
 	for (int i = 0; i < p->text->npins; i++) {
 		int s = symbol_named(p, p->text->pins[i].symbol);
 		int64_t n = p->text->pins[i].value;
-		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > ROW_MOST))
+		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > row_most(p)))
 			continue;
-		struct variant *v = add(p);
-		pin(p, v, s, n);
-		aligned(p, v);
-		v->waves = p->f.held[s] ? waves_for(n) : 4;
-		row_tiles(p, v);
+		struct variant v = {.target = p->target, .text = ""};
+		pin(p, &v, s, n);
+		if (!class_fits(p, &v, 1))
+			continue;
+		aligned(p, &v);
+		v.stream = any_open(p, &v);
+		if (v.stream || !p->f.held[s])
+			v.waves = v.waves < 4 ? 4 : v.waves;
+		row_tiles(p, &v, 0, elements_per_lane(p) / (v.stream ? 2 : 1));
+		*add(p) = v;
 	}
-	for (unsigned c = 0; held && c < sizeof classes / sizeof *classes; c++) {
-		struct variant *v = add(p);
-		for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
-			if (p->f.held[s])
-				limit(p, v, s, classes[c]);
-		aligned(p, v);
-		v->waves = waves_for(classes[c]);
-		hold(p, v, classes[c]);
-		row_tiles(p, v);
+}
+
+static void plan_rows(struct planner *p)
+{
+	static const int classes[] = {64, 128, 256, 1024, 2048, 4096, 8192, 16384};
+	bool open = any_open(p, NULL), square = false, sweeps = !open || can_stream(p);
+	plan_pins(p);
+	for (int i = 0; i < p->k->nphases; i++) {
+		struct shape s = shape_of(NULL, &p->k->phases[i]);
+		square = square || s.tiled > 1 || s.open > 1 || s.fixed > 1024 || (s.tiled && s.fixed * (s.open + 1) > 1);
 	}
-	for (int a = 1; a >= 0; a--) {
+	for (int a = 1; open && a >= !!sweeps; a--)      /* without sweeps the classes are all there is */
+		for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
+			struct variant v = {.target = p->target, .text = ""};
+			/* small classes where larger ones do not fit */
+			if (!class_fits(p, &v, classes[c]) || (classes[c] < 1024 && class_fits(p, &v, 4 * classes[c])))
+				continue;
+			class_fits(p, &v, classes[c]);
+			limit_open(p, &v, classes[c], false);
+			if (a)
+				aligned(p, &v);
+			else
+				v.waves = 16;                /* element by element: few a lane */
+			row_tiles(p, &v, classes[c], elements_per_lane(p));
+			*add(p) = v;
+		}
+	if (!sweeps) {                                   /* empty rows */
+		struct variant *v = add(p);
+		int64_t most = 64;
+		while (most > 1 && !class_fits(p, v, most))
+			most /= 2;
+		limit_open(p, v, most, true);
+		row_tiles(p, v, most, elements_per_lane(p));
+		v->text = "short or empty";
+	}
+	for (int a = 1; sweeps && a >= 0; a--) {
 		struct variant *v = add(p);
 		if (a)
 			aligned(p, v);
-		v->waves = a ? 8 : 16;                   /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
-		v->stream = held;
-		if (!held)
-			v->waves = 4;
-		hold(p, v, 64 * v->waves * (a ? ELEMENTS_PER_LANE / 2 : 2));
-		row_tiles(p, v);
+		class_fits(p, v, 1);
+		if (open)                                /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
+			v->waves = a ? 8 : 16;
+		else
+			v->waves = square && !a ? 16 : v->waves < 4 ? 4 : v->waves;
+		v->stream = open;
+		row_tiles(p, v, 0, a ? elements_per_lane(p) / (open ? 2 : 1) : square ? 4 : 2);
 		if (!a)
 			v->text = "any";
 	}
@@ -293,6 +451,22 @@ static const struct dsl_schedule *schedule_for(const struct planner *p)
 		if (!p->text->schedules[i].target[0])
 			return &p->text->schedules[i];
 	return NULL;
+}
+
+static bool has_held(const struct planner *p)
+{
+	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
+		if (p->f.held[s])
+			return true;
+	return false;
+}
+
+static void hold(struct planner *p, struct variant *v, int64_t most)
+{
+	for (int i = 0; i < p->k->nphases; i++)
+		for (int a = 0; a < p->k->phases[i].naxes; a++)
+			if (is_open(v, &p->k->phases[i].axes[a]))
+				set_tile(v, i, p->k->phases[i].axes[a].name, (int)most);
 }
 
 /* shrink: divide grid tiles and waves, for variants that hold more registers a row */
@@ -322,7 +496,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 			tile /= shrink;
 			if (ax->kind == AXIS_LOOP && tile < p->target->mfma[0].k)
 				tile = p->target->mfma[0].k;
-			set_tile(v, ax->name, tile);
+			set_tile(v, i, ax->name, tile);
 		}
 }
 

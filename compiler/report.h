@@ -24,5 +24,10 @@ char *param_extents(struct arena *, const struct model_kernel *, int param);
 /* C header with one function per kernel, and the source that calls the runtime (binding.c).  header_name: what the source
  * includes, and where the include guard's name comes from. */
 char *binding_header(struct arena *, const struct model_pack *, const char *header_name);
+/* The signature of a kernel in tdsl.h's letters. */
+char *binding_signature(struct arena *, const struct model_kernel *);
+/* Both and the pack as one shared library for this machine (host_so.c): *elf is malloc'ed.  0, or -1 with text. */
+int host_library(struct arena *, const struct model_pack *, const void *pack, size_t pack_size, const char *soname, void **elf, size_t *size,
+                 char *err, size_t errlen);
 char *binding_source(struct arena *, const struct model_pack *, const char *header_name);
 #endif

@@ -25,16 +25,20 @@
 #include "../runtime/include/tdsl.h"
 
 static const struct command commands[] = {
-	{"build", command_build, 1, 1, "-o= --target= --kernel= --instance= -j= --header= --binding= --emit= --library=",
+	{"build", command_build, 1, 1, "-o= --target= --kernel= --instance= -j= --header= --binding= --emit= --library= --licence= --no-source",
 	 "FILE.tdsl -o OUT.tpack [--target gfx942,gfx950] [--kernel NAME]... [--instance I]... [-j N]\n"
-	 "            [--header H.h --binding B.c] [--library DIR]",
+	 "            [--header H.h --binding B.c] [--emit so] [--licence NAME] [--no-source] [--library DIR]",
 	 "Compiles kernels into a pack.\n"
 	 "  -o OUT.tpack     the pack; OUT.tpack.times beside it keeps compile times for `tdslc report`\n"
 	 "  --target LIST    gfx942, gfx950 or both (default: both)\n"
 	 "  --kernel NAME    only this kernel; may be repeated (default: all)\n"
 	 "  --instance I     only this choice of types, e.g. T=bf16,Q=fp8 (default: those of the pack block)\n"
-	 "  -j N             threads (default: one per core); the pack does not depend on it\n"
+	 "  -j N             threads (default: TDSL_JOBS, else what processors and memory allow); the pack does not depend on it\n"
 	 "  --header H.h --binding B.c   C functions, one per kernel, and the source behind them\n"
+	 "  --emit so        OUT is a shared library with the functions and the pack inside, its header beside it; no C compiler is\n"
+	 "                   needed; it needs libtdsl_rt.so where it runs\n"
+	 "  --licence NAME   what the pack says of its licence (default: MIT)\n"
+	 "  --no-source      leave the text out, from which the runtime compiles instances that the pack lacks\n"
 	 "  --library DIR    the language's library from DIR/*.tdsl in place of the one built in"},
 	{"check", command_check, 1, 1, "--library= --kernel= --instance=", "FILE.tdsl [--kernel NAME]... [--instance I]...",
 	 "Prints diagnostics for every declared instance; builds nothing."},
@@ -64,9 +68,10 @@ static const struct command commands[] = {
 	 "  --instance I   which types the outputs have, where inputs leave a choice\n"
 	 "  --without NAME an optional output that is not wanted\n"
 	 "  --stats        the simulated device's statistics as JSON on standard output"},
-	{"tune", command_tune, 1, 1, "--kernel= --target= --instance= -j= --library=", "FILE.tdsl [--kernel K] [--target T]",
+	{"tune", command_tune, 1, 1, "--kernel= --target= --instance= -j= --library= -o=", "FILE.tdsl [--kernel K] [--target T] [-o TABLE]",
 	 "Builds the candidates that the schedules give and prints what each is made of, the best of each instance marked.\n"
-	 "The search over other schedules and the table of its choices come later; nothing is written."},
+	 "  -o TABLE         the choices as a table that dispatch reads where TDSL_TUNE names it; by the model of the chips, of kernels\n"
+	 "                   with matrix work.  What would be above the hardware's peak is rejected"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 

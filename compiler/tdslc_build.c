@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "../runtime/env.h"
 #include "../runtime/pack.h"
 #include "file.h"
 #include "report.h"
@@ -36,8 +37,7 @@ static int read_jobs(const struct arguments *a, int *jobs)
 	long n = text ? strtol(text, &end, 10) : 0;
 	if (text && (*end || end == text || n < 1 || n > 1024))
 		return usage_error(a, "-j %s: a number of threads from 1 to 1024 is needed", text);
-	*jobs = (int)n;
-	return EXIT_FINE;
+	return env_jobs(jobs, (int)n) < 0 ? error("%s", tdsl_error()) : EXIT_FINE;
 }
 
 /* Compiles FILE with the options given; messages are printed.  r is the caller's to free in every case. */
@@ -97,6 +97,15 @@ const double *times_read(struct arena *a, const char *pack_path, const struct mo
 }
 
 /* --- build */
+/* What the command line says about the pack itself. */
+static void describe(const struct arguments *a, struct model_pack *p)
+{
+	if (option(a, "--licence"))
+		p->licence = option(a, "--licence");
+	if (option(a, "--no-source"))
+		p->source = p->source_name = "";
+}
+
 static int write_results(const struct arguments *a, struct compile_result *r)
 {
 	const char *out = option(a, "-o"), *header = option(a, "--header"), *binding = option(a, "--binding");
@@ -123,21 +132,44 @@ static int write_results(const struct arguments *a, struct compile_result *r)
 	return rc ? error("%s", why) : EXIT_FINE;
 }
 
+/* The library, and its header: H.h of --header, else beside the library under its name. */
+static int write_library(const struct arguments *a, struct compile_result *r)
+{
+	const char *out = option(a, "-o"), *header = option(a, "--header"), *slash = strrchr(out, '/');
+	char why[TEXT];
+	void *pack, *elf;
+	size_t pack_size, size, n = strlen(out);
+	if (pack_write(&r->pack, &pack, &pack_size, why, sizeof why))
+		return error("%s", why);
+	if (!header)
+		header = arena_printf(a->arena, "%.*s.h", (int)(n > 3 && !strcmp(out + n - 3, ".so") ? n - 3 : n), out);
+	int rc = host_library(a->arena, &r->pack, pack, pack_size, slash ? slash + 1 : out, &elf, &size, why, sizeof why);
+	free(pack);
+	if (rc)
+		return error("%s", why);
+	const char *text = binding_header(a->arena, &r->pack, header);
+	struct file_out files[] = {{out, elf, size}, {header, text, strlen(text)}};
+	rc = files_write(files, 2, why, sizeof why);
+	free(elf);
+	return rc ? error("%s", why) : EXIT_FINE;
+}
+
 int command_build(const struct arguments *a)
 {
 	const char *emit = option(a, "--emit");
 	struct compile_result r;
 	if (emit && strcmp(emit, "so"))
 		return usage_error(a, "--emit %s: only \"so\" is known", emit);
-	if (emit)
-		return error("build --emit so: not built yet; --binding with a C compiler gives the same functions");
 	if (!option(a, "-o"))
 		return usage_error(a, "-o OUT.tpack is needed");
+	if (emit && option(a, "--binding"))
+		return usage_error(a, "--emit so has the functions inside: no --binding");
 	if (option(a, "--binding") && !option(a, "--header"))
 		return usage_error(a, "--binding includes the header: --header H.h is needed too");
 	int code = compile(a, false, false, &r);
+	describe(a, &r.pack);
 	if (code == EXIT_FINE)
-		code = write_results(a, &r);
+		code = emit ? write_library(a, &r) : write_results(a, &r);
 	compile_result_free(&r);
 	return code;
 }
@@ -157,9 +189,11 @@ static double share_of(const struct model_variant *v)
 	return p ? strtod(p + 15, NULL) : 0;
 }
 
-/* One line for each instance and target: its variant with the largest matrix share, or the one with the fewest instructions. */
-static char *best_lines(struct arena *a, const struct model_pack *p)
+/* One line for each instance and target: its variant with the largest matrix share, or the one with the fewest instructions.  *table: the
+ * same as a table that dispatch reads (runtime/tune.h), of those with a share of the peak; what is above the peak is rejected. */
+static char *best_lines(struct arena *a, const struct model_pack *p, char **table)
 {
+	*table = arena_printf(a, "%s", "tdsl tune 1\n");
 	char *text = arena_printf(a, "%s", "\n");
 	for (int k = 0; k < p->nkernels; k++) {
 		const struct model_kernel *m = &p->kernels[k];
@@ -173,6 +207,13 @@ static char *best_lines(struct arena *a, const struct model_pack *p)
 			}
 			text = arena_printf(a, "%sbest %s[%s] %s: %s\n", text, m->name, m->instances[m->variants[v].instance].name, m->variants[v].target,
 			                    m->variants[best].predicate_text);
+			double share = share_of(&m->variants[best]);
+			if (share > 1)
+				error("tune: %s[%s] %s: %s: share %.3f is above the hardware's peak: rejected", m->name,
+				      m->instances[m->variants[v].instance].name, m->variants[v].target, m->variants[best].predicate_text, share);
+			else if (share > 0)
+				*table = arena_printf(a, "%s%s\t%s\t%s\t*\t%s\t%.4f\n", *table, m->name, m->instances[m->variants[v].instance].name,
+				                      m->variants[v].target, m->variants[best].predicate_text, share);
 			v = end;
 		}
 	}
@@ -181,6 +222,8 @@ static char *best_lines(struct arena *a, const struct model_pack *p)
 
 int command_tune(const struct arguments *a)
 {
+	const char *out = option(a, "-o");
+	char *table = NULL, why[TEXT];
 	struct compile_result r;
 	int code = compile(a, false, true, &r);
 	ARRAY(double) times = {0};
@@ -190,7 +233,9 @@ int command_tune(const struct arguments *a)
 	if (code == EXIT_FINE)
 		code = print(report_table(a->arena, &r.pack, times.items));
 	if (code == EXIT_FINE)
-		code = print(best_lines(a->arena, &r.pack));
+		code = print(best_lines(a->arena, &r.pack, &table));
+	if (code == EXIT_FINE && out && files_write(&(struct file_out){out, table, strlen(table)}, 1, why, sizeof why))
+		code = error("%s", why);
 	compile_result_free(&r);
 	return code;
 }

@@ -106,7 +106,10 @@ static void explain_variant(FILE *out, const struct dump *d, const struct varian
 	for (int i = 0; i < v->nlimits; i++)
 		fprintf(out, " %s<=%lld", d->generic->symbols[v->limits[i].symbol], (long long)v->limits[i].most);
 	for (int i = 0; i < v->ntiles; i++)
-		fprintf(out, " tile(%s)=%d", v->tiles[i].axis, v->tiles[i].tile);
+		if (v->tiles[i].phase > 0)
+			fprintf(out, " tile(phase %d, %s)=%d", v->tiles[i].phase + 1, v->tiles[i].axis, v->tiles[i].tile);
+		else
+			fprintf(out, " tile(%s)=%d", v->tiles[i].axis, v->tiles[i].tile);
 	if (v->waves)
 		fprintf(out, " waves=%d", v->waves);
 	fprintf(out, "%s%s%s\n", v->aligned ? " aligned" : "", v->flat ? " flat" : "", v->stream ? " stream" : "");
@@ -156,25 +159,23 @@ static int explain(struct dump *d)
 static int dump_code(struct dump *d, const struct ir_kernel *final)
 {
 	char why[TEXT] = "";
-	struct model_launch *launches;
-	const struct hexpr *workspace;
-	LLVMModuleRef module;
-	int n, code = EXIT_ERROR;
+	struct translated made;
+	int code = EXIT_ERROR;
 	struct object_session *session = object_session_new();
 	if (!session)
 		return error("out of memory");
-	if (translate(d->a->arena, final, d->variant, object_context(session), &module, &launches, &n, &workspace, why, sizeof why)) {
+	if (translate(d->a->arena, final, d->variant, object_context(session), &made, why, sizeof why)) {
 		code = stage_error(why);
 	} else if (strcmp(d->stage, "llvm") == 0) {
-		char *text = LLVMPrintModuleToString(module);
+		char *text = LLVMPrintModuleToString(made.module);
 		code = print(text);
 		LLVMDisposeMessage(text);
-		LLVMDisposeModule(module);
+		LLVMDisposeModule(made.module);
 	} else {
 		void *elf;
 		size_t size;
 		char *text = NULL;
-		if (object_build(session, d->target, module, &elf, &size, why, sizeof why) == 0) {
+		if (object_build(session, d->target, made.module, &elf, &size, why, sizeof why) == 0) {
 			text = object_disassembly(d->a->arena, d->target, elf, size, why, sizeof why);
 			free(elf);
 		}

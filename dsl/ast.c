@@ -82,6 +82,14 @@ struct ast_expr *ast_binary(struct parse *p, enum ast_op op, struct ast_expr *a,
 	return e;
 }
 
+struct ast_expr *ast_by(struct parse *p, struct ast_expr *a, struct ast_expr *size)
+{
+	struct ast_expr *e = node(p, AST_BY, (a->depth > size->depth ? a->depth : size->depth) + 1, span_join(a->at, size->at));
+	e->a = a;
+	e->b = size;
+	return e;
+}
+
 struct ast_expr *ast_list(struct parse *p, enum ast_kind kind, struct tok name, struct ast_exprs args, struct ast_exprs over, bool has_over, struct tok end)
 {
 	int d = deepest(args), o = deepest(over);
@@ -139,6 +147,18 @@ struct ast_word ast_word(struct parse *p, struct tok t)
 	if (w.is_number)
 		w.number = integer_of(p, t, w.text);
 	return w;
+}
+
+void ast_kernel_add(struct parse *p, struct ast_kernel k)
+{
+	bool open = false;
+	for (int i = 0; i < k.types.n; i++)
+		open |= k.types.items[i].kind != PARAM_TYPE;
+	struct ast_kernel *kept = arena_copy(p->arena, &k, sizeof k);
+	if (open)
+		ARENA_PUSH(p->arena, &p->file->templates, kept);
+	else
+		ARENA_PUSH(p->arena, &p->file->kernels, kept);
 }
 
 /* The comment lines right above a declaration, without '#' and the blank after it. */

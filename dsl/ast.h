@@ -29,6 +29,7 @@ enum ast_kind {
 	AST_BINARY,   /* op, a, b */
 	AST_INDEX,    /* name[args] */
 	AST_CALL,     /* name(args over over) */
+	AST_BY,       /* a by b, after `over` */
 	AST_MEMBER,   /* name.attribute */
 };
 struct ast_exprs { struct ast_expr * *items; int n, cap; };
@@ -80,12 +81,16 @@ struct ast_param {                            /* of a kernel */
 };
 struct ast_params { struct ast_param *items; int n, cap; };
 
-struct ast_typeparam { struct ast_name name; struct ast_names choices; };
+/* In a kernel: `T: bf16|f16`, `F: fn`, `G: int`.  In a named instance what it gives: types, a function, or an integer (value). */
+enum ast_typekind { PARAM_TYPE, PARAM_FN, PARAM_INT };
+struct ast_typeparam { struct ast_name name; struct ast_names choices; enum ast_typekind kind; struct ast_expr *value; };
 struct ast_typeparams { struct ast_typeparam *items; int n, cap; };
 
 struct ast_kernel {
 	struct ast_name name;
 	const char *doc;
+	struct ast_name of;                   /* `kernel name = of[given]`: the rest is filled in by instance.c */
+	struct ast_typeparams given;
 	struct ast_typeparams types;
 	struct ast_params params, results;
 	struct ast_exprs requires;
@@ -113,6 +118,7 @@ struct ast_schedule { struct ast_name kernel; struct ast_lines lines; };
 
 struct ast_file {
 	ARRAY(struct ast_kernel *) kernels;
+	ARRAY(struct ast_kernel *) templates; /* kernels with a parameter that is a function or an integer */
 	ARRAY(struct ast_fn *) fns;           /* at.file 1: the library's */
 	ARRAY(struct ast_schedule *) schedules;
 	struct ast_lines packs;
@@ -132,16 +138,21 @@ struct parse {
 /* Parses `text` into `file` (which may hold another text's declarations already). */
 void parse_text(struct arena *, const char *text, size_t n, int file_number, struct diag *, struct ast_file *file);
 
+/* Fills the named instances of `file` from their templates (instance.c). */
+void ast_instances(struct arena *, struct diag *, struct ast_file *file);
+
 /* --- constructors (ast.c) */
 struct ast_name ast_name(struct parse *, struct tok);
 struct ast_expr *ast_leaf(struct parse *, enum ast_kind, struct tok);
 struct ast_expr *ast_unary(struct parse *, enum ast_kind, struct tok op, struct ast_expr *);
 struct ast_expr *ast_binary(struct parse *, enum ast_op, struct ast_expr *, struct ast_expr *);
+struct ast_expr *ast_by(struct parse *, struct ast_expr *, struct ast_expr *size);
 struct ast_expr *ast_list(struct parse *, enum ast_kind, struct tok name, struct ast_exprs args, struct ast_exprs over, bool has_over, struct tok end);
 struct ast_expr *ast_member(struct parse *, struct tok name, struct tok attribute);
 struct ast_expr *ast_paren(struct parse *, struct tok open, struct ast_expr *, struct tok close);
 struct ast_stmt *ast_stmt(struct parse *, enum ast_stmt_kind, struct diag_span, struct ast_block *body, struct ast_block *other);
 struct ast_word ast_word(struct parse *, struct tok);
+void ast_kernel_add(struct parse *, struct ast_kernel);
 const char *ast_doc(struct parse *, struct tok kernel);
 struct diag_span span_join(struct diag_span, struct diag_span);
 

@@ -54,6 +54,11 @@ static void put_expr(struct dump *d, const struct ast_expr *e)
 		put_expr(d, e->b);
 		put(d, ")");
 		break;
+	case AST_BY:
+		put_expr(d, e->a);
+		put(d, " by ");
+		put_expr(d, e->b);
+		break;
 	case AST_INDEX: case AST_CALL:
 		put(d, e->kind == AST_INDEX ? "[" : "(");
 		put(d, e->name);

@@ -81,6 +81,12 @@ static void list_all(struct arena *ar, const struct ast_kernel *k, struct dsl_ke
 	out->nall = all.n;
 }
 
+/* A line of a pack or a schedule speaks of a kernel by its name, and of all instances of a template by the template's. */
+static bool speaks_of(const char *name, const struct ast_kernel *k)
+{
+	return strcmp(name, k->name.text) == 0 || (k->of.text && strcmp(name, k->of.text) == 0);
+}
+
 /* --- pack: `rmsnorm_quant: T bf16 f16, Q fp8, N 4096 8192` */
 
 static bool is_choice(const struct ast_typeparam *p, const char *name)
@@ -134,7 +140,7 @@ static void list_packed(struct arena *ar, struct diag *d, const struct ast_file 
 	for (int l = 0; l < file->packs.n; l++) {
 		const struct ast_line *line = &file->packs.items[l];
 		struct ast_names chosen[MAX_TYPES];
-		if (strcmp(line->name.text, k->name.text) != 0)
+		if (!speaks_of(line->name.text, k))
 			continue;
 		for (int t = 0; t < k->types.n; t++)
 			chosen[t] = k->types.items[t].choices;
@@ -210,7 +216,7 @@ static void list_schedules(struct arena *ar, struct diag *d, const struct ast_fi
 	for (int general = 0; general < 2; general++)
 		for (int i = 0; i < file->schedules.n; i++) {
 			const struct ast_schedule *s = file->schedules.items[i];
-			for (int l = 0; l < s->lines.n && strcmp(s->kernel.text, out->name) == 0; l++)
+			for (int l = 0; l < s->lines.n && speaks_of(s->kernel.text, out->ast); l++)
 				if ((strcmp(s->lines.items[l].name.text, "any") == 0) == general)
 					ARENA_PUSH(ar, &list, schedule_line(ar, d, out->ast, &s->lines.items[l]));
 		}
@@ -222,9 +228,11 @@ static void list_schedules(struct arena *ar, struct diag *d, const struct ast_fi
 
 static const struct ast_kernel *kernel_named(const struct ast_file *f, const char *name)
 {
-	for (int i = 0; i < f->kernels.n; i++)
-		if (strcmp(f->kernels.items[i]->name.text, name) == 0)
-			return f->kernels.items[i];
+	for (int i = 0; i < f->kernels.n + f->templates.n; i++) {
+		const struct ast_kernel *k = i < f->kernels.n ? f->kernels.items[i] : f->templates.items[i - f->kernels.n];
+		if (strcmp(k->name.text, name) == 0)
+			return k;
+	}
 	return NULL;
 }
 
@@ -233,6 +241,9 @@ static void check_names(struct diag *d, const struct ast_file *f)
 	for (int i = 0; i < f->kernels.n; i++)
 		if (kernel_named(f, f->kernels.items[i]->name.text) != f->kernels.items[i])
 			diag_add(d, DIAG_E_TAKEN, f->kernels.items[i]->name.at, f->kernels.items[i]->name.text);
+	for (int i = 0; i < f->templates.n; i++)
+		if (kernel_named(f, f->templates.items[i]->name.text) != f->templates.items[i])
+			diag_add(d, DIAG_E_TAKEN, f->templates.items[i]->name.at, f->templates.items[i]->name.text);
 	for (int i = 0; i < f->fns.n; i++) {
 		const struct ast_fn *fn = f->fns.items[i];
 		bool twice = false;
@@ -282,8 +293,10 @@ int dsl_parse(struct arena *ar, const char *text, size_t n, const char *file, co
 	struct dsl_file *f = arena_alloc(ar, sizeof *f);
 	f->name = file;
 	f->ast = ast;
-	if (ast->kernels.n + ast->fns.n + ast->schedules.n + ast->packs.n > MAX_DECLARATIONS)
+	if (ast->kernels.n + ast->templates.n + ast->fns.n + ast->schedules.n + ast->packs.n > MAX_DECLARATIONS)
 		diag_add(d, DIAG_E_DECLARATIONS, (struct diag_span){0, 1, 1, 1}, MAX_DECLARATIONS);
+	if (d->reported == before)
+		ast_instances(ar, d, ast);
 	if (d->reported == before) {
 		check_names(d, ast);
 		list_kernels(ar, d, ast, f);

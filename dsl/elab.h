@@ -39,12 +39,12 @@ struct value {
 struct type { enum dtype dtype; int native; };
 
 struct index {
-	const char *name; struct diag_span at;
 	ir_axes over;                         /* the axis that `over name` contracts; 0: one position at a time */
 	bool held;                            /* all positions are held, so that a sum over it is the whole sum */
 	struct ir_ins *position;
-	int64_t group;                        /* by: positions in a group */
-	struct ir_ins *number;                /* by: the group's number */
+	struct ir_ins *first;                 /* position of the axis's 0; NULL: 0 */
+	struct index *inside;                 /* of an index in groups: one group; `over n by 128` */
+	int64_t group;                        /* its size */
 };
 
 enum entry_kind { ENTRY_SYMBOL, ENTRY_TENSOR, ENTRY_SCALAR, ENTRY_INDEX, ENTRY_VALUE, ENTRY_STATE, ENTRY_TYPE, ENTRY_AXES };
@@ -54,7 +54,7 @@ struct entry {
 	int number;                           /* symbol, parameter */
 	struct value value;
 	struct type type;                     /* of a TYPE, a STATE */
-	struct index *index;
+	struct index *index;                  /* INDEX; AXES that are one index */
 	ir_axes axes;                         /* AXES: contracted; STATE: its explicit axes */
 	bool held;                            /* AXES: all of them held */
 	int block, guards;                    /* block it was made in; guards in scope then */
@@ -67,8 +67,9 @@ struct guard {
 	ir_axes axes;
 	struct lin fact[2]; int nfacts;
 	int stronger;                         /* another guard that implies this one, or -1 */
-	bool control;                         /* from an `if` or a `for` of scalar steps: also guards stores and state */
-	struct ir_ins *count;                 /* held axes: how many positions pass, i32 */
+	bool control;                         /* without explicit axes (untiled indices, `if`): every store and assignment of state obeys it */
+	struct ir_ins *count;                 /* one held axis: how many positions pass, i32 */
+	struct ir_ins *whole;                 /* two held axes, a group and its inside: how many pass in all */
 };
 
 struct frame { struct diag_span at; const char *name; int file; struct frame *up; };   /* file: where the called text stands */
@@ -90,6 +91,7 @@ struct elab {
 	struct { const struct hexpr *e; struct ir_ins *ins; } extents[64]; int nextents;
 
 	struct entry *top;
+	const struct ast_block *text;         /* the block that is being elaborated */
 	int block, next_block;
 	struct frame *frame; int calls, nesting;
 	struct guard guards[MAX_GUARDS]; int nguards;

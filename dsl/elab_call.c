@@ -27,33 +27,61 @@ bool builtin_exists(const char *name) { return builtin_named(name) != NULL; }
 
 /* --- over */
 
-/* The axes that a name after `over` stands for; an entry that is neither an index nor axes gives NULL. */
-static struct entry *axes_entry(struct elab *E, const struct ast_expr *e)
+/* The axes that `n`, or `n by 128`, after `over` stands for: an index (of a group: its inside), or the axes given to a function. */
+struct axes { ir_axes axes; bool held; struct index *index; const struct entry *name; };
+
+static bool is_axes(struct elab *E, const struct ast_expr *e)
 {
 	struct entry *n = e->kind == AST_NAME ? scope_find(E, e->name) : NULL;
-	return n && (n->kind == ENTRY_INDEX || n->kind == ENTRY_AXES) ? n : NULL;
+	bool failed = n && n->kind == ENTRY_VALUE && !n->value.ins;
+	return e->kind == AST_BY || failed || (n && (n->kind == ENTRY_INDEX || n->kind == ENTRY_AXES));
 }
 
-static ir_axes entry_axes(const struct entry *n) { return n->kind == ENTRY_INDEX ? n->index->over : n->axes; }
+/* False after a message. */
+static bool axes_of(struct elab *E, const struct ast_expr *e, struct axes *out)
+{
+	const struct ast_expr *name = e->kind == AST_BY ? e->a : e;
+	struct entry *n = name->kind == AST_NAME ? scope_find(E, name->name) : NULL;
+	if (n && n->kind == ENTRY_VALUE && !n->value.ins)
+		return false;                             /* an index that failed: reported there */
+	if (!n || (n->kind != ENTRY_INDEX && n->kind != ENTRY_AXES)) {
+		ELAB_ERROR(E, E_OVER_NAME, name->at);
+		return false;
+	}
+	*out = (struct axes){n->axes, n->held, n->index, n};
+	if (n->kind == ENTRY_INDEX)
+		*out = (struct axes){n->index->over, n->index->held, n->index, n};
+	if (e->kind == AST_BY) {
+		int64_t size = group_size(E, e->b);
+		if (!size)
+			return false;
+		if (n->kind != ENTRY_INDEX || !n->index->inside) {
+			ELAB_ERROR(E, E_SPLIT, e->at);
+			return false;
+		}
+		if (size != n->index->group) {
+			ELAB_ERROR(E, E_SPLIT_SIZE, e->b->at, name->name, (int)n->index->group);
+			return false;
+		}
+		*out = (struct axes){n->index->inside->over, true, n->index->inside, n};
+	}
+	if (out->axes)
+		return true;
+	ELAB_ERROR(E, E_OVER_SINGLE, e->at, name->name);
+	diag_note(E->d, n->at, "%s comes from here", name->name);
+	return false;
+}
 
 static ir_axes over_axes(struct elab *E, const struct ast_exprs *over, bool *held)
 {
 	ir_axes axes = 0;
 	*held = true;
 	for (int i = 0; i < over->n; i++) {
-		const struct ast_expr *e = over->items[i];
-		struct entry *n = axes_entry(E, e);
-		if (!n) {
-			ELAB_ERROR(E, E_OVER_NAME, e->at);
+		struct axes a;
+		if (!axes_of(E, over->items[i], &a))
 			return 0;
-		}
-		if (!entry_axes(n)) {
-			ELAB_ERROR(E, E_OVER_SINGLE, e->at, e->name);
-			diag_note(E->d, n->at, "%s comes from here", e->name);
-			return 0;
-		}
-		axes |= entry_axes(n);
-		*held &= n->kind == ENTRY_INDEX ? n->index->held : n->held;
+		axes |= a.axes;
+		*held &= a.held;
 	}
 	return axes;
 }
@@ -105,10 +133,12 @@ static struct ir_ins *present_count(struct elab *E, ir_axes over, const guard_se
 		const struct guard *g = &E->guards[i];
 		if (!used[i])
 			continue;
-		plain &= g->count && !(g->axes & over & counted) && !(g->axes & over & ((g->axes & over) - 1));
-		counted |= g->axes & over;
+		ir_axes own = g->axes & over;
+		struct ir_ins *passing = own & (own - 1) ? g->whole : g->count;
+		plain &= passing && !(own & counted);
+		counted |= own;
 		if (plain)
-			count = count ? ir_bin(&E->b, IR_MUL, count, g->count) : g->count;
+			count = count ? ir_bin(&E->b, IR_MUL, count, passing) : passing;
 	}
 	if (plain && counted == over)
 		return count;
@@ -158,6 +188,12 @@ static struct value along(struct elab *E, const struct ast_expr *e, enum ir_op o
 	out->args[0] = v.ins;
 	if (mask)
 		out->args[1] = mask;
+	struct axes a;
+	const struct index *x = axes_of(E, e->over.items[0], &a) ? a.index : NULL;
+	if (op == IR_ARGMAX && x && x->first) {       /* a position of the index, not of the axis */
+		struct ir_ins *empty = ir_bin(&E->b, IR_LT, out, ir_int(&E->b, DT_I32, 0));
+		out = ir_select(&E->b, empty, out, ir_bin(&E->b, IR_ADD, out, x->first));
+	}
 	return (struct value){out, false, v.extra & ~over};
 }
 
@@ -393,7 +429,15 @@ static const struct ast_fn *fn_named(const struct elab *E, const char *name)
 	return found;
 }
 
-struct argument { const struct ast_fnparam *param; struct value value; struct entry *entry; ir_axes axes; bool held; struct type type; };
+struct argument {
+	const struct ast_fnparam *param;
+	struct value value;
+	struct entry *entry;                  /* a tensor */
+	struct index *index;                  /* axes that are one index */
+	ir_axes axes;
+	bool held;
+	struct type type;
+};
 
 /* Binds the call's arguments, evaluated in the caller's scope, to the parameters. */
 static bool arguments(struct elab *E, const struct ast_expr *e, const struct ast_fn *f, struct argument *out)
@@ -401,7 +445,7 @@ static bool arguments(struct elab *E, const struct ast_expr *e, const struct ast
 	int positional = 0, next_axis = 0, naxes = 0, taken = 0, nparams = 0;
 	for (int i = 0; i < f->params.n; i++)
 		nparams += f->params.items[i].is_axis;
-	while (naxes < e->over.n && axes_entry(E, e->over.items[naxes]))
+	while (naxes < e->over.n && is_axes(E, e->over.items[naxes]))
 		naxes++;
 	bool good = nparams <= naxes && (nparams || !naxes) && f->params.n <= 16;
 	for (int i = 0; i < f->params.n && good; i++) {
@@ -410,14 +454,14 @@ static bool arguments(struct elab *E, const struct ast_expr *e, const struct ast
 		if (a->param->is_axis) {              /* the last axis parameter takes the axes that are left */
 			int take = ++next_axis == nparams ? naxes - taken : 1;
 			for (; take > 0; take--, taken++) {
-				struct entry *n = axes_entry(E, e->over.items[taken]);
-				if (!entry_axes(n)) {
-					ELAB_ERROR(E, E_OVER_SINGLE, e->over.items[taken]->at, n->name);
+				struct axes x;
+				if (!axes_of(E, e->over.items[taken], &x))
 					return false;
-				}
-				a->axes |= entry_axes(n);
-				a->held &= n->kind == ENTRY_INDEX ? n->index->held : n->held;
+				a->axes |= x.axes;
+				a->held &= x.held;
+				a->index = x.index;
 			}
+			a->index = a->axes & (a->axes - 1) ? NULL : a->index;     /* several axes have no one first position */
 			continue;
 		}
 		const struct ast_expr *given = positional < e->args.n ? e->args.items[positional] :
@@ -455,6 +499,7 @@ static void bind_arguments(struct elab *E, const struct ast_fn *f, const struct 
 		struct entry *n = scope_add(E, kind, a->param->name.text, a->param->name.at);
 		n->value = a->value;
 		n->axes = a->axes;
+		n->index = a->index;
 		n->held = a->held;
 		n->type = a->type;
 		n->number = a->entry ? a->entry->number : 0;

@@ -241,6 +241,7 @@ static struct value expr(struct elab *E, const struct ast_expr *e)
 	case AST_INDEX: return elab_load(E, e);
 	case AST_CALL: return elab_call(E, e);
 	case AST_MEMBER: return member(E, e);
+	case AST_BY: ELAB_ERROR(E, E_SPLIT, e->at); return none;
 	}
 	return none;
 }

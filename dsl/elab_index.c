@@ -6,7 +6,8 @@
  *   each m in M                 GRID, implicit             for t in lo..hi            LOOP of tile 1; t is a scalar
  *   each m in M tiled           GRID, explicit             for k in K tiled           LOOP, explicit
  *   each n in N by g            GRID n.o + HELD n (g)      for k in K by g            LOOP k.o of tile 1 (scalar) + HELD k (g)
- *   each m in f[e]..f[e+1] ..   GRID, ragged over e        n = lo..hi                 HELD, explicit */
+ *   each m in f[e]..f[e+1] ..   GRID, ragged over e        n = lo..hi                 HELD, explicit
+ *                                                          with `over n by g`         HELD n.o + HELD n (g), both explicit */
 #include <string.h>
 #include "elab.h"
 
@@ -87,8 +88,6 @@ static struct ir_ins *i32(struct elab *E, int64_t v) { return ir_int(&E->b, DT_I
 struct index *index_add(struct elab *E, const struct ast_name *n)
 {
 	struct index *x = arena_alloc(E->ar, sizeof *x);
-	x->name = n->text;
-	x->at = n->at;
 	scope_add(E, ENTRY_INDEX, n->text, n->at)->index = x;
 	return x;
 }
@@ -239,7 +238,7 @@ bool group_inside(struct elab *E, const struct ast_name *n, int64_t g, struct ir
 	E->explicit_axes |= IR_AXIS(a);
 	E->nonnegative |= IR_AXIS(a);
 	fact_below(E, inside, i32(E, g));
-	*x = (struct index){n->text, n->at, IR_AXIS(a), true, ir_bin(&E->b, IR_ADD, first, inside), g, number};
+	*x = (struct index){.over = IR_AXIS(a), .held = true, .position = ir_bin(&E->b, IR_ADD, first, inside), .first = first};
 	int guard = guard_add(E, ir_bin(&E->b, IR_LT, x->position, extent));
 	if (guard >= 0)
 		E->guards[guard].count = ir_bin(&E->b, IR_MIN, i32(E, g), ir_bin(&E->b, IR_SUB, extent, first));
@@ -311,6 +310,56 @@ void elab_each(struct elab *E, const struct ast_stmt *s)
 
 /* --- n = 0..N */
 
+/* The size in `over n by size`, anywhere in the text; NULL if there is none. */
+static const struct ast_expr *split_in_expr(const struct ast_expr *e, const char *name)
+{
+	const struct ast_expr *found = NULL;
+	if (!e)
+		return NULL;
+	for (int i = 0; i < e->over.n && !found; i++) {
+		const struct ast_expr *o = e->over.items[i];
+		if (o->kind == AST_BY && o->a->kind == AST_NAME && strcmp(o->a->name, name) == 0)
+			found = o->b;
+	}
+	for (int i = 0; i < e->args.n && !found; i++)
+		found = split_in_expr(e->args.items[i], name);
+	found = found ? found : split_in_expr(e->a, name);
+	return found ? found : split_in_expr(e->b, name);
+}
+
+static const struct ast_expr *split_in(const struct ast_block *b, const char *name)
+{
+	const struct ast_expr *found = NULL;
+	for (int i = 0; b && i < b->n && !found; i++) {
+		const struct ast_stmt *s = b->items[i];
+		found = split_in_expr(s->rhs.lo, name);
+		found = found ? found : split_in(&s->body, name);
+		found = found ? found : split_in(&s->other, name);
+	}
+	return found;
+}
+
+/* A held index whose groups of g are reduced over: axis n.o of the groups' numbers, and n inside of one.  `over n` is both. */
+static bool held_groups(struct elab *E, const struct ast_name *n, int64_t g, const struct hexpr *extent)
+{
+	const struct hexpr *groups = hexpr_op(E->ar, HX_CDIV, extent, hexpr_const(E->ar, g));
+	int a = axis_add(E, (struct ir_axis){.name = arena_printf(E->ar, "%s.o", n->text), .kind = AXIS_HELD, .extent = groups}, n->at);
+	if (a < 0)
+		return false;
+	struct ir_ins *number = iota(E, a);
+	E->explicit_axes |= IR_AXIS(a);
+	E->nonnegative |= IR_AXIS(a);
+	int outer = guard_add(E, ir_bin(&E->b, IR_LT, number, elab_extent(E, groups)));
+	if (outer < 0 || !group_inside(E, n, g, number, elab_extent(E, extent)))
+		return false;
+	struct index *x = scope_find(E, n->text)->index;
+	struct index *inside = arena_copy(E->ar, x, sizeof *x);
+	E->guards[outer].stronger = E->nguards - 1;
+	E->guards[E->nguards - 1].whole = elab_extent(E, extent);
+	*x = (struct index){.over = inside->over | IR_AXIS(a), .held = true, .position = inside->position, .inside = inside, .group = g};
+	return true;
+}
+
 void elab_held(struct elab *E, const struct ast_stmt *s)
 {
 	const struct ast_expr *target = s->lhs.items[0];
@@ -321,6 +370,15 @@ void elab_held(struct elab *E, const struct ast_stmt *s)
 		return;
 	}
 	extent = host_range(E, &s->rhs, &first);
+	const struct ast_expr *by = extent ? split_in(E->text, n.text) : NULL;
+	if (by) {
+		int64_t g = group_size(E, by);
+		if (first)
+			ELAB_ERROR(E, E_BY_FIRST, by->at);
+		if (first || !g || !held_groups(E, &n, g, extent))
+			index_failed(E, &n);
+		return;
+	}
 	int a = extent ? axis_add(E, (struct ir_axis){.name = n.text, .kind = AXIS_HELD, .extent = extent}, n.at) : -1;
 	if (a < 0) {
 		index_failed(E, &n);
@@ -330,7 +388,8 @@ void elab_held(struct elab *E, const struct ast_stmt *s)
 	struct ir_ins *at = iota(E, a);
 	E->explicit_axes |= IR_AXIS(a);
 	E->nonnegative |= IR_AXIS(a);
-	*x = (struct index){n.text, n.at, IR_AXIS(a), true, first ? ir_bin(&E->b, IR_ADD, at, elab_extent(E, first)) : at, 0, NULL};
+	struct ir_ins *start = first ? elab_extent(E, first) : NULL;
+	*x = (struct index){.over = IR_AXIS(a), .held = true, .position = start ? ir_bin(&E->b, IR_ADD, at, start) : at, .first = start};
 	int guard = guard_add(E, ir_bin(&E->b, IR_LT, at, elab_extent(E, extent)));
 	if (guard >= 0)
 		E->guards[guard].count = elab_extent(E, extent);

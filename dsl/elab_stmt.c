@@ -91,9 +91,7 @@ static void bind(struct elab *E, const struct ast_expr *target, struct value v)
 {
 	struct entry *e = scope_find(E, target->name);
 	v = value_fixed(E, v, target->at);
-	if (e && e->kind == ENTRY_STATE) {
-		assign_state(E, e, v, target->at);
-	} else if (e && e->kind == ENTRY_VALUE && e->block == E->block) {
+	if (e && e->kind == ENTRY_VALUE && e->block == E->block) {
 		e->value = v;
 	} else if (e && e->kind == ENTRY_VALUE) {
 		ELAB_ERROR(E, E_OUTER_NAME, target->at, target->name);
@@ -261,6 +259,9 @@ static void statement(struct elab *E, const struct ast_stmt *s)
 
 void elab_block(struct elab *E, const struct ast_block *b)
 {
+	const struct ast_block *outer = E->text;
+	E->text = b;
 	for (int i = 0; i < b->n && !E->too_large && !E->d->full; i++)
 		statement(E, b->items[i]);
+	E->text = outer;
 }

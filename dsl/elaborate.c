@@ -348,7 +348,10 @@ int dsl_elaborate(struct arena *ar, const struct dsl_file *file, const struct ds
 	*E->k = (struct ir_kernel){.name = k->name, .instance = binding->text, .target = E->target[0] ? E->target : NULL, .file = file->name, .arena = ar};
 	make_params(E);
 	declare_globals(E);
+	struct frame instance = {E->kernel->name.at, E->kernel->of.text, 0, NULL};
+	E->frame = E->kernel->of.text ? &instance : NULL;
 	elaborate_body(E);
+	E->frame = NULL;
 	if (d->reported != before)
 		return -1;
 	remove_dead(E);

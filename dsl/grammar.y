@@ -78,6 +78,8 @@ items ::= items error NL.                          { RECOVERED; }
 %type typeparams   {struct ast_typeparams}
 %type typeparamlist {struct ast_typeparams}
 %type typeparam    {struct ast_typeparam}
+%type givens       {struct ast_typeparams}
+%type given        {struct ast_typeparam}
 %type choices      {struct ast_names}
 %type params       {struct ast_params}
 %type paramlist    {struct ast_params}
@@ -89,15 +91,23 @@ items ::= items error NL.                          { RECOVERED; }
 %type default      {struct ast_expr *}
 
 item ::= KERNEL(K) ID(N) typeparams(T) LP params(P) RP nl results(R) requires(Q) block(B). {
-	struct ast_kernel *k = arena_alloc(p->arena, sizeof *k);
-	*k = (struct ast_kernel){ast_name(p, N), ast_doc(p, K), T, P, R, Q, B};
-	PUSH(p->file->kernels, k);
+	ast_kernel_add(p, (struct ast_kernel){.name = ast_name(p, N), .doc = ast_doc(p, K), .types = T, .params = P, .results = R, .requires = Q, .body = B});
+}
+item ::= KERNEL(K) ID(N) ASSIGN ID(O) LS givens(G) RS. {
+	ast_kernel_add(p, (struct ast_kernel){.name = ast_name(p, N), .doc = ast_doc(p, K), .of = ast_name(p, O), .given = G});
 }
 typeparams(A) ::= .                                { A = (struct ast_typeparams){0}; }
 typeparams(A) ::= LS typeparamlist(L) RS.          { A = L; }
 typeparamlist(A) ::= typeparam(T).                 { A = (struct ast_typeparams){0}; PUSH(A, T); }
 typeparamlist(A) ::= typeparamlist(L) COMMA typeparam(T). { A = L; PUSH(A, T); }
-typeparam(A) ::= ID(N) COLON choices(C).           { A = (struct ast_typeparam){ast_name(p, N), C}; }
+typeparam(A) ::= ID(N) COLON FN.                   { A = (struct ast_typeparam){.name = ast_name(p, N), .kind = PARAM_FN}; }
+typeparam(A) ::= ID(N) COLON choices(C). {
+	A = (struct ast_typeparam){ast_name(p, N), C, C.n == 1 && strcmp(C.items[0].text, "int") == 0 ? PARAM_INT : PARAM_TYPE, NULL};
+}
+givens(A) ::= given(T).                            { A = (struct ast_typeparams){0}; PUSH(A, T); }
+givens(A) ::= givens(L) COMMA given(T).            { A = L; PUSH(A, T); }
+given(A) ::= ID(N) COLON choices(C).               { A = (struct ast_typeparam){.name = ast_name(p, N), .choices = C}; }
+given(A) ::= ID(N) COLON INT(I).                   { A = (struct ast_typeparam){.name = ast_name(p, N), .value = ast_leaf(p, AST_INT, I)}; }
 choices(A) ::= ID(N).                              { A = (struct ast_names){0}; PUSH(A, ast_name(p, N)); }
 choices(A) ::= choices(L) BAR ID(N).               { A = L; PUSH(A, ast_name(p, N)); }
 params(A) ::= .                                    { A = (struct ast_params){0}; }
@@ -244,6 +254,8 @@ where(A) ::= WHERE expr(E).                        { A = E; }
 /* --- expressions */
 %type expr         {struct ast_expr *}
 %type exprs        {struct ast_exprs}
+%type overs        {struct ast_exprs}
+%type over         {struct ast_expr *}
 
 exprs(A) ::= expr(E).                              { A = (struct ast_exprs){0}; PUSH(A, E); }
 exprs(A) ::= exprs(L) COMMA expr(E).               { A = L; PUSH(A, E); }
@@ -269,5 +281,9 @@ expr(A) ::= LP(L) expr(E) RP(R).                   { A = ast_paren(p, L, E, R); 
 expr(A) ::= ID(N) LS exprs(E) RS(R).               { A = ast_list(p, AST_INDEX, N, E, (struct ast_exprs){0}, false, R); }
 expr(A) ::= ID(N) LP RP(R).                        { A = ast_list(p, AST_CALL, N, (struct ast_exprs){0}, (struct ast_exprs){0}, false, R); }
 expr(A) ::= ID(N) LP exprs(E) RP(R).               { A = ast_list(p, AST_CALL, N, E, (struct ast_exprs){0}, false, R); }
-expr(A) ::= ID(N) LP exprs(E) OVER exprs(V) RP(R). { A = ast_list(p, AST_CALL, N, E, V, true, R); }
+expr(A) ::= ID(N) LP exprs(E) OVER overs(V) RP(R). { A = ast_list(p, AST_CALL, N, E, V, true, R); }
+overs(A) ::= over(E).                              { A = (struct ast_exprs){0}; PUSH(A, E); }
+overs(A) ::= overs(L) COMMA over(E).               { A = L; PUSH(A, E); }
+over(A) ::= expr(E).                               { A = E; }
+over(A) ::= expr(E) BY expr(G).                    { A = ast_by(p, E, G); }
 expr(A) ::= ID(N) DOT ID(M).                       { A = ast_member(p, N, M); }

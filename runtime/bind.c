@@ -32,7 +32,7 @@ static bool view_aligned(const struct view *v)
 	return v->flat || v->fold_stride % 128 * bits % 128 == 0;
 }
 
-static int64_t leaf_value(void *ctx, enum hexpr_op op, int64_t imm)
+int64_t bind_leaf(void *ctx, enum hexpr_op op, int64_t imm)
 {
 	const struct bind *b = ctx;
 	int64_t tensor = op == HX_STRIDE ? imm / 16 : imm, dim = imm % 16;
@@ -51,7 +51,7 @@ static int64_t leaf_value(void *ctx, enum hexpr_op op, int64_t imm)
 
 int bind_eval(const struct bind *b, struct pack_code_ref c, int64_t *value, const char **why)
 {
-	struct hexpr_env env = {b->symbols, (int)b->kernel->k->symbols.count, leaf_value, (void *)(uintptr_t)b};
+	struct hexpr_env env = {b->symbols, (int)b->kernel->k->symbols.count, bind_leaf, (void *)(uintptr_t)b};
 	return hexpr_code_eval(b->file->code + c.offset, c.size, &env, value, why);
 }
 
@@ -279,4 +279,14 @@ int bind_make(struct bind *b, tdsl_kernel k, tdsl_device device, const union tds
 	TRY(symbols_solve(b));
 	TRY(extents_check(b));
 	return requires_check(b);
+}
+
+bool bind_sizes(struct bind *b, tdsl_kernel k, tdsl_device device, const union tdsl_arg *args)
+{
+	*b = (struct bind){.kernel = k, .device = device, .file = k->pack->file, .assume_aligned = -1};
+	b->name = pack_string(b->file, k->k->name);
+	for (int p = 0; p < k->nparams; p++)
+		if ((k->tensors >> p & 1) && view_make(&b->views[p], k, device, p, args[p].t, true) < 0)
+			return false;
+	return symbols_solve(b) == 0;
 }

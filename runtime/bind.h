@@ -17,6 +17,10 @@ struct bind {
 
 /* Checks all arguments.  `lenient`: a query, outputs and data may be missing. */
 int bind_make(struct bind *, tdsl_kernel, tdsl_device, const union tdsl_arg *args, bool lenient);
+/* Tensors and symbols alone, where the kernel has no instance for the call: false where they do not fit together. */
+bool bind_sizes(struct bind *, tdsl_kernel, tdsl_device, const union tdsl_arg *args);
+/* What expressions ask of tensors; ctx: the bind. */
+int64_t bind_leaf(void *ctx, enum hexpr_op op, int64_t imm);
 /* Value of expression `c`; 0 or -1 with *why. */
 int bind_eval(const struct bind *, struct pack_code_ref c, int64_t *value, const char **why);
 /* Element type that the instance gives parameter `param` on the device. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "env.h"
 #include "kernel.h"
 
 struct entry { struct entry *next; tdsl_pack pack; const void *bytes; };
@@ -76,8 +77,10 @@ static int path_add(const char *path)
 
 static int path_search(void)
 {
-	const char *path = getenv("TDSL_PACK_PATH");
+	const char *path;
 	int rc = 0;
+	TRY(env_check());
+	TRY(env_text(&path, "TDSL_PACK_PATH"));
 	if (searched_done || !path)
 		return 0;
 	while (*path && rc == 0) {

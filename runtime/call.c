@@ -6,6 +6,7 @@
  * reclaim across threads.  NULL data, overlap and workspace depend on addresses and are checked at every call. */
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -299,8 +300,9 @@ static int call_slow(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, v
                      const uint64_t *key, uint32_t n, uint64_t hash)
 {
 	struct plan *p;
-	TRY(plan_make(&p, k, s->device, args, key, n));
+	TRY(plan_make(&p, k, s, args, key, n));
 	struct tdsl_last last = p->last;
+	_Atomic uint64_t *last_calls = p->calls;
 	p->hash = hash;
 	int rc = plan_run(p, k, s, args, workspace, workspace_bytes);
 	p->last.remembered = 1;
@@ -309,8 +311,10 @@ static int call_slow(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, v
 		memo_put(m, p);
 	else
 		free(p);
-	if (rc == 0)
+	if (rc == 0) {
 		last_call = last;
+		atomic_fetch_add_explicit(last_calls, 1, memory_order_relaxed);
+	}
 	return rc;
 }
 
@@ -325,6 +329,7 @@ int tdsl_call(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int narg
 		return call_slow(k, s, args, workspace, workspace_bytes, key, n, hash);
 	TRY(plan_run(p, k, s, args, workspace, workspace_bytes));
 	last_call = p->last;
+	atomic_fetch_add_explicit(p->calls, 1, memory_order_relaxed);
 	return 0;
 }
 
@@ -345,7 +350,7 @@ int64_t tdsl_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args,
 	TRY(call_check(k, &s, args, nargs));
 	uint32_t n = key_make(key, k, s->device, args);
 	const struct plan *p = memo_find(key_hash(key, n), key, n);
-	return p && addresses_given(k, args) ? (int64_t)p->workspace : plan_workspace(k, s->device, args);
+	return p && addresses_given(k, args) ? (int64_t)p->workspace : plan_workspace(k, s, args);
 }
 
 int tdsl_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int nargs, int param)
@@ -353,7 +358,7 @@ int tdsl_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_stream 
 	TRY(call_check(k, &s, args, nargs));
 	if (!dtype || !shape || param < 0 || param >= nargs || !(k->tensors >> param & 1))
 		FAIL(TDSL_EINVAL, "%s: tdsl_output: parameter %d is not a tensor, or nowhere to write", kernel_name(k), param);
-	return plan_output(dtype, shape, k, s->device, args, param);
+	return plan_output(dtype, shape, k, s, args, param);
 }
 
 int tdsl_last_call(struct tdsl_last *out)

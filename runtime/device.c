@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "env.h"
+
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static tdsl_device registry;
 static _Atomic(tdsl_device) default_device;
@@ -89,6 +91,7 @@ int tdsl_open(tdsl_device *dev, const char *name)
 {
 	if (!dev || !name)
 		FAIL(TDSL_EINVAL, "tdsl_open: %s is NULL", dev ? "name" : "dev");
+	TRY(env_check());
 	pthread_mutex_lock(&registry_lock);
 	int rc = device_get(dev, name);
 	tdsl_device none = NULL;
@@ -183,6 +186,7 @@ int tdsl_set_default(tdsl_device d)
 /* Opens what the environment names, or the first GPU. */
 static int default_open(tdsl_device *out)
 {
+	TRY(env_check());
 	pthread_mutex_lock(&registry_lock);
 	tdsl_device d = atomic_load(&default_device);
 	const char *name = getenv("TDSL_DEVICE");
@@ -261,6 +265,33 @@ int tdsl_device_query(struct tdsl_device_info *info, tdsl_device d)
 		FAIL(TDSL_EINVAL, "tdsl_device_query: info is NULL");
 	TRY(device_check(d, "tdsl_device_query"));
 	*info = (struct tdsl_device_info){d->name, d->ops->kind, d->target, d->library, d->dl};
+	return 0;
+}
+
+static bool capturing(tdsl_device d, void *native)
+{
+	int saved = 0;
+	if (!d->ops->capturing || (d->ops->enter && d->ops->enter(d, &saved) < 0))
+		return false;
+	bool yes = d->ops->capturing(d, native);
+	if (d->ops->leave)
+		d->ops->leave(d, saved);
+	return yes;
+}
+
+int device_capture_check(tdsl_stream s, const char *what)
+{
+	tdsl_device found = NULL;
+	if (s && capturing(s->device, s->native))
+		found = s->device;
+	pthread_mutex_lock(&registry_lock);
+	for (tdsl_device d = registry; d && !s && !found; d = d->next)
+		if (atomic_load(&d->refs) > 0 && capturing(d, NULL))
+			found = d;
+	pthread_mutex_unlock(&registry_lock);
+	if (found)
+		FAIL(TDSL_ELAUNCH, "%s: a stream of %s is being captured into a graph, nothing can be compiled meanwhile; "
+		     "tdsl_warm_up or a call before the capture compiles ahead", what, found->name);
 	return 0;
 }
 

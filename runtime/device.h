@@ -32,6 +32,8 @@ struct device_ops {
 	/* Simulated devices: make host ranges known for a call, and forget them. */
 	int (*host_enter)(tdsl_device, const struct host_range *, int n);
 	void (*host_leave)(tdsl_device, const struct host_range *, int n);
+	/* Is the stream being captured into a graph?  NULL = this driver cannot. */
+	bool (*capturing)(tdsl_device, void *native);
 	void (*close)(tdsl_device);
 };
 
@@ -63,6 +65,8 @@ int device_hip_open(tdsl_device, const char *rest);
 int device_sim_open(tdsl_device, const char *rest);
 int device_null_open(tdsl_device, const char *rest);
 
+/* 0, or TDSL_ELAUNCH where the stream (NULL = any device's default one) is being captured: `what` cannot be done then. */
+int device_capture_check(tdsl_stream, const char *what);
 /* The stream that NULL means.  Fails by the rules of tdsl_open. */
 int device_default_stream(tdsl_stream *);
 /* Unique numbers for devices, packs and kernels. */

@@ -131,6 +131,13 @@ static void sim_host_leave(tdsl_device d, const struct host_range *r, int n)
 		sim->unregister_host((const void *)r[i].base);
 }
 
+static bool hip_capturing(tdsl_device d, void *native)
+{
+	unsigned status = 0;
+	unsigned rc = d->hip->hipStreamIsCapturing ? d->hip->hipStreamIsCapturing(native, &status) : 0;
+	return rc == HIP_CAPTURE_IMPLICIT || (rc == 0 && status != 0);
+}
+
 static void hip_close(tdsl_device d)
 {
 	free(d->hip);
@@ -143,12 +150,12 @@ static void hip_close(tdsl_device d)
 static const struct device_ops hip_ops = {
 	.kind = "hip", .enter = hip_enter, .leave = hip_leave, .module_load = hip_module_load, .module_unload = hip_module_unload,
 	.function = hip_function, .launch = hip_launch, .sync = hip_sync, .alloc = hip_alloc, .free = hip_free, .copy = hip_copy,
-	.close = hip_close};
+	.capturing = hip_capturing, .close = hip_close};
 
 static const struct device_ops sim_ops = {
 	.kind = "sim", .enter = hip_enter, .leave = hip_leave, .module_load = hip_module_load, .module_unload = hip_module_unload,
 	.function = hip_function, .launch = hip_launch, .sync = hip_sync, .alloc = hip_alloc, .free = hip_free, .copy = hip_copy,
-	.host_enter = sim_host_enter, .host_leave = sim_host_leave, .close = hip_close};
+	.host_enter = sim_host_enter, .host_leave = sim_host_leave, .capturing = hip_capturing, .close = hip_close};
 
 /* Opens the first library of the list; its name stays in d->library.  A path given by `variable` is the only one tried. */
 static int library_open(tdsl_device d, const char *variable, const char *const *names)
@@ -179,6 +186,7 @@ static int table_fill(tdsl_device d)
 	if (required && !t->fn) FAIL(TDSL_EDEVICE, "%s: %s has no %s", d->name, d->library, #fn);
 	HIP_FUNCTIONS(X)
 #undef X
+	*(void **)&t->hipStreamIsCapturing = dlsym(d->library_handle, "hipStreamIsCapturing");
 	*(void **)&t->hipGetErrorName = dlsym(d->library_handle, "hipGetErrorName");
 	*(void **)&t->hipGetErrorString = dlsym(d->library_handle, "hipGetErrorString");
 	*(void **)&t->hipGetDevicePropertiesR0600 = dlsym(d->library_handle, "hipGetDevicePropertiesR0600");

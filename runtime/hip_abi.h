@@ -27,13 +27,15 @@ struct ihipStream_t;
 
 /* Looked up apart: their types differ from header to header. */
 typedef const char *hip_error_text_fn(unsigned error);         /* hipGetErrorName, hipGetErrorString */
+typedef unsigned hip_capturing_fn(void *stream, unsigned *status);  /* hipStreamIsCapturing; not in every version */
 typedef unsigned hip_properties_fn(void *prop, int ordinal);   /* hipGetDevicePropertiesR0600, hipGetDeviceProperties */
 
 enum {
 	HIP_PROP_BYTES = 8192,          /* more than any version's hipDeviceProp_t */
 	HIP_PROP_R0600_ARCH = 1160,     /* offset of gcnArchName[256] in hipDeviceProp_tR0600 (HIP 6 and 7) */
 	HIP_PROP_R0000_ARCH = 396,      /* the same in HIP 5's, which the name without suffix always fills */
-	HIP_COPY_TO_DEVICE = 1, HIP_COPY_TO_HOST = 2
+	HIP_COPY_TO_DEVICE = 1, HIP_COPY_TO_HOST = 2,
+	HIP_CAPTURE_IMPLICIT = 906      /* asked of the default stream while another is captured */
 };
 #define HIP_EXTRA_POINTER ((void *)1)
 #define HIP_EXTRA_SIZE ((void *)2)
@@ -44,6 +46,7 @@ struct hip_table {
 	HIP_FUNCTIONS(X)
 #undef X
 	hip_error_text_fn *hipGetErrorName, *hipGetErrorString;
+	hip_capturing_fn *hipStreamIsCapturing;
 	hip_properties_fn *hipGetDevicePropertiesR0600, *hipGetDeviceProperties;
 };
 #endif

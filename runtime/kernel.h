@@ -16,6 +16,7 @@ struct tdsl_kernel_s {
 	uint32_t tensors, outputs;         /* bit masks over parameters; outputs: out and inout */
 	char signature[MODEL_MAX_PARAM + 4];
 	const char *extents[MODEL_MAX_PARAM];
+	_Atomic uint64_t *calls;           /* of each variant, and of calls that had nothing to do */
 };
 
 struct tdsl_pack_s {
@@ -50,6 +51,7 @@ struct plan {
 	uint32_t nlaunches;
 	uint32_t narrow;                   /* mask of the scalars passed as i32 */
 	struct tdsl_last last;
+	_Atomic uint64_t *calls;
 	struct plan_tensor *tensors;       /* one for each parameter */
 	struct plan_launch *launches;
 	struct plan_patch *patches;
@@ -58,11 +60,11 @@ struct plan {
 };
 
 /* Checks arguments against the kernel and the device and builds the plan for them (free() it).  `key` is stored in it. */
-int plan_make(struct plan **, tdsl_kernel, tdsl_device, const union tdsl_arg *args, const uint64_t *key, uint32_t key_words);
+int plan_make(struct plan **, tdsl_kernel, tdsl_stream, const union tdsl_arg *args, const uint64_t *key, uint32_t key_words);
 /* Bytes of workspace that these arguments need; data pointers may be NULL. */
-int64_t plan_workspace(tdsl_kernel, tdsl_device, const union tdsl_arg *args);
+int64_t plan_workspace(tdsl_kernel, tdsl_stream, const union tdsl_arg *args);
 /* As tdsl_output. */
-int plan_output(DLDataType *, int64_t shape[8], tdsl_kernel, tdsl_device, const union tdsl_arg *args, int param);
+int plan_output(DLDataType *, int64_t shape[8], tdsl_kernel, tdsl_stream, const union tdsl_arg *args, int param);
 
 /* Opens nothing: wraps a reader's pack (taken over, also on failure) with its kernels. */
 int pack_wrap(tdsl_pack *, struct pack_file *);

@@ -13,7 +13,7 @@
 #endif
 
 #define PACK_MAGIC "TDSLPACK"
-enum { PACK_VERSION = 1, PACK_MAX_OBJECT = 1 << 28, PACK_MAX_KERNARG = 4096 };
+enum { PACK_VERSION = 2, PACK_MAX_OBJECT = 1 << 28, PACK_MAX_KERNARG = 4096 };
 
 enum pack_section {
 	PS_STRINGS, PS_CODE, PS_META, PS_KERNELS, PS_PARAMS, PS_SYMBOLS, PS_REQUIRES, PS_INSTANCES, PS_TYPES, PS_VARIANTS,
@@ -34,7 +34,7 @@ struct pack_index { struct pack_section_ref sections[PS_COUNT]; };
 struct pack_code_ref { uint32_t offset, size; };          /* size 0 = none */
 struct pack_range { uint32_t first, count; };
 
-struct pack_meta { uint32_t tdsl_version, llvm_version, options, licence; uint64_t source_hash[2]; };
+struct pack_meta { uint32_t tdsl_version, llvm_version, options, licence, fp8, source, source_name, pad; uint64_t source_hash[2]; };
 
 struct pack_kernel {
 	uint32_t name, doc, flags;                        /* flags: bit 0 has_workspace */

@@ -123,6 +123,9 @@ int pack_model(const struct pack_file *p, struct arena *a, bool with_objects, st
 	m->llvm_version = text(&r, p->meta->llvm_version);
 	m->options = text(&r, p->meta->options);
 	m->licence = text(&r, p->meta->licence);
+	m->fp8 = text(&r, p->meta->fp8);
+	m->source = text(&r, p->meta->source);
+	m->source_name = text(&r, p->meta->source_name);
 	m->source_hash[0] = p->meta->source_hash[0];
 	m->source_hash[1] = p->meta->source_hash[1];
 	m->kernels = arena_alloc(a, p->nkernels * sizeof *m->kernels);

@@ -285,6 +285,9 @@ static int pack_check(struct pack_file *p, char *err, size_t errlen)
 	CHECK(string_check(&c, p->meta->llvm_version, p->meta, "version"));
 	CHECK(string_check(&c, p->meta->options, p->meta, "options"));
 	CHECK(string_check(&c, p->meta->licence, p->meta, "licence"));
+	CHECK(string_check(&c, p->meta->fp8, p->meta, "fp8"));
+	CHECK(string_check(&c, p->meta->source, p->meta, "source"));
+	CHECK(string_check(&c, p->meta->source_name, p->meta, "source"));
 	for (uint32_t i = 0; i < p->nkernels; i++)
 		CHECK(kernel_check(&c, &p->kernels[i], count));
 	return objects_check(&c);

@@ -252,7 +252,8 @@ static void objects_add(struct writer *w, struct buffer *blobs)
 		}
 		size_t bound = ZSTD_compressBound(m->size);
 		uint8_t *packed = malloc(bound);
-		size_t n = packed ? ZSTD_compress(packed, bound, m->bytes, m->size, COMPRESSION_LEVEL) : 0;
+		int level = w->model->compression ? w->model->compression : COMPRESSION_LEVEL;
+		size_t n = packed ? ZSTD_compress(packed, bound, m->bytes, m->size, level) : 0;
 		if (!packed || ZSTD_isError(n) || !buffer_append(blobs, packed, n))
 			writer_fail(w, "out of memory", NULL);
 		else {
@@ -315,7 +316,8 @@ int pack_write(const struct model_pack *model, void **bytes, size_t *size, char 
 
 	string_add(&w, ""); /* offset 0 is the empty string */
 	struct pack_meta meta = {string_add(&w, model->tdsl_version), string_add(&w, model->llvm_version), string_add(&w, model->options),
-	                         string_add(&w, model->licence), {model->source_hash[0], model->source_hash[1]}};
+	                         string_add(&w, model->licence), string_add(&w, model->fp8), string_add(&w, model->source),
+	                         string_add(&w, model->source_name), 0, {model->source_hash[0], model->source_hash[1]}};
 	record_add(&w, PS_META, &meta, sizeof meta);
 	for (int i = 0; i < model->nkernels; i++)
 		kernel_add(&w, &model->kernels[i]);

@@ -91,8 +91,12 @@ int pack_wrap(tdsl_pack *out, struct pack_file *file)
 	p->file = file;
 	p->serial = serial_next();
 	targets_set(p);
-	for (uint32_t i = 0; i < file->nkernels; i++)
+	_Atomic uint64_t *calls = arena_alloc(&p->arena, ((size_t)file->nvariants + file->nkernels) * sizeof *calls);
+	for (uint32_t i = 0; i < file->nkernels; i++) {
 		kernel_set(p, &p->kernels[i], &file->kernels[i]);
+		p->kernels[i].calls = calls;
+		calls += file->kernels[i].variants.count + 1;
+	}
 	*out = p;
 	return 0;
 }
@@ -249,4 +253,16 @@ int tdsl_kernel_variant(struct tdsl_variant_info *info, tdsl_kernel k, int index
 	*info = (struct tdsl_variant_info){(int)v->instance, pack_string(f, v->target), pack_string(f, v->predicate_text),
 	                                   (int)v->launches.count, v->report_json ? pack_string(f, v->report_json) : NULL};
 	return 0;
+}
+
+int tdsl_kernel_calls(uint64_t *calls, tdsl_kernel k, int variant)
+{
+	TRY(index_check("tdsl_kernel_calls", calls, k, variant, k ? k->k->variants.count : 0));
+	*calls = k->calls[variant];
+	return 0;
+}
+
+const char *tdsl_pack_source(tdsl_pack p)
+{
+	return p ? pack_string(p->file, p->file->meta->source) : "";
 }

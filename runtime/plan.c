@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bind.h"
+#include "env.h"
+#include "jit.h"
+#include "trace.h"
 
 static const struct pack_launch *launch_at(const struct bind *b, const struct pack_variant *v, uint32_t i)
 {
@@ -96,7 +98,7 @@ static int tensor_followed(const struct bind *b, const struct pack_launch *l, in
 	return 0;
 }
 
-static int variant_follows(const struct bind *b, const struct pack_variant *v)
+int variant_follows(const struct bind *b, const struct pack_variant *v)
 {
 	for (uint32_t i = 0; i < v->launches.count; i++) {
 		const struct pack_launch *l = launch_at(b, v, i);
@@ -107,29 +109,52 @@ static int variant_follows(const struct bind *b, const struct pack_variant *v)
 	return 0;
 }
 
-/* The first variant that serves the call; its index in the kernel. */
-static int variant_select(const struct bind *b, uint32_t *index)
+/* ---- which kernel and variant serve a call */
+
+/* A specialised variant of a kernel that this process compiled from the same text, where the pack has only its general one. */
+static bool choose_compiled(struct bind *b, tdsl_device device, const union tdsl_arg *args, uint32_t *index)
 {
-	const struct pack_range r = b->kernel->k->variants;
-	int last = 0;
-	for (uint32_t i = 0; i < r.count; i++) {
-		const struct pack_variant *v = &b->file->variants[r.first + i];
-		const char *why;
-		int64_t holds = 1;
-		if (v->instance != b->instance || strcmp(pack_string(b->file, v->target), b->device->target) != 0)
-			continue;
-		if (v->predicate.size && (bind_eval(b, v->predicate, &holds, &why) < 0 || !holds))
-			continue;
-		last = variant_follows(b, v);
-		if (last == 0) {
-			*index = i;
-			return 0;
+	struct bind other;
+	for (tdsl_kernel j = NULL; (j = jit_next(b->kernel, j));)
+		if (bind_make(&other, j, device, args, false) == 0 && choose_variant(&other, true, index, NULL, NULL) == 0) {
+			*b = other;
+			return true;
 		}
+	return false;
+}
+
+/* Binds and chooses.  What no variant of the pack takes is served by a kernel compiled before, or compiled now. */
+static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, bool lenient, bool choose, uint32_t *index)
+{
+	char why[1024];
+	int rc = bind_make(b, k, s->device, args, lenient);
+	if (rc == 0 && choose && !b->nothing)
+		rc = choose_variant(b, false, index, NULL, NULL);
+	if (rc != TDSL_EDTYPE && rc != TDSL_ETARGET)
+		return rc;
+	snprintf(why, sizeof why, "%s", tdsl_error());
+	tdsl_kernel j = NULL;
+	do
+		while ((j = jit_next(k, j)))
+			if (bind_make(b, j, s->device, args, lenient) == 0 && (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0))
+				return 0;
+	while (jit_recall(k, s, args));
+	if (!*pack_string(k->pack->file, k->pack->file->meta->source))
+		FAIL(rc, "%s", why);
+	int made = jit_kernel(&j, k, s, args, false);
+	if (made == TDSL_EDTYPE)
+		FAIL(rc, "%s", why);
+	if (made < 0) {
+		char more[900];
+		snprintf(more, sizeof more, "%s", tdsl_error());
+		FAIL(made == TDSL_EUNSUPPORTED ? rc : made, "%s; it was not compiled: %s", why, more);
 	}
-	if (last < 0)
-		return last; /* the text of the last one passed over */
-	FAIL(TDSL_ETARGET, "%s: instance '%s' on %s: no variant's predicate holds for these arguments", b->name,
-	     pack_string(b->file, b->file->instances[b->kernel->k->instances.first + b->instance].name), b->device->target);
+	TRY(bind_make(b, j, s->device, args, lenient));
+	if (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0)
+		return 0;
+	TRY(jit_kernel(&j, k, s, args, true)); /* strides that the likely variant cannot follow: all of them */
+	TRY(bind_make(b, j, s->device, args, lenient));
+	return choose_variant(b, false, index, NULL, NULL);
 }
 
 /* ---- building */
@@ -270,16 +295,26 @@ static int plan_fill(struct plan *p, const struct bind *b, const struct pack_var
 	return 0;
 }
 
-int plan_make(struct plan **out, tdsl_kernel k, tdsl_device device, const union tdsl_arg *args, const uint64_t *key, uint32_t key_words)
+int plan_make(struct plan **out, tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, const uint64_t *key, uint32_t key_words)
 {
 	struct bind bind, *b = &bind;
 	const struct pack_variant *v = NULL;
+	tdsl_device device = s->device;
 	uint32_t index = UINT32_MAX;
-	TRY(bind_make(b, k, device, args, false));
+	TRY(serve(b, k, s, args, false, true, &index));
 	if (!b->nothing) {
-		TRY(variant_select(b, &index));
+		if (!b->file->variants[b->kernel->k->variants.first + index].predicate.size)
+			choose_compiled(b, device, args, &index);
+		k = b->kernel;
 		v = &b->file->variants[k->k->variants.first + index];
+		trace_count(TRACE_PLANS);
+		if (log_on(LOG_DEBUG))
+			log_write(LOG_DEBUG, "%s", explain(b));
+		else
+			log_write(LOG_INFO, "%s[%s] on %s: variant \"%s\"", b->name, pack_string(b->file, b->file->instances[k->k->instances.first + b->instance].name),
+			          device->target, pack_string(b->file, v->predicate_text));
 	}
+	k = b->kernel;
 	struct plan *p = plan_alloc(b, v, key_words);
 	if (!p)
 		FAIL(TDSL_ENOMEM, "out of memory");
@@ -293,18 +328,21 @@ int plan_make(struct plan **out, tdsl_kernel k, tdsl_device device, const union 
 		free(p);
 		return rc;
 	}
+	p->calls = &k->calls[v ? index : k->k->variants.count];
 	p->last = (struct tdsl_last){b->name, pack_string(b->file, b->file->instances[k->k->instances.first + b->instance].name),
 	                             v ? pack_string(b->file, v->predicate_text) : "", device->target, (int)index, (int)p->nlaunches, 0};
 	*out = p;
 	return 0;
 }
 
-int64_t plan_workspace(tdsl_kernel k, tdsl_device device, const union tdsl_arg *args)
+int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 {
 	struct bind bind, *b = &bind;
 	bool addresses = true;
 	int64_t most = 0;
-	TRY(bind_make(b, k, device, args, true));
+	tdsl_kernel asked = k;
+	TRY(serve(b, k, s, args, true, false, NULL));
+	k = b->kernel;
 	if (b->nothing)
 		return 0;
 	for (int i = 0; i < k->nparams; i++)
@@ -314,7 +352,10 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_device device, const union tdsl_arg *
 		uint32_t index;
 		int64_t bytes = 0;
 		b->assume_aligned = addresses ? -1 : aligned;
-		TRY(variant_select(b, &index));
+		int rc = choose_variant(b, false, &index, NULL, NULL);
+		if (rc == TDSL_ETARGET && b->kernel != asked) /* compiled for the other alignment alone */
+			continue;
+		TRY(rc);
 		const struct pack_variant *v = &b->file->variants[k->k->variants.first + index];
 		if (v->workspace.size)
 			TRY(eval_or_fail(b, v->workspace, "workspace", 0, INT64_MAX, &bytes));
@@ -323,14 +364,26 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_device device, const union tdsl_arg *
 	return most;
 }
 
-int plan_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_device device, const union tdsl_arg *args, int param)
+int plan_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int param)
 {
 	struct bind bind, *b = &bind;
 	const struct pack_param *p = &k->params[param];
-	TRY(bind_make(b, k, device, args, true));
+	TRY(serve(b, k, s, args, true, false, NULL));
 	const struct dtype_info *t = dtype_info(bind_type(b, b->instance, param));
 	for (int d = 0; d < p->rank; d++)
 		TRY(eval_or_fail(b, p->extent[d], "extent", 0, INT64_MAX, &shape[d]));
 	*dtype = (DLDataType){t->dl_code, t->dl_bits, 1};
 	return p->rank;
+}
+
+const char *tdsl_explain(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int nargs)
+{
+	struct bind bind;
+	if (!k || nargs != k->nparams || (nargs && !args)) {
+		error_set(TDSL_EINVAL, "tdsl_explain: %s", k ? "not the kernel's number of arguments" : "the kernel is NULL");
+		return NULL;
+	}
+	if (!s && device_default_stream(&s) < 0)
+		return NULL;
+	return bind_make(&bind, k, s->device, args, true) < 0 ? NULL : explain(&bind);
 }

@@ -6,6 +6,8 @@
 /* The chip's own fp8 (or bf8): FNUZ on gfx942, OCP on gfx950. */
 enum dtype sim_fp8(const struct sim_wave *, bool bf8);
 uint32_t sim_sr_fp8(float x, uint32_t random, enum dtype, bool saturate);
+/* x with random bits added below the last of `mbits` mantissa bits (smallest exponent emin), then cut. */
+float sim_stochastic(float x, uint32_t random, int mbits, int emin);
 /* Stores 16 bits (8 bits) into the part of the result register that op_sel names; the rest keeps its value. */
 void sim_put_word(struct sim_wave *, const struct sim_inst *, const uint32_t *v);
 void sim_put_byte(struct sim_wave *, const struct sim_inst *, const uint32_t *v);

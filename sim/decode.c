@@ -81,7 +81,7 @@ static bool source(struct words *s, struct sim_src *src, unsigned code, char typ
 		if (type == 'd')
 			src->value <<= 32;
 		s->literal = true;
-	} else if ((code >= 235 && code <= 238) || (code >= 251 && code <= 253)) {
+	} else if (code == 230 || code == 231 || (code >= 235 && code <= 239) || (code >= 251 && code <= 254)) {
 		src->kind = SRC_STATUS;
 		src->reg = (uint16_t)code;
 	} else {
@@ -148,7 +148,7 @@ static bool sdwa_word(struct sim_inst *in, struct words *s, const char *letters)
 		in->dst_unused = (uint8_t)bits(w, 12, 11);
 		in->clamp = (uint8_t)bits(w, 13, 13);
 		in->omod = (uint8_t)bits(w, 15, 14);
-		if (in->dst_sel > 6 || in->dst_unused > 2)
+		if (in->dst_sel > 6)
 			return false;
 	}
 	return true;
@@ -205,7 +205,7 @@ static bool vop(struct sim_inst *in, struct words *s)
 		return false;
 	if (in->op == OP_v_accvgpr_mov_b32) {
 		in->vdst = (uint16_t)(in->vdst + s->accum);
-		return code >= 256 && source(s, &in->src[0], code + s->accum, 'i');
+		return source(s, &in->src[0], code >= 256 ? code + s->accum : code, 'i');
 	}
 	if (code == 249)
 		return sdwa_word(in, s, letters);
@@ -242,7 +242,7 @@ static bool vop3(struct sim_inst *in, struct words *s, unsigned opcode)
 		for (int k = 0; k < in->nsrc && k < 3; k++)
 			in->src[k].abs = w >> (8 + k) & 1;
 	}
-	return !s->literal;
+	return true;
 }
 
 static bool is_mai(unsigned op)
@@ -266,14 +266,12 @@ static bool mai(struct sim_inst *in, struct words *s)
 			return false;
 		if (in->src[k].kind == SRC_VGPR)
 			in->src[k].reg = (uint16_t)(in->src[k].reg + (acc && rows[in->op].exec == exec_mfma ? s->accum : 0));
-		else if (k < 2 || in->src[k].kind != SRC_CONST)
-			return false;
 	}
 	if (rows[in->op].exec == exec_smfmac) /* the third source is the index register; never an AGPR */
 		for (int k = 0; k < 2; k++)
 			if (bits(w1, 27 + k, 27 + k))
 				in->src[k].reg = (uint16_t)(in->src[k].reg + s->accum);
-	return !s->literal;
+	return true;
 }
 
 static bool vop3p(struct sim_inst *in, struct words *s)
@@ -301,7 +299,7 @@ static bool vop3p(struct sim_inst *in, struct words *s)
 		s->used = 4;
 		if (!source(s, &in->src[3], bits(w1, 8, 0), 'i') || !source(s, &in->scale_b, bits(w1, 17, 9), 'i'))
 			return false;
-		return !s->literal;
+		return true;
 	}
 	uint32_t w = s->w[0], w1 = s->w[1];
 	sources_of(in, &letters);
@@ -320,7 +318,7 @@ static bool vop3p(struct sim_inst *in, struct words *s)
 		in->vdst = (uint16_t)(in->vdst + s->accum);
 	if (in->op == OP_v_accvgpr_read_b32 || in->op == OP_v_accvgpr_write_b32)
 		in->opsel = in->opsel_hi = in->neg_hi = in->neg_lo = 0;
-	return !s->literal;
+	return true;
 }
 
 static bool sop(struct sim_inst *in, struct words *s)
@@ -390,7 +388,9 @@ static bool memory(struct sim_inst *in, struct words *s)
 		in->vdata = (uint16_t)(bits(w1, 15, 8) + acc);
 		in->vdata2 = (uint16_t)(bits(w1, 23, 16) + acc);
 		in->vdst = (uint16_t)(bits(w1, 31, 24) + acc);
-		return !bits(w, 16, 16); /* GDS does not exist on these chips */
+		if (bits(w, 16, 16)) /* GDS does not exist on these chips */
+			in->exec = exec_refused;
+		return true;
 	case ENC_FLAT: case ENC_GLOBAL: case ENC_SCRATCH:
 		in->offset = in->enc == ENC_FLAT ? (int32_t)bits(w, 11, 0) : (int32_t)(w << 19) >> 19;
 		in->glc = bits(w, 16, 16);
@@ -410,7 +410,7 @@ static bool memory(struct sim_inst *in, struct words *s)
 		in->vaddr = (uint16_t)bits(w1, 7, 0);
 		in->vdata = in->vdst = (uint16_t)(bits(w1, 15, 8) + acc);
 		in->saddr = (uint8_t)(bits(w1, 20, 16) * 4);
-		return source(s, &in->src[0], bits(w1, 31, 24), 'i') && !s->literal;
+		return in->op == OP_buffer_wbl2 || in->op == OP_buffer_inv || source(s, &in->src[0], bits(w1, 31, 24), 'i');
 	}
 }
 

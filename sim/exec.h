@@ -135,6 +135,17 @@ void sim_put_mask(struct sim_wave *, unsigned sgpr, uint64_t mask); /* lane mask
 /* Lanes that a DPP control can reach, and the source lane of each (255: none). */
 uint64_t sim_dpp_lanes(const struct sim_wave *, const struct sim_inst *, uint8_t from[LANES]);
 
+/* exec_round.c: results computed to nearest even, corrected for the rounding that MODE asks for.  `op` decides how a, b
+ * and c (the addend of accumulating forms) make the exact result; opcodes that do not round are left alone. */
+static inline unsigned sim_round32(const struct sim_wave *w) { return w->mode & 3; }
+static inline unsigned sim_round16(const struct sim_wave *w) { return w->mode >> 2 & 3; } /* also of f64 */
+void sim_round_f32(unsigned mode, unsigned op, const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *d);
+void sim_round_f16(unsigned mode, unsigned op, const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *d);
+void sim_round_f64(unsigned mode, unsigned op, const double *a, const double *b, const double *c, uint64_t *d);
+/* The same for one conversion of an exact value. */
+uint32_t sim_nudge_f32(uint32_t nearest, double exact, unsigned mode);
+uint32_t sim_nudge_f16(uint32_t nearest, double exact, unsigned mode);
+
 typedef float sim_f32 __attribute__((may_alias));
 typedef double sim_f64 __attribute__((may_alias));
 typedef int32_t sim_i32 __attribute__((may_alias));
@@ -142,10 +153,14 @@ typedef uint64_t sim_u64 __attribute__((may_alias));
 
 static inline uint64_t sim_sgpr64(const struct sim_wave *w, unsigned r)
 {
+	if (r > 130)
+		return 0;
 	return w->sgpr[r] | (uint64_t)w->sgpr[r + 1] << 32;
 }
 static inline void sim_sgpr64_set(struct sim_wave *w, unsigned r, uint64_t v)
 {
+	if (r > 130) /* a code that names no scalar register */
+		return;
 	w->sgpr[r] = (uint32_t)v;
 	w->sgpr[r + 1] = (uint32_t)(v >> 32);
 }
@@ -186,5 +201,5 @@ static inline uint32_t sim_f32_to_bf16(float x)
 SIM_FAMILY(sop1); SIM_FAMILY(sop2); SIM_FAMILY(sopk); SIM_FAMILY(sopc); SIM_FAMILY(sopp); SIM_FAMILY(smem);
 SIM_FAMILY(int); SIM_FAMILY(f32); SIM_FAMILY(f16); SIM_FAMILY(f64); SIM_FAMILY(cmp); SIM_FAMILY(move); SIM_FAMILY(convert);
 SIM_FAMILY(scalef32); SIM_FAMILY(packed); SIM_FAMILY(mix); SIM_FAMILY(dot); SIM_FAMILY(mfma); SIM_FAMILY(smfmac);
-SIM_FAMILY(ds); SIM_FAMILY(flat); SIM_FAMILY(mubuf); SIM_FAMILY(mtbuf);
+SIM_FAMILY(ds); SIM_FAMILY(flat); SIM_FAMILY(mubuf); SIM_FAMILY(mtbuf); SIM_FAMILY(refused);
 #endif

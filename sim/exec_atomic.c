@@ -63,6 +63,7 @@ uint64_t sim_atomic_value(enum sim_atomic op, unsigned bytes, uint64_t old, uint
 	case AT_MAX_F64: return as_f64(data) > as_f64(old) || as_f64(old) != as_f64(old) ? data : old;
 	case AT_PK_ADD_F16: return pk_add((uint32_t)old, (uint32_t)data, false);
 	case AT_PK_ADD_BF16: return pk_add((uint32_t)old, (uint32_t)data, true);
+	case AT_WRAP: return old >= data ? old - data : old + cmp;
 	case AT_NONE: break;
 	}
 	return old;
@@ -85,11 +86,17 @@ uint64_t sim_atomic_apply(void *p, enum sim_atomic op, unsigned bytes, uint64_t 
 	return old;
 }
 
+static const uint8_t plain[] = {AT_SWAP, AT_CMPSWAP, AT_ADD, AT_SUB, AT_SMIN, AT_UMIN, AT_SMAX, AT_UMAX, AT_AND, AT_OR,
+	AT_XOR, AT_INC, AT_DEC, AT_ADD_F32, AT_PK_ADD_F16, AT_ADD_F64, AT_MIN_F64, AT_MAX_F64, AT_PK_ADD_BF16};
+
+enum sim_atomic sim_atomic_plain(unsigned k)
+{
+	return k < 13 ? plain[k] : AT_NONE;
+}
+
 /* Opcode numbers of all formats agree: 0x40 to 0x52 on 32 bits (with the f64 ones among them), 0x60 to 0x6c on 64. */
 static enum sim_atomic kind(const struct sim_inst *in, unsigned *bytes)
 {
-	static const uint8_t plain[] = {AT_SWAP, AT_CMPSWAP, AT_ADD, AT_SUB, AT_SMIN, AT_UMIN, AT_SMAX, AT_UMAX, AT_AND, AT_OR,
-		AT_XOR, AT_INC, AT_DEC, AT_ADD_F32, AT_PK_ADD_F16, AT_ADD_F64, AT_MIN_F64, AT_MAX_F64, AT_PK_ADD_BF16};
 	unsigned op = in->word[0] >> 18 & 0x7f;
 	if (op >= 0x40 && op < 0x40 + sizeof plain) {
 		*bytes = op >= 0x4f && op <= 0x51 ? 8 : 4;

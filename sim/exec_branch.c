@@ -14,6 +14,11 @@ static void branch(struct sim_wave *w, const struct sim_inst *in, bool take)
 		w->pc = (uint32_t)to;
 }
 
+void exec_refused(struct sim_wave *w, const struct sim_inst *in)
+{
+	sim_unknown(w, in);
+}
+
 void exec_sopp(struct sim_wave *w, const struct sim_inst *in)
 {
 	switch (in->op) {
@@ -27,7 +32,17 @@ void exec_sopp(struct sim_wave *w, const struct sim_inst *in)
 	case OP_s_cbranch_cdbgsys: case OP_s_cbranch_cdbguser: case OP_s_cbranch_cdbgsys_or_user:
 	case OP_s_cbranch_cdbgsys_and_user: return; /* no debugger is attached */
 	case OP_s_barrier: w->state = WAVE_BARRIER; return;
-	case OP_s_endpgm: w->state = WAVE_END; return;
+	case OP_s_endpgm: case OP_s_endpgm_saved: case OP_s_endpgm_ordered_ps_done: w->state = WAVE_END; return;
+	case OP_s_setkill: /* a killed wave ends */
+		if (in->offset & 1)
+			w->state = WAVE_END;
+		return;
+	case OP_s_sendmsg: return; /* to the host's driver, or of graphics: nobody listens */
+	case OP_s_sendmsghalt: sim_fail(w, in, SIM_EHANG, -1, "the wave halts"); return;
+	case OP_s_sethalt:
+		if (in->offset & 1)
+			sim_fail(w, in, SIM_EHANG, -1, "the wave halts");
+		return;
 	case OP_s_nop: case OP_s_waitcnt: case OP_s_sleep: case OP_s_setprio: case OP_s_icache_inv: case OP_s_wakeup:
 	case OP_s_incperflevel: case OP_s_decperflevel: case OP_s_ttracedata: return;
 	case OP_s_set_gpr_idx_off: w->index_mode = 0; return;

@@ -40,7 +40,7 @@ static inline double limit(double x, double lo, double hi)
 
 static uint32_t f16_ovfl(const struct sim_wave *w, float x)
 {
-	uint32_t h = sim_f32_to_f16(x);
+	uint32_t h = sim_nudge_f16(sim_f32_to_f16(x), x, sim_round16(w));
 	return w->ovfl && (h & 0x7fff) == 0x7c00 && !isinf(x) ? h - 1 : h;
 }
 
@@ -64,7 +64,7 @@ static uint32_t bf16_sr(float x, uint32_t random)
 
 /* x with random bits added below the mantissa of a float format of `mbits` bits and smallest exponent `emin`, then cut: a
  * value the format holds exactly, or one beyond its range. */
-static float stochastic(float x, uint32_t random, int mbits, int emin)
+float sim_stochastic(float x, uint32_t random, int mbits, int emin)
 {
 	uint32_t u = num_bits(x), sign = u & 0x80000000u, mag = u & 0x7fffffffu;
 	if (mag >= 0x7f800000u || mag < 0x00800000u)
@@ -83,7 +83,7 @@ uint32_t sim_sr_fp8(float x, uint32_t random, enum dtype t, bool saturate)
 {
 	bool e4 = t == DT_E4M3 || t == DT_E4M3FNUZ;
 	int bias = t == DT_E4M3 ? 7 : t == DT_E4M3FNUZ ? 8 : t == DT_E5M2 ? 15 : 16;
-	return num_from_f32(stochastic(x, random, e4 ? 3 : 2, 1 - bias), t, saturate);
+	return num_from_f32(sim_stochastic(x, random, e4 ? 3 : 2, 1 - bias), t, saturate);
 }
 
 static void put_part(struct sim_wave *w, const struct sim_inst *in, const uint32_t *v, unsigned bits, unsigned part)
@@ -109,7 +109,7 @@ static void from_f64(struct sim_wave *w, const struct sim_inst *in)
 	switch (in->op) {
 	case OP_v_cvt_i32_f64: EACH(to_i32(a[i])); break;
 	case OP_v_cvt_u32_f64: EACH(to_u32(a[i])); break;
-	default: EACH(num_bits((float)a[i])); break;
+	default: EACH(sim_nudge_f32(num_bits((float)a[i]), a[i], sim_round32(w))); break;
 	}
 	sim_put32(w, in, d);
 }
@@ -183,6 +183,19 @@ static SIM_LANES_FN bool plain(const struct sim_inst *in, const uint32_t *a, con
 	}
 }
 
+/* Integers that a float does not hold, under the mode's rounding. */
+static void round_integers(const struct sim_wave *w, unsigned op, const uint32_t *a, uint32_t *d)
+{
+	for (int i = 0; i < LANES; i++)
+		switch (op) {
+		case OP_v_cvt_f32_i32: d[i] = sim_nudge_f32(d[i], (int32_t)a[i], sim_round32(w)); break;
+		case OP_v_cvt_f32_u32: d[i] = sim_nudge_f32(d[i], a[i], sim_round32(w)); break;
+		case OP_v_cvt_f16_i16: d[i] = sim_nudge_f16(d[i], (int16_t)a[i], sim_round16(w)); break;
+		case OP_v_cvt_f16_u16: d[i] = sim_nudge_f16(d[i], (uint16_t)a[i], sim_round16(w)); break;
+		default: return;
+		}
+}
+
 static bool packing(struct sim_wave *w, const struct sim_inst *in, const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *d)
 {
 	bool bf8 = in->op == OP_v_cvt_f32_bf8 || in->op == OP_v_cvt_pk_bf8_f32 || in->op == OP_v_cvt_sr_bf8_f32;
@@ -231,8 +244,14 @@ void exec_convert(struct sim_wave *w, const struct sim_inst *in)
 		EACH(sim_sr_fp8(F(a[i]), b[i], t, w->ovfl));
 		sim_put_byte(w, in, d);
 		return;
+	case OP_v_cvt_pkaccum_u8_f32: { /* a byte of the result register; the rest stays */
+		const uint32_t *old = w->vgpr[in->vdst < w->nvgpr ? in->vdst : 0];
+		EACH(byte_at(old[i], F(a[i]), b[i]));
+		sim_put32(w, in, d);
+		return;
+	}
 	case OP_v_cvt_sr_bf16_f32: EACH(bf16_sr(F(a[i]), b[i])); sim_put_word(w, in, d); return;
-	case OP_v_cvt_sr_f16_f32: EACH(f16_ovfl(w, stochastic(F(a[i]), b[i], 10, -14))); sim_put_word(w, in, d); return;
+	case OP_v_cvt_sr_f16_f32: EACH(f16_ovfl(w, sim_stochastic(F(a[i]), b[i], 10, -14))); sim_put_word(w, in, d); return;
 	case OP_v_ashr_pk_i8_i32: case OP_v_ashr_pk_u8_i32: {
 		bool sign = in->op == OP_v_ashr_pk_i8_i32;
 		EACH(sat8((int32_t)a[i] >> (c[i] & 31), sign) | sat8((int32_t)b[i] >> (c[i] & 31), sign) << 8);
@@ -241,7 +260,10 @@ void exec_convert(struct sim_wave *w, const struct sim_inst *in)
 	}
 	default: break;
 	}
-	if (plain(in, a, b, d) || packing(w, in, a, b, c, d))
+	bool known = plain(in, a, b, d);
+	if (known && (w->mode & 15))
+		round_integers(w, in->op, a, d);
+	if (known || packing(w, in, a, b, c, d))
 		sim_put32(w, in, d);
 	else
 		sim_unknown(w, in);

@@ -134,6 +134,8 @@ void exec_f16(struct sim_wave *w, const struct sim_inst *in)
 		sim_unknown(w, in);
 		return;
 	}
+	const uint32_t *addend = in->op == OP_v_mac_f16 ? w->vgpr[in->vdst < w->nvgpr ? in->vdst : 0] : c;
+	sim_round_f16(sim_round16(w), in->op, a, b, addend, d);
 	if (w->ovfl)
 		for (int i = 0; i < LANES; i++) {
 			bool inf_in = (a[i] & 0x7fff) == 0x7c00 || (b[i] & 0x7fff) == 0x7c00 || (c[i] & 0x7fff) == 0x7c00;

@@ -1,7 +1,7 @@
 /* exec_f32.c -- f32 vector arithmetic, its division helpers and special functions.
  *
  * In: rows of 64 lanes with sign modifiers applied.  Out: a row.  Arithmetic is the host's IEEE arithmetic, round to
- * nearest even; the invalid-operation NaN is made positive as on the device.  Special functions are those of num.h. */
+ * nearest even, corrected by exec_round.c for other modes; the invalid-operation NaN is made positive as on the device.  Special functions are those of num.h. */
 #pragma GCC optimize("O3,no-math-errno,no-trapping-math")
 #include "exec.h"
 #include "nan.h"
@@ -42,6 +42,17 @@ static inline int32_t exponent(float x)
 	if (mag == 0 || mag >= 0x7f800000u)
 		return 0;
 	return mag < 0x00800000u ? (int32_t)(num_bits(fabsf(x) * 0x1p32f) >> 23) - 126 - 32 : (int32_t)(mag >> 23) - 126;
+}
+
+/* The face of a cube that a direction points to, its coordinates there, and twice the major axis. */
+struct cube { float id, s, t, major; };
+static inline struct cube cube(float x, float y, float z)
+{
+	if (fabsf(z) >= fabsf(x) && fabsf(z) >= fabsf(y))
+		return (struct cube){z < 0 ? 5 : 4, z < 0 ? -x : x, -y, 2 * z};
+	if (fabsf(y) >= fabsf(x))
+		return (struct cube){y < 0 ? 3 : 2, x, y < 0 ? -z : z, 2 * y};
+	return (struct cube){x < 0 ? 1 : 0, x < 0 ? z : -z, -y, 2 * x};
 }
 
 static inline int biased(float x) { return (int)(num_bits(x) >> 23 & 255); }
@@ -147,6 +158,10 @@ static SIM_LANES_FN bool arithmetic(const struct sim_inst *in, const uint32_t *a
 	case OP_v_fract_f32: EACH(nan1(fract(F(a[i])), F(a[i]))); return true;
 	case OP_v_frexp_mant_f32: EACH(mantissa(F(a[i]))); return true;
 	case OP_v_frexp_exp_i32_f32: EACHU(exponent(F(a[i]))); return true;
+	case OP_v_cubeid_f32: EACH(cube(F(a[i]), F(b[i]), F(c[i])).id); return true;
+	case OP_v_cubesc_f32: EACH(cube(F(a[i]), F(b[i]), F(c[i])).s); return true;
+	case OP_v_cubetc_f32: EACH(cube(F(a[i]), F(b[i]), F(c[i])).t); return true;
+	case OP_v_cubema_f32: EACH(cube(F(a[i]), F(b[i]), F(c[i])).major); return true;
 	default: return false;
 	}
 }
@@ -183,10 +198,14 @@ void exec_f32(struct sim_wave *w, const struct sim_inst *in)
 		division(w, in, a, b, c);
 		return;
 	}
-	uint32_t *d = sim_dst32(w, in, bd);
+	unsigned round = sim_round32(w);
+	uint32_t *d = round ? bd : sim_dst32(w, in, bd); /* a correction needs the operands after the result */
 	const uint32_t *acc = w->vgpr[in->vdst < w->nvgpr ? in->vdst : 0];
-	if (arithmetic(in, a, b, c, acc, w->ieee, d) || special(in, a, b, sim_exec(w), d))
-		sim_put32(w, in, d);
-	else
+	if (!arithmetic(in, a, b, c, acc, w->ieee, d) && !special(in, a, b, sim_exec(w), d)) {
 		sim_unknown(w, in);
+		return;
+	}
+	if (round)
+		sim_round_f32(round, in->op, a, b, in->op == OP_v_fmac_f32 ? acc : c, d);
+	sim_put32(w, in, d);
 }

@@ -107,6 +107,23 @@ static double div_fixup(double q, double d, double n)
 	return neg ? -fabs(q) : fabs(q);
 }
 
+/* 53 bits of 2/pi, the segment-th such piece after what an argument of this exponent does not need; scaled to their place. */
+static double trig_preop(double x, uint32_t segment)
+{
+	static const uint64_t two_over_pi[] = { /* 1216 bits after the point */
+		0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0, 0x06492eea09d1921c,
+		0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4, 0x9c845f8bbdf9283b, 0x1ff897ffde05980f,
+		0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d, 0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb11f8d5d08,
+		0x56033046fc7b6bab};
+	int shift = (int)(segment & 31) * 53 + (biased(x) > 1077 ? biased(x) - 1077 : 0);
+	uint64_t v = 0;
+	for (int k = 0; k < 53; k++) {
+		int at = shift + k;
+		v = v << 1 | (at < 1201 ? two_over_pi[at / 64] >> (63 - at % 64) & 1 : 0);
+	}
+	return ldexp((double)v, -53 - shift + (biased(x) >= 1968 ? 128 : 0));
+}
+
 static void scale_op(struct sim_wave *w, const struct sim_inst *in, const sim_f64 *a, const sim_f64 *b, const sim_f64 *c)
 {
 	uint64_t d[LANES], flags = 0;
@@ -170,7 +187,9 @@ void exec_f64(struct sim_wave *w, const struct sim_inst *in)
 		}
 		sim_put32(w, in, d32);
 		return;
+	case OP_v_trig_preop_f64: EACH(trig_preop(a[i], n[i])); break;
 	default: sim_unknown(w, in); return;
 	}
+	sim_round_f64(sim_round16(w), in->op, a, b, c, d);
 	sim_put64(w, in, d);
 }

@@ -60,6 +60,10 @@ static inline uint32_t sad_u8(uint32_t a, uint32_t b, uint32_t c, bool masked)
 	return c;
 }
 
+static inline uint32_t distance(uint32_t x, uint32_t y) { return x > y ? x - y : y - x; }
+static inline uint32_t sad_u16(uint32_t a, uint32_t b) { return distance(a & 0xffff, b & 0xffff) + distance(a >> 16, b >> 16); }
+static inline uint32_t add_sat(uint32_t a, uint32_t b) { return a + b < a ? ~0u : a + b; }
+
 static inline uint32_t lerp(uint32_t a, uint32_t b, uint32_t c)
 {
 	uint32_t r = 0;
@@ -123,6 +127,33 @@ static void carry_op(struct sim_wave *w, const struct sim_inst *in, const uint32
 	sim_put_mask(w, in->sdst, out & sim_exec(w));
 }
 
+/* Four sums of absolute differences at byte offsets 0 to 3 into four registers. */
+static void mqsad(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint32_t bb[LANES], d[4][LANES], splat[LANES];
+	uint64_t b64[LANES];
+	const uint64_t *a = sim_src64(w, in, 0, b64);
+	const uint32_t *b = sim_src32(w, in, 1, bb);
+	const struct sim_src *s = &in->src[2];
+	bool registers = s->kind == SRC_VGPR;
+	if (in->vdst + 4u > w->nvgpr || (registers && s->reg + 4u > w->nvgpr)) {
+		sim_fail(w, in, SIM_EINST, -1, "a register is beyond the %u allocated", w->nvgpr);
+		return;
+	}
+	for (int k = 0; k < 4; k++) {
+		uint32_t scalar = s->kind == SRC_SGPR && s->reg + k < REG_EXEC ? w->sgpr[s->reg + k] : (uint32_t)sim_scalar(w, s);
+		for (int i = 0; i < LANES; i++)
+			splat[i] = scalar;
+		const uint32_t *c = registers ? w->vgpr[s->reg + k] : splat;
+		for (int i = 0; i < LANES; i++) {
+			uint64_t sum = (uint64_t)sad_u8((uint32_t)(a[i] >> (8 * k)), b[i], 0, true) + c[i];
+			d[k][i] = in->clamp && sum >> 32 ? ~0u : (uint32_t)sum;
+		}
+	}
+	for (int k = 0; k < 4; k++)
+		sim_put_row(w, in->vdst + (uint32_t)k, d[k], sim_exec(w));
+}
+
 static void int64_op(struct sim_wave *w, const struct sim_inst *in)
 {
 	uint32_t ba[LANES], bb[LANES];
@@ -138,6 +169,8 @@ static void int64_op(struct sim_wave *w, const struct sim_inst *in)
 			d[i] = p + c[i];
 			bool over = sign ? (~(p ^ c[i]) & (p ^ d[i])) >> 63 : d[i] < p;
 			out |= (uint64_t)over << i;
+			if (in->clamp && over)
+				d[i] = !sign ? ~UINT64_C(0) : p >> 63 ? UINT64_C(1) << 63 : INT64_MAX;
 		}
 		sim_put64(w, in, d);
 		sim_put_mask(w, in->sdst, out & sim_exec(w));
@@ -159,6 +192,19 @@ static void int64_op(struct sim_wave *w, const struct sim_inst *in)
 		}
 		break;
 	}
+	case OP_v_qsad_pk_u16_u8: case OP_v_mqsad_pk_u16_u8: {
+		const uint64_t *a = sim_src64(w, in, 0, b64), *c = sim_src64(w, in, 2, c64);
+		const uint32_t *b = sim_src32(w, in, 1, bb);
+		for (int i = 0; i < LANES; i++) {
+			d[i] = 0;
+			for (int k = 0; k < 4; k++) {
+				uint32_t s = sad_u8((uint32_t)(a[i] >> (8 * k)), b[i], (uint32_t)(c[i] >> (16 * k)) & 0xffff, in->op == OP_v_mqsad_pk_u16_u8);
+				d[i] |= (uint64_t)(in->clamp && s > 0xffff ? 0xffff : s & 0xffff) << (16 * k);
+			}
+		}
+		break;
+	}
+	case OP_v_mqsad_u32_u8: mqsad(w, in); return;
 	default: sim_unknown(w, in); return;
 	}
 	sim_put64(w, in, d);
@@ -182,6 +228,15 @@ static bool clamped(const struct sim_inst *in, const uint32_t *a, const uint32_t
 	case OP_v_mad_i16: EACH(sat((int64_t)SH(a[i]) * SH(b[i]) + SH(c[i]), -32768, 32767)); return true;
 	case OP_v_mad_u32_u24: EACH((uint64_t)U24(a[i]) * U24(b[i]) + c[i] > ~0u ? ~0u : U24(a[i]) * U24(b[i]) + c[i]); return true;
 	case OP_v_mad_i32_i24: EACH(sat((int64_t)S24(a[i]) * S24(b[i]) + S(c[i]), INT32_MIN, INT32_MAX)); return true;
+	case OP_v_mad_legacy_u16: EACH(min_u(H(a[i]) * H(b[i]) + H(c[i]), 0xffff)); return true;
+	case OP_v_mad_legacy_i16: EACH(sat((int64_t)SH(a[i]) * SH(b[i]) + SH(c[i]), -32768, 32767)); return true;
+	case OP_v_mad_u32_u16: EACH((uint64_t)H(a[i]) * H(b[i]) + c[i] > ~0u ? ~0u : H(a[i]) * H(b[i]) + c[i]); return true;
+	case OP_v_mad_i32_i16: EACH(sat((int64_t)SH(a[i]) * SH(b[i]) + S(c[i]), INT32_MIN, INT32_MAX)); return true;
+	case OP_v_sad_u8: EACH(add_sat(sad_u8(a[i], b[i], 0, false), c[i])); return true;
+	case OP_v_msad_u8: EACH(add_sat(sad_u8(a[i], b[i], 0, true), c[i])); return true;
+	case OP_v_sad_hi_u8: EACH(add_sat(sad_u8(a[i], b[i], 0, false) << 16, c[i])); return true;
+	case OP_v_sad_u16: EACH(add_sat(sad_u16(a[i], b[i]), c[i])); return true;
+	case OP_v_sad_u32: EACH(add_sat(max_u(a[i], b[i]) - min_u(a[i], b[i]), c[i])); return true;
 	default: return false;
 	}
 }
@@ -269,8 +324,7 @@ static SIM_LANES_FN bool op32(const struct sim_inst *in, const uint32_t *a, cons
 	case OP_v_sad_hi_u8: EACH((sad_u8(a[i], b[i], 0, false) << 16) + c[i]); return true;
 	case OP_v_msad_u8: EACH(sad_u8(a[i], b[i], c[i], true)); return true;
 	case OP_v_sad_u16:
-		EACH((H(a[i]) > H(b[i]) ? H(a[i]) - H(b[i]) : H(b[i]) - H(a[i])) +
-		     (a[i] >> 16 > b[i] >> 16 ? (a[i] >> 16) - (b[i] >> 16) : (b[i] >> 16) - (a[i] >> 16)) + c[i]);
+		EACH(sad_u16(a[i], b[i]) + c[i]);
 		return true;
 	case OP_v_sad_u32: EACH((a[i] > b[i] ? a[i] - b[i] : b[i] - a[i]) + c[i]); return true;
 	case OP_v_ffbh_u32: EACH(a[i] ? __builtin_clz(a[i]) : -1); return true;

@@ -242,6 +242,10 @@ static enum sim_atomic atomic_of(const struct sim_inst *in, unsigned *bytes, boo
 	*second = false;
 	*returns = opcode >> 5 & 1;
 	*bytes = opcode & 0x40 ? 8 : 4;
+	if (opcode == 0x34) {
+		*second = true;
+		return AT_WRAP;
+	}
 	if (opcode == 0xb7 || opcode == 0xb8) {
 		*returns = true;
 		*bytes = 4;
@@ -287,7 +291,7 @@ static void atomic(struct sim_wave *w, const struct sim_inst *in)
 		memcpy(&old, p, bytes);
 		/* compare-and-swap has the comparison value first, the new one second */
 		uint64_t a = operand(w, in->vdata, i, bytes), b = second ? operand(w, in->vdata2, i, bytes) : 0;
-		v = second && op != AT_MSKOR ? sim_atomic_value(op, bytes, old, b, a) : sim_atomic_value(op, bytes, old, a, b);
+		v = second && op != AT_MSKOR && op != AT_WRAP ? sim_atomic_value(op, bytes, old, b, a) : sim_atomic_value(op, bytes, old, a, b);
 		memcpy(p, &v, bytes);
 		if (returns) {
 			w->vgpr[in->vdst][i] = (uint32_t)old;
@@ -296,6 +300,86 @@ static void atomic(struct sim_wave *w, const struct sim_inst *in)
 		}
 	}
 	account(w, addr, bytes, true);
+}
+
+/* ---- the rest ---- */
+
+/* A dword a lane, at M0[15:0] + offset + 4 * lane. */
+static void by_lane(struct sim_wave *w, const struct sim_inst *in, bool write)
+{
+	uint32_t addr[LANES];
+	uint64_t exec = sim_exec(w);
+	for (int i = 0; i < LANES; i++) {
+		uint8_t *p;
+		addr[i] = (w->sgpr[REG_M0] & 0xffff) + (uint32_t)in->offset + 4 * (uint32_t)i;
+		if (!(exec >> i & 1))
+			continue;
+		if (!(p = lds_at(w, in, i, addr[i], 4)))
+			return;
+		if (write)
+			memcpy(p, &w->vgpr[in->vdata][i], 4);
+		else
+			memcpy(&w->vgpr[in->vdst][i], p, 4);
+	}
+	account(w, addr, 4, write);
+}
+
+/* Adds (subtracts) the number of active lanes at M0[31:16] + offset; every lane gets the value before. */
+static void append(struct sim_wave *w, const struct sim_inst *in, bool consume)
+{
+	uint32_t old, next, row[LANES], count = (uint32_t)__builtin_popcountll(sim_exec(w));
+	uint8_t *p = lds_at(w, in, -1, (w->sgpr[REG_M0] >> 16) + (uint32_t)in->offset, 4);
+	if (!p || in->vdst >= w->nvgpr)
+		return;
+	memcpy(&old, p, 4);
+	next = consume ? old - count : old + count;
+	memcpy(p, &next, 4);
+	for (int i = 0; i < LANES; i++)
+		row[i] = old;
+	sim_put_row(w, in->vdst, row, sim_exec(w));
+}
+
+/* Two exchanges a lane; lanes in order, each with its first before its second. */
+static void exchange2(struct sim_wave *w, const struct sim_inst *in, unsigned bytes, unsigned scale)
+{
+	uint32_t addr[2][LANES];
+	uint64_t exec = sim_exec(w);
+	addresses(w, in, ((uint32_t)in->offset & 0xff) * scale, addr[0]);
+	addresses(w, in, ((uint32_t)in->offset >> 8) * scale, addr[1]);
+	for (int i = 0; i < LANES; i++) {
+		uint64_t data[2] = {operand(w, in->vdata, i, bytes), operand(w, in->vdata2, i, bytes)};
+		for (unsigned k = 0; exec >> i & 1 && k < 2; k++) {
+			uint8_t *p = lds_at(w, in, i, addr[k][i], bytes);
+			if (!p)
+				return;
+			for (unsigned r = 0; r < bytes / 4; r++)
+				memcpy(&w->vgpr[in->vdst + k * bytes / 4 + r][i], p + 4 * r, 4);
+			memcpy(p, &data[k], bytes);
+		}
+	}
+	account(w, addr[0], bytes, true);
+	account(w, addr[1], bytes, true);
+}
+
+/* Two dwords a lane, each written where bit 31 of its data says so, without that bit. */
+static void exchange_if(struct sim_wave *w, const struct sim_inst *in)
+{
+	uint32_t addr[LANES];
+	uint64_t exec = sim_exec(w);
+	addresses(w, in, (uint32_t)in->offset, addr);
+	for (int i = 0; i < LANES; i++) {
+		uint8_t *p = exec >> i & 1 ? lds_at(w, in, i, addr[i], 8) : NULL;
+		uint32_t data[2] = {w->vgpr[in->vdata][i], w->vgpr[in->vdata + 1][i]};
+		if (exec >> i & 1 && !p)
+			return;
+		for (unsigned k = 0; p && k < 2; k++) {
+			uint32_t v = data[k] & 0x7fffffffu;
+			memcpy(&w->vgpr[in->vdst + k][i], p + 4 * k, 4);
+			if (data[k] >> 31)
+				memcpy(p + 4 * k, &v, 4);
+		}
+	}
+	account(w, addr, 8, true);
 }
 
 void exec_ds(struct sim_wave *w, const struct sim_inst *in)
@@ -357,6 +441,15 @@ void exec_ds(struct sim_wave *w, const struct sim_inst *in)
 	case OP_ds_read_b96_tr_b6: read_transposed(w, in, 6, 12); return;
 	case OP_ds_read_b64_tr_b8: read_transposed(w, in, 8, 8); return;
 	case OP_ds_read_b64_tr_b16: read_transposed(w, in, 16, 8); return;
+	case OP_ds_read_addtid_b32: by_lane(w, in, false); return;
+	case OP_ds_write_addtid_b32: by_lane(w, in, true); return;
+	case OP_ds_append: append(w, in, false); return;
+	case OP_ds_consume: append(w, in, true); return;
+	case OP_ds_wrxchg2_rtn_b32: exchange2(w, in, 4, 4); return;
+	case OP_ds_wrxchg2st64_rtn_b32: exchange2(w, in, 4, 4 * 64); return;
+	case OP_ds_wrxchg2_rtn_b64: exchange2(w, in, 8, 8); return;
+	case OP_ds_wrxchg2st64_rtn_b64: exchange2(w, in, 8, 8 * 64); return;
+	case OP_ds_condxchg32_rtn_b64: exchange_if(w, in); return;
 	case OP_ds_swizzle_b32: swizzle(w, in); return;
 	case OP_ds_permute_b32: case OP_ds_bpermute_b32: permute(w, in); return;
 	default: atomic(w, in);

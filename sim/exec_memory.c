@@ -1,46 +1,11 @@
-/* exec_memory.c -- scalar loads, flat, global, scratch and buffer memory: addresses, checks, loads, stores, copies to LDS.
+/* exec_memory.c -- flat, global, scratch and buffer memory: addresses, checks, loads, stores, copies to LDS.
  *
  * In: addresses of up to 64 lanes.  Out: registers, memory, LDS.  Device addresses are host addresses; every access is
  * looked up among the launch's allocations (sim_access, which remembers the last ones).  A buffer access beyond
  * num_records never reaches memory: raw buffers drop it dword by dword, as the hardware does with stride 0.
- * Atomics are in exec_atomic.c. */
+ * Scalar memory is in exec_smem.c, atomics in exec_atomic.c, typed buffers in exec_typed.c. */
 #include "exec.h"
 #include "memory_ops.h"
-
-void exec_smem(struct sim_wave *w, const struct sim_inst *in)
-{
-	uint64_t base = sim_sgpr64(w, in->saddr);
-	int64_t offset = in->offset + (in->soffset_en ? (int64_t)w->sgpr[in->soffset] : 0);
-	uint32_t n = in->n;
-	switch (in->op) {
-	case OP_s_load_dword: case OP_s_load_dwordx2: case OP_s_load_dwordx4: case OP_s_load_dwordx8: case OP_s_load_dwordx16: {
-		const void *p = sim_access(w, in, -1, (base + (uint64_t)offset) & ~UINT64_C(3), n * 4, false);
-		if (p && in->sdst + n <= 132)
-			memcpy(&w->sgpr[in->sdst], p, n * 4);
-		return;
-	}
-	case OP_s_buffer_load_dword: case OP_s_buffer_load_dwordx2: case OP_s_buffer_load_dwordx4:
-	case OP_s_buffer_load_dwordx8: case OP_s_buffer_load_dwordx16: {
-		uint64_t addr = base & 0xffffffffffff;
-		uint32_t stride = w->sgpr[in->saddr + 1] >> 16 & 0x3fff;
-		uint64_t size = (uint64_t)w->sgpr[in->saddr + 2] * (stride ? stride : 1);
-		for (uint32_t k = 0; k < n && in->sdst + k < 132; k++) {
-			uint64_t at = ((uint64_t)offset & ~UINT64_C(3)) + 4 * k;
-			const void *p = NULL;
-			if (at + 4 <= size && !(p = sim_access(w, in, -1, addr + at, 4, false)))
-				return;
-			if (p)
-				memcpy(&w->sgpr[in->sdst + k], p, 4);
-			else
-				w->sgpr[in->sdst + k] = 0;
-		}
-		return;
-	}
-	case OP_s_memtime: case OP_s_memrealtime: sim_sgpr64_set(w, in->sdst, w->group->clock); return;
-	case OP_s_dcache_inv: case OP_s_dcache_wb: case OP_s_dcache_inv_vol: case OP_s_dcache_wb_vol: return;
-	default: sim_unknown(w, in);
-	}
-}
 
 /* What an opcode moves: bytes, sign, half of the register. */
 struct move { uint8_t bytes; bool store, sign, high, d16, lds; };
@@ -89,7 +54,7 @@ static bool rows_exist(struct sim_wave *w, const struct sim_inst *in, unsigned r
 
 /* Byte address in LDS that lane `lane` of a copy to LDS writes: M0 + offset + lane * size; the offset counts on both
  * sides of the copy. */
-static uint8_t *lds_target(struct sim_wave *w, const struct sim_inst *in, int lane, uint32_t bytes)
+uint8_t *sim_lds_target(struct sim_wave *w, const struct sim_inst *in, int lane, uint32_t bytes)
 {
 	uint32_t at = (w->sgpr[REG_M0] & 0x3ffff) + (uint32_t)in->offset + (uint32_t)lane * (bytes < 4 ? 4 : bytes);
 	if ((uint64_t)at + bytes > w->group->lds_size) {
@@ -102,7 +67,7 @@ static uint8_t *lds_target(struct sim_wave *w, const struct sim_inst *in, int la
 static void to_lds(struct sim_wave *w, const struct sim_inst *in, int lane, const struct move *m, const void *p)
 {
 	uint32_t bytes = m->bytes < 4 ? 4 : m->bytes, v = m->bytes < 4 && p ? extend(m, p, 0) : 0;
-	uint8_t *d = lds_target(w, in, lane, bytes);
+	uint8_t *d = sim_lds_target(w, in, lane, bytes);
 	if (!d)
 		return;
 	if (!p)
@@ -224,11 +189,11 @@ static bool lds_copy_of(unsigned op, struct move *m)
 {
 	*m = (struct move){.lds = true};
 	switch (op) {
-	case OP_global_load_lds_ubyte: m->bytes = 1; return true;
-	case OP_global_load_lds_sbyte: m->bytes = 1; m->sign = true; return true;
-	case OP_global_load_lds_ushort: m->bytes = 2; return true;
-	case OP_global_load_lds_sshort: m->bytes = 2; m->sign = true; return true;
-	case OP_global_load_lds_dword: m->bytes = 4; return true;
+	case OP_global_load_lds_ubyte: case OP_scratch_load_lds_ubyte: m->bytes = 1; return true;
+	case OP_global_load_lds_sbyte: case OP_scratch_load_lds_sbyte: m->bytes = 1; m->sign = true; return true;
+	case OP_global_load_lds_ushort: case OP_scratch_load_lds_ushort: m->bytes = 2; return true;
+	case OP_global_load_lds_sshort: case OP_scratch_load_lds_sshort: m->bytes = 2; m->sign = true; return true;
+	case OP_global_load_lds_dword: case OP_scratch_load_lds_dword: m->bytes = 4; return true;
 	case OP_global_load_lds_dwordx3: m->bytes = 12; return true;
 	case OP_global_load_lds_dwordx4: m->bytes = 16; return true;
 	default: return false;
@@ -269,30 +234,35 @@ void exec_flat(struct sim_wave *w, const struct sim_inst *in)
 
 /* ---- buffers ---- */
 
-struct buffer { uint64_t base, records; uint32_t stride, soffset; bool swizzle, add_tid; };
+struct buffer { uint64_t base, records; uint32_t stride, soffset, index_stride, element; bool swizzle, add_tid; };
 
-static bool buffer_of(struct sim_wave *w, const struct sim_inst *in, struct buffer *b)
+static void buffer_of(struct sim_wave *w, const struct sim_inst *in, struct buffer *b)
 {
 	const uint32_t *s = &w->sgpr[in->saddr];
 	b->base = (s[0] | (uint64_t)s[1] << 32) & 0xffffffffffff;
 	b->stride = s[1] >> 16 & 0x3fff;
-	b->swizzle = s[1] >> 31;
 	b->records = s[2];
+	b->element = 2u << (s[3] >> 19 & 3);
+	b->index_stride = 8u << (s[3] >> 21 & 3);
 	b->add_tid = s[3] >> 23 & 1;
+	if (b->add_tid) /* the data format's bits are the stride's upper ones then */
+		b->stride |= (s[3] >> 15 & 15) << 14;
+	b->swizzle = s[1] >> 31 && b->stride;
 	b->soffset = (uint32_t)sim_scalar(w, &in->src[0]);
-	if (b->swizzle || b->add_tid) {
-		sim_fail(w, in, SIM_EINST, -1, "swizzled buffer descriptors are not modelled");
-		return false;
-	}
-	return true;
 }
 
-/* Offset of a lane's access before the base, and whether byte range [*at, +size) of it lies inside the records. */
-static bool buffer_lane(const struct sim_wave *w, const struct sim_inst *in, const struct buffer *b, int lane, uint64_t *at, uint32_t size)
+/* Offset from the base of byte `from` of a lane's access, and whether `size` bytes there lie inside the records. */
+static bool buffer_lane(const struct sim_wave *w, const struct sim_inst *in, const struct buffer *b, int lane, unsigned from, uint64_t *at,
+	uint32_t size)
 {
-	uint32_t index = in->idxen ? w->vgpr[in->vaddr][lane] : 0;
+	uint32_t index = (in->idxen ? w->vgpr[in->vaddr][lane] : 0) + (b->add_tid ? (uint32_t)lane : 0);
 	uint32_t voff = in->use_vaddr ? w->vgpr[in->vaddr + (in->idxen ? 1 : 0)][lane] : 0;
-	uint64_t offset = (uint64_t)voff + (uint32_t)in->offset;
+	uint64_t offset = (uint64_t)voff + (uint32_t)in->offset + from;
+	if (b->swizzle) { /* index_stride records lie interleaved, element by element */
+		uint64_t block = (uint64_t)(index / b->index_stride) * b->stride + offset / b->element * b->element;
+		*at = block * b->index_stride + (uint64_t)(index % b->index_stride) * b->element + offset % b->element + b->soffset;
+		return index < b->records && offset + size <= b->stride;
+	}
 	if (b->stride) { /* structured: the index is checked, and the offset against the stride */
 		*at = (uint64_t)index * b->stride + offset + b->soffset;
 		return index < b->records && offset + size <= b->stride;
@@ -306,7 +276,8 @@ void *sim_buffer_lane(struct sim_wave *w, const struct sim_inst *in, int lane, u
 	struct buffer b;
 	uint64_t at;
 	*inside = false;
-	if (!buffer_of(w, in, &b) || !buffer_lane(w, in, &b, lane, &at, size))
+	buffer_of(w, in, &b);
+	if (!buffer_lane(w, in, &b, lane, 0, &at, size))
 		return NULL;
 	*inside = true;
 	return sim_access(w, in, lane, b.base + at, size, write);
@@ -320,7 +291,7 @@ static bool buffer_all_inside(struct sim_wave *w, const struct sim_inst *in, con
 	for (int i = 0; i < LANES; i++) {
 		if (!(exec >> i & 1))
 			continue;
-		if (!buffer_lane(w, in, b, i, &at, m->bytes))
+		if (!buffer_lane(w, in, b, i, 0, &at, m->bytes))
 			return false;
 		p[i] = (void *)(uintptr_t)(b->base + at);
 		lo = at < lo ? at : lo;
@@ -335,43 +306,36 @@ static bool buffer_all_inside(struct sim_wave *w, const struct sim_inst *in, con
 	return true;
 }
 
+/* Lane by lane.  What is out of range is dropped dword by dword in raw buffers, whole in others; swizzled accesses go
+ * dword by dword as well, since an element may end inside them. */
 static void buffer_move(struct sim_wave *w, const struct sim_inst *in, const struct move *m)
 {
-	static const uint8_t zero[16];
-	uint64_t exec = sim_exec(w), moved = 0;
+	uint64_t exec = sim_exec(w), moved = 0, at;
 	struct buffer b;
-	if (!buffer_of(w, in, &b))
-		return;
-	if (!m->lds && buffer_all_inside(w, in, m, &b, exec))
+	buffer_of(w, in, &b);
+	if (!m->lds && !b.swizzle && buffer_all_inside(w, in, m, &b, exec))
 		return;
 	for (int i = 0; i < LANES && w->state == WAVE_RUN; i++) {
+		uint8_t bytes[16] = {0};
+		bool wide = m->bytes > 4, split = b.swizzle && wide, whole = !split && buffer_lane(w, in, &b, i, 0, &at, m->bytes);
+		unsigned piece = whole ? m->bytes : split || (!b.stride && wide) ? 4 : 0;
 		if (!(exec >> i & 1))
 			continue;
-		uint64_t at;
-		uint8_t bytes[16];
-		void *p;
-		if (buffer_lane(w, in, &b, i, &at, m->bytes)) {
-			if (!(p = sim_access(w, in, i, b.base + at, m->bytes, m->store)))
+		for (unsigned from = 0; piece && from < m->bytes; from += piece) {
+			void *p;
+			if (!buffer_lane(w, in, &b, i, from, &at, piece))
+				continue;
+			if (!(p = sim_access(w, in, i, b.base + at, piece, m->store)))
 				return;
-			moved += m->bytes;
-			if (m->lds)
-				to_lds(w, in, i, m, p);
+			moved += piece;
+			if (!m->store)
+				memcpy(bytes + from, p, piece);
+			else if (wide)
+				for (unsigned k = 0; k < piece / 4; k++)
+					memcpy((char *)p + 4 * k, &w->vgpr[in->vdata + from / 4 + k][i], 4);
 			else
 				move_lane(w, in, m, i, p);
-			continue;
 		}
-		/* out of range: dword by dword for raw buffers, the whole access otherwise */
-		memcpy(bytes, zero, sizeof bytes);
-		if (!b.stride && m->bytes > 4)
-			for (unsigned k = 0; k < m->bytes / 4u && at + 4 * k + 4 <= b.records; k++) {
-				if (!(p = sim_access(w, in, i, b.base + at + 4 * k, 4, m->store)))
-					return;
-				moved += 4;
-				if (m->store)
-					memcpy(p, &w->vgpr[in->vdata + k][i], 4);
-				else
-					memcpy(bytes + 4 * k, p, 4);
-			}
 		if (m->lds)
 			to_lds(w, in, i, m, bytes);
 		else if (!m->store)
@@ -390,7 +354,11 @@ void exec_mubuf(struct sim_wave *w, const struct sim_inst *in)
 		sim_buffer_atomic(w, in);
 		return;
 	}
-	if (opcode < 0x10 || !move_of(opcode - 0x10, in->n, &m) || (in->lds && m.store)) {
+	if (opcode < 0x10 || in->op == OP_buffer_load_format_d16_hi_x || in->op == OP_buffer_store_format_d16_hi_x) {
+		exec_mtbuf(w, in);
+		return;
+	}
+	if (!move_of(opcode - 0x10, in->n, &m) || (in->lds && m.store)) {
 		sim_unknown(w, in);
 		return;
 	}
@@ -398,9 +366,4 @@ void exec_mubuf(struct sim_wave *w, const struct sim_inst *in)
 	unsigned regs = m.bytes < 4 ? 1 : m.bytes / 4u;
 	if ((m.lds || rows_exist(w, in, in->vdata, regs)) && rows_exist(w, in, in->vaddr, in->use_vaddr && in->idxen ? 2 : 1))
 		buffer_move(w, in, &m);
-}
-
-void exec_mtbuf(struct sim_wave *w, const struct sim_inst *in)
-{
-	sim_unknown(w, in);
 }

@@ -338,7 +338,8 @@ void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
 	uint32_t splat[32];
 	uint8_t ca[LANES], cb[LANES];
 	bool fnuz = w->group->launch->object->chip->fp8_fnuz;
-	if (!shape_of(in, &s) || in->src[0].kind != SRC_VGPR || in->src[1].kind != SRC_VGPR || (in->scaled && !s.split) ||
+	if (!shape_of(in, &s) || in->src[0].kind != SRC_VGPR || in->src[1].kind != SRC_VGPR ||
+	    (in->src[2].kind != SRC_VGPR && in->src[2].kind != SRC_CONST) || (in->scaled && !s.split) ||
 	    (!s.split && s.a != E_F64 && in->cbsz > 4)) {
 		sim_unknown(w, in);
 		return;

@@ -6,17 +6,21 @@
 #include "exec.h"
 #include "nan.h"
 
+#include <math.h>
+
 #define EACH(expr) do { for (int i = 0; i < LANES; i++) d[i] = (uint32_t)(expr); } while (0)
 
 uint32_t sim_f16_fma(uint32_t a, uint32_t b, uint32_t c);
 
 /* 16 bits of each lane of source k as the given half of the result sees them. */
-static void half_of(const struct sim_inst *in, int k, bool high, const uint32_t *row, uint32_t out[LANES])
+static void half_of(const struct sim_inst *in, int k, bool high, bool flush, const uint32_t *row, uint32_t out[LANES])
 {
 	unsigned sel = high ? in->opsel_hi >> k & 1 : in->opsel >> k & 1;
 	uint32_t flip = (high ? in->neg_hi : in->neg_lo) >> k & 1 && in->src[k].type == 'p' ? 0x8000 : 0;
 	for (int i = 0; i < LANES; i++)
 		out[i] = ((sel ? row[i] >> 16 : row[i]) & 0xffff) ^ flip;
+	for (int i = 0; i < LANES && flush && in->src[k].type == 'p'; i++)
+		out[i] = out[i] & 0x7c00 ? out[i] : out[i] & 0x8000;
 }
 
 static inline int32_t clamp16(int32_t v, bool sign)
@@ -131,6 +135,7 @@ static void pairs(struct sim_wave *w, const struct sim_inst *in)
 		if (w->state != WAVE_RUN)
 			return;
 		pair_f32(in->op, a, b, c, d[h]);
+		sim_round_f32(sim_round32(w), in->op, a, b, c, d[h]);
 		if (in->clamp || w->flush_out)
 			for (int i = 0; i < LANES; i++) {
 				uint32_t x = d[h][i];
@@ -166,7 +171,7 @@ void exec_packed(struct sim_wave *w, const struct sim_inst *in0)
 	for (int h = 0; h < 2; h++) {
 		for (int k = 0; k < 3; k++)
 			if (row[k])
-				half_of(in, k, h, row[k], x[k]);
+				half_of(in, k, h, w->flush_in16, row[k], x[k]);
 			else
 				memset(x[k], 0, sizeof x[k]);
 		if (!half_op(in, x[0], x[1], x[2], w->ieee, d[h])) {
@@ -174,10 +179,13 @@ void exec_packed(struct sim_wave *w, const struct sim_inst *in0)
 			return;
 		}
 		bool is_float = in->src[0].type == 'p';
+		sim_round_f16(sim_round16(w), in->op, x[0], x[1], x[2], d[h]);
 		for (int i = 0; i < LANES && is_float; i++) {
 			bool inf_in = (x[0][i] & 0x7fff) == 0x7c00 || (x[1][i] & 0x7fff) == 0x7c00 || (x[2][i] & 0x7fff) == 0x7c00;
 			if (w->ovfl && (d[h][i] & 0x7fff) == 0x7c00 && !inf_in)
 				d[h][i]--;
+			if (w->flush_out16 && !(d[h][i] & 0x7c00))
+				d[h][i] &= 0x8000;
 			if (in->clamp)
 				d[h][i] = sim_f32_to_f16(clamp01(w, W(d[h][i])));
 		}
@@ -197,6 +205,9 @@ void exec_mix(struct sim_wave *w, const struct sim_inst *in)
 		for (int i = 0; i < LANES; i++) {
 			float v = half ? W(high ? row[i] >> 16 : row[i]) : num_float(row[i]);
 			uint32_t u = num_bits(v);
+			bool tiny = half ? fabsf(v) < 0x1p-14f : !(u & 0x7f800000u);
+			if (tiny && (half ? w->flush_in16 : w->flush_in))
+				u &= 0x80000000u;
 			if (in->neg_hi >> k & 1) /* absolute value */
 				u &= 0x7fffffffu;
 			x[k][i] = num_float(u ^ (uint32_t)(in->neg_lo >> k & 1) << 31);
@@ -205,14 +216,21 @@ void exec_mix(struct sim_wave *w, const struct sim_inst *in)
 	const uint32_t *old = w->vgpr[in->vdst < w->nvgpr ? in->vdst : 0];
 	for (int i = 0; i < LANES; i++) {
 		float r = __builtin_fmaf(x[0][i], x[1][i], x[2][i]);
+		double exact = sum_to_odd((double)x[0][i] * x[1][i], x[2][i]);
+		r = num_float(sim_nudge_f32(num_bits(r), exact, sim_round32(w)));
+		if (w->flush_out && !(num_bits(r) & 0x7f800000u))
+			r = num_float(num_bits(r) & 0x80000000u);
 		if (in->clamp)
 			r = clamp01(w, r);
+		uint32_t h = sim_nudge_f16(sim_f32_to_f16(r), r, sim_round16(w));
+		if (w->flush_out16 && !(h & 0x7c00))
+			h &= 0x8000;
 		if (in->op == OP_v_fma_mix_f32)
 			d[i] = num_bits(r);
 		else if (in->op == OP_v_fma_mixlo_f16)
-			d[i] = (old[i] & 0xffff0000u) | sim_f32_to_f16(r);
+			d[i] = (old[i] & 0xffff0000u) | h;
 		else
-			d[i] = (old[i] & 0xffff) | sim_f32_to_f16(r) << 16;
+			d[i] = (old[i] & 0xffff) | h << 16;
 	}
 	sim_put32(w, in, d);
 }

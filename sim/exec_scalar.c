@@ -50,6 +50,13 @@ static void bfe(struct sim_wave *w, const struct sim_inst *in, uint64_t a, uint3
 		put64_nz(w, in, v);
 }
 
+static void privileged(struct sim_wave *w, const struct sim_inst *in)
+{
+	sim_fail(w, in, SIM_EINST, -1, "only a trap handler may execute this");
+}
+
+static void fork_lanes(struct sim_wave *, const struct sim_inst *, uint64_t mask, uint64_t target);
+
 void exec_sop2(struct sim_wave *w, const struct sim_inst *in)
 {
 	uint64_t A = sim_scalar(w, &in->src[0]), B = sim_scalar(w, &in->src[1]);
@@ -109,6 +116,8 @@ void exec_sop2(struct sim_wave *w, const struct sim_inst *in)
 	case OP_s_pack_ll_b32_b16: put(w, in, (a & 0xffff) | b << 16); return;
 	case OP_s_pack_lh_b32_b16: put(w, in, (a & 0xffff) | (b & 0xffff0000u)); return;
 	case OP_s_pack_hh_b32_b16: put(w, in, a >> 16 | (b & 0xffff0000u)); return;
+	case OP_s_cbranch_g_fork: fork_lanes(w, in, A, B); return;
+	case OP_s_rfe_restore_b64: privileged(w, in); return;
 	default: sim_unknown(w, in);
 	}
 }
@@ -177,10 +186,56 @@ static void jump(struct sim_wave *w, const struct sim_inst *in, uint64_t addr)
 	w->pc = (uint32_t)(at / 4);
 }
 
+/* ---- forks: the wave runs the smaller part of its lanes first, what is left waits in SGPRs at 4 * CSP (MODE 31:29) ---- */
+
+static unsigned fork_depth(const struct sim_wave *w) { return w->mode >> 29; }
+static void fork_depth_set(struct sim_wave *w, unsigned n) { w->mode = (w->mode & ~(7u << 29)) | (n & 7) << 29; }
+
+static void fork_lanes(struct sim_wave *w, const struct sim_inst *in, uint64_t mask, uint64_t target)
+{
+	uint64_t exec = sim_exec(w), pass = mask & exec, fail = ~mask & exec, next = pc_address(w);
+	if (pass == exec) {
+		jump(w, in, target);
+		return;
+	}
+	if (fail == exec)
+		return;
+	bool pass_waits = __builtin_popcountll(fail) < __builtin_popcountll(pass);
+	unsigned depth = fork_depth(w);
+	sim_sgpr64_set(w, 4 * depth, pass_waits ? pass : fail);
+	sim_sgpr64_set(w, 4 * depth + 2, pass_waits ? target : next);
+	fork_depth_set(w, depth + 1);
+	sim_sgpr64_set(w, REG_EXEC, pass_waits ? fail : pass);
+	if (!pass_waits)
+		jump(w, in, target);
+}
+
+static void join_lanes(struct sim_wave *w, const struct sim_inst *in, uint32_t depth)
+{
+	unsigned now = fork_depth(w);
+	if (now == depth)
+		return;
+	fork_depth_set(w, now - 1);
+	now = (now - 1) & 7;
+	sim_sgpr64_set(w, REG_EXEC, sim_sgpr64(w, 4 * now));
+	jump(w, in, sim_sgpr64(w, 4 * now + 2));
+}
+
+/* Scalar register numbers moved by M0; what lies beyond the registers is an error. */
+static bool relative(struct sim_wave *w, const struct sim_inst *in, unsigned reg, unsigned count, unsigned *at)
+{
+	*at = reg + w->sgpr[REG_M0];
+	if (*at + count <= REG_VCC)
+		return true;
+	sim_fail(w, in, SIM_EINST, -1, "register s%u is none", *at);
+	return false;
+}
+
 void exec_sop1(struct sim_wave *w, const struct sim_inst *in)
 {
 	uint64_t A = sim_scalar(w, &in->src[0]), e = sim_exec(w);
 	uint32_t a = (uint32_t)A;
+	unsigned at;
 	switch (in->op) {
 	case OP_s_mov_b32: put(w, in, a); return;
 	case OP_s_mov_b64: put64(w, in, A); return;
@@ -230,7 +285,37 @@ void exec_sop1(struct sim_wave *w, const struct sim_inst *in)
 	case OP_s_abs_i32: put_nz(w, in, (int32_t)a < 0 ? 0u - a : a); return;
 	case OP_s_set_gpr_idx_idx: w->sgpr[REG_M0] = (w->sgpr[REG_M0] & ~0xffu) | (a & 0xff); return;
 	case OP_s_bitreplicate_b64_b32: put64(w, in, doubled_bits(a)); return;
+	case OP_s_movrels_b32: if (relative(w, in, in->src[0].reg, 1, &at)) put(w, in, w->sgpr[at]); return;
+	case OP_s_movrels_b64: if (relative(w, in, in->src[0].reg, 2, &at)) put64(w, in, sim_sgpr64(w, at)); return;
+	case OP_s_movreld_b32: if (relative(w, in, in->sdst, 1, &at)) w->sgpr[at] = a; return;
+	case OP_s_movreld_b64: if (relative(w, in, in->sdst, 2, &at)) sim_sgpr64_set(w, at, A); return;
+	case OP_s_cbranch_join: join_lanes(w, in, a); return;
+	case OP_s_rfe_b64: privileged(w, in); return;
 	default: sim_unknown(w, in);
+	}
+}
+
+/* While VSKIP is set vector instructions are passed over: the wave is stepped here until it is cleared or the wave stops. */
+static void vskip(struct sim_wave *w, const struct sim_inst *in, bool on)
+{
+	const struct sim_object *o = w->group->code->object;
+	bool nested = w->mode >> 28 & 1;
+	w->mode = (w->mode & ~(1u << 28)) | (uint32_t)on << 28;
+	while (on && !nested && w->state == WAVE_RUN && w->mode >> 28 & 1) {
+		struct sim_inst next;
+		size_t left = o->image_size / 4 - w->pc;
+		uint32_t words[4] = {0}, at = w->pc;
+		memcpy(words, o->image + 4 * (size_t)at, (left < 4 ? left : 4) * 4);
+		if (left == 0 || !sim_decode(&next, words, left < 4 ? (int)left : 4, o->chip, w->group->code->kernel->accum_offset)) {
+			sim_fail(w, in, SIM_EINST, -1, "under VSKIP the wave reached words that are no instruction");
+			return;
+		}
+		next.at = 4 * at;
+		w->pc += next.len;
+		if (next.cls == SIM_BARRIER)
+			sim_fail(w, &next, SIM_EINST, -1, "a barrier under VSKIP is not possible here");
+		else if (next.enc <= ENC_SMEM)
+			next.exec(w, &next);
 	}
 }
 
@@ -260,6 +345,7 @@ void exec_sopc(struct sim_wave *w, const struct sim_inst *in)
 		w->index_mode = in->word[0] >> 8 & 15;
 		w->sgpr[REG_M0] = (w->sgpr[REG_M0] & 0xffff0f00u) | (a & 0xff) | (uint32_t)w->index_mode << 12;
 		return;
+	case OP_s_setvskip: vskip(w, in, a >> (b & 31) & 1); return;
 	default: sim_unknown(w, in);
 	}
 }
@@ -281,10 +367,7 @@ static void setreg(struct sim_wave *w, const struct sim_inst *in, uint32_t v)
 	uint32_t mask = (uint32_t)field(width, offset);
 	if (id == 1) {
 		uint32_t mode = (w->mode & ~mask) | (v << offset & mask);
-		if (mode & 15)
-			sim_fail(w, in, SIM_EINST, -1, "rounding modes other than nearest even are not modelled (MODE 0x%x)", mode);
-		else
-			sim_set_mode(w, mode);
+		sim_set_mode(w, mode);
 	} else if (id == 3) {
 		w->trapsts = (w->trapsts & ~mask) | (v << offset & mask);
 	} else {
@@ -321,6 +404,9 @@ void exec_sopk(struct sim_wave *w, const struct sim_inst *in)
 	}
 	case OP_s_setreg_b32: setreg(w, in, u); return;
 	case OP_s_setreg_imm32_b32: setreg(w, in, (uint32_t)in->src[0].value); return;
+	case OP_s_cbranch_i_fork:
+		fork_lanes(w, in, sim_sgpr64(w, in->sdst), pc_address(w) + (uint64_t)((int64_t)k * 4));
+		return;
 	case OP_s_call_b64:
 		put64(w, in, pc_address(w));
 		jump(w, in, pc_address(w) + (uint64_t)((int64_t)k * 4));

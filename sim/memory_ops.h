@@ -11,14 +11,18 @@ void sim_buffer_atomic(struct sim_wave *, const struct sim_inst *);
  * beyond the records and has to be dropped. */
 void *sim_flat_lane(struct sim_wave *, const struct sim_inst *, int lane, uint32_t size, bool write);
 void *sim_buffer_lane(struct sim_wave *, const struct sim_inst *, int lane, uint32_t size, bool write, bool *inside);
+/* Where lane `lane` of a copy to LDS writes, or NULL after sim_fail. */
+uint8_t *sim_lds_target(struct sim_wave *, const struct sim_inst *, int lane, uint32_t bytes);
 void *sim_scratch(struct sim_wave *, const struct sim_inst *, int lane, uint64_t at, uint32_t size);
 
 /* The operations, named as LDS and memory opcodes share them. */
 enum sim_atomic {
 	AT_NONE, AT_SWAP, AT_CMPSWAP, AT_ADD, AT_SUB, AT_RSUB, AT_SMIN, AT_UMIN, AT_SMAX, AT_UMAX, AT_AND, AT_OR, AT_XOR,
 	AT_INC, AT_DEC, AT_ADD_F32, AT_ADD_F64, AT_MIN_F32, AT_MAX_F32, AT_MIN_F64, AT_MAX_F64, AT_PK_ADD_F16,
-	AT_PK_ADD_BF16, AT_MSKOR, AT_CMPSWAP_F32, AT_CMPSWAP_F64
+	AT_PK_ADD_BF16, AT_MSKOR, AT_CMPSWAP_F32, AT_CMPSWAP_F64, AT_WRAP
 };
+/* The operation of opcodes 0x00 to 0x0c of an atomic group of scalar and vector memory, which agree. */
+enum sim_atomic sim_atomic_plain(unsigned k);
 /* New value of a 32-bit (bytes 4) or 64-bit location; `cmp` is the comparison value, or the mask of AT_MSKOR. */
 uint64_t sim_atomic_value(enum sim_atomic, unsigned bytes, uint64_t old, uint64_t data, uint64_t cmp);
 /* The read-modify-write on memory other host threads may touch.  Returns the old value. */

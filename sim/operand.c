@@ -5,15 +5,31 @@
  * output modifiers and merges under EXEC; with EXEC full and nothing to apply the handler computes in place. */
 #include "exec.h"
 
+#include <math.h>
+
+/* M0: the byte address in 15:0, what is read there in 18:16 (u8, u16, 32 bits, -, i8, i16). */
+static uint32_t lds_direct(const struct sim_wave *w)
+{
+	uint32_t m0 = w->sgpr[REG_M0], at = m0 & 0xffff, kind = m0 >> 16 & 7, v = 0;
+	uint32_t size = kind == 2 ? 4 : kind & 1 ? 2 : 1;
+	if (at + size <= w->group->lds_size)
+		memcpy(&v, w->group->lds + at, size);
+	return kind == 4 ? (uint32_t)(int8_t)v : kind == 5 ? (uint32_t)(int16_t)v : v;
+}
+
 static uint64_t status(const struct sim_wave *w, unsigned code)
 {
 	switch (code) {
+	case 230: return UINT64_C(0x0002000000000000);  /* flat scratch base: where flat addresses reach scratch */
+	case 231: return UINT64_C(0x00020000);
 	case 235: return UINT64_C(0x0001000000000000);  /* shared aperture, base and limit */
 	case 236: return UINT64_C(0x00010000ffffffff);
 	case 237: return UINT64_C(0x0002000000000000);  /* private aperture */
 	case 238: return UINT64_C(0x00020000ffffffff);
+	case 239: return 0;                             /* pops_exiting_wave_id: no pixel shader */
 	case 251: return sim_sgpr64(w, REG_VCC) == 0;
 	case 252: return sim_exec(w) == 0;
+	case 254: return lds_direct(w);
 	default: return w->scc;
 	}
 }
@@ -155,6 +171,11 @@ const uint32_t *sim_src32(struct sim_wave *w, const struct sim_inst *in, int k, 
 	return row;
 }
 
+static uint64_t flushed64(uint64_t u)
+{
+	return u & UINT64_C(0x7ff0000000000000) ? u : u & UINT64_C(1) << 63;
+}
+
 const uint64_t *sim_src64(struct sim_wave *w, const struct sim_inst *in, int k, uint64_t buf[LANES])
 {
 	const struct sim_src *s = &in->src[k];
@@ -176,6 +197,9 @@ const uint64_t *sim_src64(struct sim_wave *w, const struct sim_inst *in, int k, 
 	if (s->abs || s->neg)
 		for (int i = 0; i < LANES; i++)
 			buf[i] = (s->abs ? buf[i] & ~(UINT64_C(1) << 63) : buf[i]) ^ (uint64_t)s->neg << 63;
+	if (s->type == 'd' && w->flush_in16)
+		for (int i = 0; i < LANES; i++)
+			buf[i] = flushed64(buf[i]);
 	return buf;
 }
 
@@ -304,9 +328,11 @@ void sim_put64(struct sim_wave *w, const struct sim_inst *in, const uint64_t *ro
 		uint8_t from[LANES];
 		mask &= sim_dpp_lanes(w, in, from);
 	}
+	bool flush = in->dtype == 'd' && w->flush_out16;
 	for (int i = 0; i < LANES; i++) {
-		lo[i] = (uint32_t)row[i];
-		hi[i] = (uint32_t)(row[i] >> 32);
+		uint64_t u = flush ? flushed64(row[i]) : row[i];
+		lo[i] = (uint32_t)u;
+		hi[i] = (uint32_t)(u >> 32);
 	}
 	if (in->dtype == 'd' && (in->omod || in->clamp)) {
 		static const double factor[] = {1, 2, 4, 0.5};
@@ -314,6 +340,8 @@ void sim_put64(struct sim_wave *w, const struct sim_inst *in, const uint64_t *ro
 			double x;
 			memcpy(&x, &row[i], 8);
 			x *= factor[in->omod];
+			if (in->omod && fabs(x) < 0x1p-1022) /* output modifiers flush denormals */
+				x = copysign(0, x);
 			if (in->clamp)
 				x = x != x ? (w->dx10_clamp ? 0 : x) : x > 1 ? 1 : x > 0 ? x : 0;
 			uint64_t u;

@@ -530,6 +530,29 @@ START_TEST(route)
 }
 END_TEST
 
+START_TEST(best_of_groups)
+{
+	enum { M = 3, N = 10 };
+	struct ir_run r;
+	dsl_run_open(&r, "tests/dsl/rows.tdsl", "best_of_groups", "");
+	ir_run_symbol(&r, "M", M);
+	ir_run_symbol(&r, "N", N);
+	struct ir_tensor *x = ir_run_tensor(&r, "x", 1), *best = ir_run_tensor(&r, "best", 0), *tail = ir_run_tensor(&r, "tail", 0);
+	go(&r);
+	for (int i = 0; i < M; i++) {
+		int top[3] = {0, 4, 8}, last = 2;
+		for (int j = 0; j < N; j++) {
+			top[j / 4] = at(x, i, j) > at(x, i, top[j / 4]) ? j : top[j / 4];
+			last = j >= 2 && at(x, i, j) > at(x, i, last) ? j : last;
+		}
+		for (int g = 0; g < 3; g++)
+			near(at(best, i, g), top[g], 0, 0, "best", i * 3 + g);
+		near(ir_tensor_get(tail, i), last, 0, 0, "tail", i);
+	}
+	ir_run_close(&r);
+}
+END_TEST
+
 START_TEST(decay)
 {
 	enum { B = 3, T = 4, N = 2 };
@@ -594,7 +617,7 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = {rmsnorm_quant, swiglu_quant, grouped_gemm, attention, decode, ragged_for, gemm_blockscale, gemm_optional_bias, quantize_mx,
-		phases, updates, add_rmsnorm, layernorm_inplace, route, decay, conditions};
+		phases, updates, add_rmsnorm, layernorm_inplace, route, best_of_groups, decay, conditions};
 	Suite *s = suite_create("dsl_kernels");
 	TCase *c = tcase_create("kernels");
 	tcase_set_timeout(c, 60);

@@ -13,6 +13,7 @@ static const DLDataType types[] = {
 	[E2E_BF16] = {TDSL_DL_BFLOAT, 16, 1}, [E2E_F16] = {TDSL_DL_FLOAT, 16, 1}, [E2E_F32] = {TDSL_DL_FLOAT, 32, 1},
 	[E2E_I32] = {TDSL_DL_INT, 32, 1}, [E2E_I8] = {TDSL_DL_INT, 8, 1},
 	[E2E_E4M3FN] = {TDSL_DL_E4M3FN, 8, 1}, [E2E_E4M3FNUZ] = {TDSL_DL_E4M3FNUZ, 8, 1},
+	[E2E_E8M0] = {TDSL_DL_E8M0FNU, 8, 1},
 };
 
 enum e2e_type e2e_code_type(enum ref_code f)

@@ -16,7 +16,7 @@ enum { E2E_GUARD = 256, E2E_POISON = 0xa5 };
 struct e2e_chip { const char *name, *device; enum ref_code fp8; };
 extern const struct e2e_chip e2e_chips[2];
 
-enum e2e_type { E2E_BF16, E2E_F16, E2E_F32, E2E_I32, E2E_I8, E2E_E4M3FN, E2E_E4M3FNUZ };
+enum e2e_type { E2E_BF16, E2E_F16, E2E_F32, E2E_I32, E2E_I8, E2E_E4M3FN, E2E_E4M3FNUZ, E2E_E8M0 };
 enum e2e_type e2e_code_type(enum ref_code);
 enum e2e_type e2e_half_type(enum ref_half);
 

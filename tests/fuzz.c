@@ -1,6 +1,6 @@
 /* fuzz.c -- `fuzz TARGET SECONDS LAST SEED...`: feeds altered files to the readers that must take any bytes.
  *
- * In: the target's name (dsl, pack, tensorfile, object), seed files, and LAST, the file that always holds the present input, so that
+ * In: the target's name (dsl, pack, tensorfile, object, launch), seed files, and LAST, the file that always holds the present input, so that
  * the input of a crash is at hand.  Out: one line with the number of inputs and of those that were accepted.  Built with sanitizers
  * (`make fuzz`); a failure is their report.  The sequence is the same in every run: its random numbers are seeded. */
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "../base/tensorfile.h"
 #include "../dsl/dsl.h"
 #include "../runtime/pack.h"
-#include "../sim/sim.h"
+#include "../sim/exec.h"
 #include "ref/ref.h"
 
 enum { MOST = 1 << 20 };
@@ -76,8 +76,106 @@ static bool feed_object(const uint8_t *bytes, size_t size)
 	return true;
 }
 
+/* A launch: this, `words` instructions, a code object.  The object is run as it is, then with the instructions written over
+ * its first kernel's; last every instruction is executed alone, on a wave of its own on both chips.  Nothing may reach beyond
+ * the memory that the launch knows. */
+struct launch_head { uint32_t grid[3], block[3], lds, seed, words; uint64_t args[4]; };
+
+static uint8_t data[4096] __attribute__((aligned(64)));
+
+static void run_launch(struct sim_object *o, const struct launch_head *h, struct sim_memory *memory)
+{
+	char err[512];
+	for (int k = 0; k < o->nkernels && k < 2; k++) {
+		const struct sim_kernel *kernel = &o->kernels[k];
+		if (kernel->kernarg_size > 4096 || kernel->scratch_bytes > 4096)
+			continue;
+		uint64_t *kernarg = calloc(1, kernel->kernarg_size + 64u);
+		for (uint32_t i = 0; kernarg && i < kernel->kernarg_size / 8; i++)
+			kernarg[i] = i & 1 ? h->args[i / 2 % 4] : (uint64_t)(uintptr_t)data;
+		struct sim_launch l = {.object = o, .kernel = kernel, .memory = memory, .dynamic_lds = h->lds & 0x1ffff, .kernarg = kernarg,
+			.kernarg_size = kernel->kernarg_size, .seed = h->seed, .max_inst = 5000, .threads = 1};
+		for (int i = 0; i < 3; i++) {
+			l.grid[i] = h->grid[i] & 1;
+			l.block[i] = h->block[i] & (i ? 3 : 0x7f);
+		}
+		sim_run(&l, err, sizeof err);
+		free(kernarg);
+	}
+}
+
+static void run_words(const uint32_t *words, uint32_t n, const char *chip, const struct launch_head *h, struct sim_memory *memory)
+{
+	static uint32_t image[64], vgpr[320][LANES];
+	static uint8_t lds[512 + 64], scratch[64 * 16];
+	char err[512];
+	struct sim_kernel kernel = {.name = "words", .accum_offset = 128, .vgprs = 256};
+	struct sim_object object = {.chip = sim_chip_by_name(chip), .image = (uint8_t *)image, .image_size = sizeof image};
+	struct sim_launch launch = {.object = &object, .kernel = &kernel, .memory = memory};
+	struct sim_code code = {.object = &object, .kernel = &kernel};
+	struct sim_wave w = {.vgpr = vgpr, .nvgpr = 256, .scratch = scratch, .scratch_size = 16};
+	for (uint32_t i = 0; i < n; i++) {
+		struct sim_inst in;
+		struct sim_group g = {.launch = &launch, .code = &code, .lds = lds, .lds_size = 512, .err = err, .errlen = sizeof err};
+		if (!sim_decode(&in, words + i, n - i < 4 ? (int)(n - i) : 4, object.chip, kernel.accum_offset))
+			continue;
+		w.group = &g;
+		w.state = WAVE_RUN;
+		w.pc = 8;
+		w.scratch = scratch;
+		for (int r = 0; r < 40; r++) /* addresses that are good as pairs, and small offsets */
+			w.sgpr[r] = r % 4 == 2 ? 1024 : r & 1 ? (uint32_t)((uint64_t)(uintptr_t)data >> 32) : (uint32_t)(uintptr_t)data;
+		w.sgpr[REG_M0] = h->lds;
+		sim_sgpr64_set(&w, REG_EXEC, h->args[0]);
+		for (int l = 0; l < LANES; l++)
+			vgpr[2][l] = vgpr[3][l] = (uint32_t)l * 4;
+		in.exec(&w, &in);
+		i += in.len - 1u;
+	}
+}
+
+static bool feed_launch(const uint8_t *bytes, size_t size)
+{
+	struct launch_head h;
+	struct sim_object *o;
+	char err[256];
+	bool ok = false;
+	if (size < sizeof h)
+		return false;
+	memcpy(&h, bytes, sizeof h);
+	bytes += sizeof h;
+	size -= sizeof h;
+	uint32_t n = h.words & 0xfff;
+	if (n > size / 4)
+		n = (uint32_t)(size / 4);
+	uint32_t *words = malloc(n * 4u + 4);
+	struct sim_memory *memory = sim_memory_new();
+	if (!words || !memory || sim_memory_add(memory, data, sizeof data, "data", true))
+		abort();
+	memcpy(words, bytes, n * 4u);
+	for (int c = 0; c < 2; c++) {
+		const struct sim_chip *chip = sim_chip_at(c);
+		run_words(words, n, chip->name, &h, memory);
+		if (sim_object_load(&o, chip, bytes + n * 4u, size - n * 4u, err, sizeof err))
+			continue;
+		ok = true;
+		run_launch(o, &h, memory);
+		sim_object_free(o);
+		if (sim_object_load(&o, chip, bytes + n * 4u, size - n * 4u, err, sizeof err))
+			continue;
+		if (o->nkernels && o->kernels[0].entry + n * 4u <= o->image_size) {
+			memcpy(o->image + o->kernels[0].entry, words, n * 4u);
+			run_launch(o, &h, memory);
+		}
+		sim_object_free(o);
+	}
+	sim_memory_free(memory);
+	free(words);
+	return ok;
+}
+
 static const struct { const char *name; bool (*feed)(const uint8_t *, size_t); } targets[] = {
-	{"dsl", feed_dsl}, {"pack", feed_pack}, {"tensorfile", feed_tensorfile}, {"object", feed_object},
+	{"dsl", feed_dsl}, {"pack", feed_pack}, {"tensorfile", feed_tensorfile}, {"object", feed_object}, {"launch", feed_launch},
 };
 
 struct seed { uint8_t *bytes; size_t size; };
@@ -146,7 +244,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], targets[i].name))
 			feed = targets[i].feed;
 	if (!feed) {
-		fprintf(stderr, "usage: fuzz dsl|pack|tensorfile|object SECONDS LAST SEED...\n");
+		fprintf(stderr, "usage: fuzz dsl|pack|tensorfile|object|launch SECONDS LAST SEED...\n");
 		return 2;
 	}
 	int nseeds = argc - 4, fd = open(argv[3], O_RDWR | O_CREAT | O_TRUNC, 0644);

@@ -19,7 +19,7 @@ for file in $named; do
 done
 
 # What make would build from, whole paths, one a line.
-built=$(make -s B="${B:-build}" print-sources)
+built=$(MAKEFLAGS= make -s B="${B:-build}" print-sources)
 for file in base/*.c dsl/*.c runtime/*.c sim/*.c bench/*.c tests/*.c tests/*_test.sh tests/*_test.py $(find compiler -name '*.c' -o -name '*.cpp'); do
 	check "$(grep -cxF "$file" <<<"$built")" 1 "the Makefile does not list $file once"
 done

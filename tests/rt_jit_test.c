@@ -150,7 +150,44 @@ START_TEST(cache_that_cannot_be_written_is_no_error)
 {
 	setenv("TDSL_CACHE_DIR", "/dev/null/cache", 1);
 	compile("one", NULL);
+	ck_assert_ptr_nonnull(strstr(tdsl_compile_messages(), "warning: compile cache: /dev/null/cache: "));
+	compile("one", NULL); /* from memory, without a second warning */
+	ck_assert_str_eq(tdsl_compile_messages(), "");
+	ck_assert_int_eq(calls(), 1);
+}
+END_TEST
+
+START_TEST(values_outside_the_table)
+{
+	static const char *const rows[][3] = {
+		{"TDSL_CACHE_DIR", "relative", "TDSL_CACHE_DIR is \"relative\"; expected an absolute path, or \"\" for no cache"},
+		{"TDSL_CACHE_MAX", "10 MB", "TDSL_CACHE_MAX is \"10 MB\"; expected a number of bytes such as 500000, 512K, 64M or 2G"},
+		{"TDSL_CACHE_MAX", "99999999999G", NULL}, {"TDSL_CACHE_MAX", "-1", NULL},
+		{"TDSL_JIT", "no", "TDSL_JIT is \"no\"; expected 0 or 1"}, {"TDSL_JIT", "2", NULL}, {"TDSL_REBUILD", "yes", NULL},
+		{"TDSL_BATCH_INVARIANT", "true", NULL}, {"TDSL_JOBS", "0", "TDSL_JOBS is \"0\"; expected a number from 1 to 1024"}, {"TDSL_JOBS", "4x", NULL},
+		{"TDSL_LOG", "all", "TDSL_LOG is \"all\"; expected off, warn, info or debug"}};
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		tdsl_pack p;
+		tdsl_device d;
+		char *before = getenv(rows[i][0]) ? strdup(getenv(rows[i][0])) : NULL;
+		setenv(rows[i][0], rows[i][1], 1);
+		ck_assert_int_eq(tdsl_compile(&p, "one", 3, "t.tdsl", NULL), TDSL_EINVAL);
+		ck_assert_ptr_nonnull(strstr(tdsl_error(), rows[i][0]));
+		if (rows[i][2])
+			ck_assert_str_eq(tdsl_error(), rows[i][2]);
+		ck_assert_int_eq(tdsl_open(&d, "null:gfx950"), TDSL_EINVAL);
+		if (before)
+			setenv(rows[i][0], before, 1);
+		else
+			unsetenv(rows[i][0]);
+		free(before);
+	}
 	compile("one", NULL);
+	setenv("TDSL_REBUILD", "1", 1);
+	compile("one", NULL);
+	ck_assert_int_eq(calls(), 2);
+	unsetenv("TDSL_REBUILD");
+	compile("one  \n\n", NULL); /* the same text */
 	ck_assert_int_eq(calls(), 2);
 }
 END_TEST
@@ -197,6 +234,7 @@ int main(void)
 	tcase_add_test(c, second_compile_comes_from_the_cache);
 	tcase_add_test(c, damaged_entries_are_rebuilt);
 	tcase_add_test(c, cache_that_cannot_be_written_is_no_error);
+	tcase_add_test(c, values_outside_the_table);
 	tcase_add_test(c, errors_of_the_text);
 	tcase_add_test(c, no_compiler);
 	suite_add_tcase(s, c);

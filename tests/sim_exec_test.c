@@ -265,9 +265,12 @@ EXPECT(accumulators) { UNUSED; EACH(0, x[0][l]); EACH(1, x[0][l]); EACH(2, x[1][
 EXPECT(ashr_pk) { UNUSED; for (int l = 0; l < L; l++) { y[0][l] = 0; for (int k = 0; k < 2; k++) { int32_t v = (int32_t)x[8 + k][l] >> 20; v = v < -128 ? -128 : v > 127 ? 127 : v; y[0][l] |= ((uint32_t)v & 255) << (8 * k); } } }
 EXPECT(from_fp4) { UNUSED; EACH(0, u(ldexpf(num_to_f32(x[8][l] >> 16 & 15, DT_E2M1), (int)(x[0][l] >> 23 & 255) - 127))); EACH(1, u(ldexpf(num_to_f32(x[8][l] >> 20 & 15, DT_E2M1), (int)(x[0][l] >> 23 & 255) - 127))); }
 
+#include "sim_exec_more.h"
+
 struct row { const char *text; int chips; expect_fn *expect; };
 #define LANE16 "v_lshlrev_b32 v2, 4, v0\n "
 static const struct row rows[] = {
+	MORE_ROWS
 	{"v_exp_f32 v66, v8\n v_log_f32 v67, |v8|\n v_rcp_f32 v68, v8\n v_rsq_f32 v69, |v8|\n v_sqrt_f32 v70, |v8|\n v_sin_f32 v71, v8\n v_cos_f32 v72, v8", BOTH, special},
 	{"v_bfe_u32 v66, v16, 5, 11\n v_bfe_i32 v67, v16, 5, 11\n v_bfi_b32 v68, v16, v17, v18\n v_alignbit_b32 v69, v16, v17, v18\n v_alignbyte_b32 v70, v16, v17, v18\n"
 	 " v_xor_b32 v71, v16, v17\n v_xor_b32 v71, v71, v18\n v_lshl_add_u32 v72, v16, 3, v17\n v_mad_u32_u24 v73, v16, v17, v18", BOTH, fields},
@@ -393,7 +396,7 @@ static void append(char **text, size_t *len, const char *more)
 /* Assembles kernels t0.. of the texts (NULL: none of that number). */
 static void assemble(const char *chip, const char *const *texts, int n)
 {
-	char *text = NULL, line[2048];
+	char *text = NULL, line[4096];
 	size_t len = 0, size;
 	append(&text, &len, ".include \"exec.s\"\n");
 	for (int i = 0; i < n; i++)
@@ -405,7 +408,7 @@ static void assemble(const char *chip, const char *const *texts, int n)
 	for (int i = 0; i < n; i++)
 		if (texts[i]) {
 			snprintf(line, sizeof line, "  - .name: t%d\n    .symbol: t%d.kd\n    .kernarg_segment_size: 16\n    .kernarg_segment_align: 8\n"
-				"    .group_segment_fixed_size: 16384\n    .private_segment_fixed_size: 0\n    .wavefront_size: 64\n    .sgpr_count: 40\n"
+				"    .group_segment_fixed_size: 16384\n    .private_segment_fixed_size: 64\n    .wavefront_size: 64\n    .sgpr_count: 40\n"
 				"    .vgpr_count: 256\n    .max_flat_workgroup_size: 256\n", i, i);
 			append(&text, &len, line);
 		}

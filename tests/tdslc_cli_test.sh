@@ -58,7 +58,7 @@ expect 2 'unknown target gfx90a; known: gfx942, gfx950' build "$one" -o "$out/p"
 expect 2 'a number of threads' build "$one" -o "$out/p" -j 0
 expect 2 '--header H.h is needed' build "$one" -o "$out/p" --binding "$out/b.c"
 expect 2 'only "so" is known' build "$one" -o "$out/p" --emit exe
-expect 1 'not built yet' build "$one" -o "$out/p" --emit so
+expect 2 'no --binding' build "$one" -o "$out/p" --emit so --binding b.c --header b.h
 expect 1 "$dir/none.tdsl: No such file or directory" build "$dir/none.tdsl" -o "$out/p"
 expect 1 "$dir: Is a directory" build "$dir" -o "$out/p"
 expect 1 'no kernel "thrice"; the file has twice' build "$one" -o "$out/p" --kernel thrice

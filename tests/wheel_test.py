@@ -1,138 +1,115 @@
-"""wheel_test.py -- the wheel as a user has it: installed into an empty environment, the four kernels on both chips.
+"""wheel_test.py -- the wheels as a user has them: installed into an empty environment, everything called from there.
 
-Builds nothing but an environment: $B/wheel/*.whl comes from `make wheel`.  numpy and ml_dtypes are lent by the environment
-that runs this file.  References are numpy's, formats ml_dtypes': nothing of tdsl computes what is expected.
+In: $B/wheel/*.whl, which `make wheel` builds.  numpy and ml_dtypes are lent by the environment that runs this file, torch by the
+folder in WHEEL_TEST_SITE where that is set.  Out: totals in Check's form of tests/py_*.py, whose functions run in one process.
 """
 import glob
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
+import zipfile
 from pathlib import Path
 
 B = Path(os.environ.get("B", "build")).resolve()
 HERE = Path(__file__).resolve().parent
-CHIPS = ("gfx942", "gfx950")
+PLACE = B / "wheel" / "venv"
 
 
-def install():
-    """An empty environment with the wheel; returns its interpreter."""
-    place = B / "wheel" / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(place)], check=True)
-    python = place / "bin" / "python"
-    wheel = glob.glob(str(B / "wheel" / "*.whl"))
-    assert len(wheel) == 1, f"one wheel in {B / 'wheel'} expected, found {wheel}"
-    subprocess.run([python, "-m", "pip", "install", "-q", "--no-deps", "--no-index", wheel[0]], check=True)
+def wheel(name):
+    found = glob.glob(str(B / "wheel" / f"{name}-*.whl"))
+    assert len(found) == 1, f"one wheel {name} in {B / 'wheel'} expected, found {found}"
+    return found[0]
+
+
+def ship():
+    """Does what docs/shipping.md says; returns the wheel that comes of it."""
+    place, page = B / "wheel" / "ship", (HERE.parent / "docs/shipping.md").read_text()
+    shutil.rmtree(place, ignore_errors=True)
+    for name, text in re.findall(r"^`([\w./]+)`, .*:\n\n((?:    .*\n|\n(?=    ))+)", page, re.M):
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(re.sub(r"^    ", "", text, flags=re.M))
+    commands = "".join(re.findall(r"^```sh\n(.*?)^```", page, re.M | re.S))
+    # nothing is fetched: the tools that pip would put into an environment of its own are there
+    environment = {**os.environ, "PATH": f"{B}:{Path(sys.executable).parent}:{os.environ['PATH']}", "PIP_NO_BUILD_ISOLATION": "0"}
+    subprocess.run(["sh", "-ec", commands], check=True, cwd=place, env=environment, stdout=subprocess.DEVNULL)
+    return glob.glob(str(place / "mykernels-1.0-py3-none-any.whl"))[0]
+
+
+def install(*more):
+    """An empty environment with the wheels; returns its interpreter."""
+    subprocess.run([sys.executable, "-m", "venv", "--clear", "--without-pip", str(PLACE)], check=True)
+    python = PLACE / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "pip", "--python", python, "install", "-q", "--no-deps", "--no-index", wheel("tdsl"), wheel("tdsl_compiler"), *more], check=True)
     site = subprocess.run([python, "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])"], check=True,
                           capture_output=True, text=True).stdout.strip()
-    (Path(site) / "lent.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    lent = [sysconfig.get_paths()["purelib"], os.environ.get("WHEEL_TEST_SITE")]
+    (Path(site) / "lent.pth").write_text("".join(f"{p}\n" for p in lent if p))
     return python
 
 
-def inside():
-    import ml_dtypes
-    import numpy as np
+def package(t):
     import tdsl
+    place = Path(tdsl.__file__).resolve()
+    t.check(PLACE in place.parents, f"the package tested is not the installed one: {place}")
+    name, size = Path(wheel("tdsl")).name, Path(wheel("tdsl")).stat().st_size
+    t.check("-cp39-abi3-manylinux_2_" in name, f"the wheel's tag: {name}")
+    t.check(size <= 10 << 20, f"the wheel has {size} bytes; 10 MB are the limit")
+    with zipfile.ZipFile(wheel("tdsl")) as z:
+        t.check(not [n for n in z.namelist() if "LLVM" in n or "tdslc" in n], f"the wheel holds {z.namelist()}")
+
+
+def packs(t):
+    """PACK= of `make wheel`: what python/packs.txt leaves out, and a name that it lacks."""
+    def chosen(text, name):
+        path = B / "wheel" / "packs.tdsl"
+        path.write_text(text)
+        r = subprocess.run([sys.executable, HERE.parent / "python/pack_kernels.py", path, name], capture_output=True, text=True)
+        return r.stdout.split()[1::2] if r.returncode == 0 else r.stderr
+    text = "kernel norm(x)\nkernel norm_bwd(x)\n# kernel no\nkernel attention(q)\n"
+    t.check(chosen(text, "all") == ["norm", "norm_bwd", "attention"], chosen(text, "all"))
+    t.check(chosen(text, "inference") == ["norm", "attention"], chosen(text, "inference"))
+    t.check(chosen(text, "training") == ["norm", "norm_bwd"], chosen(text, "training"))
+    t.check("expected one of" in chosen(text, "other"), chosen(text, "other"))
+
+
+def gpu(t):
+    """py_gpu.py in a process where the simulated driver stands for ROCm's."""
+    import tdsl
+    library = str(Path(tdsl.__file__).parent / "libtdsl_sim.so")
+    r = subprocess.run([sys.executable, HERE / "py_gpu.py"], env={**os.environ, "TDSL_HIP_LIBRARY": library, "TDSL_SIM_CHIPS": "gfx942,gfx950"},
+                       capture_output=True, text=True)
+    found = re.search(r"Checks: (\d+), Failures: 0, Errors: 0", r.stdout)
+    t.check(r.returncode == 0 and found and int(found[1]) > 10, f"py_gpu.py: exit {r.returncode}\n{r.stdout}{r.stderr}")
+
+
+def no_llvm(t):
+    maps = Path("/proc/self/maps").read_text()
+    t.check("libtdsl_rt" in maps and "LLVM" not in maps and "libtdslc" not in maps, "running packs loaded the compiler")
+
+
+def inside():
+    import tdsl
+    import py_aiter
+    import py_calls
+    import py_docs
+    import py_kernels
+    import py_torch
     from totals import Totals
 
-    bf16 = ml_dtypes.bfloat16
-    fp8 = {"gfx942": (ml_dtypes.float8_e4m3fnuz, 240.0), "gfx950": (ml_dtypes.float8_e4m3fn, 448.0)}
-    rng = np.random.default_rng(7)
     totals = Totals()
-
-    def normal(*shape, scale=1.0):
-        return (rng.standard_normal(shape) * scale).astype(bf16)
-
-    def steps(codes):
-        """Position of 8-bit float codes among the format's values."""
-        bits = codes.view(np.uint8).astype(np.int32)
-        return np.where(bits & 0x80, -(bits & 0x7f), bits)
-
-    def quantize(u, chip):
-        dtype, top = fp8[chip]
-        amax = np.abs(u).max(axis=-1, keepdims=True)
-        scale = np.where(amax > 0, np.maximum(amax / top, 2.0**-126), 1.0)
-        return np.clip(u / scale, -top, top).astype(np.float32).astype(dtype), scale[..., 0]
-
-    def compare(t, what, y, scale, u, chip):
-        expected, s = quantize(u, chip)
-        t.check(y.dtype == expected.dtype, f"{what}: outputs of type {y.dtype}")
-        distance = np.abs(steps(y) - steps(expected.reshape(y.shape)))
-        t.check(distance.max(initial=0) <= 1 and (distance > 0).mean() <= 1e-3, f"{what}: codes differ: {distance.max()}, {(distance > 0).mean()}")
-        error = np.abs(scale / s.reshape(scale.shape) - 1).max(initial=0)
-        t.check(error <= 4 * 2.0**-23, f"{what}: scales differ by {error}")
-
-    def rmsnorm_quant(t, chip):
-        x, w = normal(5, 769), normal(769)
-        y, scale = tdsl.rmsnorm_quant(x, w, device="sim:" + chip)
-        v = x.astype(np.float64)
-        u = v / np.sqrt((v * v).mean(axis=1, keepdims=True) + 1e-6) * w.astype(np.float64)
-        compare(t, f"rmsnorm_quant {chip}", y, scale, u, chip)
-        last = tdsl.last_call()
-        t.check(last["kernel"] == "rmsnorm_quant" and last["target"] == chip, f"last call: {last}")
-        strided = tdsl.rmsnorm_quant(np.repeat(x, 2, axis=0)[::2], w, device="sim:" + chip)
-        t.check((strided[0].view(np.uint8) == y.view(np.uint8)).all(), f"rmsnorm_quant {chip}: strided rows differ")
-        staged = tdsl.rmsnorm_quant(x, w, device="sim:" + chip, stage=True)
-        t.check((staged[0].view(np.uint8) == y.view(np.uint8)).all(), f"rmsnorm_quant {chip}: by device memory differs")
-        out = np.empty_like(y)
-        tdsl.rmsnorm_quant(x, w, y=out, device="sim:" + chip)
-        t.check((out.view(np.uint8) == y.view(np.uint8)).all(), f"rmsnorm_quant {chip}: into a given array differs")
-
-    def swiglu_quant(t, chip):
-        h = normal(4, 2 * 384)
-        y, scale = tdsl.swiglu_quant(h, device="sim:" + chip)
-        v = h.astype(np.float64)
-        gate, up = v[:, :384], v[:, 384:]
-        compare(t, f"swiglu_quant {chip}", y, scale, (gate / (1 + np.exp(-gate)) * up).reshape(4, 3, 128), chip)
-
-    def grouped_gemm(t, chip):
-        a, b = normal(50, 96), normal(3, 40, 96)
-        first = np.array([0, 20, 20, 50], np.int32)
-        c = tdsl.grouped_gemm(a, b, first, device="sim:" + chip)
-        expected = np.concatenate([a[s:e].astype(np.float64) @ b[i].astype(np.float64).T for i, (s, e) in enumerate(((0, 20), (20, 20), (20, 50)))])
-        error = np.linalg.norm(c.astype(np.float64) - expected) / np.linalg.norm(expected)
-        t.check(error < 2.5e-3, f"grouped_gemm {chip}: relative L2 error {error}")
-
-    def attention(t, chip):
-        q, k, v = normal(1, 4, 33, 64), normal(1, 2, 70, 64), normal(1, 2, 70, 64)
-        o = tdsl.attention(q, k, v, 0.125, device="sim:" + chip)
-        kk, vv = np.repeat(k, 2, axis=1).astype(np.float64), np.repeat(v, 2, axis=1).astype(np.float64)
-        s = q.astype(np.float64) @ kk.swapaxes(2, 3) * 0.125
-        s = np.where(np.arange(70) <= np.arange(33)[:, None] + 37, s, -np.inf)
-        p = np.exp(s - s.max(axis=-1, keepdims=True))
-        expected = p @ vv / p.sum(axis=-1, keepdims=True)
-        error = np.linalg.norm(o.astype(np.float64) - expected) / np.linalg.norm(expected)
-        t.check(error < 4e-3, f"attention {chip}: relative L2 error {error}")
-
-    def errors(t, chip):
-        for call, name in ((lambda: tdsl.rmsnorm_quant(normal(4, 64), normal(65), device="sim:" + chip), "TDSL_ESHAPE"),
-                           (lambda: tdsl.rmsnorm_quant(normal(4, 64).astype(np.float32), normal(64), device="sim:" + chip), "TDSL_EDTYPE")):
-            try:
-                call()
-                t.check(False, f"{name} expected on {chip}")
-            except tdsl.Error as e:
-                t.check(e.name == name and len(str(e)) > 10, f"{name} expected, found {e.name}: {e}")
-
-    def missing(t):
-        for call in (lambda: tdsl.rmsnorm_quant(normal(4, 64)), lambda: tdsl.attention(1, 2, 3, 4, 5, 6), lambda: tdsl.rmsnorm_quant(1, 2, wrong=3)):
-            try:
-                call()
-                t.check(False, "TypeError expected")
-            except TypeError as e:
-                t.check(True, str(e))
-        try:
-            tdsl.nothing_of_this_name
-            t.check(False, "AttributeError expected")
-        except AttributeError as e:
-            t.check("rmsnorm_quant" in str(e), f"the names at hand are not told: {e}")
-
     tdsl.open("sim:gfx942")
-    for chip in CHIPS:
-        for kernel in (rmsnorm_quant, swiglu_quant, grouped_gemm, attention, errors):
-            totals.run(kernel, chip)
-    totals.run(missing)
-    package = Path(tdsl.__file__).resolve()
-    totals.check(B / "wheel" / "venv" in package.parents, f"the package tested is not the installed one: {package}")
+    totals.run(package)
+    totals.run(packs)
+    py_kernels.checks(totals)
+    py_calls.checks(totals)
+    py_aiter.checks(totals)
+    totals.run(no_llvm)
+    totals.run(gpu)
+    py_docs.checks(totals)
+    py_torch.checks(totals)
     totals.finish()
 
 
@@ -140,5 +117,5 @@ if sys.argv[1:] == ["inside"]:
     inside()
 else:
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("TDSL_", "PYTHONPATH"))}
-    environment["PYTHONPATH"], environment["B"] = str(HERE), str(B)
-    sys.exit(subprocess.run([install(), str(Path(__file__).resolve()), "inside"], env=environment, cwd=B).returncode)
+    environment.update(PYTHONPATH=str(HERE), B=str(B), TDSL_CACHE_DIR="")
+    sys.exit(subprocess.run([install(ship()), str(Path(__file__).resolve()), "inside"], env=environment, cwd=B).returncode)

@@ -6,18 +6,17 @@
 
 static const struct {
 	const char *arch;
-	int (*run)(struct arena *, const struct ir_kernel *, const struct variant *, LLVMContextRef, LLVMModuleRef *, struct model_launch **,
-	           int *, const struct hexpr **, char *, size_t);
+	int (*run)(struct arena *, const struct ir_kernel *, const struct variant *, LLVMContextRef, struct translated *, char *, size_t);
 } translators[] = {
 	{"amdgcn-", amdgcn_translate},
 };
 
-int translate(struct arena *arena, const struct ir_kernel *final, const struct variant *v, LLVMContextRef context, LLVMModuleRef *module,
-              struct model_launch **launches, int *nlaunches, const struct hexpr **workspace, char *err, size_t errlen)
+int translate(struct arena *arena, const struct ir_kernel *final, const struct variant *v, LLVMContextRef context, struct translated *out,
+              char *err, size_t errlen)
 {
 	for (unsigned i = 0; i < sizeof translators / sizeof *translators; i++)
 		if (strncmp(v->target->triple, translators[i].arch, strlen(translators[i].arch)) == 0)
-			return translators[i].run(arena, final, v, context, module, launches, nlaunches, workspace, err, errlen);
+			return translators[i].run(arena, final, v, context, out, err, errlen);
 	snprintf(err, errlen, "no translator for %s", v->target->triple);
 	return -1;
 }

@@ -1,10 +1,11 @@
 """The C interface of libtdsl_rt.so for ctypes: structures, prototypes and where the library is found.
 
-In: nothing.  Out: `lib`, the loaded library, and the structures of tdsl.h.  The order of fields is the header's; a change
+In: nothing.  Out: `lib`, the loaded library, the structures of tdsl.h, and `core`, the module of the warm path (core.c).  The order of fields is the header's; a change
 there is a change here.  The library is looked for in $TDSL_LIBRARY, beside this file (an installed wheel), then in the
 source tree's build folder.
 """
 import ctypes
+import importlib.util
 import os
 from ctypes import CDLL, POINTER, Structure, Union, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_uint64, c_void_p
 from pathlib import Path
@@ -70,6 +71,7 @@ PROTOTYPES = {
     "tdsl_set_default": (c_int, [c_void_p]),
     "tdsl_device_query": (c_int, [POINTER(DeviceInfo), c_void_p]),
     "tdsl_stream_open": (c_int, [POINTER(c_void_p), c_void_p, c_void_p]),
+    "tdsl_stream_close": (None, [c_void_p]),
     "tdsl_sync": (c_int, [c_void_p]),
     "tdsl_alloc": (c_int, [POINTER(c_void_p), c_void_p, c_int64]),
     "tdsl_free": (c_int, [c_void_p, c_void_p]),
@@ -82,6 +84,7 @@ PROTOTYPES = {
     "tdsl_kernel_query": (c_int, [POINTER(KernelInfo), c_void_p]),
     "tdsl_kernel_param": (c_int, [POINTER(ParamInfo), c_void_p, c_int]),
     "tdsl_kernel_instance": (c_int, [POINTER(InstanceInfo), c_void_p, c_int]),
+    "tdsl_kernel_dtype": (c_int, [POINTER(c_char_p), POINTER(DLDataType), c_void_p, c_int, c_int, c_char_p]),
     "tdsl_output": (c_int, [POINTER(DLDataType), POINTER(c_int64), c_void_p, c_void_p, POINTER(Arg), c_int, c_int]),
     "tdsl_workspace": (c_int64, [c_void_p, c_void_p, POINTER(Arg), c_int]),
     "tdsl_call": (c_int, [c_void_p, c_void_p, POINTER(Arg), c_int, c_void_p, c_int64]),
@@ -91,9 +94,11 @@ PROTOTYPES = {
 }
 
 
+BUILD = HERE.parent.parent / "build"                         # in the source tree
+
+
 def load():
-    places = [os.environ.get("TDSL_LIBRARY"), HERE / "libtdsl_rt.so", HERE.parent.parent / "build" / "libtdsl_rt.so"]
-    for place in places:
+    for place in (os.environ.get("TDSL_LIBRARY"), HERE / "libtdsl_rt.so", BUILD / "libtdsl_rt.so"):
         if place and Path(place).exists():
             library = CDLL(str(place))
             for name, (result, arguments) in PROTOTYPES.items():
@@ -103,7 +108,19 @@ def load():
     raise ImportError("libtdsl_rt.so is neither beside the package nor named by TDSL_LIBRARY")
 
 
+def load_core():
+    for folder in (HERE, BUILD / "python"):
+        path = folder / "_core.abi3.so"
+        if path.exists():
+            spec = importlib.util.spec_from_file_location("tdsl._core", path)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            return module
+    raise ImportError(f"_core.abi3.so is not beside {HERE / '__init__.py'}: the package is incomplete")
+
+
 lib = load()
+core = load_core()
 capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 capsule_pointer.restype, capsule_pointer.argtypes = c_void_p, [ctypes.py_object, c_char_p]
 capsule_valid = ctypes.pythonapi.PyCapsule_IsValid

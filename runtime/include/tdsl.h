@@ -11,7 +11,8 @@
  * free accepts NULL.  Strings and structures returned belong to the library and live as long as the object they describe.
  *
  * Threads: every function may be called from any thread.  Closing something that another thread is using is the caller's
- * mistake.  The library prints nothing, never exits, and leaves the caller's current HIP device as it was. */
+ * mistake.  The library prints nothing unless TDSL_LOG asks for it, never exits, and leaves the caller's current HIP device as it was.
+ * docs/environment.md lists the environment variables; a value outside that table is an error (TDSL_EINVAL). */
 #ifndef TDSL_H
 #define TDSL_H
 #include <stddef.h>
@@ -159,18 +160,34 @@ TDSL_API int tdsl_pack_add_memory(const void *bytes, size_t size);
 
 /* ---- compiling in process --------------------------------------------------------------------------------------------------
  * Needs libtdslc.so: beside libtdsl_rt.so, or named by TDSL_COMPILER, or on the loader's path; TDSL_JIT=0 forbids it.
- * Results are kept in TDSL_CACHE_DIR, else $XDG_CACHE_HOME/tdsl, else ~/.cache/tdsl; TDSL_CACHE_DIR="" turns the cache off. */
+ * Results are kept in TDSL_CACHE_DIR, else $XDG_CACHE_HOME/tdsl, else ~/.cache/tdsl; TDSL_CACHE_DIR="" turns the cache off.  However many
+ * threads and processes ask for the same at once, one compiles.  Where the folder cannot be used, results stay in memory and one warning
+ * is told, by tdsl_compile_messages and TDSL_LOG=warn.  While a stream is captured into a graph compiling is refused. */
 struct tdsl_compile_options {
 	const char *const *targets;   /* NULL-terminated; NULL = the default device's target */
 	const char *const *kernels;   /* NULL-terminated names; NULL = all */
 	const char *const *instances; /* NULL-terminated "T=bf16,Q=fp8"; NULL = those of the pack block */
-	int jobs;                     /* threads; 0 = one per core */
+	int jobs;                     /* threads; 0 = TDSL_JOBS, else as many as processors and memory allow */
 	const char *library_path;     /* folder of the language's library; NULL = the one built in */
 };
 /* Compiles `text` (n bytes; `file` names it in messages).  options may be NULL. */
 TDSL_API int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, const struct tdsl_compile_options *options);
 /* All diagnostics of this thread's last tdsl_compile, warnings too; "" if none or if it came from the cache. */
 TDSL_API const char *tdsl_compile_messages(void);
+
+/* A call whose element types no variant of the pack takes is served by compiling the text that the pack carries, once; TDSL_JIT=0
+ * refuses it by name.  A call that the pack serves never waits for a compile, but takes a more specific variant that was compiled
+ * before.  The warm-up list compiles such kernels ahead, in parallel: */
+struct tdsl_warm {
+	tdsl_pack pack;                           /* whose text; or NULL and: */
+	const char *text; size_t n; const char *file;
+	const char *kernel, *instance;            /* instance NULL = those of the pack block */
+	const char *target;                       /* NULL = the default device's */
+};
+/* Returns how many are ready (n), or the error of the first that failed; the others are compiled all the same. */
+TDSL_API int tdsl_warm_up(const struct tdsl_warm *items, int n, int jobs);
+/* The text that a pack carries, "" for none. */
+TDSL_API const char *tdsl_pack_source(tdsl_pack);
 
 /* ---- what is in a pack ------------------------------------------------------------------------------------------------------ */
 struct tdsl_pack_info { int nkernels, ntargets; const char *const *targets; const char *tdsl_version, *llvm_version, *options, *licence; };
@@ -200,6 +217,14 @@ TDSL_API int tdsl_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel, tdsl_
 /* What this thread's last successful tdsl_call ran: for tests and tools. */
 struct tdsl_last { const char *kernel, *instance, *predicate, *target; int variant, launches, remembered; };
 TDSL_API int tdsl_last_call(struct tdsl_last *);
+/* Successful calls that ran this variant, by all threads since the pack was opened. */
+TDSL_API int tdsl_kernel_calls(uint64_t *calls, tdsl_kernel, int variant);
+/* Process-wide.  plans: choices of a variant made (a shape's first call on a thread); jit_kernels: calls that needed a kernel compiled. */
+struct tdsl_counters { uint64_t plans, compiles, cache_hits, cache_misses, jit_kernels; };
+TDSL_API int tdsl_counters(struct tdsl_counters *);
+/* Which variant this call would run and why not the others, a line each; NULL with tdsl_error() set where the call is refused.  The
+ * text is this thread's until it asks again.  TDSL_LOG=info tells of every choice as it is made, TDSL_LOG=debug gives these lines. */
+TDSL_API const char *tdsl_explain(tdsl_kernel, tdsl_stream, const union tdsl_arg *args, int nargs);
 
 #ifdef __cplusplus
 }

@@ -52,6 +52,7 @@
 		.amdhsa_next_free_sgpr 40
 		.amdhsa_accum_offset 128
 		.amdhsa_group_segment_fixed_size 16384
+		.amdhsa_private_segment_fixed_size 64
 		.amdhsa_float_denorm_mode_32 3
 	.end_amdhsa_kernel
 .endm

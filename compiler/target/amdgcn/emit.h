@@ -49,6 +49,7 @@ struct emit {
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
 	struct { const struct layout *l; int axis; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
 	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
+	const struct hexpr *condition;           /* what strides must hold for offsets to fit 32 bits; NULL = nothing */
 	bool has_dot;
 	LLVMMetadataRef scope;                   /* DISubprogram */
 };
@@ -83,8 +84,15 @@ int vector_length(LLVMValueRef);
 /* elementwise.c */
 LLVMValueRef op_build(struct emit *, const struct ir_ins *, LLVMValueRef *args);   /* operands of one width, scalar or vector */
 void emit_elementwise(struct emit *, const struct ir_ins *);
+LLVMTypeRef op_type_like(struct emit *, enum dtype, LLVMValueRef like);                  /* as many elements */
+LLVMValueRef op_splat(struct emit *, LLVMValueRef one, int n);
+LLVMValueRef op_whole(struct emit *, const char *intrinsic, LLVMValueRef *args, int nargs);     /* overloaded by the first's type */
+LLVMValueRef op_per_element(struct emit *, const char *intrinsic, LLVMValueRef *args, int nargs, bool overloaded);
 LLVMValueRef op_combine(struct emit *, enum ir_reduce, enum dtype, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef op_identity(struct emit *, enum ir_reduce, enum dtype);
+
+/* convert.c */
+LLVMValueRef op_convert(struct emit *, LLVMValueRef, enum dtype from, enum dtype to, bool saturate);
 
 /* memory.c */
 void emit_load(struct emit *, const struct ir_ins *);

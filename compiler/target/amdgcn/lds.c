@@ -59,6 +59,15 @@ LLVMValueRef lane_xor(struct emit *e, LLVMValueRef v, int bit, bool lower_equal)
 {
 	enum { QUAD_XOR1 = 0xb1, QUAD_XOR2 = 0x4e, ROW_ROR8 = 0x128, ROW_HALF_MIRROR = 0x141 };
 	LLVMTypeRef t = LLVMTypeOf(v);
+	if (t == e->i64) {                               /* by halves */
+		LLVMTypeRef two = emit_vector(e->i32, 2);
+		LLVMValueRef halves = LLVMBuildBitCast(e->b, v, two, ""), out = LLVMGetPoison(two);
+		for (int h = 0; h < 2; h++) {
+			LLVMValueRef x = lane_xor(e, LLVMBuildExtractElement(e->b, halves, emit_int(e, h), ""), bit, lower_equal);
+			out = LLVMBuildInsertElement(e->b, out, x, emit_int(e, h), "");
+		}
+		return LLVMBuildBitCast(e->b, out, t, "");
+	}
 	LLVMValueRef x = t == e->i32 ? v : LLVMBuildBitCast(e->b, v, e->i32, "");
 	switch (bit) {
 	case 0: x = dpp(e, x, QUAD_XOR1); break;

@@ -7,6 +7,8 @@
 #include "../../layout_choose.h"
 #include "emit.h"
 
+#include <stdlib.h>
+
 enum { OUT_OF_RANGE = (int)0x80000000u };
 
 struct access {
@@ -287,6 +289,34 @@ static bool is_plain(struct emit *e, const struct access *a)
 	return true;
 }
 
+static bool implied(const struct hexpr *known, const struct hexpr *e)
+{
+	return hexpr_equal(known, e) || (known->op == HX_AND && (implied(known->a, e) || implied(known->b, e)));
+}
+
+/* Offsets inside a tile are 32-bit: a stride of dimension d may be at most (2^31 - 1) / (span * bytes), unless the dimension has one
+ * position; where the subscript is computed by lane, span is the tensor's extent. */
+static void limit_strides(struct emit *e, const struct access *a)
+{
+	struct arena *ar = e->arena;
+	for (int d = 0; d < a->t->rank; d++) {
+		bool computed = !a->sub[d].ok || (a->fold && d == 0 && lane_varies(e, a, d));
+		int64_t span = 0;
+		for (int x = 0; !computed && a->l && x < e->ph->naxes; x++)
+			span += llabs(a->sub[d].coef[x]) * (layout_size(a->l, x) - 1);
+		if (!e->tensors[a->i->imm].stride[d] || a->t->role == IR_TEMP || (!computed && !span))
+			continue;
+		const struct hexpr *stride = hexpr_leaf(ar, HX_STRIDE, a->i->imm * 16 + d), *fits;
+		if (computed)
+			fits = hexpr_op(ar, HX_LE, hexpr_op(ar, HX_MUL, stride, a->t->extent[d]), hexpr_const(ar, INT32_MAX / a->bytes));
+		else
+			fits = hexpr_op(ar, HX_LE, stride, hexpr_const(ar, INT32_MAX / (span * a->bytes)));
+		fits = hexpr_op(ar, HX_OR, hexpr_op(ar, HX_LE, a->t->extent[d], hexpr_const(ar, 1)), fits);
+		if (!e->condition || !implied(e->condition, fits))
+			e->condition = e->condition ? hexpr_op(ar, HX_AND, e->condition, fits) : fits;
+	}
+}
+
 static void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
 {
 	a->i = i;
@@ -301,6 +331,9 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 		a->scalar[d] = !a->sub[d].ok && !wide_axes(e->ph, i->args[d]->axes);
 		if (a->scalar[d])
 			a->sub[d] = (struct affine){.ok = true};
+		for (int x = 0; l && x < e->ph->naxes; x++)     /* offsets are unsigned: what counts down is computed by register */
+			if (a->sub[d].coef[x] < 0 && layout_size(l, x) > 1)
+				a->sub[d] = (struct affine){.ok = false};
 		a->affine = a->affine && a->sub[d].ok;
 	}
 	if (dtype_info(a->t->dtype)->bits < 8) {
@@ -309,6 +342,7 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 	}
 	a->width = width_of(e, a);
 	a->plain = is_plain(e, a);
+	limit_strides(e, a);
 	address_parts(e, a);
 	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l);
 }
@@ -358,7 +392,7 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 		return;
 	int regs = i->layout ? layout_regs(i->layout) : 1;
 	for (int r = 0; r < regs; r += a.width) {
-		LLVMTypeRef t = a.bytes == 8 ? emit_vector(e->i32, 2) : memory_type(e, a.width * a.bytes);
+		LLVMTypeRef t = memory_type(e, a.width * a.bytes);
 		LLVMValueRef args[4] = {a.rsrc, NULL, NULL, emit_int(e, 0)}, x;
 		if (a.plain) {
 			x = LLVMBuildLoad2(e->b, t, plain_pointer(e, &a, r), "");
@@ -394,7 +428,7 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 		LLVMValueRef x = value_vector(e, value, a.l, r, a.width);
 		if (value->dtype == DT_I1)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, a.width), "");
-		LLVMTypeRef t = a.bytes == 8 ? emit_vector(e->i32, 2) : memory_type(e, a.width * a.bytes);
+		LLVMTypeRef t = memory_type(e, a.width * a.bytes);
 		args[0] = LLVMBuildBitCast(e->b, x, t, "");
 		if (a.plain) {
 			x = LLVMBuildStore(e->b, args[0], plain_pointer(e, &a, r));
@@ -406,27 +440,48 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 	}
 }
 
-/* Atomic updates, one element each; f32 add and max (non-negative floats compare as integers), i32. */
+/* max and min of floats by their bits, which compare as integers do where the sign is clear and the other way round where it is set:
+ * x with a clear sign raises the stored word as a signed integer (below any of them lie all words with the sign set); x with the
+ * sign set lowers it as an unsigned one.  The one that does not apply to a lane is sent out of range.  -0 is below +0; a NaN is
+ * never stored. */
+static void update_by_bits(struct emit *e, enum ir_reduce kind, LLVMValueRef x, LLVMValueRef rsrc, LLVMValueRef voff, LLVMValueRef soff)
+{
+	LLVMTypeRef t = e->i32;
+	LLVMValueRef bits = LLVMBuildBitCast(e->b, x, t, ""), away = emit_int(e, OUT_OF_RANGE);
+	LLVMValueRef clear = LLVMBuildICmp(e->b, LLVMIntSGE, bits, emit_int(e, 0), "");
+	LLVMValueRef at = LLVMBuildSelect(e->b, LLVMBuildFCmp(e->b, LLVMRealORD, x, x, ""), voff, away, "");
+	bool max = kind == RED_MAX;
+	LLVMValueRef plus[5] = {bits, rsrc, LLVMBuildSelect(e->b, clear, at, away, ""), soff, emit_int(e, 0)};
+	LLVMValueRef minus[5] = {bits, rsrc, LLVMBuildSelect(e->b, clear, away, at, ""), soff, emit_int(e, 0)};
+	emit_call(e, max ? "llvm.amdgcn.raw.ptr.buffer.atomic.smax" : "llvm.amdgcn.raw.ptr.buffer.atomic.smin", &t, 1, plus, 5);
+	emit_call(e, max ? "llvm.amdgcn.raw.ptr.buffer.atomic.umin" : "llvm.amdgcn.raw.ptr.buffer.atomic.umax", &t, 1, minus, 5);
+}
+
+/* Atomic updates, one element each. */
 void emit_update(struct emit *e, const struct ir_ins *i)
 {
+	static const char *const name[] = {[RED_SUM] = "llvm.amdgcn.raw.ptr.buffer.atomic.add", [RED_MAX] = "llvm.amdgcn.raw.ptr.buffer.atomic.smax",
+	                                   [RED_MIN] = "llvm.amdgcn.raw.ptr.buffer.atomic.smin"};
 	struct access a;
 	access_open(e, &a, i, i->layout);
 	if (e->failed)
 		return;
 	const struct ir_ins *value = i->args[a.t->rank];
 	bool f = value->dtype == DT_F32;
-	const char *name = i->kind == RED_SUM ? (f ? "llvm.amdgcn.raw.ptr.buffer.atomic.fadd" : "llvm.amdgcn.raw.ptr.buffer.atomic.add")
-	                 : i->kind == RED_MAX ? "llvm.amdgcn.raw.ptr.buffer.atomic.smax" : NULL;
-	if (!name || (!f && value->dtype != DT_I32)) {
-		emit_fail(e, i, "this update of %s is not lowered yet", dtype_info(value->dtype)->name);
+	if ((i->kind != RED_SUM && i->kind != RED_MAX && i->kind != RED_MIN) || (!f && value->dtype != DT_I32)) {
+		emit_fail(e, i, "this update of %s is not lowered yet; +=, max= and min= of f32 and i32 are", dtype_info(value->dtype)->name);
 		return;
 	}
 	int regs = a.l ? layout_regs(a.l) : 1;
 	for (int r = 0; r < regs; r++) {
 		LLVMValueRef x = value_element(e, value, a.l, r), voff, soff;
-		LLVMTypeRef t = i->kind == RED_SUM && f ? e->f32 : e->i32;
+		LLVMTypeRef t = LLVMTypeOf(x);
 		access_at(e, &a, r, &voff, &soff);
-		LLVMValueRef args[5] = {LLVMBuildBitCast(e->b, x, t, ""), a.rsrc, voff, soff, emit_int(e, 0)};
-		emit_call(e, name, &t, 1, args, 5);
+		if (f && i->kind != RED_SUM) {
+			update_by_bits(e, (enum ir_reduce)i->kind, x, a.rsrc, voff, soff);
+			continue;
+		}
+		LLVMValueRef args[5] = {x, a.rsrc, voff, soff, emit_int(e, 0)};
+		emit_call(e, f ? "llvm.amdgcn.raw.ptr.buffer.atomic.fadd" : name[i->kind], &t, 1, args, 5);
 	}
 }

@@ -1,7 +1,8 @@
 /* reduce.c -- reductions in the fixed order: registers (in `chains` partial results), then lanes by butterfly, then waves.
  * In: reductions that stand side by side.  Out: their results, in every lane.  Exchanges over lane bits 0-3 are DPP; what remains (bits
  * 4 and 5, waves) of all of them goes through LDS in one round with one barrier: each row of 16 lanes writes one partial result, each
- * lane reads the one its own low bits name and finishes the butterfly by DPP. */
+ * lane reads the one its own low bits name and finishes the butterfly by DPP.  Where the lanes of a row hold different results, a wave
+ * finishes its lanes first and every lane folds the waves' partial results itself, in the butterfly's order. */
 #include "../../pass.h"
 #include "emit.h"
 
@@ -13,7 +14,8 @@ struct part {
 	const struct layout *out;                  /* of the result; NULL = scalar */
 	int regs; LLVMValueRef *x;                 /* partial results, one a result register */
 	unsigned lanes, waves;                     /* bits of lane and wave number that are reduced */
-	bool through_lds;
+	bool through_lds;                          /* rows of lanes, in a round with others */
+	bool by_waves;                             /* every lane folds the waves' partial results */
 	int at;                                    /* LDS byte offset */
 };
 
@@ -123,9 +125,9 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 	for (int b = 0; from && b < 4; b++)
 		row_done = row_done && ((p->lanes >> b & 1) || is_zero(&from->lane[b]));
 	int high = __builtin_popcount(p->lanes >> 4) + __builtin_popcount(p->waves);
-	p->through_lds = p->waves || (high == 2 && row_done);
-	if (p->waves && (!row_done || high > 6))
-		emit_fail(e, i, "a reduction across waves needs whole rows of lanes in this layout; this one is not lowered yet");
+	bool narrow = i->dtype != DT_I64;          /* a round's slots are dwords */
+	p->through_lds = narrow && row_done && high <= 6 && (p->waves || high == 2);
+	p->by_waves = p->waves && !p->through_lds;
 }
 
 static LLVMValueRef combine(struct emit *e, const struct part *p, LLVMValueRef a, LLVMValueRef b)
@@ -197,12 +199,10 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 	LLVMValueRef index = r;
 	if (k)
 		index = LLVMBuildOr(e->b, LLVMBuildShl(e->b, k, emit_int(e, nreduced), ""), r, "");
-	LLVMValueRef leader = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, 15), ""), emit_int(e, 0), "");
-	LLVMValueRef join = emit_if_begin(e, leader), at = bytes_of(e, index, slot);
+	LLVMValueRef at = bytes_of(e, index, slot);    /* the 16 lanes of a row write one value to one place: cheaper than a branch */
 	for (int j = 0; j < n; j++)
 		for (int x = 0; x < p[j].regs; x++)
 			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x));
-	emit_if_end(e, join);
 	lds_barrier(e);
 	LLVMValueRef mine = LLVMBuildAnd(e->b, e->tid, emit_int(e, (1 << nreduced) - 1), "");
 	if (k)
@@ -215,6 +215,62 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 		for (int j = 0; j < n; j++)
 			for (int x = 0; x < p[j].regs; x++)
 				p[j].x[x] = combine(e, &p[j], p[j].x[x], lane_xor(e, p[j].x[x], b, true));
+}
+
+/* The bits of the workitem id whose lanes or waves hold different results. */
+static int kept_bits(const struct part *p, int *kept)
+{
+	int n = 0;
+	for (int b = 0; b < p->from->nlane; b++)
+		if (!(p->lanes >> b & 1) && !is_zero(&p->from->lane[b]))
+			kept[n++] = b;
+	for (int b = 0; b < p->from->nwave; b++)
+		if (!(p->waves >> b & 1) && !is_zero(&p->from->wave[b]))
+			kept[n++] = p->from->nlane + b;
+	return n;
+}
+
+/* Partial results of a wave lie side by side, one a result lane and register; the waves of a result at a constant distance. */
+static void fold_waves(struct emit *e, struct part *p)
+{
+	int kept[HIGH + 6], reduced[HIGH], nkept = kept_bits(p, kept), nreduced = 0;
+	int word = p->i->dtype == DT_I64 ? 8 : 4, slot = word * p->regs, plane = slot << nkept;
+	for (int b = 0; b < p->from->nwave; b++)
+		if (p->waves >> b & 1)
+			reduced[nreduced++] = p->from->nlane + b;
+	int base = e->lds_small_bytes;
+	if (e->loop_depth)
+		lds_barrier(e);
+	e->lds_small_bytes += ((plane << nreduced) + 15) / 16 * 16;
+	LLVMValueRef k = gathered(e, kept, nkept), w = gathered(e, reduced, nreduced);
+	LLVMValueRef at = bytes_of(e, k ? k : emit_int(e, 0), slot), to = LLVMBuildAdd(e->b, at, bytes_of(e, w, plane), "");
+	LLVMValueRef first = NULL, join = NULL;
+	int64_t same = 0;                              /* lanes that hold what others hold do not write */
+	for (int b = 0; b < p->from->nlane; b++)
+		same |= (int64_t)((p->lanes >> b & 1) || is_zero(&p->from->lane[b])) << b;
+	for (int b = 0; b < p->from->nwave; b++)
+		same |= (int64_t)(!(p->waves >> b & 1) && is_zero(&p->from->wave[b])) << (p->from->nlane + b);
+	if (same) {
+		first = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, same), ""), emit_int(e, 0), "");
+		join = emit_if_begin(e, first);
+	}
+	for (int x = 0; x < p->regs; x++)
+		LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, base + word * x));
+	if (same)
+		emit_if_end(e, join);
+	lds_barrier(e);
+	for (int x = 0; x < p->regs; x++) {
+		LLVMValueRef part[1 << HIGH], pointer;
+		int n = 1 << nreduced;
+		for (int v = 0; v < n; v++) {
+			pointer = lds_pointer(e, e->lds_small, at, base + v * plane + word * x);
+			part[v] = LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[x]), pointer, "");
+		}
+		for (int step = 1; step < n; step *= 2)
+			for (int v = 0; v < n; v += 2 * step)
+				part[v] = combine(e, p, part[v], part[v + step]);
+		p->x[x] = part[0];
+	}
 }
 
 static void close_part(struct emit *e, struct part *p)
@@ -251,8 +307,8 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 				waits = waits || i->args[a] == j;
 		if (waits)
 			break;
-		if (i->dtype != DT_F32 && i->dtype != DT_I32 && i->dtype != DT_I1) {
-			emit_fail(e, i, "reductions of %s are not lowered yet; convert to f32 or i32 first", dtype_info(i->dtype)->name);
+		if (i->dtype != DT_F32 && i->dtype != DT_I32 && i->dtype != DT_I64 && i->dtype != DT_I1) {
+			emit_fail(e, i, "reductions of %s are not lowered; convert to f32 or i32 first", dtype_info(i->dtype)->name);
 			return i;
 		}
 		open_part(e, &parts[n++], i);
@@ -265,6 +321,9 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 			if (p->lanes >> b & 1)
 				exchange(e, p, b);
 	}
+	for (int k = 0; k < n; k++)
+		if (parts[k].by_waves)
+			fold_waves(e, &parts[k]);
 	bool done[ROUND] = {false};
 	for (int k = 0; k < n; k++) {                    /* parts with the same high bits share a round */
 		if (done[k] || !parts[k].through_lds)

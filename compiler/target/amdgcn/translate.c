@@ -633,8 +633,8 @@ static struct emit fresh(const struct emit *base)
 	return e;
 }
 
-int amdgcn_translate(struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx, LLVMModuleRef *module,
-                     struct model_launch **launches, int *nlaunches, const struct hexpr **workspace, char *err, size_t errlen)
+int amdgcn_translate(struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx, struct translated *out,
+                     char *err, size_t errlen)
 {
 	struct emit base = {.arena = arena, .k = k, .v = v, .err = err, .errlen = errlen, .ctx = ctx};
 	base.mod = LLVMModuleCreateWithNameInContext(k->name, ctx);
@@ -653,17 +653,20 @@ int amdgcn_translate(struct arena *arena, const struct ir_kernel *k, const struc
 	base.p4 = LLVMPointerTypeInContext(ctx, 4);
 	base.p8 = LLVMPointerTypeInContext(ctx, 8);
 	LLVMDIBuilderRef di = LLVMCreateDIBuilder(base.mod);
-	const char *name = k->file ? k->file : "kernel.tdsl";
+	const char *name = k->file ? k->file : "kernel.tdsl", *slash = strrchr(name, '/');
+	name = slash ? slash + 1 : name; /* an object does not depend on the folder that its text lies in */
 	LLVMMetadataRef file = LLVMDIBuilderCreateFile(di, name, strlen(name), "", 0);
 	LLVMDIBuilderCreateCompileUnit(di, LLVMDWARFSourceLanguageC11, file, "tdslc", 5, 1, "", 0, 0, "", 0, LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0, "", 0);
 	LLVMMetadataRef version = LLVMValueAsMetadata(LLVMConstInt(base.i32, LLVMDebugMetadataVersion(), 0));
 	LLVMAddModuleFlag(base.mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18, version);
 	struct model_launch *all = arena_alloc(arena, sizeof *all * (size_t)k->nphases);
 	int status = 0;
+	*out = (struct translated){0};
 	for (int p = 0; p < k->nphases && !status; p++) {
 		struct emit e = fresh(&base);
 		const char *symbol = k->nphases == 1 ? k->name : arena_printf(arena, "%s.%d", k->name, p);
 		status = emit_phase(&e, di, file, &k->phases[p], symbol, &all[p]);
+		base.condition = e.condition;
 	}
 	LLVMDIBuilderFinalize(di);
 	LLVMDisposeDIBuilder(di);
@@ -672,15 +675,15 @@ int amdgcn_translate(struct arena *arena, const struct ir_kernel *k, const struc
 		LLVMDisposeModule(base.mod);
 		return -1;
 	}
-	*workspace = NULL;
 	const struct hexpr *bytes = hexpr_const(arena, 0);
 	for (int i = 0; i < k->nparams; i++)
 		if (k->params[i].role == IR_TEMP) {
 			bytes = hexpr_op(arena, HX_ADD, bytes, temp_bytes(&base, &k->params[i]));
-			*workspace = bytes;
+			out->workspace = bytes;
 		}
-	*module = base.mod;
-	*launches = all;
-	*nlaunches = k->nphases;
+	out->condition = base.condition;
+	out->module = base.mod;
+	out->launches = all;
+	out->nlaunches = k->nphases;
 	return 0;
 }

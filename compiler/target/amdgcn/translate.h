@@ -2,6 +2,6 @@
 #ifndef TDSL_AMDGCN_TRANSLATE_H
 #define TDSL_AMDGCN_TRANSLATE_H
 #include "../../compile.h"
-int amdgcn_translate(struct arena *, const struct ir_kernel *, const struct variant *, LLVMContextRef, LLVMModuleRef *,
-                     struct model_launch **, int *nlaunches, const struct hexpr **workspace, char *err, size_t errlen);
+int amdgcn_translate(struct arena *, const struct ir_kernel *, const struct variant *, LLVMContextRef, struct translated *, char *err,
+                     size_t errlen);
 #endif

@@ -1,0 +1,90 @@
+"""Errors, devices and streams.
+
+In: names of devices, streams as integers or as the objects of torch and cupy.  Out: Device objects, each with the runtime's
+handles; they are opened once and stay open, as the runtime's default device does.
+"""
+from ctypes import byref, c_void_p
+
+from ._abi import DeviceInfo, core, lib
+
+GPU_KINDS = ("hip", "cuda")
+
+
+class Error(RuntimeError):
+    """What the library refused, in its words; `code` is its number and `name` its name, e.g. "TDSL_ESHAPE"."""
+
+    def __init__(self, code):
+        super().__init__(lib.tdsl_error().decode(errors="replace"))
+        self.code, self.name = code, lib.tdsl_error_name(code).decode()
+
+
+def check(code):
+    if code < 0:
+        raise Error(code)
+    return code
+
+
+def fail(code):
+    raise Error(code)
+
+
+class Device:
+    """An open device.  `stream` is the runtime's stream for the driver's default one; `on` gives those for others."""
+
+    def __init__(self, name):
+        self.handle, info = c_void_p(), DeviceInfo()
+        check(lib.tdsl_open(byref(self.handle), name.encode()))
+        check(lib.tdsl_device_query(byref(info), self.handle))
+        self.name, self.kind, self.target, self.dl = name, info.kind.decode(), info.target.decode(), info.dl
+        self.streams = {}
+        self.stream = self.on(0)
+        core.place(name, self, self.handle.value, self.stream.value, self.kind not in GPU_KINDS)
+
+    def __repr__(self):
+        return f"tdsl.Device({self.name!r}, target={self.target!r})"
+
+    def on(self, native):
+        """The runtime's stream for a stream of the driver: an integer, or an object of torch (cuda_stream) or cupy (ptr)."""
+        if native is not None and not isinstance(native, int):
+            native = getattr(native, "cuda_stream", None) if hasattr(native, "cuda_stream") else native.ptr
+        native = native or 0
+        if native not in self.streams:
+            stream = c_void_p()
+            check(lib.tdsl_stream_open(byref(stream), self.handle, native or None))
+            self.streams[native] = stream
+            if self.kind in GPU_KINDS:
+                core.stream(self.dl.device_type, self.dl.device_id, native, stream.value)
+        return self.streams[native]
+
+    def sync(self):
+        """Waits for the work of the default stream; errors of earlier launches show here."""
+        check(lib.tdsl_sync(self.stream))
+
+
+_devices = {}
+
+
+def open(name):
+    """The device of this name ("hip:0", "sim:gfx942", "null:gfx942"), opened once.  The first one is the default of every call."""
+    if name not in _devices:
+        _devices[name] = Device(name)
+    return _devices[name]
+
+
+def device_of(device):
+    """A Device for a Device, a name, or None: the default device by the runtime's rules."""
+    if isinstance(device, Device):
+        return device
+    if device is not None:
+        return open(device)
+    handle, info = c_void_p(), DeviceInfo()
+    check(lib.tdsl_default(byref(handle)))
+    check(lib.tdsl_device_query(byref(info), handle))
+    return open(info.name.decode())
+
+
+def set_default(device):
+    """Makes a device (or the one of this name) the default of every call."""
+    device = device_of(device)
+    check(lib.tdsl_set_default(device.handle))
+    return device

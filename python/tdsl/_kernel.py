@@ -1,0 +1,322 @@
+"""Kernels and packs as Python objects.
+
+In: handles of the runtime.  Out: Kernel, called like a function, and Pack, whose attributes are its kernels.  A call that is
+plain (the default device, host memory or torch's exchange functions, no workspace) is done by core.c; `_slow` below serves
+every call and says what is wrong with one.
+"""
+import ctypes
+import inspect
+import sys
+from ctypes import POINTER, byref, c_char_p, c_int64, c_void_p
+
+import numpy as np
+
+from ._abi import Arg, CompileOptions, DLDataType, InstanceInfo, KernelInfo, LastCall, PackInfo, ParamInfo, core, lib
+from ._device import GPU_KINDS, Error, check, device_of, fail
+from ._tensor import Tensor, allocate
+
+try:
+    from numpy._core import _multiarray_umath as _numpy
+except ImportError:                                          # numpy 1
+    from numpy.core import _multiarray_umath as _numpy
+
+core.bind(*(ctypes.cast(getattr(lib, f"tdsl_{name}"), c_void_p).value for name in ("call", "output", "default", "device_query")),
+          fail, _numpy._ARRAY_API)
+CONTROLS = ("out", "device", "stream", "stage")
+
+
+class Param:
+    """One parameter: name, role, extents as text, default, and its element types over the kernel's instances."""
+
+    def __init__(self, kernel, index, letter, instances):
+        info = ParamInfo()
+        check(lib.tdsl_kernel_param(byref(info), kernel, index))
+        self.name, self.letter, self.rank = info.name.decode(), letter, info.rank
+        self.is_tensor, self.is_input, self.is_output, self.is_optional = (
+            bool(info.is_tensor), bool(info.is_input), bool(info.is_output), bool(info.is_optional))
+        self.extents = (info.extents or b"").decode()
+        self.default = info.default_value if info.has_default else None
+        if self.default is not None and letter in "il":
+            self.default = int(self.default)
+        self.by_instance = []
+        for i in range(instances):
+            name, dl = c_char_p(), DLDataType()
+            check(lib.tdsl_kernel_dtype(byref(name), byref(dl), kernel, i, index, None))
+            self.by_instance.append(name.value.decode())
+        self.types = list(dict.fromkeys(self.by_instance))
+
+    def __repr__(self):
+        return f"{self.name}: {'|'.join(self.types)}" + (f"[{self.extents}]" if self.is_tensor else "")
+
+
+class Kernel(core.Kernel):
+    """One kernel of a pack, called like a function: inputs and scalars by position or name, outputs by name or allocated.
+
+    A call returns the outputs: one array, or a tuple in the order of the signature; arrays of the inputs' library.  Beside
+    the kernel's own parameters every call takes, by name:
+    out     the outputs to write into, one or a tuple in order (None = allocate); the same as giving them by name
+    device  a name or a Device; None = where the inputs are, for host arrays the default device
+    stream  the driver's stream: an integer, or a stream of torch or cupy; None = the inputs' library's current one
+    stage   True: copy numpy arrays to device memory and the outputs back; None = where the device is a real GPU
+    An output given as a type (y=np.int8, torch.int8) is allocated with it and selects the instance.
+    """
+
+    def __init__(self, handle, pack):
+        info = KernelInfo()
+        check(lib.tdsl_kernel_query(byref(info), handle))
+        self.handle, self.pack = handle, pack                # the pack must outlive its kernels
+        self.__name__ = self.__qualname__ = info.name.decode()
+        letters, self.about = info.signature.decode(), (info.doc or b"").decode().strip()
+        self.params = [Param(handle, i, letters[i], info.ninstances) for i in range(info.nparams)]
+        self.instances = []
+        for i in range(info.ninstances):
+            instance = InstanceInfo()
+            check(lib.tdsl_kernel_instance(byref(instance), handle, i))
+            self.instances.append(instance.name.decode())
+        self.outputs = [i for i, p in enumerate(self.params) if p.is_tensor and p.is_output]
+        self.takes = [i for i, p in enumerate(self.params) if p.is_input or not p.is_tensor]
+        self.has_workspace = bool(info.has_workspace)
+        self.__signature__ = signature_of(self)
+        self.__doc__ = doc_of(self)
+        self._setup(handle.value, [(p.name, p.letter, p.is_input, p.is_output, p.is_optional, p.default) for p in self.params],
+                    not self.has_workspace)
+
+    def __repr__(self):
+        return f"<tdsl kernel {self.__name__}({', '.join(p.name for p in self.params)})>"
+
+    def element(self, instance, index, target):
+        """DLPack's (code, bits) of a parameter in an instance, on a target where that decides."""
+        name, dl = c_char_p(), DLDataType()
+        check(lib.tdsl_kernel_dtype(byref(name), byref(dl), self.handle, instance, index, target.encode()))
+        return dl.code, dl.bits
+
+    def _bind(self, args, named):
+        """Values by parameter: positions go to the inputs and scalars; what is only an output must be named."""
+        if len(args) > len(self.takes):
+            raise TypeError(f"{self.__name__} takes {len(self.takes)} arguments by position, {len(args)} were given")
+        values = dict(zip(self.takes, args))
+        names = {p.name: i for i, p in enumerate(self.params)}
+        for name, value in named.items():
+            if name not in names:
+                raise TypeError(f"{self.__name__} has no parameter {name!r}; it has {', '.join(names)}")
+            if names[name] in values:
+                raise TypeError(f"{self.__name__}: {name} was given twice")
+            values[names[name]] = value
+        return values
+
+    def _out(self, out, values):
+        """Spreads `out` over the outputs."""
+        pure = [i for i in self.outputs if not self.params[i].is_input]
+        out = out if isinstance(out, (tuple, list)) else (out,)
+        if len(out) > len(pure):
+            raise TypeError(f"{self.__name__}: out has {len(out)} arrays; there are {len(pure)} outputs")
+        for i, value in zip(pure, out):
+            if value is not None and values.get(i) is not None:
+                raise TypeError(f"{self.__name__}: {self.params[i].name} was given by name and in out")
+            values[i] = values.get(i) if value is None else value
+
+    def _slow(self, *args, **named):
+        """Any call, see the class."""
+        names = {p.name for p in self.params}
+        control = {c: named.pop(c, None) for c in CONTROLS if c not in names}
+        values = self._bind(args, named)
+        if control.get("out") is not None:
+            self._out(control["out"], values)
+        array = (Arg * len(self.params))()
+        tensors, wanted = {}, {}
+        for i, param in enumerate(self.params):
+            value = values.get(i)
+            if not param.is_tensor:
+                self._scalar(array[i], param, value)
+            elif param.is_output and not param.is_input and (value is None or is_dtype(value)):
+                if value is not None or not param.is_optional:
+                    wanted[i] = value                        # allocated below
+            elif value is not None:
+                tensors[i] = Tensor(value, f"{self.__name__}: {param.name}", param.is_output)
+            elif not param.is_optional:
+                raise TypeError(f"{self.__name__}: {param.name} is missing")
+        device, stream = self._place(tensors, control.get("device"), control.get("stream"))
+        for i, tensor in tensors.items():
+            array[i].t = ctypes.pointer(tensor.t)
+        stage = control.get("stage")
+        stage = device.kind in GPU_KINDS if stage is None else stage
+        try:
+            self._stage(tensors, stage and device)
+            made = {i: Tensor(self._allocate(i, dtype, array, stream, tensors), self.params[i].name, True) for i, dtype in wanted.items()}
+            tensors.update(made)
+            self._stage(made, stage and device)
+            for i, tensor in made.items():
+                array[i].t = ctypes.pointer(tensor.t)
+            self._run(array, device, stream, wait=stage)
+            for i, tensor in tensors.items():
+                if tensor.pointer is not None and self.params[i].is_output:
+                    tensor.fetch()
+        finally:
+            for tensor in tensors.values():
+                tensor.release()
+        results = [tensors[i].value for i in self.outputs if i in tensors]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _scalar(self, arg, param, value):
+        if value is None:
+            if param.default is None:
+                raise TypeError(f"{self.__name__}: {param.name} is missing")
+            value = param.default
+        if param.letter in "il":
+            if isinstance(value, float):
+                raise TypeError(f"{self.__name__}: {param.name} is {value}; an integer is expected")
+            value = int(value)
+            if not -2**63 <= value < 2**63:
+                raise TypeError(f"{self.__name__}: {param.name} is {value}, which 64 bits do not hold")
+            arg.i = value
+        else:
+            arg.f = float(value)
+
+    def _place(self, tensors, device, stream):
+        """Where the call runs: the device asked for, else that of the inputs on a GPU, else the default; and the stream."""
+        gpu = next((t for t in tensors.values() if not t.on_host), None)
+        if device is None and gpu is not None:
+            kind = "cuda" if gpu.t.device.device_type in (2, 13) else "hip"
+            device = f"{kind}:{gpu.t.device.device_id}"
+        device = device_of(device)
+        if stream is None and gpu is not None:
+            stream = current_stream(gpu)
+        handle = device.on(stream)
+        native = next((n for n, h in device.streams.items() if h is handle), 0)
+        for tensor in tensors.values():
+            if not tensor.on_host and tensor.library != "torch":
+                tensor.take(native)
+        return device, handle
+
+    def _allocate(self, index, dtype, array, stream, tensors):
+        found, shape = DLDataType(), (c_int64 * 8)()
+        name = f"{self.__name__}: {self.params[index].name}"
+        rank = check(lib.tdsl_output(byref(found), shape, self.handle, stream, array, len(self.params), index))
+        torch = next((t for t in tensors.values() if t.library == "torch"), None)
+        other = next((t for t in tensors.values() if not t.on_host and t.library not in ("torch", "numpy")), None)
+        if other is not None and torch is None:
+            raise TypeError(f"{name}: outputs of {type(other.value).__name__} on a GPU are not allocated here; give them by name")
+        if isinstance(dtype, str):
+            dtype = np.dtype(dtype)
+        return allocate("torch" if torch else "numpy", torch and torch.value, (found.code, found.bits), tuple(shape[:rank]), dtype, name)
+
+    def _stage(self, tensors, device):
+        """Copies numpy arrays to the device's memory; device False: leaves them where they are."""
+        for i, tensor in tensors.items():
+            if device and tensor.library == "numpy":
+                tensor.stage(device, upload=self.params[i].is_input)
+
+    def _run(self, array, device, stream, wait):
+        n, workspace = len(self.params), c_void_p()
+        size = check(lib.tdsl_workspace(self.handle, stream, array, n)) if self.has_workspace else 0
+        if size:
+            check(lib.tdsl_alloc(byref(workspace), device.handle, size))
+        try:
+            check(lib.tdsl_call(self.handle, stream, array, n, workspace, size))
+            if size or wait:
+                check(lib.tdsl_sync(stream))
+        finally:
+            if size:
+                lib.tdsl_free(device.handle, workspace)
+
+
+def is_dtype(value):
+    return isinstance(value, (type, str, np.dtype)) or type(value).__name__ == "dtype"
+
+
+def current_stream(tensor):
+    """The stream on which the library of a GPU tensor works now."""
+    if tensor.library == "torch":
+        return sys.modules["torch"].cuda.current_stream(tensor.value.device).cuda_stream
+    if tensor.library == "cupy":
+        return sys.modules["cupy"].cuda.get_current_stream().ptr
+    return 0                                                 # the default one, which __dlpack__ makes wait
+
+
+def signature_of(kernel):
+    def parameter(p, kind, default=inspect.Parameter.empty):
+        return inspect.Parameter(p.name, kind, default=default)
+    both, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    # Python wants a default after the first one; the call itself says what is missing.
+    front, seen = [], False
+    for p in (kernel.params[i] for i in kernel.takes):
+        seen = seen or p.is_optional or p.default is not None
+        front.append(parameter(p, both, p.default if seen else inspect.Parameter.empty))
+    back = [parameter(p, named, None) for p in kernel.params if p.is_tensor and p.is_output and not p.is_input]
+    names = {p.name for p in kernel.params}
+    back += [inspect.Parameter(c, named, default=None) for c in CONTROLS if c not in names]
+    return inspect.Signature(front + back)
+
+
+def doc_of(kernel):
+    """The docstring: the kernel's own comment, its parameters with types and extents, its instances."""
+    lines = [kernel.about or kernel.__name__, ""]
+    for title, some in (("Inputs", [p for p in kernel.params if p.is_tensor and p.is_input]), ("Scalars", [p for p in kernel.params if not p.is_tensor]),
+                        ("Outputs", [p for p in kernel.params if p.is_tensor and p.is_output])):
+        if some:
+            lines.append(f"{title}:")
+            lines += [f"    {p!r}" + (" (may be absent)" if p.is_optional else "") + (f" = {p.default:g}" if p.default is not None else "") for p in some]
+    lines.append("Instances: " + ("; ".join(kernel.instances) if any(kernel.instances) else "one"))
+    return "\n".join(lines)
+
+
+class _Closer:
+    """Closes a pack when the Pack and the last of its kernels are gone."""
+
+    def __init__(self, handle):
+        self.handle, self.close = handle, lib.tdsl_pack_close
+
+    def __del__(self):
+        self.close(self.handle)
+
+
+class Pack:
+    """An open pack: its kernels are attributes, and `kernels` is the list of their names."""
+
+    def __init__(self, handle):
+        self.handle, info = handle, PackInfo()
+        check(lib.tdsl_pack_query(byref(info), handle))
+        self.targets = [info.targets[i].decode() for i in range(info.ntargets)]
+        self.kernels, keep = [], _Closer(handle)
+        for i in range(info.nkernels):
+            kernel = c_void_p()
+            check(lib.tdsl_pack_kernel(byref(kernel), handle, i))
+            kernel = Kernel(kernel, keep)
+            self.kernels.append(kernel.__name__)
+            setattr(self, kernel.__name__, kernel)
+        self.keep = keep
+
+
+def open_pack(path):
+    """Opens the pack at `path`."""
+    handle = c_void_p()
+    check(lib.tdsl_pack_open(byref(handle), str(path).encode()))
+    return Pack(handle)
+
+
+def compile(text, file="text.tdsl", targets=None, kernels=None, instances=None):
+    """Compiles text of the tile language in this process and returns a Pack.
+
+    targets, kernels, instances: lists of names ("gfx950"; "T=bf16,Q=fp8"); None = the default device's target, all kernels, and
+    the instances of the text's pack block.  Error's text has all diagnostics.  Needs libtdslc.so: docs/python.md says from where.
+    """
+    def names(values):
+        return ctypes.cast((c_char_p * (len(values) + 1))(*(v.encode() for v in values), None), POINTER(c_char_p))
+    options = CompileOptions()
+    for field, values in (("targets", targets), ("kernels", kernels), ("instances", instances)):
+        if values is not None:
+            setattr(options, field, names(values))
+    handle, data = c_void_p(), text.encode()
+    code = lib.tdsl_compile(byref(handle), data, len(data), file.encode(), byref(options))
+    if code < 0:
+        error = Error(code)
+        error.args = ((lib.tdsl_compile_messages() or b"").decode(errors="replace") or error.args[0],)
+        raise error
+    return Pack(handle)
+
+
+def last_call():
+    """What this thread's last call ran: kernel, instance, variant's predicate, target."""
+    last = LastCall()
+    check(lib.tdsl_last_call(byref(last)))
+    return {name: getattr(last, name).decode() for name in ("kernel", "instance", "predicate", "target")}

@@ -1,0 +1,16 @@
+/* trace.h -- dispatch in the open: process-wide counts, and the rules that the environment adds to the choice of a variant. */
+#ifndef TDSL_RT_TRACE_H
+#define TDSL_RT_TRACE_H
+#include "bind.h"
+
+enum trace_counter { TRACE_PLANS, TRACE_COMPILES, TRACE_CACHE_HITS, TRACE_CACHE_MISSES, TRACE_JIT_KERNELS, TRACE_COUNTERS };
+void trace_count(enum trace_counter);
+
+/* The variant that serves a bound call: its index in the kernel, or a negative code.  specialised: only variants that have a predicate.
+ * say, where not NULL, is told of every variant of instance and target what became of it, in their order. */
+int choose_variant(const struct bind *, bool specialised, uint32_t *index, void (*say)(void *, uint32_t index, const char *what), void *ctx);
+/* What became of every variant, a line each after one that names the call; this thread's until it asks again. */
+const char *explain(const struct bind *);
+/* 0, or TDSL_ESTRIDE with the text set: can a variant follow the tensors (plan.c)? */
+int variant_follows(const struct bind *, const struct pack_variant *);
+#endif

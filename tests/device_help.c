@@ -1,0 +1,232 @@
+/* device_help.c -- see device_help.h. */
+#include "device_help.h"
+#include "../sim/sim.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GUARD = 256, POISON = 0xa5 };
+
+void device_open(struct device_run *d, struct ir_run *r, const char *target)
+{
+	*d = (struct device_run){.r = r, .target = target_by_name(target), .session = object_session_new()};
+}
+
+void device_close(struct device_run *d)
+{
+	object_session_free(d->session);
+	arena_free(&d->arena);
+}
+
+static int64_t leaf(void *ctx, enum hexpr_op op, int64_t imm)
+{
+	const struct device_run *d = ctx;
+	const struct ir_tensor *t = &d->r->tensors[imm];
+	bool unit = t->rank == 0 || t->stride[t->rank - 1] == 1 || t->extent[t->rank - 1] <= 1;
+	if (op == HX_PRESENT)
+		return t->data != NULL;
+	if (op == HX_FLAT || !t->data)
+		return 1;
+	if (op == HX_UNIT)
+		return unit;
+	for (int i = 0; i + 1 < t->rank; i++)
+		if (t->stride[i] * (dtype_info(t->dtype)->bits / 8) % 16)
+			return 0;
+	return unit && (uintptr_t)t->data % 16 == 0;
+}
+
+static int64_t host_value(struct device_run *d, const struct hexpr *e)
+{
+	struct hexpr_env env = {d->r->symbols, d->r->k->nsymbols, leaf, d};
+	int64_t v = 0;
+	const char *why = "";
+	ck_assert_msg(hexpr_eval(e, &env, &v, &why) == 0, "%s", why);
+	return v;
+}
+
+static void fill_arguments(struct device_run *d, const struct model_launch *l, void *workspace, uint8_t *block)
+{
+	for (int i = 0; i < l->nkargs; i++) {
+		const struct model_karg *k = &l->kargs[i];
+		const struct ir_tensor *t = &d->r->tensors[k->a];
+		int64_t v = 0;
+		float f = (float)d->r->scalars[k->a];
+		switch (k->kind) {
+		case KA_POINTER: v = (int64_t)(uintptr_t)t->data; break;
+		case KA_WORKSPACE: v = (int64_t)(uintptr_t)workspace; break;
+		case KA_STRIDE: case KA_STRIDE32: v = t->stride[k->b]; break;
+		case KA_SYMBOL: v = d->r->symbols[k->a]; break;
+		case KA_FOLD_INNER: v = 1; break;
+		case KA_FOLD_STRIDE: v = t->stride[0]; break;      /* inner is 1 */
+		case KA_SCALAR:
+			v = (int64_t)d->r->scalars[k->a];
+			if (d->r->k->params[k->a].dtype == DT_F32)
+				memcpy(&v, &f, 4);
+			break;
+		default: ck_abort_msg("argument kind %d", k->kind);
+		}
+		memcpy(block + k->offset, &v, k->size);
+	}
+}
+
+static void launch(struct device_run *d, struct sim_object *o, const struct model_launch *l, void *workspace, size_t bytes, const char *what)
+{
+	struct sim_memory *m = sim_memory_new();
+	_Alignas(16) uint8_t block[1024] = {0};
+	struct sim_stats stats = {0};
+	fill_arguments(d, l, workspace, block);
+	for (int p = 0; p < d->r->k->nparams; p++) {
+		const struct ir_tensor *t = &d->r->tensors[p];
+		if (!d->r->k->params[p].is_tensor || !t->data || d->r->k->params[p].role == IR_TEMP)
+			continue;
+		int64_t last = 1;
+		for (int i = 0; i < t->rank; i++)
+			last += (t->extent[i] - 1) * t->stride[i];
+		if (ir_tensor_count(t))
+			sim_memory_add(m, t->data, (size_t)dtype_bytes(t->dtype, last), d->r->k->params[p].name, d->r->k->params[p].role != IR_IN);
+	}
+	if (bytes)
+		sim_memory_add(m, workspace, bytes, "workspace", true);
+	sim_memory_add(m, block, sizeof block, "kernarg", false);
+	struct sim_launch s = {.object = o, .kernel = sim_object_kernel(o, l->symbol), .memory = m, .block = {(uint32_t)l->block, 1, 1},
+	                       .kernarg = block, .kernarg_size = (size_t)l->kernarg_bytes, .threads = 1, .checks = true, .stats = &stats};
+	ck_assert_ptr_nonnull(s.kernel);
+	bool empty = false;
+	for (int i = 0; i < 3; i++) {
+		s.grid[i] = (uint32_t)host_value(d, l->grid[i]);
+		empty = empty || !s.grid[i];
+	}
+	if (!empty)
+		ck_assert_msg(sim_run(&s, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	sim_memory_free(m);
+}
+
+/* Memory for output p between guards, holding `from` or poison. */
+static uint8_t *guarded(const struct ir_tensor *t, const void *from)
+{
+	size_t n = (size_t)dtype_bytes(t->dtype, ir_tensor_count(t));
+	uint8_t *p = aligned_alloc(64, (n + 2 * GUARD + 63) / 64 * 64);
+	memset(p, POISON, n + 2 * GUARD);
+	if (from)
+		memcpy(p + GUARD, from, n);
+	return p;
+}
+
+static bool both_nan(enum dtype t, uint32_t a, uint32_t b)
+{
+	return (t == DT_F32 && (a & 0x7fffffff) > 0x7f800000 && (b & 0x7fffffff) > 0x7f800000) ||
+	       (t == DT_BF16 && (a & 0x7fff) > 0x7f80 && (b & 0x7fff) > 0x7f80) || (t == DT_F16 && (a & 0x7fff) > 0x7c00 && (b & 0x7fff) > 0x7c00);
+}
+
+/* Bit for bit; NaNs of the wider formats may differ in their payload. */
+static void compare(struct device_run *d, int p, const uint8_t *want, const uint8_t *got, const char *what)
+{
+	const struct ir_tensor *t = &d->r->tensors[p];
+	size_t n = (size_t)dtype_bytes(t->dtype, ir_tensor_count(t)), step = dtype_info(t->dtype)->bits < 8 ? 1 : dtype_info(t->dtype)->bits / 8;
+	for (size_t i = 0; i < n; i += step)
+		if (memcmp(want + i, got + i, step)) {
+			uint32_t a = 0, b = 0;
+			memcpy(&a, want + i, step < 4 ? step : 4);
+			memcpy(&b, got + i, step < 4 ? step : 4);
+			ck_assert_msg(both_nan(t->dtype, a, b), "%s: %s[%zu] is 0x%x, the evaluator has 0x%x", what, d->r->k->params[p].name,
+			              i / step, b, a);
+		}
+	for (int i = 0; i < GUARD; i++)
+		ck_assert_msg(got[-1 - i] == POISON && got[n + (size_t)i] == POISON, "%s: bytes beside %s were written", what, d->r->k->params[p].name);
+}
+
+void device_compile(struct device_run *d, const struct variant *v, struct device_code *c, const char *what)
+{
+	struct translated made;
+	struct object_facts *facts;
+	int nfacts;
+	*c = (struct device_code){.v = v};
+	ck_assert_msg(run_passes(&d->arena, d->r->k, v, NULL, &c->final, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	ck_assert_msg(translate(&d->arena, c->final, v, object_context(d->session), &made, d->err, sizeof d->err) == 0, "%s: %s",
+	              what, d->err);
+	c->launches = made.launches;
+	c->nlaunches = made.nlaunches;
+	c->workspace = made.workspace;
+	ck_assert_msg(object_build(d->session, d->target, made.module, &c->elf, &c->size, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	ck_assert_msg(object_facts(&d->arena, d->target, c->elf, c->size, true, &facts, &nfacts, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	for (int i = 0; i < nfacts; i++)
+		c->instructions += facts[i].instructions;
+}
+
+/* Outputs count as aligned: they are given aligned memory. */
+bool device_applies(struct device_run *d, const struct variant *v)
+{
+	bool fresh[16] = {false}, yes;
+	for (int p = 0; p < d->r->k->nparams; p++)
+		if (d->r->k->params[p].is_tensor && d->r->k->params[p].role == IR_OUT && d->r->tensors[p].rank >= 0 && !d->r->tensors[p].data) {
+			fresh[p] = true;
+			d->r->tensors[p].data = (void *)(uintptr_t)64;
+		}
+	yes = !v->predicate || host_value(d, v->predicate);
+	for (int p = 0; p < d->r->k->nparams; p++)
+		if (fresh[p])
+			d->r->tensors[p].data = NULL;
+	return yes;
+}
+
+void device_check(struct device_run *d, const struct device_code *c, const char *what, bool keep)
+{
+	const struct ir_kernel *k = d->r->k;
+	uint8_t *want[16] = {0}, *got[16] = {0}, *before[16] = {0};
+	struct ir_tensor *t = d->r->tensors;
+	struct ir_eval e = {c->final, t, d->r->scalars, d->r->symbols, true};
+	for (int p = 0; p < k->nparams; p++)
+		if (k->params[p].is_tensor && (k->params[p].role == IR_OUT || (k->params[p].role == IR_INOUT && t[p].data))) {
+			before[p] = t[p].data;
+			want[p] = guarded(&t[p], k->params[p].role == IR_INOUT ? before[p] : NULL);
+			got[p] = guarded(&t[p], k->params[p].role == IR_INOUT ? before[p] : NULL);
+			t[p].data = want[p] + GUARD;
+		}
+	ck_assert_msg(ir_evaluate(&e, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	for (int p = 0; p < k->nparams; p++)
+		if (want[p])
+			t[p].data = got[p] + GUARD;
+	struct sim_object *o;
+	size_t bytes = c->workspace ? (size_t)host_value(d, c->workspace) : 0;
+	void *workspace = bytes ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
+	if (bytes)
+		memset(workspace, POISON, bytes);
+	ck_assert_msg(sim_object_load(&o, sim_chip_by_name(d->target->name), c->elf, c->size, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	for (int i = 0; i < c->nlaunches; i++)
+		launch(d, o, &c->launches[i], workspace, bytes, what);
+	for (int p = 0; p < k->nparams; p++)
+		if (want[p]) {
+			compare(d, p, want[p] + GUARD, got[p] + GUARD, what);
+			t[p].data = before[p];
+			if (keep && before[p])
+				memcpy(before[p], want[p] + GUARD, (size_t)dtype_bytes(t[p].dtype, ir_tensor_count(&t[p])));
+			free(want[p]);
+			free(got[p]);
+		}
+	free(workspace);
+	sim_object_free(o);
+}
+
+void device_check_all(struct ir_run *r, const char *target, struct dsl_pin *pins, int npins, const char *sizes)
+{
+	struct device_run d;
+	struct dsl_kernel text = {.pins = pins, .npins = npins};
+	struct variant *v;
+	int n, ran = 0;
+	device_open(&d, r, target);
+	r->k->target = target;
+	ck_assert_msg(plan_variants(&d.arena, r->k, &text, d.target, &v, &n, d.err, sizeof d.err) == 0, "%s", d.err);
+	for (int i = 0; i < n; i++) {
+		struct device_code code;
+		const char *what = arena_printf(&d.arena, "%s %s %s, variant %s", r->k->name, target, sizes, v[i].text);
+		if (!device_applies(&d, &v[i]))
+			continue;
+		device_compile(&d, &v[i], &code, what);
+		device_check(&d, &code, what, false);
+		free(code.elf);
+		ran++;
+	}
+	ck_assert_int_gt(ran, 0);
+	device_close(&d);
+}

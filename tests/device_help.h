@@ -1,0 +1,40 @@
+/* device_help.h -- variants of a kernel built and run: the laid-out IR by the evaluator, its code object by the simulated device.
+ *
+ * In: a kernel with its tensors in an ir_run.  Out: a failed check where the two differ in a bit, or where a byte beside an output
+ * changed.  A variant is compiled once and can run with many sizes. */
+#ifndef TDSL_TEST_DEVICE_HELP_H
+#define TDSL_TEST_DEVICE_HELP_H
+#include "../compiler/compile.h"
+#include "../compiler/object.h"
+#include "ir_help.h"
+
+struct device_run {
+	struct ir_run *r;
+	const struct target *target;
+	struct object_session *session;
+	struct arena arena;
+	char err[2000];
+};
+
+/* A variant as it is shipped, and its IR. */
+struct device_code {
+	const struct variant *v;
+	struct ir_kernel *final;
+	struct model_launch *launches; int nlaunches;
+	const struct hexpr *workspace;
+	void *elf; size_t size;
+	int instructions;                     /* of all its kernels */
+};
+
+void device_open(struct device_run *, struct ir_run *, const char *target);
+void device_close(struct device_run *);
+/* Passes, translation, code generation, the gate.  Free the object with free(c->elf). */
+void device_compile(struct device_run *, const struct variant *, struct device_code *, const char *what);
+/* Does the variant's predicate hold for the symbols and tensors set? */
+bool device_applies(struct device_run *, const struct variant *);
+/* Evaluates and executes; outputs must agree bit for bit.  Outputs (in tensors without data, and inout tensors) hold the evaluator's
+ * results afterwards if `keep`, or else are as before. */
+void device_check(struct device_run *, const struct device_code *, const char *what, bool keep);
+/* Every variant whose predicate holds for the sizes set; fails unless at least one does. */
+void device_check_all(struct ir_run *, const char *target, struct dsl_pin *pins, int npins, const char *sizes);
+#endif

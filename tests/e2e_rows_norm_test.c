@@ -1,0 +1,294 @@
+/* e2e_rows_norm_test.c -- every norm kernel through the runtime on both simulated chips, against f64: forward with all outputs,
+ * backward; sizes from 0 to 131072, strides, three dimensions, unaligned bases, absent and present optional tensors. */
+#include "e2e_rows.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum form { WHOLE, ROWS, GROUPS };       /* one scale of the tensor, or none; one a row; one a group */
+struct norm { const char *kernel; int layer; enum form form; int group; enum ref_scale scale; };
+static const struct norm norms[] = {
+	{"rmsnorm", 0, WHOLE, 0, 0}, {"layernorm", 1, WHOLE, 0, 0},
+	{"add_rmsnorm_quant", 0, ROWS, 0, 0}, {"layernorm_quant", 1, ROWS, 0, 0},
+	{"rmsnorm_128", 0, GROUPS, 128, 0}, {"rmsnorm_128_e8m0", 0, GROUPS, 128, REF_SCALE_E8M0}, {"rmsnorm_mxfp8", 0, GROUPS, 32, REF_SCALE_E8M0},
+	{"layernorm_128", 1, GROUPS, 128, 0}, {"layernorm_128_e8m0", 1, GROUPS, 128, REF_SCALE_E8M0}, {"layernorm_mxfp8", 1, GROUPS, 32, REF_SCALE_E8M0},
+};
+enum { NNORMS = sizeof norms / sizeof *norms };
+
+/* full: with every optional tensor, weights of 1 + w, a cap where there is one.  type: of a WHOLE result (E2E_E4M3FN: the chip's). */
+struct size { int64_t batch, m, n; bool full; enum e2e_type in, type; struct e2e_place x, y; };
+
+struct out { int y, yt, scale, res, rstd, mu, amax; };
+
+static struct shape rows_of(const struct size *z, int64_t columns, struct e2e_place place)
+{
+	return z->batch ? (struct shape){3, {z->batch, z->m, columns}, place} : (struct shape){2, {z->m, columns}, place};
+}
+
+static struct shape one_of(const struct size *z)
+{
+	return z->batch ? SHAPE(z->batch, z->m) : SHAPE(z->m);
+}
+
+static void check(struct call *c, const struct norm *k, const struct size *z, const struct ref_norm *p, const double *x, const double *smooth,
+                  double scale, double limit, const struct out *o, double amax)
+{
+	int64_t rows = (z->batch ? z->batch : 1) * z->m, n = z->n, groups = k->form == GROUPS ? (n + k->group - 1) / k->group : 1;
+	double *v = calloc((size_t)(rows * n + 1), 8), *u = calloc((size_t)(rows * n + 1), 8), *y = calloc((size_t)(rows * n + 1), 8),
+		*rstd = calloc((size_t)rows + 1, 8), *mu = calloc((size_t)rows + 1, 8), *scales = calloc((size_t)(rows * groups + 1), 8);
+	ref_norm(p, x, rows, n, v, u, rstd, mu);
+	for (int64_t i = 0; i < rows * n && smooth; i++)
+		v[i] *= smooth[i % n];
+	if (k->form == WHOLE) {
+		for (int64_t i = 0; i < rows * n; i++)
+			y[i] = v[i] / scale;
+		call_any(c, o->y, y, n);
+	} else {
+		ref_quantize(k->scale, c->chip->fp8, limit, v, rows, n, 1, k->form == ROWS ? n + !n : k->group, y, scales);
+		for (int64_t i = 0; i < rows && !n; i++)
+			scales[i] = 1;
+		call_scales(c, o->scale, scales);
+		call_codes(c, o->y, y);
+	}
+	if (o->yt >= 0) {
+		double *t = calloc((size_t)(rows * n + 1), 8);
+		for (int64_t i = 0; i < rows * n; i++)
+			t[i % n * rows + i / n] = y[i];
+		call_any(c, o->yt, t, rows);
+		free(t);
+	}
+	if (z->full) {
+		call_any(c, o->res, u, n);
+		call_near(c, o->rstd, rstd, 0x1p-20, 0);
+		if (k->layer)
+			call_near(c, o->mu, mu, 0x1p-20, 0x1p-20);
+		double top = ref_amax(v, rows * n);
+		call_near(c, o->amax, &(double){top > amax ? top : amax}, 0x1p-20, 0);
+	}
+	free(v), free(u), free(y), free(rstd), free(mu), free(scales);
+}
+
+static void run(const struct e2e_chip *chip, const struct norm *k, struct size z)
+{
+	z.in = e2e_input();
+	struct call c;
+	struct out o = {-1, -1, -1, -1, -1, -1, -1};
+	double eps = (float)1e-5, scale = 0.0625, amax = 0.5, limit = z.full ? 2 : 0, *smooth = NULL, start = z.n > 2048 ? 100 : 0.5;
+	enum e2e_type fp8 = e2e_code_type(chip->fp8), y = k->form == WHOLE && z.type != E2E_E4M3FN ? z.type : fp8;
+	bool coded = y == fp8;
+	call_begin(&c, chip, k->kernel, "batch %ld, M %ld, N %ld, %s, types %d %d, x pitch %ld step %ld shift %ld, y pitch %ld shift %ld", (long)z.batch,
+	           (long)z.m, (long)z.n, z.full ? "full" : "bare", z.in, y, (long)z.x.pitch, (long)z.x.step, (long)z.x.shift, (long)z.y.pitch, (long)z.y.shift);
+	struct ref_norm p = {.layer = k->layer, .eps = eps, .offset = z.full};
+	const double *x = call_in(&c, z.in, rows_of(&z, z.n, z.x), 1.5);
+	amax = start;
+	if (z.full)
+		p.res = call_in(&c, z.in, rows_of(&z, z.n, (struct e2e_place){0}), 1);
+	else
+		call_absent(&c);
+	p.w = call_in(&c, z.in, SHAPE(z.n), 0.5);
+	if (k->layer && z.full)
+		p.b = call_in(&c, z.in, SHAPE(z.n), 0.5);
+	else if (k->layer)
+		call_absent(&c);
+	if (k->form == WHOLE && coded)
+		call_values(&c, E2E_F32, SHAPE(1), &scale);
+	else if (k->form == WHOLE)
+		call_absent(&c), scale = 1;
+	if (k->form == ROWS && z.full)
+		smooth = call_in(&c, E2E_F32, SHAPE(z.n), 1);
+	else if (k->form == ROWS)
+		call_absent(&c);
+	o.amax = c.n;
+	if (z.full)
+		call_values(&c, E2E_F32, SHAPE(1), &amax);
+	else
+		call_absent(&c);
+	call_number(&c, eps);
+	call_number(&c, p.offset);
+	if (k->form == ROWS)
+		call_number(&c, limit);
+	o.y = call_out(&c, y, rows_of(&z, z.n, z.y));
+	if (k->form == ROWS)
+		o.scale = call_out(&c, E2E_F32, one_of(&z));
+	if (k->form == GROUPS)
+		o.scale = call_out(&c, k->scale == REF_SCALE_E8M0 ? E2E_E8M0 : E2E_F32, rows_of(&z, (z.n + k->group - 1) / k->group, (struct e2e_place){0}));
+	if (k->form == WHOLE && z.full && !z.batch)
+		o.yt = call_out(&c, y, SHAPE(z.n, z.m));
+	else if (k->form == WHOLE)
+		call_absent(&c);
+	for (int i = 0; i < 2 + k->layer; i++) {
+		int *at = i == 0 ? &o.res : i == 1 ? &o.rstd : &o.mu;
+		if (z.full)
+			*at = i == 0 ? call_out(&c, z.in, rows_of(&z, z.n, (struct e2e_place){0})) : call_out(&c, E2E_F32, one_of(&z));
+		else
+			call_absent(&c);
+	}
+	call_go(&c);
+	check(&c, k, &z, &p, x, smooth, scale, k->form == ROWS ? limit : 0, &o, amax);
+	call_end(&c);
+}
+
+static const int64_t sizes[] = {1, 7, 16, 128, 769, 1024, 2048, 4096, 7168};
+enum { NSIZES = sizeof sizes / sizeof *sizes };
+
+START_TEST(sizes_agree)
+{
+	const struct norm *k = &norms[_i / 2];
+	const struct e2e_chip *chip = &e2e_chips[_i % 2];
+	for (int i = 0; i < NSIZES; i++)
+		for (int full = 0; full < 2; full++) {
+			struct size z = {.m = sizes[i] > 1024 ? 1 : 3, .n = sizes[i], .full = full, .type = E2E_E4M3FN};
+			run(chip, k, z);
+			z.type = e2e_input();
+			if (k->form == WHOLE)
+				run(chip, k, z);
+		}
+	run(chip, k, (struct size){.m = 0, .n = 64, .full = true, .type = E2E_E4M3FN});
+	run(chip, k, (struct size){.m = 3, .n = 0, .type = E2E_E4M3FN});
+	run(chip, k, (struct size){.m = 3, .n = 0, .full = true, .type = E2E_E4M3FN});
+}
+END_TEST
+
+START_TEST(long_rows_agree)
+{
+	const struct norm *k = &norms[_i];
+	const struct e2e_chip *chip = &e2e_chips[_i % 2];
+	static const int64_t lengths[] = {14336, 131072, 16384, 28672, 100003};
+	for (int i = 0; i < (e2e_full() ? 5 : 2); i++) {
+		run(chip, k, (struct size){.m = 1, .n = lengths[i], .type = E2E_E4M3FN});
+		if (e2e_full() || i == 0)
+			run(chip, k, (struct size){.m = 2, .n = lengths[i], .full = true, .type = E2E_E4M3FN});
+	}
+}
+END_TEST
+
+START_TEST(places_agree)
+{
+	const struct norm *k = &norms[_i / 2];
+	const struct e2e_chip *chip = &e2e_chips[_i % 2];
+	static const int64_t ns[] = {64, 769, 1024};
+	for (int i = 0; i < 3; i++) {
+		int64_t n = ns[i];
+		struct size cases[] = {
+			{.m = 3, .n = n, .x = {.pitch = 2 * n + 8}, .y = {.pitch = n + 16}},
+			{.m = 3, .n = n, .x = {.pitch = 2 * n + 3}, .y = {.pitch = n + 5}},
+			{.m = 2, .n = n, .x = {.pitch = 4 * n + 6, .step = 2}},
+			{.batch = 2, .m = 3, .n = n, .x = {.pitch = 2 * n + 8}, .full = true},
+			{.m = 3, .n = n, .x = {.shift = 1}, .y = {.shift = 3}, .full = true},
+		};
+		for (size_t j = 0; j < sizeof cases / sizeof *cases; j++) {
+			cases[j].type = E2E_E4M3FN;
+			run(chip, k, cases[j]);
+		}
+	}
+}
+END_TEST
+
+/* --- row-wise and transposed, each with its own scales, from one read */
+
+static void both(const struct e2e_chip *chip, int64_t m, int64_t n, bool full)
+{
+	struct call c;
+	size_t all = (size_t)(m * n) + 1;
+	int64_t gm = (m + 31) / 32, gn = (n + 31) / 32;
+	double *v = calloc(all, 8), *u = calloc(all, 8), *y = calloc(all, 8), *t = calloc(all, 8), *rstd = calloc((size_t)m + 1, 8), *mu = calloc((size_t)m + 1, 8),
+		*s = calloc((size_t)(m * (gn + 1)) + 1, 8), *st = calloc((size_t)(n * (gm + 1)) + 1, 8);
+	struct ref_norm p = {.eps = (float)1e-5, .offset = full};
+	enum e2e_type fp8 = e2e_code_type(chip->fp8);
+	call_begin(&c, chip, "rmsnorm_both_mxfp8", "M %ld, N %ld, %s", (long)m, (long)n, full ? "full" : "bare");
+	const double *x = call_in(&c, e2e_input(), SHAPE(m, n), 1.5);
+	if (full)
+		p.res = call_in(&c, e2e_input(), SHAPE(m, n), 1);
+	else
+		call_absent(&c);
+	p.w = call_in(&c, e2e_input(), SHAPE(n), 0.5);
+	call_number(&c, p.eps), call_number(&c, p.offset);
+	int at_y = call_out(&c, fp8, SHAPE(m, n)), at_s = call_out(&c, E2E_E8M0, SHAPE(m, gn)), at_t = call_out(&c, fp8, SHAPE(n, m)),
+		at_st = call_out(&c, E2E_E8M0, SHAPE(n, gm)), at_res = -1, at_rstd = -1;
+	if (full)
+		at_res = call_out(&c, e2e_input(), SHAPE(m, n)), at_rstd = call_out(&c, E2E_F32, SHAPE(m));
+	else
+		call_absent(&c), call_absent(&c);
+	call_go(&c);
+	ref_norm(&p, x, m, n, v, u, rstd, mu);
+	ref_quantize(REF_SCALE_E8M0, chip->fp8, 0, v, m, n, 1, 32, y, s);
+	call_scales(&c, at_s, s);
+	call_codes(&c, at_y, y);
+	for (int64_t i = 0; i < m * n; i++)
+		t[i % n * m + i / n] = v[i];
+	ref_quantize(REF_SCALE_E8M0, chip->fp8, 0, t, n, m, 1, 32, y, st);
+	call_scales(&c, at_st, st);
+	call_codes(&c, at_t, y);
+	if (full) {
+		call_any(&c, at_res, u, n);
+		call_near(&c, at_rstd, rstd, 0x1p-20, 0);
+	}
+	call_end(&c);
+	free(v), free(u), free(y), free(t), free(rstd), free(mu), free(s), free(st);
+}
+
+START_TEST(both_agree)
+{
+	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {0, 64}, {32, 128}, {33, 769}, {65, 64}, {2, 4096}, {1, 14336}};
+	for (size_t i = 0; i < sizeof mn / sizeof *mn; i++)
+		for (int full = 0; full < 2; full++)
+			both(&e2e_chips[_i], mn[i][0], mn[i][1], full);
+}
+END_TEST
+
+/* --- backward */
+
+static void backward(const struct e2e_chip *chip, int layer, int64_t m, int64_t n, bool full)
+{
+	struct call c;
+	size_t all = (size_t)(m * n) + 1;
+	double *v = calloc(all, 8), *u = calloc(all, 8), *rstd = calloc((size_t)m + 1, 8), *mu = calloc((size_t)m + 1, 8), *dx = calloc(all, 8),
+		*dw = calloc((size_t)n + 1, 8), *db = calloc((size_t)n + 1, 8);
+	struct ref_norm p = {.layer = layer, .eps = 1e-5, .offset = full};
+	call_begin(&c, chip, layer ? "layernorm_bwd" : "rmsnorm_bwd", "M %ld, N %ld, %s", (long)m, (long)n, full ? "full" : "bare");
+	const double *dy = call_in(&c, e2e_input(), SHAPE(m, n), 1), *x = call_in(&c, e2e_input(), SHAPE(m, n), 1.5), *dres = NULL;
+	p.w = call_in(&c, e2e_input(), SHAPE(n), 0.5);
+	ref_norm(&p, x, m, n, v, u, rstd, mu);
+	call_values(&c, E2E_F32, SHAPE(m), rstd);
+	if (layer)
+		call_values(&c, E2E_F32, SHAPE(m), mu);
+	if (full)
+		dres = call_in(&c, e2e_input(), SHAPE(m, n), 1);
+	else
+		call_absent(&c);
+	call_number(&c, p.offset);
+	int odx = call_out(&c, e2e_input(), SHAPE(m, n)), odw = call_out(&c, E2E_F32, SHAPE(n)), odb = layer ? call_out(&c, E2E_F32, SHAPE(n)) : -1;
+	call_go(&c);
+	ref_norm_bwd(&p, dy, x, dres, m, n, dx, dw, db);
+	call_near(&c, odx, dx, 0x1p-8, 0x1p-9);
+	call_near(&c, odw, dw, 0x1p-16, 0x1p-18 * (double)(m + 1));
+	if (layer)
+		call_near(&c, odb, db, 0x1p-16, 0x1p-18 * (double)(m + 1));
+	call_end(&c);
+	free(v), free(u), free(rstd), free(mu), free(dx), free(dw), free(db);
+}
+
+START_TEST(backward_agrees)
+{
+	const struct e2e_chip *chip = &e2e_chips[_i / 2];
+	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {1, 128}, {65, 16}, {130, 769}, {3, 4096}, {0, 64}, {2, 7168}, {1, 14336}};
+	for (size_t i = 0; i < sizeof mn / sizeof *mn; i++)
+		backward(chip, _i % 2, mn[i][0], mn[i][1], i % 2);
+	if (e2e_full())
+		backward(chip, _i % 2, 2, 131072, true);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("end to end: norms");
+	TCase *t = tcase_create("norms");
+	tcase_set_timeout(t, 1000);
+	tcase_add_loop_test(t, sizes_agree, 0, 2 * NNORMS);
+	tcase_add_loop_test(t, long_rows_agree, 0, NNORMS);
+	tcase_add_loop_test(t, places_agree, 0, 2 * NNORMS);
+	tcase_add_loop_test(t, both_agree, 0, 2);
+	tcase_add_loop_test(t, backward_agrees, 0, 4);
+	suite_add_tcase(suite, t);
+	return e2e_main(suite);
+}

@@ -1,0 +1,236 @@
+"""py_calls.py -- how kernels are called from Python: capsules of every kind, outputs given, errors, threads; run by wheel_test.py.
+
+The producers of capsules are small classes here, so that each form (versioned or not, read-only, of a later version, on a GPU)
+is seen without the libraries that have it.
+"""
+import ast
+import ctypes
+import gc
+import inspect
+import os
+import sys
+import threading
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import tdsl
+from tdsl._abi import DLTensor
+from tdsl._tensor import DTYPES
+
+bf16 = ml_dtypes.bfloat16
+rng = np.random.default_rng(11)
+
+
+class Managed(ctypes.Structure):
+    """DLManagedTensorVersioned, and DLManagedTensor from `t` on."""
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+                ("flags", ctypes.c_uint64), ("t", DLTensor), ("context0", ctypes.c_void_p), ("deleter0", ctypes.c_void_p)]
+
+
+capsule_new = ctypes.pythonapi.PyCapsule_New
+capsule_new.restype, capsule_new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class Producer:
+    """An array that offers nothing but DLPack."""
+
+    def __init__(self, array, versioned, major=1, flags=0, device=(1, 0)):
+        self.array, self.versioned, self.device, self.asked = array, versioned, device, []
+        n = array.ndim
+        self.shape, self.strides = (ctypes.c_int64 * n)(*array.shape), (ctypes.c_int64 * n)(*(s // array.itemsize for s in array.strides))
+        self.managed = Managed(major=major, minor=0, flags=flags)
+        t = self.managed.t
+        t.data, t.ndim, t.shape, t.strides = array.ctypes.data, n, self.shape, self.strides
+        t.device.device_type, t.device.device_id = device
+        t.dtype.code, t.dtype.bits, t.dtype.lanes = (*DTYPES[array.dtype], 1)
+
+    def __dlpack_device__(self):
+        return self.device
+
+    def __dlpack__(self, **named):
+        self.asked.append(named)
+        if not self.versioned and "max_version" in named:
+            raise TypeError("max_version is not known here")
+        at = ctypes.addressof(self.managed) if self.versioned else ctypes.addressof(self.managed.t)
+        self.name = b"dltensor_versioned" if self.versioned else b"dltensor"
+        return capsule_new(at, self.name, None)
+
+
+def rows(m=5, n=256):
+    return rng.standard_normal((m, n)).astype(bf16), rng.standard_normal(n).astype(bf16)
+
+
+def same(a, b):
+    return all(x.dtype == y.dtype and x.shape == y.shape and (x.view(np.uint8) == y.view(np.uint8)).all() for x, y in zip(a, b))
+
+
+def raises(t, kind, text, call):
+    try:
+        call()
+        t.check(False, f"{kind.__name__} with {text!r} expected")
+    except kind as e:
+        t.check(text in str(e), f"{kind.__name__}: {text!r} expected, found {e}")
+
+
+def capsules(t):
+    x, w = rows()
+    wanted = tdsl.rmsnorm_quant(x, w)
+    for versioned in (False, True):
+        px, pw = Producer(x, versioned), Producer(w, versioned)
+        t.check(same(tdsl.rmsnorm_quant(px, pw), wanted), f"capsules, versioned {versioned}: another result")
+        t.check(px.asked[0].get("max_version") == (1, 1), f"asked for {px.asked}")
+        out = np.empty_like(wanted[0]), np.empty_like(wanted[1])
+        tdsl.rmsnorm_quant(px, pw, y=Producer(out[0], versioned), scale=out[1])
+        t.check(same(out, wanted), f"capsules as outputs, versioned {versioned}: another result")
+    t.check(same(tdsl.rmsnorm_quant(Producer(np.repeat(x, 2, axis=0)[::2], True), w), wanted), "a strided capsule: another result")
+    raises(t, TypeError, "read-only", lambda: tdsl.rmsnorm_quant(x, w, y=Producer(np.empty_like(wanted[0]), True, flags=1)))
+    raises(t, TypeError, "DLPack 2", lambda: tdsl.rmsnorm_quant(Producer(x, True, major=2), w))
+    raises(t, TypeError, "__dlpack__", lambda: tdsl.rmsnorm_quant([1.0], w))
+    # on a GPU: the stream is handed over, and the null: device takes tensors of any place
+    gpu = Producer(x, True, device=(10, 0))
+    y, scale = np.empty_like(wanted[0]), np.empty_like(wanted[1])
+    tdsl.rmsnorm_quant(gpu, w, device="null:gfx942", stream=0x1234, y=y, scale=scale)
+    t.check(gpu.asked[0].get("stream") == 0x1234, f"the stream handed to the producer: {gpu.asked}")
+    raises(t, TypeError, "give them by name", lambda: tdsl.rmsnorm_quant(Producer(x, True, device=(10, 0)), w, device="null:gfx942"))
+    raises(t, tdsl.Error, "hip", lambda: tdsl.rmsnorm_quant(Producer(x, True, device=(10, 77)), w))
+
+
+def outputs(t):
+    x, w = rows()
+    wanted = tdsl.rmsnorm_quant(x, w)
+    out = np.empty_like(wanted[0]), np.empty_like(wanted[1])
+    back = tdsl.rmsnorm_quant(x, w, out=out)
+    t.check(back[0] is out[0] and back[1] is out[1] and same(out, wanted), "out=: another result, or other arrays")
+    back = tdsl.rmsnorm_quant(x, w, out=(None, out[1]))
+    t.check(back[1] is out[1] and same(back, wanted), "out= with one array: another result")
+    y = np.empty_like(wanted[0])
+    t.check(tdsl.rmsnorm_quant(x, w, y=y)[0] is y and same((y,), wanted), "y=array: another result")
+    for kind in (np.int8, "int8", np.dtype(np.int8)):
+        t.check(tdsl.rmsnorm_quant(x, w, y=kind)[0].dtype == np.int8, f"y={kind!r}: another type")
+    raises(t, TypeError, "3 arrays", lambda: tdsl.rmsnorm_quant(x, w, out=(*out, out[0])))
+    raises(t, TypeError, "by name and in out", lambda: tdsl.rmsnorm_quant(x, w, y=y, out=out))
+    y.flags.writeable = False
+    raises(t, TypeError, "read-only", lambda: tdsl.rmsnorm_quant(x, w, y=y))
+    t.check(same(tdsl.rmsnorm_quant(x, w, eps=1e-6), wanted) and same(tdsl.rmsnorm_quant(w=w, x=x), wanted), "arguments by name: another result")
+    t.check(not same(tdsl.rmsnorm_quant(x, w, 10.0), wanted), "eps by position has no effect")
+    three = tdsl.rmsnorm_quant(np.stack([x, x]), w)
+    t.check(three[1].size == 10 and same((three[0].reshape(10, -1)[:5], three[1].reshape(-1)[:5]), wanted), "a 3-D input: another result")
+    empty = tdsl.rmsnorm_quant(x[:0], w)
+    t.check(empty[0].shape[0] == 0 and empty[1].shape == (0,), f"no rows: {[a.shape for a in empty]}")
+
+
+def warm_is_slow(t):
+    """Both ways of a call agree, over element types, strides and shapes; the second warm call too."""
+    for i in range(12):
+        x, w = rows(1 + i, 64 + 33 * i)
+        x, w = (x.astype(np.float16), w.astype(np.float16)) if i % 3 == 1 else (x, w)
+        x = np.concatenate([x, x], axis=1)[:, :x.shape[1]] if i % 4 == 2 else np.repeat(x, 2, axis=0)[::2] if i % 4 == 3 else x
+        for device in ("sim:gfx942", "sim:gfx950"):
+            tdsl.set_default(device)
+            wanted = tdsl.rmsnorm_quant._slow(x, w, 1e-5)
+            t.check(same(tdsl.rmsnorm_quant(x, w, 1e-5), wanted) and same(tdsl.rmsnorm_quant(x, w, eps=1e-5), wanted), f"case {i} on {device} differs")
+    tdsl.set_default("sim:gfx942")
+
+
+def errors(t):
+    x, w = rows()
+    code = None
+    try:
+        tdsl.rmsnorm_quant(x, w[:-1])
+    except tdsl.Error as e:
+        code = e.code
+        t.check(e.name == "TDSL_ESHAPE" and "rmsnorm_quant" in str(e) and "'w'" in str(e), f"{e.name}: {e}")
+    t.check(code == -3, f"the code of a wrong shape: {code}")
+    y = np.empty((4, 256), ml_dtypes.float8_e4m3fnuz)
+    raises(t, tdsl.Error, "y", lambda: tdsl.rmsnorm_quant(x, w, y=y))
+    buffer = np.zeros(5 * 256 * 2, np.uint8)
+    raises(t, tdsl.Error, "overlaps", lambda: tdsl.rmsnorm_quant(buffer.view(bf16).reshape(5, 256), w, y=buffer[:1280].view(ml_dtypes.float8_e4m3fnuz).reshape(5, 256)))
+    raises(t, TypeError, "no kernel takes elements of type", lambda: tdsl.rmsnorm_quant(x.astype(np.complex64), w))
+    raises(t, TypeError, "is missing", lambda: tdsl.attention(x, x, x))
+    raises(t, TypeError, "given twice", lambda: tdsl.rmsnorm_quant(x, w, x=x))
+    raises(t, tdsl.Error, "negative strides", lambda: tdsl.rmsnorm_quant(x[::-1], w))
+    raises(t, TypeError, "no parameter 'nothing'", lambda: tdsl.rmsnorm_quant(x, w, nothing=1))
+    raises(t, tdsl.Error, "null:gfx1", lambda: tdsl.open("null:gfx1"))
+    raises(t, tdsl.Error, "nowhere", lambda: tdsl.open_pack("/nowhere.tpack"))
+
+
+def described(t):
+    """Signatures, docstrings and stubs say what the pack says."""
+    tree = ast.parse((Path(tdsl.__file__).parent / "__init__.pyi").read_text())
+    stubs = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef)}
+    for name in tdsl.bundled().kernels:
+        kernel = getattr(tdsl, name)
+        found = stubs[name].args
+        t.check([a.arg for a in found.args + found.kwonlyargs] == list(inspect.signature(kernel).parameters), f"the stub of {name}")
+        t.check(ast.get_docstring(stubs[name]) == inspect.cleandoc(kernel.__doc__) and len(kernel.about) > 10, f"the docstring of {name}")
+        t.check(all(p.name in kernel.__doc__ and (not p.extents or p.extents in kernel.__doc__) for p in kernel.params), f"{name}: {kernel.__doc__}")
+    t.check(all(n in stubs or n[0].isupper() or n == "e2m1" for n in tdsl.__all__), "a function has no stub")
+    t.check("rmsnorm_quant" in dir(tdsl), "dir(tdsl) lacks a kernel")
+
+
+def other_packs(t):
+    """TDSL_PACK_PATH and add_pack, with the pack that docs/shipping.md builds."""
+    folder = Path(os.environ["B"]) / "wheel/ship/mykernels"
+    x, w = np.ones((3, 40), np.float32), np.arange(40, dtype=np.float32)
+    raises(t, AttributeError, "rmsnorm_quant", lambda: tdsl.scaled)
+    os.environ["TDSL_PACK_PATH"] = f"/nowhere:{folder}"
+    raises(t, tdsl.Error, "/nowhere", lambda: tdsl.scaled)
+    os.environ["TDSL_PACK_PATH"] = str(folder)
+    t.check((tdsl.scaled(x, w) == w).all(), "a kernel of TDSL_PACK_PATH")
+    del os.environ["TDSL_PACK_PATH"]
+    pack = tdsl.add_pack(folder / "kernels.tpack")
+    t.check(tdsl.scaled is pack.scaled and pack.kernels == ["scaled"] and "gfx950" in pack.targets, f"add_pack: {pack.kernels}")
+    kernel = pack.scaled
+    del pack, tdsl.scaled
+    gc.collect()
+    t.check((kernel(x, w) == w).all(), "a kernel whose pack is gone")
+    raises(t, AttributeError, "import tdsl.torch", lambda: getattr(tdsl, "torch"))
+
+
+def kept(t):
+    """Nothing leaks and nothing is dropped: counts of references before and after many calls, good and bad."""
+    x, w = rows()
+    y, scale = tdsl.rmsnorm_quant(x, w, device="null:gfx942")
+    tdsl.set_default(tdsl.open("null:gfx942"))
+
+    def call():
+        tdsl.rmsnorm_quant(x, w)
+        tdsl.rmsnorm_quant(x, w, y=y, scale=scale)
+        tdsl.rmsnorm_quant(x, w, eps=1)
+        try:
+            tdsl.rmsnorm_quant(x, w[:7])
+        except tdsl.Error:
+            pass
+    things = (x, w, y, scale, x.dtype, y.dtype, tdsl.rmsnorm_quant, None)
+    call()
+    gc.collect()
+    before = [sys.getrefcount(o) for o in things]
+    for _ in range(500):
+        call()
+    gc.collect()
+    after = [sys.getrefcount(o) for o in things]
+    t.check(all(abs(a - b) < 100 for a, b in zip(before, after)), f"references before {before}, after {after}")
+    tdsl.set_default("sim:gfx942")
+
+
+def threads(t):
+    x, w = rows(4, 512)
+    wanted, wrong = tdsl.rmsnorm_quant(x, w), []
+
+    def work(i):
+        for j in range(4):
+            rows_ = slice(0, 1 + (i + j) % 4)
+            if not same(tdsl.rmsnorm_quant(x[rows_], w), (wanted[0][rows_], wanted[1][rows_])):
+                wrong.append(i)
+    some = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in some:
+        thread.start()
+    for thread in some:
+        thread.join()
+    t.check(not wrong, f"threads {wrong} got other results")
+
+
+def checks(totals):
+    for function in (capsules, outputs, warm_is_slow, errors, described, other_packs, kept, threads):
+        totals.run(function)

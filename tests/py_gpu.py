@@ -1,0 +1,105 @@
+"""py_gpu.py -- calls on hip:N, with the simulated driver in the place of ROCm's: run by wheel_test.py in a process of its own.
+
+In: TDSL_HIP_LIBRARY, which names libtdsl_sim.so; its devices are gfx942 and gfx950.  Out: totals in Check's form.
+Seen here: numpy arrays copied to the device and back; tensors that lie there, by capsules and by DLPack's exchange functions, which
+torch has; the device that follows from them, and the stream that the launch gets.  The tensor type is a small class here.
+"""
+import ctypes
+
+import ml_dtypes
+import numpy as np
+import tdsl
+from py_calls import Managed, Producer, capsule_new, raises, rows, same
+from tdsl._abi import DLTensor, lib
+from tdsl._device import check, device_of
+from totals import Totals
+
+READ = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
+STREAM = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+OTHER = ctypes.CFUNCTYPE(ctypes.c_int)
+streams = {0: 0, 1: 0}                                       # the current one of each device
+asked = []
+
+
+class Exchange(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p), ("allocate", OTHER),
+                ("from_object", OTHER), ("to_object", OTHER), ("read", READ), ("stream", STREAM)]
+
+
+class OnDevice(Producer):
+    """A copy of an array in the memory of hip:N; by capsules."""
+
+    def __init__(self, array, number, versioned=True):
+        self.hip = device_of(f"hip:{number}")
+        super().__init__(array, versioned, device=(10, number))
+        pointer = ctypes.c_void_p()
+        check(lib.tdsl_alloc(ctypes.byref(pointer), self.hip.handle, max(array.nbytes, 1)))
+        check(lib.tdsl_upload(self.hip.handle, pointer, array.ctypes.data, array.nbytes))
+        self.managed.t.data = pointer
+
+    def fetch(self):
+        back = np.empty_like(self.array)
+        self.hip.sync()
+        check(lib.tdsl_download(self.hip.handle, back.ctypes.data, self.managed.t.data, back.nbytes))
+        return back
+
+
+@READ
+def read(tensor, out):
+    ctypes.memmove(out, ctypes.byref(tensor.managed.t), ctypes.sizeof(DLTensor))
+    return 0
+
+
+@STREAM
+def stream(kind, number, out):
+    asked.append((kind, number))
+    out[0] = streams[number] or None
+    return 0
+
+
+other = OTHER(lambda: -1)
+table = Exchange(1, 3, None, other, other, other, read, stream)
+
+
+class Exchanged(OnDevice):
+    """The same by the exchange functions, as torch's tensors."""
+    __dlpack_c_exchange_api__ = capsule_new(ctypes.addressof(table), b"dlpack_exchange_api", None)
+
+
+def staged(t):
+    x, w = rows()
+    for number, chip in enumerate(("gfx942", "gfx950")):
+        t.check(same(tdsl.rmsnorm_quant(x, w, device=f"hip:{number}"), tdsl.rmsnorm_quant(x, w, device=f"sim:{chip}")), f"numpy arrays on hip:{number}")
+        t.check(tdsl.last_call()["target"] == chip, f"the target: {tdsl.last_call()}")
+    t.check(same(tdsl.rmsnorm_quant(x, w), tdsl.rmsnorm_quant(x, w, device="hip:0")), "numpy arrays on the default device")
+    y = np.empty((5, 256), ml_dtypes.float8_e4m3fnuz)
+    t.check(tdsl.rmsnorm_quant(x, w, y=y)[0] is y and same((y,), tdsl.rmsnorm_quant(x, w)), "copied back into an array given")
+
+
+def on_device(t):
+    x, w = rows()
+    for kind in (OnDevice, Exchanged):
+        for number, chip in ((1, "gfx950"), (0, "gfx942")):
+            wanted = tdsl.rmsnorm_quant(x, w, device=f"sim:{chip}")
+            dx, dw, dy, ds = (kind(a, number) for a in (x, w, np.zeros_like(wanted[0]), np.zeros_like(wanted[1])))
+            for again in range(2):
+                back = tdsl.rmsnorm_quant(dx, dw, y=dy, scale=ds)
+                t.check(back[0] is dy and same((dy.fetch(), ds.fetch()), wanted), f"{kind.__name__} on hip:{number}: another result")
+                t.check(tdsl.last_call()["target"] == chip, f"{kind.__name__}: ran on {tdsl.last_call()}")
+            if kind is OnDevice:
+                t.check(dx.asked[0].get("stream") == 0, f"the stream handed to the producer: {dx.asked}")
+            else:
+                t.check((10, number) in asked and not dx.asked, f"asked for streams of {asked}, for capsules {dx.asked}")
+    tdsl.rmsnorm_quant(dx, w, eps=1.0, y=dy, scale=ds)
+    t.check(same((dy.fetch(), ds.fetch()), tdsl.rmsnorm_quant(x, w, eps=1.0, device="sim:gfx942")), "a tensor on the device and a numpy array")
+    mixed = OnDevice(x, 0), OnDevice(w, 1)
+    raises(t, tdsl.Error, "'w'", lambda: tdsl.rmsnorm_quant(*mixed, y=dy, scale=ds))
+    raises(t, TypeError, "give them by name", lambda: tdsl.rmsnorm_quant(OnDevice(x, 0), OnDevice(w, 0)))
+    t.check(Managed.t.offset == 32, "DLManagedTensorVersioned")
+
+
+totals = Totals()
+tdsl.open("hip:0")
+for function in (staged, on_device):
+    totals.run(function)
+totals.finish()

@@ -1,0 +1,65 @@
+"""support_test.py -- docs/support.md says what the shipped pack holds; with BLESS set it is written.
+
+In: `tdslc list --json` of the pack and the end-to-end tests' texts.  Out: a row a kernel and choice of types: its results, the variants on each
+target, and whether an end-to-end test calls it on the simulated devices.  A shipped kernel that no such test names fails.
+"""
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from totals import Totals
+
+B = Path(os.environ.get("B", "build"))
+ROOT = Path(__file__).resolve().parent.parent
+HEAD = """# What is shipped
+
+Written from the pack by tests/support_test.py (`make bless`). A kernel runs for any extents and strides of its tensors; a choice of types
+that is not listed is compiled when it is first called, where a compiler is installed. `simulated`: an end-to-end test compares it with f64
+on the simulated device. `measured`: it was timed on the chip itself.
+
+| kernel | inputs | types | outputs | gfx942 | gfx950 | simulated | measured |
+|---|---|---|---|---|---|---|---|
+"""
+
+
+def parameter(p, types):
+    return p["name"] + ("?" if p["optional"] else "") + " " + types[p["name"]]
+
+
+def table(pack, tests):
+    rows = []
+    for k in pack["kernels"]:
+        tensors = [p for p in k["params"] if p["kind"] == "tensor"]
+        simulated = "yes" if re.search(rf'"{k["kernel"]}"', tests) else "no"
+        for i in k["instances"]:
+            inputs = ", ".join(parameter(p, i["types"]) for p in tensors if p["role"] == "in")
+            outputs = ", ".join(parameter(p, i["types"]) for p in tensors if p["role"] != "in")
+            counts = [variants(k, i, target) for target in ("gfx942", "gfx950")]
+            rows.append(f"| {k['kernel']} | {inputs} | {i['name'].replace(',', ' ') or '-'} | {outputs} | {counts[0]} | {counts[1]} | {simulated} | no |\n")
+    return rows
+
+
+def variants(kernel, instance, target):
+    found = [v for v in kernel["variants"] if v["target"] == target and v["instance"] == instance["name"]]
+    return f"{len(found)} variant" + ("s" if len(found) != 1 else "") if found else "no"
+
+
+def main():
+    t = Totals()
+    pack = json.loads(subprocess.run([B / "tdslc", "list", B / "kernels.tpack", "--json"], capture_output=True, text=True, check=True).stdout)
+    tests = "".join(p.read_text() for p in sorted((ROOT / "tests").glob("e2e_*_test.c")))
+    rows = table(pack, tests)
+    path = ROOT / "docs" / "support.md"
+    text = HEAD + "".join(rows)
+    if os.environ.get("BLESS"):
+        path.write_text(text)
+    t.check(path.exists() and path.read_text() == text, "docs/support.md is not what the pack holds; make bless")
+    for row in rows:
+        t.check("| yes | no |" in row, f"no end-to-end test calls it: {row.strip()}")
+    t.finish()
+
+
+if __name__ == "__main__":
+    main()
