@@ -2,7 +2,7 @@
  *
  * In: a wave before the instruction.  Out: address and size of each lane's access; 0 bytes for lanes that are inactive or
  * that a buffer descriptor keeps out.  The rules are those of exec_lds.c and exec_memory.c, stated again without side
- * effects; bounds are left to those. */
+ * effects; bounds are left to those.  Swizzled and typed buffers are not followed: their lanes have 0 bytes. */
 #include "check.h"
 
 void check_lds_lanes(const struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, int part, struct check_lanes *l)
@@ -24,8 +24,10 @@ static void buffer_lanes(const struct sim_wave *w, const struct sim_inst *in, co
 	const uint32_t *s = &w->sgpr[in->saddr];
 	uint64_t exec = sim_exec(w), base = (s[0] | (uint64_t)s[1] << 32) & 0xffffffffffff, records = s[2];
 	uint32_t stride = s[1] >> 16 & 0x3fff, soffset = (uint32_t)sim_scalar(w, &in->src[0]);
+	bool add_tid = s[3] >> 23 & 1, swizzle = s[1] >> 31 && stride;
+	stride |= add_tid ? (s[3] >> 15 & 15) << 14 : 0;
 	for (int i = 0; i < LANES; i++) {
-		uint32_t index = in->idxen ? w->vgpr[in->vaddr][i] : 0;
+		uint32_t index = (in->idxen ? w->vgpr[in->vaddr][i] : 0) + (add_tid ? (uint32_t)i : 0);
 		uint64_t offset = (uint64_t)(in->use_vaddr ? w->vgpr[in->vaddr + (in->idxen ? 1 : 0)][i] : 0) + (uint32_t)in->offset;
 		uint64_t at = offset + soffset + (uint64_t)index * stride;
 		uint8_t bytes = u->bytes;
@@ -34,7 +36,7 @@ static void buffer_lanes(const struct sim_wave *w, const struct sim_inst *in, co
 		else if (!stride && at + bytes > records)
 			bytes = at >= records || bytes <= 4 ? 0 : (uint8_t)((records - at) & ~UINT64_C(3));
 		l->addr[i] = base + at;
-		l->bytes[i] = exec >> i & 1 ? bytes : 0;
+		l->bytes[i] = exec >> i & 1 && !swizzle ? bytes : 0;
 	}
 }
 

@@ -273,6 +273,8 @@ static void lds(struct check_use *u, const struct sim_inst *in)
 
 static uint8_t memory_bytes(const char *name, unsigned n)
 {
+	if (has(name, "format"))
+		return 0; /* typed: as the format says */
 	return has(name, "byte") ? 1 : has(name, "short") ? 2 : (uint8_t)(4 * n);
 }
 
