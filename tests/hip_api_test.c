@@ -31,7 +31,7 @@
 	F(hipFuncGetAttribute) F(hipModuleLaunchKernel) F(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor) \
 	F(hipGetErrorName) F(hipGetErrorString) F(hipGetLastError) F(hipPeekAtLastError) F(hipPointerGetAttributes) \
 	F(tdsl_sim_last_report) F(tdsl_sim_register_host) F(tdsl_sim_unregister_host) F(tdsl_sim_stats_reset) \
-	F(tdsl_sim_stats_get) F(tdsl_sim_stats_json) F(tdsl_sim_set_seed) F(tdsl_sim_clear_error)
+	F(tdsl_sim_stats_get) F(tdsl_sim_stats_json) F(tdsl_sim_set_seed) F(tdsl_sim_set_checks) F(tdsl_sim_clear_error)
 
 static struct {
 #define F(name) __typeof__(name) *name;
@@ -279,9 +279,14 @@ START_TEST(launches)
 		struct { int32_t *dst, *src; int32_t n; } packed = {y, x, 20};
 		size_t size = sizeof packed;
 		void *extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, &packed, HIP_LAUNCH_PARAM_BUFFER_SIZE, &size, HIP_LAUNCH_PARAM_END};
+		hip.tdsl_sim_set_checks(1); /* three workgroups that write the same */
+		FAILS(hipErrorLaunchFailure, "nothing orders the two", hip.hipModuleLaunchKernel(add, 3, 1, 1, 256, 1, 1, 0, NULL, NULL, extra));
+		hip.tdsl_sim_clear_error(device);
+		hip.tdsl_sim_set_checks(0);
 		OK(hip.hipModuleLaunchKernel(add, 3, 1, 1, 256, 1, 1, 0, NULL, NULL, extra));
 		for (int i = 0; i < 256; i++)
 			ck_assert_int_eq(y[i], i + 20 + 3);
+		hip.tdsl_sim_set_checks(-1);
 		size = 16;
 		FAILS(hipErrorInvalidValue, "argument 2 ('n', 4 bytes at 16)",
 		      hip.hipModuleLaunchKernel(add, 3, 1, 1, 256, 1, 1, 0, NULL, NULL, extra));
