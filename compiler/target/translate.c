@@ -1,5 +1,5 @@
 /* translate.c -- hands a kernel to its target's translator: the triple decides.  A new target is a folder and a row here. */
-#include "amdgcn/translate.h"
+#include "amdgcn/machine.h"
 
 #include <stdio.h>
 #include <string.h>
