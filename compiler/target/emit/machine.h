@@ -20,6 +20,11 @@ struct machine {
 	/* --- identity --- */
 	/* The function `e->fn` becomes a kernel of the workgroup size that e->v says; called before its body is written. */
 	void (*kernel)(struct emit *);
+	bool line_directives;                                            /* lines of the text go into the assembly, not into sections */
+	char separator;                                                  /* in names made of several parts */
+	int grid_dims;                                                   /* how many are as long as any grid axis may be; the rest share the last */
+	int argument_unit;                                               /* bytes that the argument block's size is rounded up to */
+	int static_lds;                                                  /* more bytes than that are declared without a size: the launch gives it */
 	LLVMValueRef (*thread)(struct emit *);                           /* number in the workgroup */
 	LLVMValueRef (*workgroup)(struct emit *, int dim);               /* 0..2 */
 	/* `lane` again, in a way that LLVM takes for another value; `loop`: of the innermost loop's position, or NULL. */
@@ -47,7 +52,7 @@ struct machine {
 	LLVMValueRef (*from_fp8)(struct emit *, LLVMValueRef x, enum dtype);
 
 	/* --- memory: see memory.h --- */
-	void (*access_open)(struct emit *, struct access *, LLVMValueRef elements);
+	void (*access_open)(struct emit *, struct access *, LLVMValueRef elements);   /* i64 behind the tensor's start, NULL = 0 */
 	LLVMValueRef (*load)(struct emit *, const struct access *, int reg, LLVMTypeRef);
 	void (*store)(struct emit *, const struct access *, int reg, LLVMValueRef);
 	void (*update)(struct emit *, const struct access *, int reg, enum ir_reduce, LLVMValueRef);

@@ -206,8 +206,8 @@ static void address_parts(struct emit *e, struct access *a)
 			lane = lane ? LLVMBuildAdd(e->b, lane, p, "") : p;
 		}
 	}
-	e->machine->access_open(e, a, base);
 	a->lane = lane ? lane : emit_int(e, 0);
+	e->machine->access_open(e, a, base);
 }
 
 void access_offset(struct emit *e, const struct access *a, int r, int64_t *constant, LLVMValueRef *uniform, LLVMValueRef *vector)

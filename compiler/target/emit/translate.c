@@ -2,6 +2,7 @@
  * In: a kernel after the last pass.  Out: an LLVM module and the launches that a pack records.  Arguments are what the function uses
  * and no more, each at a multiple of its own size (4 or 8 bytes) behind the one before: the same block of bytes on every family.  The
  * grid is one dimension per grid axis, the first declared first. */
+#include "../../llvm_shim.h"
 #include "machine.h"
 
 #include <llvm-c/DebugInfo.h>
@@ -324,6 +325,7 @@ static LLVMValueRef hexpr_value(struct emit *e, const struct hexpr *x)
 	case HX_MUL: return LLVMBuildMul(e->b, a, b, "");
 	case HX_DIV: case HX_EXACT: return LLVMBuildUDiv(e->b, a, b, "");
 	case HX_REM: return LLVMBuildURem(e->b, a, b, "");
+	case HX_MAX: return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSGT, a, b, ""), a, b, "");
 	case HX_CDIV: return LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, a, LLVMBuildSub(e->b, b, emit_int(e, 1), ""), ""), b, "");
 	default: return emit_fail(e, NULL, "internal: host expression in device code");
 	}
@@ -359,10 +361,10 @@ static void bind_temps(struct emit *e)
 	}
 }
 
-/* Grid axes take x, y, z as declared; a fourth and later ones share z. */
+/* Grid axes take x, y, z as declared; more than the machine's dimensions share the last. */
 static void bind_grid(struct emit *e, const struct hexpr *grid[3])
 {
-	int slots = 0;
+	int slots = 0, most = e->machine->grid_dims - 1;
 	struct { int axis; const struct hexpr *tiles; } slot[LAYOUT_AXES];
 	for (int i = 0; i < 3; i++)
 		grid[i] = hexpr_const(e->arena, 1);
@@ -388,14 +390,14 @@ static void bind_grid(struct emit *e, const struct hexpr *grid[3])
 	}
 	LLVMValueRef rest = NULL;
 	for (int s = 0; s < slots; s++) {
-		int dim = s < 2 ? s : 2;
-		LLVMValueRef id = s <= 2 ? e->machine->workgroup(e, dim) : rest;
-		if (s >= 2 && s + 1 < slots) {
+		int dim = s < most ? s : most;
+		LLVMValueRef id = s <= most ? e->machine->workgroup(e, dim) : rest;
+		if (s >= most && s + 1 < slots) {
 			LLVMValueRef n = hexpr_value(e, slot[s].tiles);
 			rest = LLVMBuildUDiv(e->b, id, n, "");
 			id = LLVMBuildURem(e->b, id, n, "");
 		}
-		grid[dim] = s <= 2 ? slot[s].tiles : hexpr_op(e->arena, HX_MUL, grid[2], slot[s].tiles);
+		grid[dim] = s <= most ? slot[s].tiles : hexpr_op(e->arena, HX_MUL, grid[dim], slot[s].tiles);
 		int tile = e->ph->axes[slot[s].axis].tile;
 		e->axis_base[slot[s].axis] = tile == 1 ? id : LLVMBuildMul(e->b, id, emit_int(e, tile), "");
 	}
@@ -521,14 +523,18 @@ static void start_function(struct emit *e, const char *name, const struct argume
 	e->lds_small = LLVMAddGlobalInAddressSpace(e->mod, LLVMArrayType2(e->i8, 0), "", 3);
 }
 
-/* The placeholder becomes a global of the size that turned out to be needed. */
+/* The placeholder becomes a global of the size that turned out to be needed, or one whose size the launch gives. */
 static void finish_lds(struct emit *e, const char *name, const char *what, LLVMValueRef placeholder, int bytes)
 {
 	LLVMTypeRef t = LLVMArrayType2(e->i8, (uint64_t)bytes);
 	if (bytes) {
-		LLVMValueRef g = LLVMAddGlobalInAddressSpace(e->mod, t, arena_printf(e->arena, "%s.%s", name, what), 3);
-		LLVMSetInitializer(g, LLVMGetPoison(t));
-		LLVMSetLinkage(g, LLVMInternalLinkage);
+		bool sized = bytes <= e->machine->static_lds;
+		LLVMValueRef g = LLVMAddGlobalInAddressSpace(e->mod, sized ? t : LLVMArrayType2(e->i8, 0),
+		                                             arena_printf(e->arena, "%s%c%s", name, e->machine->separator, what), 3);
+		if (sized) {
+			LLVMSetInitializer(g, LLVMGetPoison(t));
+			LLVMSetLinkage(g, LLVMInternalLinkage);
+		}
 		LLVMSetAlignment(g, 16);
 		LLVMReplaceAllUsesWith(placeholder, g);
 	}
@@ -550,7 +556,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 			symbols_in(ph->axes[ph->axes[a].ragged_group].extent, u.symbol);
 		}
 		grid += ph->axes[a].kind == AXIS_GRID;
-		if (grid > 3)
+		if (grid > e->machine->grid_dims)
 			for (int x = 0; x < ph->naxes; x++)
 				symbols_in(ph->axes[x].extent, u.symbol);
 	}
@@ -581,8 +587,10 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		emit_fail(e, NULL, "%s needs %d bytes of LDS, %s has %d", name, e->lds_bytes + e->lds_small_bytes, e->v->target->name, e->v->target->lds_bytes);
 		return -1;
 	}
+	int unit = e->machine->argument_unit;
 	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->v->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list,
-	                             .nkargs = args.n, .kernarg_bytes = (args.bytes + 7) / 8 * 8};
+	                             .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit,
+	                             .lds = e->lds_bytes + e->lds_small_bytes};
 	return 0;
 }
 
@@ -621,7 +629,7 @@ int emit_kernel(const struct machine *machine, struct arena *arena, const struct
 	const char *name = k->file ? k->file : "kernel.tdsl", *slash = strrchr(name, '/');
 	name = slash ? slash + 1 : name; /* an object does not depend on the folder that its text lies in */
 	LLVMMetadataRef file = LLVMDIBuilderCreateFile(di, name, strlen(name), "", 0);
-	LLVMDIBuilderCreateCompileUnit(di, LLVMDWARFSourceLanguageC11, file, "tdslc", 5, 1, "", 0, 0, "", 0, LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0, "", 0);
+	shim_line_unit(di, file, "tdslc", machine->line_directives);
 	LLVMMetadataRef version = LLVMValueAsMetadata(LLVMConstInt(base.i32, LLVMDebugMetadataVersion(), 0));
 	LLVMAddModuleFlag(base.mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18, version);
 	struct model_launch *all = arena_alloc(arena, sizeof *all * (size_t)k->nphases);
@@ -629,7 +637,7 @@ int emit_kernel(const struct machine *machine, struct arena *arena, const struct
 	*out = (struct translated){0};
 	for (int p = 0; p < k->nphases && !status; p++) {
 		struct emit e = fresh(&base);
-		const char *symbol = k->nphases == 1 ? k->name : arena_printf(arena, "%s.%d", k->name, p);
+		const char *symbol = k->nphases == 1 ? k->name : arena_printf(arena, "%s%c%d", k->name, machine->separator, p);
 		status = emit_phase(&e, di, file, &k->phases[p], symbol, &all[p]);
 		base.condition = e.condition;
 	}
