@@ -186,20 +186,42 @@ static LLVMValueRef to_e8m0(struct emit *e, LLVMValueRef x, bool saturate)
 
 /* --- integers --------------------------------------------------------------------------------------------------------------- */
 
-/* v_cvt_i32_f32 saturates and gives 0 for NaN (CDNA3 ISA guide); the saturating intrinsic says so, and to 8 bits it is clamped after. */
-static LLVMValueRef to_integer(struct emit *e, LLVMValueRef x, enum dtype to, bool saturate)
+/* The low bytes of dwords, four to a dword: v_perm_b32 picks bytes of (first argument, second argument), 4-7 and 0-3; 12 is a zero. */
+static LLVMValueRef low_bytes(struct emit *e, LLVMValueRef x)
 {
 	int n = vector_length(x);
-	bool narrow = dtype_info(to)->bits < 32;
-	LLVMTypeRef t = op_type_like(e, to, x), wide = narrow ? emit_vector(e->i32, n) : t, both[2] = {wide, LLVMTypeOf(x)};
+	LLVMValueRef part[16];
+	if (n % 4 || n > 64)
+		return LLVMBuildTrunc(e->b, x, emit_vector(e->i8, n), "");
+	for (int i = 0; i < n; i += 4) {
+		LLVMValueRef d[4];
+		for (int j = 0; j < 4; j++)
+			d[j] = LLVMBuildExtractElement(e->b, x, emit_int(e, i + j), "");
+		LLVMValueRef low[3] = {d[1], d[0], emit_int(e, 0x0c0c0400)}, high[3] = {d[3], d[2], emit_int(e, 0x04000c0c)};
+		LLVMValueRef word = LLVMBuildOr(e->b, emit_call(e, "llvm.amdgcn.perm", NULL, 0, low, 3), emit_call(e, "llvm.amdgcn.perm", NULL, 0, high, 3), "");
+		part[i / 4] = LLVMBuildBitCast(e->b, word, emit_vector(e->i8, 4), "");
+	}
+	return vector_join(e, part, n / 4, 4);
+}
+
+/* v_cvt_i32_f32 saturates and gives 0 for NaN (CDNA3 ISA guide); to 8 bits it is clamped after.  LLVM leaves fptosi undefined there,
+ * hence the freeze; its saturating intrinsic is written out by the AMDGPU back end, ten instructions an element. */
+static LLVMValueRef to_integer(struct emit *e, LLVMValueRef x, enum dtype to, bool saturate)
+{
+	int n = vector_length(x), bits = dtype_info(to)->bits;
+	LLVMTypeRef t = op_type_like(e, to, x), both[2] = {t, LLVMTypeOf(x)};
 	if (saturate)
 		x = op_whole(e, "llvm.rint", &x, 1);
-	x = emit_call(e, "llvm.fptosi.sat", both, 2, &x, 1);
-	if (saturate && narrow) {
+	if (bits > 32)
+		return emit_call(e, "llvm.fptosi.sat", both, 2, &x, 1);
+	x = LLVMBuildFreeze(e->b, LLVMBuildFPToSI(e->b, x, emit_vector(e->i32, n), ""), "");
+	if (bits == 32)
+		return x;
+	if (saturate) {
 		x = larger(e, x, ints(e, to == DT_I8 ? -128 : 0, n), "llvm.smax");
 		x = larger(e, x, ints(e, (int64_t)num_max(to), n), "llvm.smin");
 	}
-	return narrow ? LLVMBuildTrunc(e->b, x, t, "") : x;
+	return bits == 8 ? low_bytes(e, x) : LLVMBuildTrunc(e->b, x, t, "");
 }
 
 /* Integers clamped to a narrower type's range. */
