@@ -17,7 +17,8 @@ static struct layout *empty(const struct layout_space *s)
 	struct layout *l = arena_alloc(s->arena, sizeof *l);
 	for (int a = 0; a < LAYOUT_AXES; a++)
 		l->block[a] = l->rep[a] = 1;
-	l->nlane = 6;
+	while ((1 << l->nlane) < s->v->target->wave)
+		l->nlane++;
 	while ((1 << l->nwave) < s->waves)
 		l->nwave++;
 	return l;

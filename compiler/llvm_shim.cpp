@@ -16,6 +16,7 @@
 #include <llvm-c/Disassembler.h>
 #include <llvm-c/Target.h>
 #include <llvm/DebugInfo/DWARF/DWARFContext.h>
+#include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
 #include <llvm/MC/TargetRegistry.h>
@@ -82,6 +83,10 @@ void start_once()
 		LLVMInitializeAMDGPUTargetMC();
 		LLVMInitializeAMDGPUAsmPrinter();
 		LLVMInitializeAMDGPUDisassembler();
+		LLVMInitializeNVPTXTargetInfo();
+		LLVMInitializeNVPTXTarget();
+		LLVMInitializeNVPTXTargetMC();
+		LLVMInitializeNVPTXAsmPrinter();
 		llvm::install_fatal_error_handler(fatal_error);
 	});
 }
@@ -138,7 +143,7 @@ struct shim_machine {
 	std::unique_ptr<pipeline> object, assembly;
 };
 
-struct shim_machine *shim_machine_new(const char *triple, const char *cpu, char *err, size_t errlen)
+struct shim_machine *shim_machine_new(const char *triple, const char *cpu, const char *features, char *err, size_t errlen)
 {
 	start_once();
 	std::string why;
@@ -151,7 +156,7 @@ struct shim_machine *shim_machine_new(const char *triple, const char *cpu, char 
 	llvm::TargetOptions options;
 	options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
 	auto *m = new shim_machine;
-	m->machine.reset(target->createTargetMachine(t, cpu, "", options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
+	m->machine.reset(target->createTargetMachine(t, cpu, features, options, llvm::Reloc::PIC_, std::nullopt, llvm::CodeGenOptLevel::Default));
 	return m;
 }
 
@@ -164,7 +169,7 @@ void shim_machine_free(struct shim_machine *m)
 static pipeline *pipeline_of(struct shim_machine *m, bool assembly)
 {
 	auto &slot = assembly ? m->assembly : m->object;
-	if (slot)
+	if (slot && !m->machine->getTargetTriple().isNVPTX()) /* NVPTX's printer keeps pointers into the module before */
 		return slot.get();
 	auto p = std::make_unique<pipeline>();
 	if (m->machine->addPassesToEmitFile(p->passes, p->stream, nullptr,
@@ -180,7 +185,7 @@ int shim_emit(struct shim_machine *m, LLVMModuleRef module, bool assembly, char 
 	std::unique_ptr<llvm::Module> owner(llvm::unwrap(module));
 	owner->setTargetTriple(m->machine->getTargetTriple());
 	owner->setDataLayout(m->machine->createDataLayout());
-	if (!owner->getModuleFlag("amdhsa_code_object_version"))
+	if (m->machine->getTargetTriple().isAMDGCN() && !owner->getModuleFlag("amdhsa_code_object_version"))
 		owner->addModuleFlag(llvm::Module::Error, "amdhsa_code_object_version", 500);
 
 	llvm::Module *running = owner.release();
@@ -269,6 +274,14 @@ int shim_link_inputs(const struct shim_input *inputs, int n, const char *const *
 	memcpy(*elf, linked.data(), linked.size());
 	*elf_size = linked.size();
 	return 0;
+}
+
+LLVMMetadataRef shim_line_unit(LLVMDIBuilderRef builder, LLVMMetadataRef file, const char *producer, bool directives)
+{
+	using unit = llvm::DICompileUnit;
+	auto *di = reinterpret_cast<llvm::DIBuilder *>(builder);
+	return llvm::wrap(di->createCompileUnit(llvm::DISourceLanguageName(llvm::dwarf::DW_LANG_C11), llvm::cast<llvm::DIFile>(llvm::unwrap(file)),
+	                                        producer, true, "", 0, "", directives ? unit::DebugDirectivesOnly : unit::LineTablesOnly));
 }
 
 void *shim_disassembler(const char *triple, const char *cpu)

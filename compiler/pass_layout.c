@@ -90,7 +90,7 @@ static int product_of_tiles(const struct ir_phase *ph, ir_axes axes)
 static const struct layout *memory_layout(struct assign *s, ir_axes axes, int inner, int bits)
 {
 	int vector = inner < 0 || !s->p->v->aligned ? 1 : 128 / bits;
-	int threads = 64 * s->space.waves, total = product_of_tiles(s->ph, axes);
+	int threads = s->p->v->target->wave * s->space.waves, total = product_of_tiles(s->ph, axes);
 	while (vector > 1 && total / vector < threads)
 		vector /= 2;
 	return layout_rows(&s->space, axes, inner, vector);

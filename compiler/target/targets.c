@@ -1,5 +1,6 @@
 /* targets.c -- the chips the compiler knows, one row each, and their matrix instructions.
- * In: a name.  Out: facts.  Sources: CDNA3 and CDNA4 ISA guides; intrinsics as selected by LLVM 22. */
+ * In: a name.  Out: facts.  Sources: CDNA3 and CDNA4 ISA guides; CUDA programming guide's table of compute
+ * capabilities (9.0: 227 KB of shared memory for a block); intrinsics as selected by LLVM 22. */
 #include "../compile.h"
 #include "mfma.h"
 
@@ -30,8 +31,9 @@ static const struct mfma gfx950_mfma[] = {
 #define ROWS(t) t, sizeof t / sizeof *t
 
 static const struct target targets[] = {
-	{"gfx942", "amdgcn-amd-amdhsa", "gfx942", 64, 512, 65536, 1024, true, false, false, ROWS(gfx942_mfma)},
-	{"gfx950", "amdgcn-amd-amdhsa", "gfx950", 64, 512, 163840, 1024, false, true, true, ROWS(gfx950_mfma)},
+	{"gfx942", "amdgcn-amd-amdhsa", "gfx942", "", 64, 512, 65536, 1024, true, false, false, ROWS(gfx942_mfma)},
+	{"gfx950", "amdgcn-amd-amdhsa", "gfx950", "", 64, 512, 163840, 1024, false, true, true, ROWS(gfx950_mfma)},
+	{"sm_90a", "nvptx64-nvidia-cuda", "sm_90a", "+ptx84", 32, 255, 232448, 1024, false, true, false, NULL, 0},
 };
 
 const struct target *target_by_name(const char *name)
@@ -40,6 +42,16 @@ const struct target *target_by_name(const char *name)
 		if (strcmp(targets[i].name, name) == 0)
 			return &targets[i];
 	return NULL;
+}
+
+const char *target_names(void)
+{
+	return "gfx942, gfx950, sm_90a";
+}
+
+bool target_is_nvptx(const struct target *t)
+{
+	return strncmp(t->triple, "nvptx", 5) == 0;
 }
 
 const struct mfma *target_mfma(const struct target *t, enum dtype a, enum dtype b)

@@ -2,7 +2,7 @@
  * In: operands in operand layouts (registers: k first, in runs of `elems` an instruction), the accumulator in its layout.  Out: the
  * result's groups of four rows.  For every step of k, ascending: one instruction for each block of rows and columns; an operand that
  * waits in LDS is read at its first use in the step. */
-#include "emit.h"
+#include "machine.h"
 
 static LLVMTypeRef operand_type(struct emit *e, enum mfma_operand o)
 {
@@ -70,11 +70,9 @@ void emit_dot(struct emit *e, const struct ir_ins *i)
 				fragment_b[rb] = LLVMBuildBitCast(e->b, value_vector(e, b, b->layout, rb, m->elems), ot, "");
 			if (!s)
 				d[r] = acc ? value_vector(e, acc, i->layout, r, 4) : LLVMConstNull(at);
-			LLVMValueRef args[6] = {fragment_a[ra], fragment_b[rb], d[r], emit_int(e, 0), emit_int(e, 0), emit_int(e, 0)};
-			d[r] = emit_call(e, m->intrinsic, NULL, 0, args, 6);
+			d[r] = e->machine->product(e, m, fragment_a[ra], fragment_b[rb], d[r]);
 		}
-		LLVMValueRef nothing = emit_int(e, 0);         /* the reads of later steps stay behind: all at once they would not fit */
-		emit_call(e, "llvm.amdgcn.sched.barrier", NULL, 0, &nothing, 1);
+		e->machine->keep_order(e);                     /* the reads of later steps stay behind: all at once they would not fit */
 	}
 	for (int r = 0; r < regs; r += 4)
 		value_set(e, i, r, 4, d[r]);
