@@ -14,7 +14,7 @@
 
 #include "cuda_abi.h"
 
-struct cuda { struct cuda_table t; struct CUctx_st *context; int device, version; };
+struct cuda { struct cuda_table t; struct CUctx_st *context; int device, version, reserved; }; /* reserved: group memory the driver keeps */
 
 /* Which code a chip runs.  sm_90a is of compute capability 9.0 alone: neither its cubin nor its PTX runs on another. */
 static const struct { int major, minor; const char *target; } chips[] = {{9, 0, "sm_90a"}};
@@ -128,9 +128,12 @@ static int cuda_function(tdsl_device d, void **function, void *module, const cha
 	if (bytes != need->kernarg_bytes)
 		FAIL(TDSL_EPACK, "%s: %s: the function takes %zu bytes of arguments; the pack says %u", d->name, symbol, bytes,
 		     (unsigned)need->kernarg_bytes);
+	/* Up to 48 KB the code declares by itself; beyond, what it does not declare is given at launch.  What it declares may hold the
+	 * driver's part as well. */
 	uint32_t all = need->shared;
-	need->shared = all > (uint32_t)declared ? all - (uint32_t)declared : 0;
-	if (need->shared && all > CUDA_SHARED_UNASKED)
+	int own = declared > d->cuda->reserved ? declared - d->cuda->reserved : 0;
+	need->shared = all > CUDA_SHARED_UNASKED && all > (uint32_t)own ? all - (uint32_t)own : 0;
+	if (need->shared)
 		CUDA(d, TDSL_ELAUNCH, symbol, cuFuncSetAttribute, (f, CUDA_FUNC_MAX_DYNAMIC_SHARED_BYTES, (int)need->shared));
 	*function = f;
 	return 0;
@@ -244,6 +247,7 @@ static int cuda_setup(tdsl_device d, int ordinal)
 		FAIL(TDSL_EDEVICE, "%s: no device %d; there %s %d", d->name, ordinal, count == 1 ? "is" : "are", count);
 	CUDA(d, TDSL_EDEVICE, NULL, cuDeviceGet, (&d->cuda->device, ordinal));
 	TRY(target_read(d));
+	CUDA(d, TDSL_EDEVICE, NULL, cuDeviceGetAttribute, (&d->cuda->reserved, CUDA_ATTRIBUTE_RESERVED_SHARED, d->cuda->device));
 	CUDA(d, TDSL_EDEVICE, NULL, cuDevicePrimaryCtxRetain, (&d->cuda->context, d->cuda->device));
 	d->ordinal = ordinal;
 	d->dl = (DLDevice){kDLCUDA, ordinal};

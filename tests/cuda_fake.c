@@ -120,8 +120,12 @@ EXPORT unsigned cuDeviceGetName(char *name, int size, int device)
 EXPORT unsigned cuDeviceGetAttribute(int *value, unsigned attribute, int device)
 {
 	(void)device;
-	*value = attribute == CUDA_ATTRIBUTE_MAJOR ? F.major : F.minor;
-	return attribute == CUDA_ATTRIBUTE_MAJOR || attribute == CUDA_ATTRIBUTE_MINOR ? 0 : CUDA_INVALID_VALUE;
+	switch (attribute) {
+	case CUDA_ATTRIBUTE_MAJOR: *value = F.major; return 0;
+	case CUDA_ATTRIBUTE_MINOR: *value = F.minor; return 0;
+	case CUDA_ATTRIBUTE_RESERVED_SHARED: *value = 1024; return 0;
+	}
+	return CUDA_INVALID_VALUE;
 }
 
 EXPORT unsigned cuDevicePrimaryCtxRetain(struct CUctx_st **context, int device)
