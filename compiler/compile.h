@@ -15,10 +15,12 @@
 struct target {
 	const char *name;          /* "gfx942" */
 	const char *triple, *cpu, *features;  /* "amdgcn-amd-amdhsa", "gfx942", "": LLVM's names */
-	int wave, vgprs, lds_bytes, max_threads; /* lanes of a wave; registers of a lane; bytes and threads of a workgroup */
+	int wave, vgprs, registers; /* lanes of a wave; registers that a lane may have, that the lanes of a compute unit share */
+	int lds_bytes, max_threads;    /* of a workgroup */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
 	bool lds_load16;           /* direct-to-LDS loads of 16 bytes */
+	bool fp8_clamps;           /* conversions to native fp8 clamp to the finite range by themselves */
 	const struct mfma *mfma; int nmfma;   /* matrix instructions, best first (target/mfma.h) */
 };
 const struct target *target_by_name(const char *);

@@ -41,6 +41,8 @@ static void drop_clamp(struct ir_ins *i, void *ctx)
 
 int pass_bounds(struct pass *p)
 {
+	if (p->v->target->fp8_clamps)        /* nothing to gain */
+		return 0;
 	FOR_PHASES(p, ph)
 		ir_walk(ph->body, drop_clamp, NULL);
 	return 0;

@@ -324,8 +324,8 @@ static void place_dot(struct assign *s, struct ir_ins *i)
 	const struct product *from_c = s->feeds[i->args[c]->id] ? NULL : maker(s, d->k, d->col);
 	struct k_shape k = from_c ? k_shape_of_accumulator(from_c->mfma, d->mfma)
 	                          : k_shape_plain(d->mfma, dtype_info(i->args[r]->dtype)->bits, s->ph->axes[d->k].tile);
-	i->args[r] = moved(s, i->args[r], layout_operand(&s->space, d->mfma, d->row, d->k, &k, s->wave_axis));
-	i->args[c] = moved(s, i->args[c], layout_operand(&s->space, d->mfma, d->col, d->k, &k, s->wave_axis));
+	i->args[r] = moved(s, i->args[r], layout_operand(&s->space, d->mfma, d->mfma->rows, d->row, d->k, &k, s->wave_axis));
+	i->args[c] = moved(s, i->args[c], layout_operand(&s->space, d->mfma, d->mfma->cols, d->col, d->k, &k, s->wave_axis));
 	i->layout = home(s, i->axes);
 	if (i->flags & IR_ACC)
 		i->args[2] = moved(s, i->args[2], i->layout);

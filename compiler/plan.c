@@ -208,7 +208,7 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ELEMENTS_PER_LANE = 16, ROW_BESIDE = 1024, SIDE = 64, LONG_BODY = 480, FEW_THREADS = 256, MOST_THREADS = 1024 };
+enum { ELEMENTS_PER_LANE = 16, ROW_BESIDE = 1024, SIDE = 64, LONG_BODY = 480, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 
 /* Elements a lane holds of a row: fewer where the code for each is long, or it would take long to compile and not fit the cache. */
 static int elements_per_lane(const struct planner *p)
@@ -219,14 +219,21 @@ static int elements_per_lane(const struct planner *p)
 	return n;
 }
 
-static int64_t row_most(const struct planner *p) { return MOST_THREADS * elements_per_lane(p); }
+static int64_t row_most(const struct planner *p) { return ROW_LANES * elements_per_lane(p); }
+
+/* Of a workgroup whose lanes have registers enough. */
+static int most_threads(const struct planner *p)
+{
+	int n = p->target->registers / LANE_REGISTERS;
+	return n < p->target->max_threads ? n : p->target->max_threads;
+}
 
 static int waves_of(const struct planner *p, int threads) { return threads / p->target->wave; }
 
 static int waves_for(const struct planner *p, int64_t elements)
 {
 	int each = p->target->wave * elements_per_lane(p), w = round_up_power((elements + each - 1) / each);
-	return w > waves_of(p, MOST_THREADS) ? waves_of(p, MOST_THREADS) : w;
+	return w > waves_of(p, most_threads(p)) ? waves_of(p, most_threads(p)) : w;
 }
 
 /* An axis held whole whose extent the variant does not fix. */
@@ -413,7 +420,7 @@ static void plan_rows(struct planner *p)
 			if (a)
 				aligned(p, &v);
 			else
-				v.waves = waves_of(p, MOST_THREADS); /* element by element: few a lane */
+				v.waves = waves_of(p, most_threads(p)); /* element by element: few a lane */
 			row_tiles(p, &v, classes[c], elements_per_lane(p));
 			*add(p) = v;
 		}
@@ -432,9 +439,9 @@ static void plan_rows(struct planner *p)
 			aligned(p, v);
 		class_fits(p, v, 1);
 		if (open)                                /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
-			v->waves = waves_of(p, a ? MOST_THREADS / 2 : MOST_THREADS);
+			v->waves = waves_of(p, a ? most_threads(p) / 2 : most_threads(p));
 		else
-			v->waves = square && !a ? waves_of(p, MOST_THREADS) : v->waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v->waves;
+			v->waves = square && !a ? waves_of(p, most_threads(p)) : v->waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v->waves;
 		v->stream = open;
 		row_tiles(p, v, 0, a ? elements_per_lane(p) / (open ? 2 : 1) : square ? 4 : 2);
 		if (!a)

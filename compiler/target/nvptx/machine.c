@@ -118,13 +118,47 @@ static LLVMValueRef clamp(struct emit *e, LLVMValueRef x, LLVMValueRef least, LL
 	return emit_call(e, "llvm.minnum", &t, 1, b, 2);
 }
 
+/* --- matrix ----------------------------------------------------------------------------------------------------------------- */
+
+/* b has the words of the instruction's own A: those of row lane / 4, then those of the row 8 below; it takes them by turns. */
+static LLVMValueRef multiply(struct emit *e, const struct mfma *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
+{
+	LLVMValueRef args[10], d = LLVMGetPoison(LLVMTypeOf(acc));
+	static const int turn[4] = {0, 2, 1, 3};
+	for (int i = 0; i < 4; i++) {
+		args[i] = LLVMBuildExtractElement(e->b, b, emit_int(e, turn[i]), "");
+		args[6 + i] = LLVMBuildExtractElement(e->b, acc, emit_int(e, i), "");
+	}
+	for (int i = 0; i < 2; i++)
+		args[4 + i] = LLVMBuildExtractElement(e->b, a, emit_int(e, i), "");
+	for (int i = 0; i < 6 && m->a == DT_F16; i++)
+		args[i] = LLVMBuildBitCast(e->b, args[i], emit_vector(e->f16, 2), "");
+	LLVMValueRef x = emit_call(e, m->intrinsic, NULL, 0, args, 10);
+	for (int i = 0; i < 4 && !e->failed; i++)
+		d = LLVMBuildInsertElement(e->b, d, LLVMBuildExtractValue(e->b, x, (unsigned)i, ""), emit_int(e, i), "");
+	return d;
+}
+
+/* The words' f32 values cut to tf32, and in *low what is left of them. */
+static LLVMValueRef split(struct emit *e, LLVMValueRef words, LLVMValueRef *low)
+{
+	int n = vector_length(words);
+	LLVMTypeRef real = emit_vector(e->f32, n), bits = emit_vector(e->i32, n);
+	LLVMValueRef high = LLVMBuildAnd(e->b, words, op_splat(e, emit_int(e, (int64_t)0xffffe000), n), "");
+	LLVMValueRef rest = LLVMBuildFSub(e->b, LLVMBuildBitCast(e->b, words, real, ""), LLVMBuildBitCast(e->b, high, real, ""), "");
+	*low = LLVMBuildBitCast(e->b, rest, bits, "");
+	return high;
+}
+
 static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
 {
-	(void)m;
-	(void)a;
-	(void)b;
-	(void)acc;
-	return emit_fail(e, NULL, "products are not lowered for %s yet", e->v->target->name);
+	if (m->a != DT_F32)
+		return multiply(e, m, a, b, acc);
+	/* f32 as two tf32 of 11 bits each: what is left out is below 2^-21 of the product */
+	LLVMValueRef low_a, low_b, high_a = split(e, a, &low_a), high_b = split(e, b, &low_b);
+	acc = multiply(e, m, low_a, high_b, acc);
+	acc = multiply(e, m, high_a, low_b, acc);
+	return multiply(e, m, high_a, high_b, acc);
 }
 
 static const struct machine machine = {
