@@ -201,25 +201,35 @@ static void find_product(struct ir_ins *i, void *ctx)
 	s->products[s->nproducts++] = (struct product){i, m, fa, fb, k, swapped};
 }
 
-/* Waves step along the grid axes of the results, the one with most rows left first. */
+static int most_left(const struct assign *s, const int *left)
+{
+	int best = -1;
+	for (int a = 0; a < s->ph->naxes; a++)
+		if (left[a] > 1 && left[a] % 2 == 0 && (best < 0 || left[a] > left[best]))
+			best = a;
+	return best;
+}
+
+/* Waves step along the grid axes of the results, the one with most rows left first; where those are used up, along held ones. */
 static void choose_waves(struct assign *s)
 {
-	int left[LAYOUT_AXES] = {0};
+	int left[LAYOUT_AXES] = {0}, held[LAYOUT_AXES] = {0};
 	for (int i = 0; i < s->nproducts; i++) {
 		const struct product *d = &s->products[i];
-		if (s->ph->axes[d->row].kind == AXIS_GRID)
-			left[d->row] = s->ph->axes[d->row].tile / d->mfma->rows;
-		if (s->ph->axes[d->col].kind == AXIS_GRID)
-			left[d->col] = s->ph->axes[d->col].tile / d->mfma->cols;
+		int *row = s->ph->axes[d->row].kind == AXIS_GRID ? left : s->ph->axes[d->row].kind == AXIS_HELD ? held : NULL;
+		if (row)
+			row[d->row] = s->ph->axes[d->row].tile / d->mfma->rows;
+		int *col = s->ph->axes[d->col].kind == AXIS_GRID ? left : s->ph->axes[d->col].kind == AXIS_HELD ? held : NULL;
+		if (col)
+			col[d->col] = s->ph->axes[d->col].tile / d->mfma->cols;
 	}
 	for (int w = 0; (1 << w) < s->space.waves; w++) {
-		int best = -1;
-		for (int a = 0; a < s->ph->naxes; a++)
-			if (left[a] > 1 && left[a] % 2 == 0 && (best < 0 || left[a] > left[best]))
-				best = a;
+		int *from = left, best = most_left(s, left);
+		if (best < 0)
+			best = most_left(s, from = held);
 		s->wave_axis[w] = best;
 		if (best >= 0)
-			left[best] /= 2;
+			from[best] /= 2;
 	}
 }
 
