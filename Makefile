@@ -82,7 +82,7 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: all run test test-types test-full test-native fuzz-run bench wheel san fuzz clean bless setup print-sources
+.PHONY: h200 all run test test-types test-full test-native fuzz-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
@@ -90,7 +90,7 @@ setup: ; sh tests/setup.sh
 print-sources:
 	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
 		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/cuda_fake.c tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
-		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/host_cost.c bench/pack_cost.c
+		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/h200_host.c bench/host_cost.c bench/pack_cost.c
 $(SETUP): tests/setup.sh
 	@mkdir -p $(@D)
 	@sh tests/setup.sh
@@ -300,6 +300,14 @@ $(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/libtdsl_rt.so
 $(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+$(B)/h200_host: $(B)/o/bench/h200_host.o $(B)/libtdsl_rt.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+# What bench/h200.py needs beside itself: carry build/h200.tpack, build/h200_host, build/libtdsl_rt.so and build/python to the GPU.
+$(B)/h200.tpack: kernels.tdsl $(B)/tdslc
+	$(call SAY,pack $@)
+	$(Q)$(B)/tdslc build kernels.tdsl -o $@ --target sm_90a
+h200: $(B)/h200.tpack $(B)/h200_host $(B)/libtdsl_rt.so $(B)/python/_core.abi3.so
 $(B)/pack_cost: $(B)/o/bench/pack_cost.o $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(ZSTD) $(SYSTEM) -o $@

@@ -7,7 +7,8 @@ Every contestant runs in the same process on the same tensors, rotated through m
 each call; a time is the median of calls between two events, with the 10th and 90th percentile.  For few rows, calls are also captured
 into a graph whose replays are timed, for all contestants alike.  GB/s counts the bytes that must move (weights left out), beside the
 bandwidth of a copy in the same run.  Checks run in processes of their own: a fault or a hang on the device ends one kernel's, not the run.
-Parts that fail are told and left out; `--budget` bounds the whole.  With --device sim:gfx950 the checks run on the simulated device.
+Parts that fail are told and left out; `--budget` bounds the whole.  With --device sim:gfx950 the checks run on the simulated device, and
+each timed row once with few elements, Triton's kernels by its interpreter: to exercise these files without a GPU.
 """
 import argparse
 import json
@@ -201,9 +202,11 @@ def main():
     part(o, report, "environment", environment)
     if not o.no_check:
         part(o, report, "checks", check_all)
-    if o.gpu and not o.check_only:
+    if not o.check_only:
+        if not o.gpu:
+            os.environ["TRITON_INTERPRET"] = "1"
         import h200_times
-        h200_times.measure(o, report, part, wanted)
+        (h200_times.measure if o.gpu else h200_times.dry)(o, report, part, wanted)
     save(o, report)
     return 1 if report["wrong"] or report["failed"] or report.get("unchecked") else 0
 
