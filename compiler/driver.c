@@ -182,7 +182,7 @@ static int enter_facts(struct model_launch *launches, int nlaunches, const struc
 		l->vgpr = f->vgpr;
 		l->agpr = f->agpr;
 		l->sgpr = f->sgpr;
-		l->lds = f->lds;
+		l->lds = f->lds > l->lds ? f->lds : l->lds;      /* an object does not know what the launch gives */
 		l->scratch = f->scratch;
 		l->spills = f->spills;
 		l->instructions = f->instructions;
@@ -333,7 +333,7 @@ static int choose_targets(FILE *out, const char *const *names, const struct targ
 			if (t == targets[i])
 				goto next;
 		if (!t) {
-			fprintf(out, "error: unknown target \"%s\"; known: gfx942, gfx950\n", *names);
+			fprintf(out, "error: unknown target \"%s\"; known: %s\n", *names, target_names());
 			return -1;
 		}
 		targets[n++] = t;

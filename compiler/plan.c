@@ -208,7 +208,7 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ELEMENTS_PER_LANE = 16, ROW_BESIDE = 1024, SIDE = 64, LONG_BODY = 480 };
+enum { ELEMENTS_PER_LANE = 16, ROW_BESIDE = 1024, SIDE = 64, LONG_BODY = 480, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 
 /* Elements a lane holds of a row: fewer where the code for each is long, or it would take long to compile and not fit the cache. */
 static int elements_per_lane(const struct planner *p)
@@ -219,12 +219,21 @@ static int elements_per_lane(const struct planner *p)
 	return n;
 }
 
-static int64_t row_most(const struct planner *p) { return 64 * 16 * elements_per_lane(p); }
+static int64_t row_most(const struct planner *p) { return ROW_LANES * elements_per_lane(p); }
+
+/* Of a workgroup whose lanes have registers enough. */
+static int most_threads(const struct planner *p)
+{
+	int n = p->target->registers / LANE_REGISTERS;
+	return n < p->target->max_threads ? n : p->target->max_threads;
+}
+
+static int waves_of(const struct planner *p, int threads) { return threads / p->target->wave; }
 
 static int waves_for(const struct planner *p, int64_t elements)
 {
-	int each = 64 * elements_per_lane(p), w = round_up_power((elements + each - 1) / each);
-	return w > 16 ? 16 : w;
+	int each = p->target->wave * elements_per_lane(p), w = round_up_power((elements + each - 1) / each);
+	return w > waves_of(p, most_threads(p)) ? waves_of(p, most_threads(p)) : w;
 }
 
 /* An axis held whole whose extent the variant does not fix. */
@@ -267,7 +276,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	struct shape s = shape_of(v, ph);
 	int vector = v->aligned ? 16 / p->f.widest : 1;
 	vector = vector > each ? each : vector;
-	int64_t threads = 64 * v->waves, held = s.fixed, room;
+	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
 		if (s.tiled || s.open > 1)
@@ -385,7 +394,7 @@ static void plan_pins(struct planner *p)
 		aligned(p, &v);
 		v.stream = any_open(p, &v);
 		if (v.stream || !p->f.held[s])
-			v.waves = v.waves < 4 ? 4 : v.waves;
+			v.waves = v.waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v.waves;
 		row_tiles(p, &v, 0, elements_per_lane(p) / (v.stream ? 2 : 1));
 		*add(p) = v;
 	}
@@ -411,7 +420,7 @@ static void plan_rows(struct planner *p)
 			if (a)
 				aligned(p, &v);
 			else
-				v.waves = 16;                /* element by element: few a lane */
+				v.waves = waves_of(p, most_threads(p)); /* element by element: few a lane */
 			row_tiles(p, &v, classes[c], elements_per_lane(p));
 			*add(p) = v;
 		}
@@ -430,9 +439,9 @@ static void plan_rows(struct planner *p)
 			aligned(p, v);
 		class_fits(p, v, 1);
 		if (open)                                /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
-			v->waves = a ? 8 : 16;
+			v->waves = waves_of(p, a ? most_threads(p) / 2 : most_threads(p));
 		else
-			v->waves = square && !a ? 16 : v->waves < 4 ? 4 : v->waves;
+			v->waves = square && !a ? waves_of(p, most_threads(p)) : v->waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v->waves;
 		v->stream = open;
 		row_tiles(p, v, 0, a ? elements_per_lane(p) / (open ? 2 : 1) : square ? 4 : 2);
 		if (!a)
@@ -473,7 +482,7 @@ static void hold(struct planner *p, struct variant *v, int64_t most)
 static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 {
 	const struct dsl_schedule *s = schedule_for(p);
-	v->waves = 4;
+	v->waves = waves_of(p, FEW_THREADS);
 	for (int i = 0; s && i < s->nknobs; i++) {
 		if (!s->knobs[i].has_value)
 			continue;
@@ -481,7 +490,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 			v->waves = s->knobs[i].value;
 	}
 	if (!v->aligned)                             /* long rows element by element: more lanes, fewer elements each */
-		v->waves = shrink > 1 ? 8 : 4;
+		v->waves = waves_of(p, shrink > 1 ? 2 * FEW_THREADS : FEW_THREADS);
 	for (int i = 0; i < p->k->nphases; i++)
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];

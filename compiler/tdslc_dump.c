@@ -244,7 +244,7 @@ int command_dump(const struct arguments *a)
 	}
 	d.target = target_by_name(target ? target : "gfx942");
 	if (!d.target)
-		return usage_error(a, "unknown target %s; known: gfx942, gfx950", target);
+		return usage_error(a, "unknown target %s; known: %s", target, target_names());
 	int code = read_text(a, d.file, &text, &n, &library);
 	if (code)
 		return code;
