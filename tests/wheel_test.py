@@ -62,16 +62,26 @@ def package(t):
 
 
 def packs(t):
-    """PACK= of `make wheel`: what python/packs.txt leaves out, and a name that it lacks."""
+    """PACK= of `make wheel`: which kernels of kernels.tdsl are where, and a name that python/packs.txt lacks."""
+    import tdsl
+    from tdsl import aiter
+
     def chosen(text, name):
-        path = B / "wheel" / "packs.tdsl"
-        path.write_text(text)
-        r = subprocess.run([sys.executable, HERE.parent / "python/pack_kernels.py", path, name], capture_output=True, text=True)
+        r = subprocess.run([sys.executable, HERE.parent / "python/pack_kernels.py", text, name], capture_output=True, text=True)
         return r.stdout.split()[1::2] if r.returncode == 0 else r.stderr
-    text = "kernel norm(x)\nkernel norm_bwd(x)\n# kernel no\nkernel attention(q)\n"
-    t.check(chosen(text, "all") == ["norm", "norm_bwd", "attention"], chosen(text, "all"))
-    t.check(chosen(text, "inference") == ["norm", "attention"], chosen(text, "inference"))
-    t.check(chosen(text, "training") == ["norm", "norm_bwd"], chosen(text, "training"))
+    text = HERE.parent / "kernels.tdsl"
+    every, inference, training = (chosen(text, name) for name in ("all", "inference", "training"))
+    t.check(every == tdsl.bundled().kernels, f"all, and not in the pack or the other way round: {set(every) ^ set(tdsl.bundled().kernels)}")
+    t.check(set(every) == set(inference) | set(training), f"in neither: {set(every) - set(inference) - set(training)}")
+    t.check(inference == [k for k in every if k in inference] and training == [k for k in every if k in training], "another order than the text's")
+    t.check(not [k for k in inference if k.endswith("_bwd")] and {k for k in every if k.endswith("_bwd")} <= set(training), "gradients are training's")
+    calls = {row.kernel for row in aiter.ROWS}
+    t.check(calls <= set(inference), f"AITER's calls need {calls - set(inference)}")
+    only_inference, only_training = set(inference) - set(training), {k for k in set(training) - set(inference) if not k.endswith("_bwd")}
+    t.check(only_inference == {"attention", "swiglu_masked", "swiglu_masked_128", "swiglu_masked_128_e8m0", "swiglu_clamped", "swiglu_clamped_128"},
+            f"inference alone: {only_inference}")
+    t.check(only_training == {"rmsnorm_both_mxfp8", "quantize_both_128", "quantize_both_mxfp8", "delayed_scaling", "multi_amax", "multi_l2norm",
+                              "multi_scale", "multi_adam"}, f"training alone: {only_training}")
     t.check("expected one of" in chosen(text, "other"), chosen(text, "other"))
 
 
