@@ -54,9 +54,16 @@ def package(t):
     import tdsl
     place = Path(tdsl.__file__).resolve()
     t.check(PLACE in place.parents, f"the package tested is not the installed one: {place}")
-    name, size = Path(wheel("tdsl")).name, Path(wheel("tdsl")).stat().st_size
-    t.check("-cp39-abi3-manylinux_2_" in name, f"the wheel's tag: {name}")
+    file, size = Path(wheel("tdsl")).name, Path(wheel("tdsl")).stat().st_size
+    t.check("-cp39-abi3-manylinux_2_" in file, f"the wheel's tag: {file}")
     t.check(size <= 10 << 20, f"the wheel has {size} bytes; 10 MB are the limit")
+    t.check("-py3-none-manylinux_2_" in Path(wheel("tdsl_compiler")).name, f"the compiler's tag: {wheel('tdsl_compiler')}")
+    needed = subprocess.run(["readelf", "-d", place.parent / "libtdslc.so"], capture_output=True, text=True).stdout
+    t.check("libc.so.6" in needed and "LLVM" not in needed, f"the compiler needs: {needed}")
+    for name in ("tdsl", "tdsl_compiler"):
+        with zipfile.ZipFile(wheel(name)) as z:
+            licences = [n for n in z.namelist() if "/licenses/" in n]
+            t.check(len(licences) == (3 if name == "tdsl" else 5) and all(len(z.read(n)) > 500 for n in licences), f"{name}: licences {licences}")
     with zipfile.ZipFile(wheel("tdsl")) as z:
         t.check(not [n for n in z.namelist() if "LLVM" in n or "tdslc" in n], f"the wheel holds {z.namelist()}")
 
