@@ -46,7 +46,7 @@ COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eva
 	target/amdgcn/memory target/amdgcn/reduce target/amdgcn/translate target/amdgcn/value)) compiler/llvm_shim.cpp
 # For the wheel's compiler, which carries LLVM.
 LLVM_STATIC = compiler/llvm_static.cpp
-TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run))
+TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run tdslc_tune))
 LIBTDSLC = compiler/libtdslc.c
 RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_hip device_null \
 	env error heading jit module once pack_model pack_read pack_write packs plan trace tune view))
