@@ -39,10 +39,11 @@ static void compare(struct call *c, const struct part *p, int64_t m)
 {
 	size_t size = c->tensors[p->arg]->size;
 	int64_t n = p->rows * p->columns;
-	uint8_t *raw = calloc((size_t)(EXPERTS * n) + 1, size), poison[4] = {E2E_POISON, E2E_POISON, E2E_POISON, E2E_POISON};
+	uint8_t *raw = call_result(c, p->arg), poison[4] = {E2E_POISON, E2E_POISON, E2E_POISON, E2E_POISON};
 	int64_t far = 0, all = 0;
-	e2e_read(c->tensors[p->arg], raw, c->what);
+	bool halves = c->types[p->arg] == E2E_E2M1;
 	for (int64_t i = 0; i < EXPERTS * n; i++) {
+		poison[0] = halves ? i % 2 ? E2E_POISON >> 4 : E2E_POISON & 15 : E2E_POISON;
 		int e = (int)(i / n);
 		int64_t row = p->transposed ? i % p->rows : i % n / p->columns, column = p->transposed ? i % n / p->rows : i % p->columns;
 		if (row * p->by >= there(e, m)) {
@@ -68,14 +69,15 @@ static void compare(struct call *c, const struct part *p, int64_t m)
 /* --- forward */
 
 enum scales { WHOLE, ROWS, GROUPS, BOTH };
-struct kernel { const char *name; enum ref_act act; enum scales scales; int group; enum ref_scale scale; };
+struct kernel { const char *name; enum ref_act act; enum scales scales; int group; enum ref_scale scale; bool fp4; };
 static const struct kernel kernels[] = {
-	{"swiglu_masked", REF_SILU, WHOLE, 0, 0}, {"geglu_masked", REF_GELU, WHOLE, 0, 0}, {"geglu_tanh_masked", REF_GELU_TANH, WHOLE, 0, 0},
-	{"reglu_masked", REF_RELU, WHOLE, 0, 0}, {"sreglu_masked", REF_SRELU, WHOLE, 0, 0}, {"qgeglu_masked", REF_QGELU, WHOLE, 0, 0},
-	{"swiglu_masked_rows", REF_SILU, ROWS, 0, 0}, {"geglu_masked_rows", REF_GELU, ROWS, 0, 0}, {"geglu_tanh_masked_rows", REF_GELU_TANH, ROWS, 0, 0},
-	{"swiglu_masked_128", REF_SILU, GROUPS, 128, 0}, {"geglu_masked_128", REF_GELU, GROUPS, 128, 0}, {"geglu_tanh_masked_128", REF_GELU_TANH, GROUPS, 128, 0},
-	{"swiglu_masked_128_e8m0", REF_SILU, GROUPS, 128, REF_SCALE_E8M0}, {"swiglu_masked_mxfp8", REF_SILU, GROUPS, 32, REF_SCALE_E8M0},
-	{"swiglu_masked_both_mxfp8", REF_SILU, BOTH, 32, REF_SCALE_E8M0},
+	{"swiglu_masked", REF_SILU, WHOLE, 0, 0, false}, {"geglu_masked", REF_GELU, WHOLE, 0, 0, false}, {"geglu_tanh_masked", REF_GELU_TANH, WHOLE, 0, 0, false},
+	{"reglu_masked", REF_RELU, WHOLE, 0, 0, false}, {"sreglu_masked", REF_SRELU, WHOLE, 0, 0, false}, {"qgeglu_masked", REF_QGELU, WHOLE, 0, 0, false},
+	{"swiglu_masked_rows", REF_SILU, ROWS, 0, 0, false}, {"geglu_masked_rows", REF_GELU, ROWS, 0, 0, false}, {"geglu_tanh_masked_rows", REF_GELU_TANH, ROWS, 0, 0, false},
+	{"swiglu_masked_128", REF_SILU, GROUPS, 128, 0, false}, {"geglu_masked_128", REF_GELU, GROUPS, 128, 0, false}, {"geglu_tanh_masked_128", REF_GELU_TANH, GROUPS, 128, 0, false},
+	{"swiglu_masked_128_e8m0", REF_SILU, GROUPS, 128, REF_SCALE_E8M0, false}, {"swiglu_masked_mxfp8", REF_SILU, GROUPS, 32, REF_SCALE_E8M0, false},
+	{"swiglu_masked_mxfp4", REF_SILU, GROUPS, 32, REF_SCALE_E8M0, true},
+	{"swiglu_masked_both_mxfp8", REF_SILU, BOTH, 32, REF_SCALE_E8M0, false},
 };
 enum { NKERNELS = sizeof kernels / sizeof *kernels };
 
@@ -83,12 +85,12 @@ enum { NKERNELS = sizeof kernels / sizeof *kernels };
 static void forward(const struct e2e_chip *chip, const struct kernel *k, int64_t m, int64_t n, bool full, enum e2e_type type)
 {
 	struct call c;
-	bool coded = type == e2e_code_type(chip->fp8) || type == E2E_I8;
+	bool coded = type == e2e_code_type(chip->fp8) || type == E2E_I8 || k->fp4;
 	int64_t group = k->group ? k->group : n, gn = (n + group - 1) / group, gm = (m + group - 1) / group, all = EXPERTS * m * n;
 	double *v = room(all), *y = room(all), *yt = room(all), *s = room(EXPERTS * m * gn), *st = room(EXPERTS * n * gm), *column = room(m * n), *column_y = room(m * n),
 		*column_s = room(n * gm), scale = coded ? 0.0625 : 1, amax = 0.5, top = amax;
 	const double *smooth = NULL;
-	enum ref_code code = type == E2E_I8 ? REF_INT8 : chip->fp8;
+	enum ref_code code = type == E2E_I8 ? REF_INT8 : k->fp4 ? REF_E2M1 : chip->fp8;
 	call_begin(&c, chip, k->name, "M %ld, N %ld, %s, type %d", (long)m, (long)n, full ? "full" : "bare", type);
 	const double *h = call_in(&c, e2e_input(), SHAPE(EXPERTS, m, 2 * n), 1.5);
 	call_values(&c, E2E_I32, SHAPE(EXPERTS), tokens);
@@ -151,12 +153,12 @@ START_TEST(forward_agrees)
 {
 	const struct kernel *k = &kernels[_i / 2];
 	const struct e2e_chip *chip = &e2e_chips[_i % 2];
-	enum e2e_type fp8 = e2e_code_type(chip->fp8);
+	enum e2e_type fp8 = k->fp4 ? E2E_E2M1 : e2e_code_type(chip->fp8);
 	static const int64_t mn[][2] = {{7, 128}, {7, 33}, {1, 16}, {33, 769}, {8, 2048}, {7, 14336}};
 	bool every = e2e_full() || e2e_shipped(chip, k->name);
 	for (int i = 0; i < (every ? 5 + e2e_full() : 1); i++)
 		for (int full = 0; full < 2; full++) {
-			forward(chip, k, mn[i][0], mn[i][1], full, k->scales == WHOLE ? e2e_input() : fp8);
+			forward(chip, k, mn[i][0], mn[i][1] + (k->fp4 && mn[i][1] % 2), full, k->scales == WHOLE ? e2e_input() : fp8);
 			if (k->scales == WHOLE && (every || full))
 				forward(chip, k, mn[i][0], mn[i][1], full, fp8);
 			if (k->scales == ROWS && (every || full))
