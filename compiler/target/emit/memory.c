@@ -363,45 +363,22 @@ LLVMValueRef access_condition(struct emit *e, const struct access *a, int r)
 	return a->first ? LLVMBuildAnd(e->b, a->first, m, "") : m;
 }
 
-/* Codes, one a byte, in adjacent registers or adjacent lanes -> two a byte, the even position in the low half.  Four codes of a word c: c | c >> 4 has
- * their pairs in bytes 0 and 2. */
+/* Codes, one a byte, in adjacent registers or adjacent lanes -> two a byte, the even position in the low half. */
 static LLVMValueRef pairs_packed(struct emit *e, const struct access *a, LLVMValueRef x)
 {
-	int n = a->width;
-	if (n == 1) {
-		LLVMValueRef code = LLVMBuildZExt(e->b, x, e->i32, ""), other = e->machine->lane_xor(e, code, 0, false);
-		return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, code, LLVMBuildShl(e->b, other, emit_int(e, 4), ""), ""), e->i8, "");
-	}
-	LLVMTypeRef words = emit_vector(e->i32, n / 4);
-	LLVMValueRef c = n == 2 ? LLVMBuildZExt(e->b, LLVMBuildBitCast(e->b, x, e->i16, ""), e->i32, "") : LLVMBuildBitCast(e->b, x, words, "");
-	int m = n == 2 ? 1 : n / 4;
-	c = LLVMBuildOr(e->b, c, LLVMBuildLShr(e->b, c, op_splat(e, emit_int(e, 4), m), ""), "");
-	if (n == 2)
-		return LLVMBuildTrunc(e->b, c, e->i8, "");
-	LLVMValueRef high = LLVMBuildLShr(e->b, c, op_splat(e, emit_int(e, 8), m), "");
-	high = LLVMBuildAnd(e->b, high, op_splat(e, emit_int(e, 0xff00), m), "");
-	c = LLVMBuildOr(e->b, LLVMBuildAnd(e->b, c, op_splat(e, emit_int(e, 0xff), m), ""), high, "");
-	return LLVMBuildTrunc(e->b, c, emit_vector(e->i16, m), "");
+	if (a->width > 1)
+		return op_halves_joined(e, x);
+	LLVMValueRef code = LLVMBuildZExt(e->b, x, e->i32, ""), other = e->machine->lane_xor(e, code, 0, false);
+	return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, code, LLVMBuildShl(e->b, other, emit_int(e, 4), ""), ""), e->i8, "");
 }
 
 /* The reverse: what was loaded -> codes, one a byte. */
 static LLVMValueRef pairs_taken_apart(struct emit *e, const struct access *a, LLVMValueRef x)
 {
-	int n = a->width, m = n < 4 ? 1 : n / 4;
-	LLVMValueRef c;
-	if (n == 1) {
-		c = LLVMBuildSelect(e->b, is_odd(e, a), LLVMBuildLShr(e->b, x, LLVMConstInt(e->i8, 4, 0), ""), x, "");
-		return LLVMBuildAnd(e->b, c, LLVMConstInt(e->i8, 15, 0), "");
-	}
-	c = n == 2 ? x : LLVMBuildBitCast(e->b, x, emit_vector(e->i16, m), "");
-	c = LLVMBuildZExt(e->b, c, emit_vector(e->i32, m), "");
-	c = LLVMBuildOr(e->b, c, LLVMBuildShl(e->b, c, op_splat(e, emit_int(e, 8), m), ""), "");
-	c = LLVMBuildAnd(e->b, c, op_splat(e, emit_int(e, 0x00ff00ff), m), "");
-	c = LLVMBuildOr(e->b, c, LLVMBuildShl(e->b, c, op_splat(e, emit_int(e, 4), m), ""), "");
-	c = LLVMBuildAnd(e->b, c, op_splat(e, emit_int(e, 0x0f0f0f0f), m), "");
-	if (n == 2)
-		c = LLVMBuildTrunc(e->b, c, e->i16, "");
-	return LLVMBuildBitCast(e->b, c, emit_vector(e->i8, n), "");
+	if (a->width > 1)
+		return op_halves_apart(e, x, a->width);
+	LLVMValueRef high = LLVMBuildLShr(e->b, x, LLVMConstInt(e->i8, 4, 0), "");
+	return LLVMBuildAnd(e->b, LLVMBuildSelect(e->b, is_odd(e, a), high, x, ""), LLVMConstInt(e->i8, 15, 0), "");
 }
 
 static LLVMTypeRef memory_type(struct emit *e, int bytes)
