@@ -44,7 +44,7 @@ static void check(struct call *c, const struct norm *k, const struct size *z, co
 {
 	int64_t rows = (z->batch ? z->batch : 1) * z->m, n = z->n, groups = k->form == GROUPS ? (n + k->group - 1) / k->group : 1;
 	double *v = calloc((size_t)(rows * n + 1), 8), *u = calloc((size_t)(rows * n + 1), 8), *y = calloc((size_t)(rows * n + 1), 8),
-		*rstd = calloc((size_t)rows + 1, 8), *mu = calloc((size_t)rows + 1, 8), *scales = calloc((size_t)(rows * groups + 1), 8);
+		*rstd = calloc((size_t)rows + 1, 8), *mu = calloc((size_t)rows + 1, 8), *scales = calloc((size_t)(rows * (groups + !groups) + 1), 8);
 	ref_norm(p, x, rows, n, v, u, rstd, mu);
 	for (int64_t i = 0; i < rows * n && smooth; i++)
 		v[i] *= smooth[i % n];
