@@ -90,7 +90,7 @@ setup: ; sh tests/setup.sh
 print-sources:
 	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
 		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
-		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/host_cost.c bench/pack_cost.c
+		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/host_cost.c bench/pack_cost.c bench/sim_speed.c
 $(SETUP): tests/setup.sh
 	@mkdir -p $(@D)
 	@sh tests/setup.sh
@@ -177,7 +177,7 @@ REF = $(B)/o/tests/ref/ref.o $(B)/o/tests/ref/rows.o
 $(B)/demo_data: $(B)/o/bench/demo_data.o $(REF) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
-$(B)/o/bench/demo.o $(B)/o/bench/host_cost.o: $(BINDING)
+$(B)/o/bench/demo.o $(B)/o/bench/host_cost.o $(B)/o/bench/sim_speed.o: $(BINDING)
 $(B)/demo: $(B)/o/bench/demo.o $(B)/o/gen/kernels.o $(REF) $(BASE_A) $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
@@ -300,7 +300,10 @@ $(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
 $(B)/pack_cost: $(B)/o/bench/pack_cost.o $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(ZSTD) $(SYSTEM) -o $@
-bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost $(B)/pack_cost
+$(B)/sim_speed: $(B)/o/bench/sim_speed.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $(filter-out %_sim.so,$^) $(SYSTEM) -o $@
+bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost $(B)/pack_cost $(B)/sim_speed
 	@python3 bench/bench.py $(B) $(if $(SAVE),--save)
 
 clean:
