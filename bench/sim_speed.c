@@ -79,8 +79,7 @@ static bool inputs_make(struct inputs *in, const struct speed_case *s, const str
 		return in->x.data && in->w.data && in->y.data && in->scale.data;
 	}
 	int64_t shape[] = {1, s->edge, s->edge}, two = 2;
-	in->a = filled(2, shape), in->b = filled(3, shape), in->first = tensor(TDSL_DL_INT, 32, 1, &two), in->c = tensor(TDSL_DL_BFLOAT, 16, 2, shape + 1);
-	in->a.shape[0] = s->edge;
+	in->a = filled(2, shape + 1), in->b = filled(3, shape), in->first = tensor(TDSL_DL_INT, 32, 1, &two), in->c = tensor(TDSL_DL_BFLOAT, 16, 2, shape + 1);
 	if (!in->a.data || !in->b.data || !in->first.data || !in->c.data)
 		return false;
 	((int32_t *)in->first.data)[1] = (int32_t)s->edge;

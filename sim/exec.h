@@ -190,9 +190,9 @@ static inline uint32_t sim_f32_to_bf16(float x)
 	return (u & 0x7fffffffu) > 0x7f800000u ? u >> 16 | 0x40 : r;
 }
 
-/* Compiled twice, for plain x86-64 and for AVX2 with FMA, chosen when the program starts. */
+/* Compiled for plain x86-64, for AVX2 with FMA and for AVX-512, chosen when the program starts. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define SIM_LANES_FN __attribute__((target_clones("arch=x86-64-v3", "default")))
+#define SIM_LANES_FN __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define SIM_LANES_FN
 #endif

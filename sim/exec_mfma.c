@@ -195,36 +195,66 @@ static uint32_t *row_at(uint32_t (*v)[LANES], unsigned m, unsigned block, unsign
 	return &v[i][4 * block];
 }
 
-#define ACCUMULATE(T, N) do { \
-	T acc[N]; \
-	for (unsigned n = 0; n < N; n++) acc[n] = c[n]; \
-	for (unsigned k = 0; k < kn; k++) { \
-		T x = a[k * N]; \
-		const T *y = b + k * N; \
-		for (unsigned n = 0; n < N; n++) acc[n] += x * y[n]; \
-	} \
-	for (unsigned n = 0; n < N; n++) d[n] = acc[n]; } while (0)
+/* Four rows of a block at once, in columns of 16 as two vectors (of 4 where the block is 4 wide): eight sums that do not wait
+ * for each other.  Rows of C and D start at c[r] and d[r]; a is A from the first row on. */
+struct rows { uint32_t *d[4]; const uint32_t *c[4]; };
+typedef float vec8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float vec4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint32_t wide8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint32_t wide4 __attribute__((vector_size(16), aligned(4), may_alias));
 
-static SIM_LANES_FN void row_f32(sim_f32 *d, const sim_f32 *c, const sim_f32 *a, const sim_f32 *b, unsigned kn, unsigned n)
+#define AT(V, p, n) (*(V *)((p) + (n)))
+#define COLUMNS_16(V, T, n) do { \
+	V s0 = AT(const V, rows->c[0], n), s1 = AT(const V, rows->c[1], n), s2 = AT(const V, rows->c[2], n), s3 = AT(const V, rows->c[3], n); \
+	V t0 = AT(const V, rows->c[0], n + 8), t1 = AT(const V, rows->c[1], n + 8), t2 = AT(const V, rows->c[2], n + 8), t3 = AT(const V, rows->c[3], n + 8); \
+	for (unsigned k = 0; k < kn; k++) { \
+		const T *x = a + k * m; \
+		V y = AT(const V, b + k * m, n), z = AT(const V, b + k * m, n + 8); \
+		s0 += x[0] * y, s1 += x[1] * y, s2 += x[2] * y, s3 += x[3] * y; \
+		t0 += x[0] * z, t1 += x[1] * z, t2 += x[2] * z, t3 += x[3] * z; \
+	} \
+	AT(V, rows->d[0], n) = s0, AT(V, rows->d[1], n) = s1, AT(V, rows->d[2], n) = s2, AT(V, rows->d[3], n) = s3; \
+	AT(V, rows->d[0], n + 8) = t0, AT(V, rows->d[1], n + 8) = t1, AT(V, rows->d[2], n + 8) = t2, AT(V, rows->d[3], n + 8) = t3; } while (0)
+#define COLUMNS_4(V, T) do { \
+	V s[4]; \
+	for (unsigned r = 0; r < 4; r++) s[r] = AT(const V, rows->c[r], 0); \
+	for (unsigned k = 0; k < kn; k++) \
+		for (unsigned r = 0; r < 4; r++) s[r] += a[k * 4 + r] * AT(const V, b, k * 4); \
+	for (unsigned r = 0; r < 4; r++) AT(V, rows->d[r], 0) = s[r]; } while (0)
+#define ACCUMULATE(V8, V4, T) do { if (m == 4) COLUMNS_4(V4, T); else for (unsigned n = 0; n < m; n += 16) COLUMNS_16(V8, T, n); } while (0)
+
+static SIM_LANES_FN void rows_f32(const struct rows *rows, const sim_f32 *a, const sim_f32 *b, unsigned kn, unsigned m)
 {
-	if (n == 32)
-		ACCUMULATE(sim_f32, 32);
-	else if (n == 16)
-		ACCUMULATE(sim_f32, 16);
-	else
-		ACCUMULATE(sim_f32, 4);
+	ACCUMULATE(vec8, vec4, sim_f32);
 }
+
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=fast")
+/* The same result for operands whose products f32 holds: multiply and add in one instruction where the host has it. */
+static SIM_LANES_FN void rows_f32_exact(const struct rows *rows, const sim_f32 *a, const sim_f32 *b, unsigned kn, unsigned m)
+{
+	ACCUMULATE(vec8, vec4, sim_f32);
+}
+#pragma GCC pop_options
 
 typedef uint32_t sim_w32 __attribute__((may_alias));
 
-static SIM_LANES_FN void row_i32(sim_w32 *d, const sim_w32 *c, const sim_w32 *a, const sim_w32 *b, unsigned kn, unsigned n)
+static SIM_LANES_FN void rows_i32(const struct rows *rows, const sim_w32 *a, const sim_w32 *b, unsigned kn, unsigned m)
 {
-	if (n == 32)
-		ACCUMULATE(sim_w32, 32);
-	else if (n == 16)
-		ACCUMULATE(sim_w32, 16);
-	else
-		ACCUMULATE(sim_w32, 4);
+	ACCUMULATE(wide8, wide4, sim_w32);
+}
+
+/* Whether the products of the n widened elements at x with any others that pass are exact and finite in f32: 12 bits of
+ * mantissa or fewer, and magnitudes 0 or between 2^-63 and 2^63. */
+static SIM_LANES_FN bool exact(const float *x, unsigned n)
+{
+	uint32_t bad = 0;
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t mag = num_bits(x[i]) & 0x7fffffffu;
+		bad |= (mag != 0) & (mag - 0x20000000u > 0x5f000000u - 0x20000000u);
+		bad |= mag & 0xfff;
+	}
+	return !bad;
 }
 
 /* ---- scales ---- */
@@ -385,18 +415,23 @@ void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
 			return;
 		}
 	}
+	unsigned count = s.m * s.k * s.blocks;
+	bool fused = s.a != E_I8 && exact(a, count) && exact(b, count);
 	for (unsigned block = 0; block < s.blocks; block++) {
 		unsigned from = block; /* cbsz: blocks in groups of 2^cbsz share A's block abid */
 		if (!s.split && in->cbsz)
 			from = (block & ~((1u << in->cbsz) - 1)) | (in->abid & ((1u << in->cbsz) - 1));
 		const float *x = a + from * s.k * s.m, *y = b + block * s.k * s.m;
-		for (unsigned i = 0; i < s.m; i++) {
-			uint32_t *d = row_at(D, s.m, block, i);
-			const uint32_t *c = constant ? splat : row_at(C, s.m, block, i);
+		for (unsigned i = 0; i < s.m; i += 4) {
+			struct rows rows;
+			for (unsigned r = 0; r < 4; r++) {
+				rows.d[r] = row_at(D, s.m, block, i + r);
+				rows.c[r] = constant ? splat : row_at(C, s.m, block, i + r);
+			}
 			if (s.a == E_I8)
-				row_i32(d, c, (const sim_w32 *)x + i, (const sim_w32 *)y, s.k, s.m);
+				rows_i32(&rows, (const sim_w32 *)x + i, (const sim_w32 *)y, s.k, s.m);
 			else
-				row_f32((sim_f32 *)d, (const sim_f32 *)c, x + i, y, s.k, s.m);
+				(fused ? rows_f32_exact : rows_f32)(&rows, x + i, y, s.k, s.m);
 		}
 	}
 }

@@ -6,6 +6,7 @@
 #include "exec.h"
 
 #include <math.h>
+#include <pthread.h>
 
 /* M0: the byte address in 15:0, what is read there in 18:16 (u8, u16, 32 bits, -, i8, i16). */
 static uint32_t lds_direct(const struct sim_wave *w)
@@ -79,20 +80,39 @@ static void dpp_from(unsigned ctrl, uint8_t from[LANES])
 	}
 }
 
+/* The same of all controls, and the lanes that have a source. */
+struct dpp { uint8_t from[LANES]; uint64_t lanes; };
+static struct dpp dpp_table[512];
+static pthread_once_t dpp_once = PTHREAD_ONCE_INIT;
+
+static void dpp_build(void)
+{
+	for (unsigned ctrl = 0; ctrl < 512; ctrl++) {
+		struct dpp *t = &dpp_table[ctrl];
+		dpp_from(ctrl, t->from);
+		for (int i = 0; i < LANES; i++)
+			t->lanes |= (uint64_t)(t->from[i] != 255) << i;
+	}
+}
+
 /* Lanes that DPP lets a result be written to: rows and banks enabled, and a source lane that exists and is active (a
  * missing one reads 0 under bound_ctrl). */
 uint64_t sim_dpp_lanes(const struct sim_wave *w, const struct sim_inst *in, uint8_t from[LANES])
 {
-	uint64_t exec = sim_exec(w), lanes = 0;
-	dpp_from(in->dpp_ctrl, from);
-	for (int i = 0; i < LANES; i++) {
-		if (from[i] != 255 && !(exec >> from[i] & 1))
+	pthread_once(&dpp_once, dpp_build);
+	const struct dpp *t = &dpp_table[in->dpp_ctrl & 511];
+	uint64_t exec = sim_exec(w), lanes = t->lanes, row = 0, on = 0;
+	memcpy(from, t->from, LANES);
+	for (int i = 0; exec != ~UINT64_C(0) && i < LANES; i++)
+		if (from[i] != 255 && !(exec >> from[i] & 1)) {
 			from[i] = 255;
-		bool on = in->row_mask >> (i / 16) & 1 && in->bank_mask >> (i / 4 % 4) & 1;
-		if (on && (from[i] != 255 || in->bound_ctrl))
-			lanes |= UINT64_C(1) << i;
-	}
-	return lanes;
+			lanes &= ~(UINT64_C(1) << i);
+		}
+	for (int i = 0; i < 4; i++)
+		row |= in->bank_mask >> i & 1 ? UINT64_C(15) << (4 * i) : 0;
+	for (int i = 0; i < 4; i++)
+		on |= in->row_mask >> i & 1 ? row << (16 * i) : 0;
+	return on & (in->bound_ctrl ? ~UINT64_C(0) : lanes);
 }
 
 static uint32_t sdwa_pick(uint32_t v, unsigned sel, bool sext)
@@ -229,10 +249,10 @@ static bool bad_dst(struct sim_wave *w, const struct sim_inst *in, uint32_t reg,
 	return true;
 }
 
-/* Something has to happen between the computed row and the register. */
-static bool shaped(const struct sim_wave *w, const struct sim_inst *in)
+/* Values of the computed row change before they are stored. */
+static bool reshaped(const struct sim_wave *w, const struct sim_inst *in)
 {
-	if (in->sdwa || in->dpp || in->omod)
+	if (in->sdwa || in->omod)
 		return true;
 	switch (in->dtype) {
 	case 'h': case 's': return true;
@@ -244,7 +264,7 @@ static bool shaped(const struct sim_wave *w, const struct sim_inst *in)
 uint32_t *sim_dst32(struct sim_wave *w, const struct sim_inst *in, uint32_t buf[LANES])
 {
 	uint32_t reg = sim_indexed(w, in->vdst, 3);
-	if (reg >= w->nvgpr || sim_exec(w) != ~UINT64_C(0) || shaped(w, in))
+	if (reg >= w->nvgpr || sim_exec(w) != ~UINT64_C(0) || in->dpp || reshaped(w, in))
 		return buf;
 	return w->vgpr[reg];
 }
@@ -285,12 +305,12 @@ void sim_put32(struct sim_wave *w, const struct sim_inst *in, const uint32_t *ro
 	uint32_t *d = w->vgpr[reg];
 	if (row == d)
 		return;
-	if (shaped(w, in)) {
+	if (in->dpp) {
+		uint8_t from[LANES];
+		mask &= sim_dpp_lanes(w, in, from);
+	}
+	if (reshaped(w, in)) {
 		bool half = in->dtype == 'h' || in->dtype == 's';
-		if (in->dpp) {
-			uint8_t from[LANES];
-			mask &= sim_dpp_lanes(w, in, from);
-		}
 		for (int i = 0; i < LANES; i++) {
 			uint32_t v = row[i];
 			if (in->dtype == 'f') {
