@@ -1,6 +1,6 @@
-/* sim_speed.c -- `sim_speed PACK [CASE]`: wave-instructions a second that the simulated devices execute.
+/* sim_speed.c -- `sim_speed PACK [CASE [off|on]]`: wave-instructions a second that the simulated devices execute.
  *
- * In: the pack; CASE is text that a case's name has to hold.  Out: one JSON object a line for each case, chip and state of the checks:
+ * In: the pack; CASE is text that a case's name has to hold, off or on the state of the checks.  Out: one JSON object a line for each case, chip and state of the checks:
  * instructions executed, and of every repetition the seconds of wall clock and of processor time (of all threads), with the number of
  * threads and the load average of the machine.  Kernels run as their users run them, as C functions of the binding on host tensors in
  * place; reading the pack, making the inputs and the first call of each are outside the times, and no file is read inside them. */
@@ -158,7 +158,8 @@ int main(int argc, char **argv)
 		if (!sim)
 			return fail("the simulated device is not loaded");
 		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-			if ((argc < 3 || strstr(cases[i].name, argv[2])) && measure(&cases[i], &chips[c], sim))
+			if ((argc < 3 || strstr(cases[i].name, argv[2])) && (argc < 4 || cases[i].checks == !strcmp(argv[3], "on")) &&
+			    measure(&cases[i], &chips[c], sim))
 				return 1;
 	}
 	return 0;

@@ -115,6 +115,7 @@ void sim_set_mode(struct sim_wave *w, uint32_t mode)
 	w->flush_out = !(mode >> 5 & 1);
 	w->flush_in16 = !(mode >> 6 & 1);
 	w->flush_out16 = !(mode >> 7 & 1);
+	w->flushing = (uint8_t)((w->flush_in ? FLUSH_F32 : 0) | (w->flush_in16 ? FLUSH_F16 : 0));
 	w->dx10_clamp = mode >> 8 & 1;
 	w->ieee = mode >> 9 & 1;
 	w->ovfl = mode >> 23 & 1;

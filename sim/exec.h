@@ -25,12 +25,15 @@ enum sim_op {
 };
 
 enum { SRC_NONE, SRC_VGPR, SRC_SGPR, SRC_CONST, SRC_STATUS }; /* STATUS: vccz, execz, scc, apertures by reg */
+enum { FLUSH_F32 = 1, FLUSH_F16 = 2 };
 enum { LANES = 64, REG_VCC = 106, REG_M0 = 124, REG_EXEC = 126 };
 
 struct sim_src {
 	uint8_t kind, type;  /* type: letter of inst.def */
 	uint8_t neg, abs;
 	uint16_t reg;
+	bool plain;          /* a VGPR as it stands: no modifier, no part, no other lanes */
+	uint8_t flush;       /* denormals are flushed where sim_wave.flushing has this bit */
 	uint64_t value;      /* of SRC_CONST, as wide as the type */
 };
 
@@ -83,6 +86,7 @@ struct sim_wave {
 	uint32_t pc;                   /* dword index into the image */
 	uint32_t scc, mode;
 	bool flush_in, flush_out, flush_in16, flush_out16; /* denormals of f32, of f16 and f64 */
+	uint8_t flushing;              /* FLUSH_F32 and FLUSH_F16: flush_in, flush_in16 */
 	bool ieee, dx10_clamp, ovfl;
 	uint8_t index_mode;            /* s_set_gpr_idx: 1, 2, 4 the sources', 8 the result's VGPR numbers move by M0[7:0] */
 	uint8_t state;
@@ -123,7 +127,13 @@ static inline uint32_t sim_indexed(const struct sim_wave *w, uint32_t reg, int k
 }
 
 /* operand.c: sources as rows of 64 lanes.  The result points at `buf` or at the register itself. */
-const uint32_t *sim_src32(struct sim_wave *, const struct sim_inst *, int k, uint32_t buf[LANES]);
+const uint32_t *sim_src32_slowly(struct sim_wave *, const struct sim_inst *, int k, uint32_t buf[LANES]);
+static inline const uint32_t *sim_src32(struct sim_wave *w, const struct sim_inst *in, int k, uint32_t buf[LANES])
+{
+	const struct sim_src *s = &in->src[k];
+	bool plain = s->plain && !w->index_mode && !(s->flush & w->flushing) && s->reg < w->nvgpr;
+	return plain ? w->vgpr[s->reg] : sim_src32_slowly(w, in, k, buf);
+}
 const uint64_t *sim_src64(struct sim_wave *, const struct sim_inst *, int k, uint64_t buf[LANES]);
 uint64_t sim_scalar(const struct sim_wave *, const struct sim_src *); /* 64 bits of an SGPR pair, constant, status */
 /* Where to compute a 32-bit result: the register row when nothing has to be merged, else buf.  Then sim_put stores it. */

@@ -1,8 +1,9 @@
 /* operand.c -- sources of vector instructions as rows of 64 lanes, and results back into registers.
  *
  * In: a decoded source.  Out: a pointer to 64 values with DPP, SDWA, op_sel, sign modifiers and denormal flushing applied.
- * The common case, a plain VGPR, costs nothing: the pointer is the register row.  Results pass sim_put*, which applies
+ * The common case, a plain VGPR, is in exec.h and costs nothing: the pointer is the register row.  Results pass sim_put*, which applies
  * output modifiers and merges under EXEC; with EXEC full and nothing to apply the handler computes in place. */
+#pragma GCC optimize("O3,no-math-errno,no-trapping-math")
 #include "exec.h"
 
 #include <math.h>
@@ -144,16 +145,33 @@ static const uint32_t *row_of(struct sim_wave *w, const struct sim_inst *in, uns
 	return w->vgpr[reg];
 }
 
+static SIM_LANES_FN void take_lanes(const uint32_t *row, const uint8_t from[LANES], uint32_t *d)
+{
+	for (int i = 0; i < LANES; i++)
+		d[i] = from[i] == 255 ? 0 : row[from[i] & 63];
+}
+
+static SIM_LANES_FN void change_sign(const uint32_t *row, uint32_t keep, uint32_t flip, uint32_t *d)
+{
+	for (int i = 0; i < LANES; i++)
+		d[i] = (row[i] & keep) ^ flip;
+}
+
+static SIM_LANES_FN void flush_row(const uint32_t *row, uint32_t exponent, uint32_t sign, uint32_t *d)
+{
+	for (int i = 0; i < LANES; i++)
+		d[i] = row[i] & exponent ? row[i] : row[i] & sign;
+}
+
 static const uint32_t *dpp_row(struct sim_wave *w, const struct sim_inst *in, const uint32_t *row, uint32_t buf[LANES])
 {
 	uint8_t from[LANES];
 	sim_dpp_lanes(w, in, from);
-	for (int i = 0; i < LANES; i++)
-		buf[i] = from[i] == 255 ? 0 : row[from[i]];
+	take_lanes(row, from, buf);
 	return buf;
 }
 
-const uint32_t *sim_src32(struct sim_wave *w, const struct sim_inst *in, int k, uint32_t buf[LANES])
+const uint32_t *sim_src32_slowly(struct sim_wave *w, const struct sim_inst *in, int k, uint32_t buf[LANES])
 {
 	const struct sim_src *s = &in->src[k];
 	const uint32_t *row;
@@ -178,14 +196,12 @@ const uint32_t *sim_src32(struct sim_wave *w, const struct sim_inst *in, int k, 
 	if (s->abs || s->neg) {
 		uint32_t sign = s->type == 'h' ? 0x8000u : 0x80000000u;
 		uint32_t keep = s->abs ? ~sign : ~0u, flip = s->neg ? sign : 0;
-		for (int i = 0; i < LANES; i++)
-			buf[i] = (row[i] & keep) ^ flip;
+		change_sign(row, keep, flip, buf);
 		row = buf;
 	}
 	if ((s->type == 'f' && w->flush_in) || (s->type == 'h' && w->flush_in16)) {
 		uint32_t exponent = s->type == 'f' ? 0x7f800000u : 0x7c00, sign = s->type == 'f' ? 0x80000000u : 0x8000;
-		for (int i = 0; i < LANES; i++)
-			buf[i] = row[i] & exponent ? row[i] : row[i] & sign;
+		flush_row(row, exponent, sign, buf);
 		row = buf;
 	}
 	return row;
@@ -225,6 +241,14 @@ const uint64_t *sim_src64(struct sim_wave *w, const struct sim_inst *in, int k, 
 
 /* ---- results ---- */
 
+static SIM_LANES_FN void merge(uint32_t *d, const uint32_t *row, uint64_t mask)
+{
+	uint32_t half[2] = {(uint32_t)mask, (uint32_t)(mask >> 32)};
+	for (int h = 0; h < 2; h++)
+		for (int i = 0; i < 32; i++)
+			d[32 * h + i] = half[h] >> i & 1 ? row[32 * h + i] : d[32 * h + i];
+}
+
 void sim_put_row(struct sim_wave *w, uint32_t reg, const uint32_t *row, uint64_t mask)
 {
 	uint32_t *d = w->vgpr[reg];
@@ -232,8 +256,7 @@ void sim_put_row(struct sim_wave *w, uint32_t reg, const uint32_t *row, uint64_t
 		memcpy(d, row, sizeof w->vgpr[0]);
 		return;
 	}
-	for (int i = 0; i < LANES; i++)
-		d[i] = mask >> i & 1 ? row[i] : d[i];
+	merge(d, row, mask);
 }
 
 void sim_put_mask(struct sim_wave *w, unsigned sgpr, uint64_t mask)
