@@ -154,9 +154,10 @@ static void start_wave(struct worker *k, struct sim_wave *w, const uint32_t id[3
 	uint32_t props = kn->properties, rsrc2 = kn->rsrc2;
 	unsigned s = 0;
 	memset(w->sgpr, 0, sizeof w->sgpr);
-	for (uint32_t r = 0; r < w->nvgpr; r++)
-		for (int i = 0; i < LANES; i++)
-			w->vgpr[r][i] = POISON;
+	for (int i = 0; i < LANES; i++)
+		w->vgpr[0][i] = POISON;
+	for (uint32_t r = 1; r < w->nvgpr; r++)
+		memcpy(w->vgpr[r], w->vgpr[0], sizeof w->vgpr[0]);
 	if (props & 1) /* private segment buffer */
 		s += 4;
 	if (props >> 1 & 1)

@@ -160,6 +160,7 @@ typedef float sim_f32 __attribute__((may_alias));
 typedef double sim_f64 __attribute__((may_alias));
 typedef int32_t sim_i32 __attribute__((may_alias));
 typedef uint64_t sim_u64 __attribute__((may_alias));
+typedef uint32_t sim_w32 __attribute__((may_alias));
 
 static inline uint64_t sim_sgpr64(const struct sim_wave *w, unsigned r)
 {

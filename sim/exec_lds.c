@@ -38,18 +38,26 @@ static void count_conflicts(struct sim_wave *w, const uint32_t addr[LANES], unsi
 		any |= addr[i];
 	/* aligned accesses of a power of two fall on whole groups of banks: look at the groups instead of the words */
 	unsigned unit = bytes >= 4 && !(bytes & (bytes - 1)) && !(any & (bytes - 1)) ? bytes : 4;
-	unsigned parts = bytes > unit ? bytes / unit : 1, slots = p.banks * 4u / unit;
+	unsigned shift = (unsigned)__builtin_ctz(unit), parts = bytes > unit ? bytes / unit : 1, slots = p.banks * 4u / unit;
 	for (int first = 0; first < LANES; first += p.lanes) {
 		uint32_t seen[64][8];
-		uint8_t count[64] = {0};
+		uint8_t count[64];
+		uint64_t used = 0; /* slots that have a count */
 		unsigned most = 1;
 		for (int k = 0; k < p.lanes; k++) {
 			int lane = p.order ? p.order[first + k] : first + k;
 			if (!(exec >> lane & 1))
 				continue;
 			for (unsigned part = 0; part < parts; part++) {
-				uint32_t word = addr[lane] / unit + part;
-				unsigned s = word & (slots - 1), n = count[s], j = 0;
+				uint32_t word = (addr[lane] >> shift) + part;
+				unsigned s = word & (slots - 1), j = 0;
+				if (!(used >> s & 1)) {
+					used |= UINT64_C(1) << s;
+					seen[s][0] = word;
+					count[s] = 1;
+					continue;
+				}
+				unsigned n = count[s];
 				while (j < n && j < 8 && seen[s][j] != word)
 					j++;
 				if (j < n && j < 8)
@@ -82,46 +90,55 @@ static void addresses(const struct sim_wave *w, const struct sim_inst *in, uint3
 		addr[i] = w->vgpr[in->vaddr][i] + offset;
 }
 
-static void account(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
+static void account_bytes(struct sim_wave *w, unsigned bytes, bool write)
 {
-	uint64_t moved = (uint64_t)bytes * (uint64_t)__builtin_popcountll(sim_exec(w));
-	count_conflicts(w, addr, bytes, write);
-	*(write ? &w->group->stats.lds_written : &w->group->stats.lds_read) += moved;
+	*(write ? &w->group->stats.lds_written : &w->group->stats.lds_read) += (uint64_t)bytes * (uint64_t)__builtin_popcountll(sim_exec(w));
 }
 
-/* Reads n dwords a lane into registers from `reg`. */
+static void account(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
+{
+	count_conflicts(w, addr, bytes, write);
+	account_bytes(w, bytes, write);
+}
+
+static SIM_LANES_FN void host_addresses(const uint32_t at[LANES], uint64_t base, uint64_t addr[LANES])
+{
+	for (int i = 0; i < LANES; i++)
+		addr[i] = base + at[i];
+}
+
+/* n dwords a lane between LDS and registers from `reg`. */
+static void move_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n, bool write)
+{
+	uint32_t at[LANES];
+	uint64_t addr[LANES], exec = sim_exec(w), base = (uint64_t)(uintptr_t)w->group->lds;
+	if (!exec)
+		return;
+	addresses(w, in, offset, at);
+	host_addresses(at, base, addr);
+	struct sim_span span = sim_span_of(addr, exec, 4 * n);
+	if (span.hi > base + w->group->lds_size)
+		for (uint64_t left = exec; left; left &= left - 1)
+			if (!lds_at(w, in, __builtin_ctzll(left), at[__builtin_ctzll(left)], 4 * n))
+				return;
+	if (write)
+		sim_lanes_store(w, reg, addr, span.dense, n);
+	else
+		sim_lanes_load(w, reg, addr, span.dense, n);
+	if ((span.dense && n != 3) || span.hi - span.lo == 4 * n) /* every bank serves as many lanes as every other, or one word */
+		account_bytes(w, 4 * n, write);
+	else
+		account(w, at, 4 * n, write);
+}
+
 static void read_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n)
 {
-	uint32_t addr[LANES];
-	uint64_t exec = sim_exec(w);
-	addresses(w, in, offset, addr);
-	for (int i = 0; i < LANES; i++) {
-		if (!(exec >> i & 1))
-			continue;
-		const uint8_t *p = lds_at(w, in, i, addr[i], 4 * n);
-		if (!p)
-			return;
-		for (unsigned k = 0; k < n; k++)
-			memcpy(&w->vgpr[reg + k][i], p + 4 * k, 4);
-	}
-	account(w, addr, 4 * n, false);
+	move_words(w, in, offset, reg, n, false);
 }
 
 static void write_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n)
 {
-	uint32_t addr[LANES];
-	uint64_t exec = sim_exec(w);
-	addresses(w, in, offset, addr);
-	for (int i = 0; i < LANES; i++) {
-		if (!(exec >> i & 1))
-			continue;
-		uint8_t *p = lds_at(w, in, i, addr[i], 4 * n);
-		if (!p)
-			return;
-		for (unsigned k = 0; k < n; k++)
-			memcpy(p + 4 * k, &w->vgpr[reg + k][i], 4);
-	}
-	account(w, addr, 4 * n, true);
+	move_words(w, in, offset, reg, n, true);
 }
 
 static void read_small(struct sim_wave *w, const struct sim_inst *in, unsigned bytes, bool sign, bool d16, bool high)

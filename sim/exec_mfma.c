@@ -237,8 +237,6 @@ static SIM_LANES_FN void rows_f32_exact(const struct rows *rows, const sim_f32 *
 }
 #pragma GCC pop_options
 
-typedef uint32_t sim_w32 __attribute__((may_alias));
-
 static SIM_LANES_FN void rows_i32(const struct rows *rows, const sim_w32 *a, const sim_w32 *b, unsigned kn, unsigned m)
 {
 	ACCUMULATE(wide8, wide4, sim_w32);
