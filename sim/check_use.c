@@ -335,4 +335,9 @@ void check_use_of(struct check_use *u, const struct sim_inst *in, const struct s
 		else
 			vector(u, in);
 	}
+	u->kind = (uint16_t)hazard_kind(in, u);
+	u->paces = hazard_paces(u);
+	u->f64 = u->passes && hazard_is_f64(in);
+	u->xdl = u->passes && hazard_is_xdl(in);
+	u->high = u->access && strstr(sim_op_name(in->op), "d16_hi");
 }

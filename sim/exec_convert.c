@@ -105,7 +105,7 @@ static const uint8_t *narrow_table(enum dtype t, bool saturate)
 	return table[k][saturate];
 }
 
-static inline uint32_t narrow(const uint8_t *table, uint32_t u) { return table[u >> 16 | ((u & 0xffff) != 0)]; }
+static inline uint32_t narrow(const uint8_t *table, uint32_t u) { return table[u >> 16 | ((u & 0xffff) + 0xffff) >> 16]; }
 
 static void put_part(struct sim_wave *w, const struct sim_inst *in, const uint32_t *v, unsigned bits, unsigned part)
 {

@@ -29,6 +29,21 @@ static struct phases phases_of(const struct sim_wave *w, unsigned bytes, bool wr
 	}
 }
 
+/* Whether the lanes of a group that fall on the same slot want the same word, so that nothing has to wait. */
+static bool one_word_a_slot(const uint32_t addr[LANES], const uint8_t *order, int first, unsigned lanes, unsigned shift, unsigned slots)
+{
+	uint32_t last[64], other = 0;
+	for (unsigned k = 0; k < lanes; k++) {
+		unsigned lane = order ? order[k] : (unsigned)first + k;
+		last[addr[lane] >> shift & (slots - 1)] = addr[lane];
+	}
+	for (unsigned k = 0; k < lanes; k++) {
+		unsigned lane = order ? order[k] : (unsigned)first + k;
+		other |= (last[addr[lane] >> shift & (slots - 1)] ^ addr[lane]) >> shift;
+	}
+	return !other;
+}
+
 static void count_conflicts(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
 {
 	struct phases p = phases_of(w, bytes, write);
@@ -41,6 +56,8 @@ static void count_conflicts(struct sim_wave *w, const uint32_t addr[LANES], unsi
 	unsigned shift = (unsigned)__builtin_ctz(unit), parts = bytes > unit ? bytes / unit : 1, slots = p.banks * 4u / unit;
 	for (int first = 0; first < LANES; first += p.lanes) {
 		uint32_t seen[64][8];
+		if (parts == 1 && exec == ~UINT64_C(0) && one_word_a_slot(addr, p.order ? p.order + first : NULL, first, p.lanes, shift, slots))
+			continue;
 		uint8_t count[64];
 		uint64_t used = 0; /* slots that have a count */
 		unsigned most = 1;

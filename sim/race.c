@@ -48,8 +48,9 @@ static bool lds_load(struct check *c, struct sim_wave *w, const struct sim_inst 
 	const struct check_lds *d = &c->lds[dword];
 	if (d->mask & mask && !written_before(c, w->index, COUNT_LGKM, d))
 		return lds_report(c, w, in, lane, dword, false, d->wave, true, d->at, d->wave == w->index);
-	c->lds_read[dword * c->nwaves + w->index] = number << 4 | mask;
+	c->lds_read[w->index * c->lds_dwords + dword] = number << 4 | mask;
 	c->lds_read_at[dword] = in->at;
+	c->lds_map[dword / 64].read |= UINT64_C(1) << dword % 64;
 	return true;
 }
 
@@ -62,10 +63,10 @@ static bool lds_store(struct check *c, struct sim_wave *w, const struct sim_inst
 	bool same_order = d->wave == self && (d->count & 3) == counter;
 	if (d->mask & mask && !same_order && !(u->atomic && d->count & ATOMIC) && !written_before(c, self, counter, d))
 		return lds_report(c, w, in, lane, dword, true, d->wave, true, d->at, d->wave == self);
-	const uint32_t *reads = &c->lds_read[dword * c->nwaves];
 	for (uint32_t r = 0; r < c->nwaves; r++) {
-		bool open = r == self ? counter == COUNT_VM && reads[r] >> 4 > c->wave[r].done[COUNT_LGKM] : reads[r] >> 4 > c->wave[r].visible[COUNT_LGKM];
-		if (open && reads[r] & mask && !(u->atomic && d->count & ATOMIC))
+		uint32_t read = c->lds_read[r * c->lds_dwords + dword], by = read >> 4;
+		bool open = r == self ? counter == COUNT_VM && by > c->wave[r].done[COUNT_LGKM] : by > c->wave[r].visible[COUNT_LGKM];
+		if (open && read & mask && !(u->atomic && d->count & ATOMIC))
 			return lds_report(c, w, in, lane, dword, true, r, false, c->lds_read_at[dword], r == self);
 	}
 	d->mask = (uint8_t)(d->wave == self && d->number == number ? d->mask | mask : mask);
@@ -73,6 +74,7 @@ static bool lds_store(struct check *c, struct sim_wave *w, const struct sim_inst
 	d->at = in->at;
 	d->wave = (uint8_t)self;
 	d->count = (uint8_t)(counter | (u->atomic ? ATOMIC : 0));
+	c->lds_map[dword / 64].written |= UINT64_C(1) << dword % 64;
 	return true;
 }
 
