@@ -373,6 +373,7 @@ static bool worker_init(struct worker *k, struct run *r)
 	g->lds = aligned_alloc(64, (g->lds_size + 127u) & ~63u);
 	g->errlen = 1024;
 	g->err = malloc(g->errlen);
+	g->patterns = sim_patterns_new();
 	g->range[4].lo = (uint64_t)(uintptr_t)l->kernarg;
 	g->range[4].hi = g->range[4].lo + l->kernarg_size;
 	g->range[5].lo = (uint64_t)(uintptr_t)r->packet;
@@ -420,6 +421,7 @@ static void *work(void *arg)
 	pthread_mutex_unlock(&r->lock);
 	free(k.group.lds);
 	free(k.group.err);
+	free(k.group.patterns);
 	free(k.waves);
 	free(k.rows);
 	free(k.scratch);

@@ -77,6 +77,7 @@ struct sim_group {
 	uint64_t clock;                /* what s_memtime reads: instructions executed by this host thread */
 	struct { uint64_t lo, hi; bool writable; } range[6]; /* 4 allocations found last, arguments, packet */
 	unsigned range_next;
+	struct sim_pattern *patterns;  /* exec_lds.c; may be NULL */
 };
 
 struct sim_wave {
@@ -119,6 +120,8 @@ void *sim_access(struct sim_wave *, const struct sim_inst *, int lane, uint64_t 
 /* True when [lo, hi) lies in one allocation (writable for writes); remembers the allocation. */
 bool sim_same_range(struct sim_wave *, uint64_t lo, uint64_t hi, bool write);
 void sim_set_mode(struct sim_wave *, uint32_t mode);
+/* exec_lds.c: the memory of bank conflicts that a host thread keeps, to be freed; NULL without memory, which only costs time. */
+struct sim_pattern *sim_patterns_new(void);
 
 /* VGPR number of source k (3: the result) with the relative index applied. */
 static inline uint32_t sim_indexed(const struct sim_wave *w, uint32_t reg, int k)

@@ -7,6 +7,8 @@
 #include "exec.h"
 #include "memory_ops.h"
 
+#include <stdlib.h>
+
 /* ---- bank conflicts ---- */
 
 struct phases { uint8_t banks, lanes; const uint8_t *order; }; /* order: 64 lanes in groups of `lanes`; NULL: as they come */
@@ -44,7 +46,7 @@ static bool one_word_a_slot(const uint32_t addr[LANES], const uint8_t *order, in
 	return !other;
 }
 
-static void count_conflicts(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
+static uint64_t count_conflicts(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
 {
 	struct phases p = phases_of(w, bytes, write);
 	uint64_t exec = sim_exec(w), extra = 0;
@@ -88,7 +90,7 @@ static void count_conflicts(struct sim_wave *w, const uint32_t addr[LANES], unsi
 		}
 		extra += most - 1;
 	}
-	w->group->stats.lds_conflicts += extra;
+	return extra;
 }
 
 /* ---- access ---- */
@@ -112,9 +114,35 @@ static void account_bytes(struct sim_wave *w, unsigned bytes, bool write)
 	*(write ? &w->group->stats.lds_written : &w->group->stats.lds_read) += (uint64_t)bytes * (uint64_t)__builtin_popcountll(sim_exec(w));
 }
 
+/* A kernel's instruction mostly accesses LDS in the same pattern: what it cost is remembered with the distances from the
+ * first lane and that lane's place among the banks. */
+struct sim_pattern { uint64_t exec; uint32_t key, place, distance[LANES]; uint64_t extra; };
+enum { PATTERNS = 64 };
+
+struct sim_pattern *sim_patterns_new(void) { return calloc(PATTERNS, sizeof(struct sim_pattern)); }
+
+static SIM_LANES_FN bool same_distances(const uint32_t addr[LANES], uint32_t distance[LANES])
+{
+	uint32_t other = 0, first = addr[0];
+	for (int i = 0; i < LANES; i++)
+		other |= (addr[i] - first) ^ distance[i];
+	for (int i = 0; i < LANES && other; i++)
+		distance[i] = addr[i] - first;
+	return !other;
+}
+
 static void account(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
 {
-	count_conflicts(w, addr, bytes, write);
+	uint32_t place = addr[0] & 255, key = 1 + bytes * 2 + write;
+	struct sim_pattern none = {0}, *all = w->group->patterns, *p = all ? &all[(w->pc * 4 + place / 4) % PATTERNS] : &none;
+	bool same = same_distances(addr, p->distance);
+	if (!same || p->exec != sim_exec(w) || p->key != key || p->place != place) {
+		p->exec = sim_exec(w);
+		p->key = key;
+		p->place = place;
+		p->extra = count_conflicts(w, addr, bytes, write);
+	}
+	w->group->stats.lds_conflicts += p->extra;
 	account_bytes(w, bytes, write);
 }
 

@@ -163,24 +163,33 @@ static inline __attribute__((always_inline)) void widen_row(float *out, uint32_t
 	}
 }
 
-/* out[block][k][m] */
+static inline __attribute__((always_inline)) void widen_as(float *out, uint32_t (*v)[LANES], const struct shape *s, enum element e, unsigned m,
+	const float *codes)
+{
+	unsigned bits = bits_of[e], groups = s->blocks > 1 ? 1 : LANES / m, per_lane = s->k / groups;
+	bool split = s->split && bits == 8;
+	unsigned halves = split ? 2 : 1, run = split ? 16 : per_lane; /* k in order: halves, lane groups, elements of a lane */
+	for (unsigned b = 0; b < s->blocks; b++)
+		for (unsigned half = 0; half < halves; half++)
+			for (unsigned group = 0; group < groups; group++)
+				for (unsigned j = 0; j < run; j++, out += m)
+					widen_row(out, v, e, (j + 16 * half) * bits, m * (s->blocks > 1 ? b : group), m, codes);
+}
+
+/* out[block][k][m]; what is usual has loops of its own. */
 static SIM_LANES_FN void widen(float *out, uint32_t (*v)[LANES], const struct shape *s, enum element e, bool fnuz)
 {
 	const float *codes = e >= E_FP8 && e <= E_FP4 ? table[e <= E_BF8 ? fnuz : 0][e] : NULL;
-	unsigned bits = bits_of[e], m = s->m, groups = s->blocks > 1 ? 1 : LANES / m, per_lane = s->k / groups;
-	bool split = s->split && bits == 8;
-	for (unsigned b = 0; b < s->blocks; b++)
-		for (unsigned k = 0; k < s->k; k++) {
-			unsigned group = k / per_lane, j = k % per_lane;
-			if (split) {
-				unsigned half = k / (s->k / 2u), rest = k % (s->k / 2u);
-				group = rest / 16;
-				j = rest % 16 + 16 * half;
-			}
-			unsigned lane = m * (s->blocks > 1 ? b : group);
-			widen_row(out, v, e, j * bits, lane, m, codes);
-			out += m;
-		}
+	if (e == E_BF16 && s->m == 16)
+		widen_as(out, v, s, E_BF16, 16, codes);
+	else if (e == E_BF16 && s->m == 32)
+		widen_as(out, v, s, E_BF16, 32, codes);
+	else if (e == E_F16 && s->m == 16)
+		widen_as(out, v, s, E_F16, 16, codes);
+	else if (e == E_F16 && s->m == 32)
+		widen_as(out, v, s, E_F16, 32, codes);
+	else
+		widen_as(out, v, s, e, s->m, codes);
 }
 
 /* ---- accumulation ---- */
@@ -242,9 +251,21 @@ static SIM_LANES_FN void rows_i32(const struct rows *rows, const sim_w32 *a, con
 	ACCUMULATE(wide8, wide4, sim_w32);
 }
 
-/* Whether the products of the n widened elements at x with any others that pass are exact and finite in f32: 12 bits of
- * mantissa or fewer, and magnitudes 0 or between 2^-63 and 2^63. */
-static SIM_LANES_FN bool exact(const float *x, unsigned n)
+typedef uint16_t sim_w16 __attribute__((may_alias));
+
+/* Whether the products of operand x with any other that passes are exact and finite in f32: for bf16, magnitudes 0 or between
+ * 2^-63 and 2^63; for f16 all but infinities and NaN; for what is widened otherwise, 12 bits of mantissa as well. */
+static SIM_LANES_FN bool exact16(const sim_w16 *x, unsigned n, uint16_t least, uint16_t most)
+{
+	uint16_t bad = 0;
+	for (unsigned i = 0; i < n; i++) {
+		uint16_t mag = x[i] & 0x7fff;
+		bad |= (uint16_t)((mag != 0) & ((uint16_t)(mag - least) > (uint16_t)(most - least)));
+	}
+	return !bad;
+}
+
+static SIM_LANES_FN bool exact32(const float *x, unsigned n)
 {
 	uint32_t bad = 0;
 	for (unsigned i = 0; i < n; i++) {
@@ -253,6 +274,14 @@ static SIM_LANES_FN bool exact(const float *x, unsigned n)
 		bad |= mag & 0xfff;
 	}
 	return !bad;
+}
+
+static bool exact(uint32_t (*v)[LANES], const float *x, const struct shape *s, enum element e)
+{
+	unsigned n = (unsigned)s->m * s->k * s->blocks; /* of 16 bits: whole registers */
+	if (e == E_BF16)
+		return exact16((const sim_w16 *)v[0], n, 0x2000, 0x5f00);
+	return e == E_F16 ? exact16((const sim_w16 *)v[0], n, 1, 0x7bff) : exact32(x, n);
 }
 
 /* ---- scales ---- */
@@ -413,8 +442,7 @@ void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
 			return;
 		}
 	}
-	unsigned count = s.m * s.k * s.blocks;
-	bool fused = s.a != E_I8 && exact(a, count) && exact(b, count);
+	bool fused = s.a != E_I8 && exact(&w->vgpr[in->src[0].reg], a, &s, s.a) && exact(&w->vgpr[in->src[1].reg], b, &s, s.b);
 	for (unsigned block = 0; block < s.blocks; block++) {
 		unsigned from = block; /* cbsz: blocks in groups of 2^cbsz share A's block abid */
 		if (!s.split && in->cbsz)
