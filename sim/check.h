@@ -74,6 +74,7 @@ struct check {
 	struct check_global *global;            /* shared by the launch's threads */
 	uint32_t workgroup;                     /* running number + 1 */
 	struct check_page *page; uint64_t page_key; /* used last */
+	struct { uint64_t lo, hi; } constant[4]; unsigned constant_next; /* memory that no kernel may write, found last */
 };
 
 /* NULL without memory. */

@@ -228,6 +228,38 @@ static bool global_dword(struct check *c, struct sim_wave *w, const struct sim_i
 	return true;
 }
 
+/* Memory that no kernel may write needs no history. */
+static bool is_constant(struct check *c, uint64_t lo, uint64_t hi)
+{
+	struct sim_memory *m = c->group->launch->memory;
+	uint64_t first, end;
+	bool writable;
+	for (int i = 0; i < 4; i++)
+		if (lo >= c->constant[i].lo && hi <= c->constant[i].hi)
+			return true;
+	if (!sim_memory_range(m, lo, &first, &end, &writable) || writable || hi > end || sim_memory_written(m, first, end))
+		return false;
+	unsigned k = c->constant_next++ & 3;
+	c->constant[k].lo = first;
+	c->constant[k].hi = end;
+	return true;
+}
+
+/* A lane's access of whole dwords that nobody touched before; false where one was, or where they lie in two pages. */
+static bool untouched(struct check *c, bool store, uint64_t addr, unsigned bytes, uint64_t now)
+{
+	struct check_page *p = page_at(c, addr >> PAGE_SHIFT);
+	unsigned first = addr >> 2 & (PAGE_CELLS - 1), n = bytes / 4;
+	uint64_t any = 0;
+	if (!p || (addr | bytes) & 3 || first + n > PAGE_CELLS)
+		return false;
+	for (unsigned k = 0; k < n; k++)
+		any |= load_cell(&p->writer[first + k]) | load_cell(&p->reader[first + k]);
+	for (unsigned k = 0; !any && k < n; k++)
+		store_cell(&(store ? p->writer : p->reader)[first + k], now | UINT64_C(15) << 40);
+	return !any;
+}
+
 bool race_global(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, const struct check_lanes *l)
 {
 	if (!c->global || !c->workgroup)
@@ -246,16 +278,14 @@ bool race_global(struct check *c, struct sim_wave *w, const struct sim_inst *in,
 		}
 	if (lo >= hi)
 		return true;
-	if (!u->store && !sim_same_range(w, lo, hi, true)) {
-		uint64_t first, end;
-		bool writable;
-		if (sim_memory_range(c->group->launch->memory, lo, &first, &end, &writable) && hi <= end)
-			return true; /* memory that no kernel may write */
-	}
+	if (!u->store && is_constant(c, lo, hi))
+		return true;
 	uint64_t now = c->workgroup | (uint64_t)(w->index & 15) << 24 | (uint64_t)(c->wave[w->index].epoch & 0xfff) << 28 |
 	               (uint64_t)u->atomic << 44 | (uint64_t)(in->at / 4 & 0x7ffff) << 45;
 	for (int i = 0; i < LANES; i++) {
 		uint64_t end = l->addr[i] + l->bytes[i];
+		if (!l->bytes[i] || untouched(c, u->store, l->addr[i], l->bytes[i], now))
+			continue;
 		for (uint64_t at = l->addr[i]; at < end; at = (at | 3) + 1) {
 			uint64_t left = end - (at & ~UINT64_C(3)), mask = (15u << (at & 3)) & (left < 4 ? (1u << left) - 1 : 15u);
 			if (!global_dword(c, w, in, u->store, i, at, now | mask << 40))
