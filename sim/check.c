@@ -237,22 +237,26 @@ static bool access_before(struct check *c, struct sim_wave *w, const struct sim_
 	return race_global(c, w, in, u, &lanes) && undef_global(c, w, in, u, &lanes);
 }
 
-/* Whether the instruction touches a register that is in flight or undefined. */
-static bool of_note(const struct check_wave *cw, const struct check_use *u)
+/* What an instruction's registers call for: nothing, the marks of what it writes taken back, or a closer look at all. */
+enum note { NOTHING, WRITTEN, ALL };
+
+static inline enum note note_of(const struct check_wave *cw, const struct check_use *u)
 {
-	for (int k = 0; k < u->nread; k++)
-		if (check_any(cw->vflight, u->read[k].first, u->read[k].n) || check_any(cw->vundef, u->read[k].first, u->read[k].n))
-			return true;
-	for (int k = 0; k < u->nwrite; k++)
-		if (check_any(cw->vflight, u->write[k].first, u->write[k].n) || check_any(cw->vundef, u->write[k].first, u->write[k].n))
-			return true;
-	for (int k = 0; k < u->nsread; k++)
-		if (check_any(cw->sflight, u->sread[k].first, u->sread[k].n) || check_any(cw->sundefined, u->sread[k].first, u->sread[k].n))
-			return true;
-	for (int k = 0; k < u->nswrite; k++)
-		if (check_any(cw->sflight, u->swrite[k].first, u->swrite[k].n) || check_any(cw->sundefined, u->swrite[k].first, u->swrite[k].n))
-			return true;
-	return false;
+	uint64_t all = 0, written = 0;
+	unsigned i = 0;
+	for (; i < u->vread_end; i++)
+		all |= (cw->vflight[u->bits[i].word] | cw->vundef[u->bits[i].word]) & u->bits[i].mask;
+	for (; i < u->vwrite_end; i++) {
+		all |= cw->vflight[u->bits[i].word] & u->bits[i].mask;
+		written |= cw->vundef[u->bits[i].word] & u->bits[i].mask;
+	}
+	for (; i < u->sread_end; i++)
+		all |= (cw->sflight[u->bits[i].word] | cw->sundefined[u->bits[i].word]) & u->bits[i].mask;
+	for (; i < u->swrite_end; i++) {
+		all |= cw->sflight[u->bits[i].word] & u->bits[i].mask;
+		written |= cw->sundefined[u->bits[i].word] & u->bits[i].mask;
+	}
+	return all || u->crowded ? ALL : written ? WRITTEN : NOTHING;
 }
 
 bool check_before(struct check *c, struct sim_wave *w, const struct sim_inst *in)
@@ -261,12 +265,12 @@ bool check_before(struct check *c, struct sim_wave *w, const struct sim_inst *in
 	struct check_wave *cw = &c->wave[w->index];
 	if (!u->ready)
 		check_use_of(u, in, c->group->code->object->chip);
-	bool note = of_note(cw, u);
-	if (note && !registers_ready(c, w, in, u))
+	enum note note = note_of(cw, u);
+	if (note == ALL && !registers_ready(c, w, in, u))
 		return false;
 	if (in->op == OP_s_waitcnt)
 		wait(cw, (uint32_t)in->offset & 0xffff);
-	if (!hazard_before(c, w, in, u) || (note && !undef_before(c, w, in, u)))
+	if (!hazard_before(c, w, in, u) || (note && !(note == ALL ? undef_before : undef_written)(c, w, in, u)))
 		return false;
 	if (u->access == ACCESS_NONE)
 		return true;

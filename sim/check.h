@@ -9,7 +9,8 @@
 #define TDSL_SIM_CHECK_H
 #include "exec.h"
 
-enum { CHECK_SCC = 132, CHECK_SGPRS = 136, CHECK_VGPRS = 512 + 64, CHECK_RING = 128, CHECK_WAVES = 16 };
+enum { CHECK_SCC = 132, CHECK_SGPRS = 136, CHECK_VGPRS = 512 + 64, CHECK_RING = 128, CHECK_WAVES = 16,
+       CHECK_BITS = 12 };
 
 struct check_regs { uint16_t first; uint8_t n; };
 
@@ -30,6 +31,11 @@ struct check_use {
 	bool paces;                             /* writes a scalar register that another instruction may have to wait for */
 	bool f64, xdl;                          /* matrix instructions: which unit */
 	bool high;                              /* memory: the upper half of the data register */
+	bool whole;                             /* a vector result is written in all its bits and active lanes */
+	/* the same registers as bits of words of the maps of check_wave: vector ones read, then written, then scalar ones */
+	struct { uint64_t mask; uint16_t word; } bits[CHECK_BITS];
+	bool crowded;                           /* there are more */
+	uint8_t vread_end, vwrite_end, sread_end, swrite_end;
 };
 void check_use_of(struct check_use *, const struct sim_inst *, const struct sim_chip *);
 int check_mfma_regs(const struct sim_inst *, int k); /* registers of source k of a matrix instruction */
@@ -89,8 +95,8 @@ void check_after(struct check *, struct sim_wave *, const struct sim_inst *);
 /* ".. mnemonic at 0x.. file:line" of another instruction, for reports. */
 const char *check_place(const struct check *, uint32_t at, char *buf, size_t len);
 
-/* The addresses of an access; lanes that touch no memory have 0 bytes. */
-struct check_lanes { uint64_t addr[LANES]; uint8_t bytes[LANES]; };
+/* The addresses of an access; lanes that touch no memory have 0 bytes.  all: every lane has as many, none is out of bounds. */
+struct check_lanes { uint64_t addr[LANES]; uint8_t bytes[LANES]; bool all; };
 
 static inline bool check_any(const uint64_t *map, unsigned first, unsigned n)
 {
@@ -121,8 +127,11 @@ void hazard_after(struct check *, struct sim_wave *, const struct sim_inst *, co
 /* check_memory.c */
 void check_lds_lanes(const struct sim_wave *, const struct sim_inst *, const struct check_use *, int part, struct check_lanes *);
 void check_memory_lanes(const struct sim_wave *, const struct sim_inst *, const struct check_use *, struct check_lanes *);
-/* check_undef.c: undef_clear for lanes of registers that are loaded. */
+/* check_undef.c: undef_clear for lanes of registers that are loaded, undef_written for all that an instruction writes whose
+ * sources are defined. */
 void undef_clear(struct check_wave *, unsigned reg, unsigned count, uint64_t lanes);
+bool undef_written(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *);
+bool undef_whole(const struct sim_inst *);
 void undef_start(struct check_wave *, const struct sim_wave *);
 bool undef_before(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *);
 void undef_lds(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *, int part, const struct check_lanes *);

@@ -132,6 +132,8 @@ static bool vector_source(struct check *c, struct sim_wave *w, const struct sim_
 		unsigned need = matrix_wait(from, fu, in, u, u->passes ? k : -1);
 		return age > need || report(c, w, in, cw->vfrom[reg], (unsigned)age - 1, need, "the result of a matrix instruction is read");
 	}
+	if (!(kind & (IS_DPP | IS_READLANE)) && !(fu->kind & (IS_TRANS | IS_PARTIAL)))
+		return true; /* what the rules through VECTOR are about */
 	return !kind || ((kind & IS_DPP) && k > 0) ? true : fresh(c, w, in, kind, VECTOR, cw->vtime[reg], cw->vfrom[reg]);
 }
 

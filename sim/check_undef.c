@@ -276,6 +276,25 @@ void undef_clear(struct check_wave *cw, unsigned reg, unsigned count, uint64_t l
 		put(cw, r, (struct mark){0, 0}, lanes, LOW | HIGH);
 }
 
+bool undef_whole(const struct sim_inst *in)
+{
+	unsigned clears;
+	return !in->dpp && in->op != OP_v_writelane_b32 && halves_written(in, &clears) == (LOW | HIGH);
+}
+
+bool undef_written(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+{
+	struct check_wave *cw = &c->wave[w->index];
+	if (in->cls == SIM_VALU && !u->whole)
+		return undef_before(c, w, in, u);
+	for (int k = 0; k < u->nwrite && !(u->access == ACCESS_LDS && u->parts); k++)
+		undef_clear(cw, u->write[k].first, u->write[k].n, u->passes ? ~UINT64_C(0) : sim_exec(w));
+	for (int k = 0; k < u->nswrite; k++)
+		for (unsigned r = u->swrite[k].first; r < u->swrite[k].first + (unsigned)u->swrite[k].n && r < CHECK_SGPRS; r++)
+			put_scalar(cw, r, 0);
+	return true;
+}
+
 static struct mark all_sources(const struct check_wave *cw, const struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
 {
 	struct mark m = {0, 0};

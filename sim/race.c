@@ -10,6 +10,7 @@
  * between two threads can hide a race, never invent one.  Workgroups are unordered, but for a writer that has written its
  * cache back (buffer_wbl2 sc1) and a reader that has dropped its own (buffer_inv sc1): the XCDs' L2s are not coherent.
  * Atomics do not race with atomics. */
+#pragma GCC optimize("O3")
 #include "check.h"
 
 #include <pthread.h>
@@ -260,6 +261,33 @@ static bool untouched(struct check *c, bool store, uint64_t addr, unsigned bytes
 	return !any;
 }
 
+static SIM_LANES_FN void extent_of_all(const uint64_t addr[LANES], uint64_t *lo, uint64_t *hi)
+{
+	uint64_t least = addr[0], most = addr[0];
+	for (int i = 0; i < LANES; i++) {
+		least = addr[i] < least ? addr[i] : least;
+		most = addr[i] > most ? addr[i] : most;
+	}
+	*lo = least;
+	*hi = most;
+}
+
+static void extent_of(const struct check_lanes *l, uint64_t *lo, uint64_t *hi)
+{
+	*lo = ~UINT64_C(0);
+	*hi = 0;
+	if (l->all) {
+		extent_of_all(l->addr, lo, hi);
+		*hi += l->bytes[0];
+		return;
+	}
+	for (int i = 0; i < LANES; i++)
+		if (l->bytes[i]) {
+			*lo = l->addr[i] < *lo ? l->addr[i] : *lo;
+			*hi = l->addr[i] + l->bytes[i] > *hi ? l->addr[i] + l->bytes[i] : *hi;
+		}
+}
+
 bool race_global(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, const struct check_lanes *l)
 {
 	if (!c->global || !c->workgroup)
@@ -270,12 +298,8 @@ bool race_global(struct check *c, struct sim_wave *w, const struct sim_inst *in,
 			workgroup_flags(c->global, c->workgroup, in->op == OP_buffer_wbl2 ? RELEASED : ACQUIRED);
 		return true;
 	}
-	uint64_t lo = ~UINT64_C(0), hi = 0;
-	for (int i = 0; i < LANES; i++)
-		if (l->bytes[i]) {
-			lo = l->addr[i] < lo ? l->addr[i] : lo;
-			hi = l->addr[i] + l->bytes[i] > hi ? l->addr[i] + l->bytes[i] : hi;
-		}
+	uint64_t lo, hi;
+	extent_of(l, &lo, &hi);
 	if (lo >= hi)
 		return true;
 	if (!u->store && is_constant(c, lo, hi))
