@@ -222,6 +222,8 @@ static void run_wave(struct sim_wave *w, uint64_t steps)
 		}
 		const struct sim_inst *in = &code[w->pc];
 		void (*exec)(struct sim_wave *, const struct sim_inst *) = __atomic_load_n(&in->exec, __ATOMIC_ACQUIRE);
+		__builtin_prefetch(in + in->len);
+		__builtin_prefetch((const char *)(in + in->len) + 64);
 		g->stats.inst[in->cls]++;
 		w->pc += in->len;
 		exec(w, in);

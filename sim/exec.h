@@ -48,6 +48,7 @@ struct sim_inst {
 	uint8_t clamp, omod;
 	uint8_t opsel, opsel_hi, neg_lo, neg_hi;
 	bool keep_high, dpp, sdwa;     /* keep_high: a 16-bit result leaves the other half alone */
+	bool plain_dst;                /* a 32-bit result is stored as computed */
 	uint16_t dpp_ctrl;
 	uint8_t row_mask, bank_mask, bound_ctrl;
 	uint8_t dst_sel, dst_unused, src_sel[2], src_sext[2];
@@ -140,8 +141,17 @@ static inline const uint32_t *sim_src32(struct sim_wave *w, const struct sim_ins
 const uint64_t *sim_src64(struct sim_wave *, const struct sim_inst *, int k, uint64_t buf[LANES]);
 uint64_t sim_scalar(const struct sim_wave *, const struct sim_src *); /* 64 bits of an SGPR pair, constant, status */
 /* Where to compute a 32-bit result: the register row when nothing has to be merged, else buf.  Then sim_put stores it. */
-uint32_t *sim_dst32(struct sim_wave *, const struct sim_inst *, uint32_t buf[LANES]);
-void sim_put32(struct sim_wave *, const struct sim_inst *, const uint32_t *row);
+static inline uint32_t *sim_dst32(struct sim_wave *w, const struct sim_inst *in, uint32_t buf[LANES])
+{
+	bool plain = in->plain_dst && !w->index_mode && !(in->dtype == 'f' && w->flush_out) && in->vdst < w->nvgpr;
+	return plain && (w->sgpr[REG_EXEC] & w->sgpr[REG_EXEC + 1]) == ~0u ? w->vgpr[in->vdst] : buf;
+}
+void sim_put32_slowly(struct sim_wave *, const struct sim_inst *, const uint32_t *row);
+static inline void sim_put32(struct sim_wave *w, const struct sim_inst *in, const uint32_t *row)
+{
+	if (row != w->vgpr[in->vdst] || w->index_mode)
+		sim_put32_slowly(w, in, row);
+}
 void sim_put64(struct sim_wave *, const struct sim_inst *, const uint64_t *row);
 void sim_put_row(struct sim_wave *, uint32_t reg, const uint32_t *row, uint64_t mask);
 void sim_put_mask(struct sim_wave *, unsigned sgpr, uint64_t mask); /* lane mask to an SGPR pair */

@@ -162,6 +162,9 @@ static SIM_LANES_FN bool arithmetic(const struct sim_inst *in, const uint32_t *a
 	case OP_v_fract_f32: EACH(nan1(fract(F(a[i])), F(a[i]))); return true;
 	case OP_v_frexp_mant_f32: EACH(mantissa(F(a[i]))); return true;
 	case OP_v_frexp_exp_i32_f32: EACHU(exponent(F(a[i]))); return true;
+	case OP_v_rcp_f32: case OP_v_rcp_iflag_f32: EACH(num_rcp(F(a[i]))); return true;
+	case OP_v_rsq_f32: EACH(num_rsq(F(a[i]))); return true;
+	case OP_v_sqrt_f32: EACH(num_sqrt_hw(F(a[i]))); return true;
 	case OP_v_cubeid_f32: EACH(cube(F(a[i]), F(b[i]), F(c[i])).id); return true;
 	case OP_v_cubesc_f32: EACH(cube(F(a[i]), F(b[i]), F(c[i])).s); return true;
 	case OP_v_cubetc_f32: EACH(cube(F(a[i]), F(b[i]), F(c[i])).t); return true;
@@ -176,9 +179,6 @@ static bool special(const struct sim_inst *in, const uint32_t *a, const uint32_t
 	switch (in->op) {
 	case OP_v_exp_f32: case OP_v_exp_legacy_f32: f = num_exp2; break;
 	case OP_v_log_f32: case OP_v_log_legacy_f32: f = num_log2; break;
-	case OP_v_rcp_f32: case OP_v_rcp_iflag_f32: f = num_rcp; break;
-	case OP_v_rsq_f32: f = num_rsq; break;
-	case OP_v_sqrt_f32: f = num_sqrt_hw; break;
 	case OP_v_sin_f32: f = num_sin; break;
 	case OP_v_cos_f32: f = num_cos; break;
 	case OP_v_ldexp_f32:

@@ -284,14 +284,6 @@ static bool reshaped(const struct sim_wave *w, const struct sim_inst *in)
 	}
 }
 
-uint32_t *sim_dst32(struct sim_wave *w, const struct sim_inst *in, uint32_t buf[LANES])
-{
-	uint32_t reg = sim_indexed(w, in->vdst, 3);
-	if (reg >= w->nvgpr || sim_exec(w) != ~UINT64_C(0) || in->dpp || reshaped(w, in))
-		return buf;
-	return w->vgpr[reg];
-}
-
 static float modify_f32(const struct sim_wave *w, const struct sim_inst *in, float x)
 {
 	static const float factor[] = {1, 2, 4, 0.5f};
@@ -318,7 +310,7 @@ static uint32_t sdwa_merge(const struct sim_inst *in, uint32_t old, uint32_t v)
 	return rest | (v << shift & field);
 }
 
-void sim_put32(struct sim_wave *w, const struct sim_inst *in, const uint32_t *row)
+void sim_put32_slowly(struct sim_wave *w, const struct sim_inst *in, const uint32_t *row)
 {
 	uint32_t buf[LANES];
 	uint64_t mask = sim_exec(w);
