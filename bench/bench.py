@@ -165,15 +165,14 @@ def sim_speed(_):
         r = json.loads(line)
         state, n, cores = ("on" if r["checks"] else "off"), r["instructions"], r["threads"]
         wall, cpu = statistics.median(r["seconds"]), statistics.median(r["processor"])
-        detail = f"{len(r['seconds'])} runs, load {r['load']}"
+        most = 200 if r["checks"] else 50
+        detail = f"a wave-instruction; {1000 // most} million a second are {most} ns; load {r['load']}"
         print(f"{r['name']:<28} {r['target']:<7} {state:<6} {n:>12} {n / wall / 1e6:>10.1f} {n / cpu * cores / 1e6:>10.1f} {wall:>8.3f}  {cores}, {r['load']}")
-        name = f"simulate {r['name']} {r['target']}, checks {state}"
+        name = f"sim {r['name']} {r['target']} {state}"
         if r["name"].endswith("^3"):
-            most = {"512^3": 1.5, "2048^3": 10}[r["name"].split()[1]]
-            figure(f"{name}, wall clock", wall, "s", most, detail)
-        most = 200 if r["checks"] else 50  # 5 and 20 million a second
-        figure(f"{name}, a wave-instruction, wall clock", wall / n * 1e9, "ns", most, detail)
-        figure(f"{name}, the same in processor time of {cores} cores", cpu / n / cores * 1e9, "ns", most, detail)
+            figure(f"{name}", wall, "s", {"512^3": 1.5, "2048^3": 10}[r["name"].split()[1]], f"wall clock; load {r['load']}")
+        figure(f"{name}, wall clock", wall / n * 1e9, "ns", most, detail)
+        figure(f"{name}, processor", cpu / n / cores * 1e9, "ns", most, detail)
 
 
 def sizes(_):

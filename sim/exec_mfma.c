@@ -204,9 +204,9 @@ static uint32_t *row_at(uint32_t (*v)[LANES], unsigned m, unsigned block, unsign
 	return &v[i][4 * block];
 }
 
-/* Four rows of a block at once, in columns of 16 as two vectors (of 4 where the block is 4 wide): eight sums that do not wait
+/* Four rows of a block (of the eight there is room for) at once, in columns of 16 as two vectors (of 4 where the block is 4 wide): eight sums that do not wait
  * for each other.  Rows of C and D start at c[r] and d[r]; a is A from the first row on. */
-struct rows { uint32_t *d[4]; const uint32_t *c[4]; };
+struct rows { uint32_t *d[8]; const uint32_t *c[8]; };
 typedef float vec8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float vec4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef uint32_t wide8 __attribute__((vector_size(32), aligned(4), may_alias));
@@ -244,6 +244,33 @@ static SIM_LANES_FN void rows_f32_exact(const struct rows *rows, const sim_f32 *
 {
 	ACCUMULATE(vec8, vec4, sim_f32);
 }
+
+/* Eight rows of 16 columns, a vector of AVX-512 each: left to four rows of two vectors, hosts that have it do half of what they can. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+typedef float vec16 __attribute__((vector_size(64), aligned(4), may_alias));
+#define EIGHT _Pragma("GCC unroll 8") for (unsigned r = 0; r < 8; r++)
+
+static __attribute__((target("arch=x86-64-v4"))) void eight_rows_f32_exact(const struct rows *rows, const sim_f32 *a, const sim_f32 *b,
+	unsigned kn, unsigned m)
+{
+	for (unsigned n = 0; n < m; n += 16) {
+		vec16 s[8];
+		EIGHT s[r] = AT(const vec16, rows->c[r], n);
+		for (unsigned k = 0; k < kn; k++)
+			EIGHT s[r] += a[k * m + r] * AT(const vec16, b + k * m, n);
+		EIGHT AT(vec16, rows->d[r], n) = s[r];
+	}
+}
+
+static bool takes_eight(unsigned m)
+{
+	return m >= 16 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma");
+}
+#else
+#define eight_rows_f32_exact rows_f32_exact
+static bool takes_eight(unsigned m) { return m > 32; } /* never */
+#endif
 #pragma GCC pop_options
 
 static SIM_LANES_FN void rows_i32(const struct rows *rows, const sim_w32 *a, const sim_w32 *b, unsigned kn, unsigned m)
@@ -443,21 +470,22 @@ void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
 		}
 	}
 	bool fused = s.a != E_I8 && exact(&w->vgpr[in->src[0].reg], a, &s, s.a) && exact(&w->vgpr[in->src[1].reg], b, &s, s.b);
+	unsigned step = fused && takes_eight(s.m) ? 8 : 4;
 	for (unsigned block = 0; block < s.blocks; block++) {
 		unsigned from = block; /* cbsz: blocks in groups of 2^cbsz share A's block abid */
 		if (!s.split && in->cbsz)
 			from = (block & ~((1u << in->cbsz) - 1)) | (in->abid & ((1u << in->cbsz) - 1));
 		const float *x = a + from * s.k * s.m, *y = b + block * s.k * s.m;
-		for (unsigned i = 0; i < s.m; i += 4) {
+		for (unsigned i = 0; i < s.m; i += step) {
 			struct rows rows;
-			for (unsigned r = 0; r < 4; r++) {
+			for (unsigned r = 0; r < step; r++) {
 				rows.d[r] = row_at(D, s.m, block, i + r);
 				rows.c[r] = constant ? splat : row_at(C, s.m, block, i + r);
 			}
 			if (s.a == E_I8)
 				rows_i32(&rows, (const sim_w32 *)x + i, (const sim_w32 *)y, s.k, s.m);
 			else
-				(fused ? rows_f32_exact : rows_f32)(&rows, x + i, y, s.k, s.m);
+				(step == 8 ? eight_rows_f32_exact : fused ? rows_f32_exact : rows_f32)(&rows, x + i, y, s.k, s.m);
 		}
 	}
 }
