@@ -114,10 +114,10 @@ static void account_bytes(struct sim_wave *w, unsigned bytes, bool write)
 	*(write ? &w->group->stats.lds_written : &w->group->stats.lds_read) += (uint64_t)bytes * (uint64_t)__builtin_popcountll(sim_exec(w));
 }
 
-/* A kernel's instruction mostly accesses LDS in the same pattern: what it cost is remembered with the distances from the
- * first lane and that lane's place among the banks. */
+/* A kernel accesses LDS in few patterns: what each costs is remembered with the distances from the first lane and that lane's
+ * place among the banks. */
 struct sim_pattern { uint64_t exec; uint32_t key, place, distance[LANES]; uint64_t extra; };
-enum { PATTERNS = 64 };
+enum { PATTERNS = 1 << 6 };
 
 struct sim_pattern *sim_patterns_new(void) { return calloc(PATTERNS, sizeof(struct sim_pattern)); }
 
@@ -134,7 +134,8 @@ static SIM_LANES_FN bool same_distances(const uint32_t addr[LANES], uint32_t dis
 static void account(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
 {
 	uint32_t place = addr[0] & 255, key = 1 + bytes * 2 + write;
-	struct sim_pattern none = {0}, *all = w->group->patterns, *p = all ? &all[(w->pc * 4 + place / 4) % PATTERNS] : &none;
+	uint32_t hash = (place + 64 * key + (addr[1] - addr[0]) * 3 + (addr[21] - addr[0]) * 5 + (addr[38] - addr[0]) * 7) * 0x9e3779b1u;
+	struct sim_pattern none = {0}, *all = w->group->patterns, *p = all ? &all[hash >> 26] : &none;
 	bool same = same_distances(addr, p->distance);
 	if (!same || p->exec != sim_exec(w) || p->key != key || p->place != place) {
 		p->exec = sim_exec(w);
