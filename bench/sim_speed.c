@@ -1,6 +1,6 @@
-/* sim_speed.c -- `sim_speed PACK [CASE [off|on]]`: wave-instructions a second that the simulated devices execute.
+/* sim_speed.c -- `sim_speed PACK [TEXT...]`: wave-instructions a second that the simulated devices execute.
  *
- * In: the pack; CASE is text that a case's name has to hold, off or on the state of the checks.  Out: one JSON object a line for each case, chip and state of the checks:
+ * In: the pack; every TEXT has to be part of a case's "name chip on|off".  Out: one JSON object a line for each case, chip and state of the checks:
  * instructions executed, and of every repetition the seconds of wall clock and of processor time (of all threads), with the number of
  * threads and the load average of the machine.  Kernels run as their users run them, as C functions of the binding on host tensors in
  * place; reading the pack, making the inputs and the first call of each are outside the times, and no file is read inside them. */
@@ -143,6 +143,16 @@ static int measure(const struct speed_case *s, const struct chip *chip, void *si
 	return fflush(stdout) ? fail("standard output") : 0;
 }
 
+static bool wanted(const struct speed_case *s, const struct chip *chip, int argc, char **argv)
+{
+	char label[80];
+	snprintf(label, sizeof label, "%s %s %s", s->name, chip->target, s->checks ? "on" : "off");
+	for (int i = 2; i < argc; i++)
+		if (!strstr(label, argv[i]))
+			return false;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 2)
@@ -158,8 +168,7 @@ int main(int argc, char **argv)
 		if (!sim)
 			return fail("the simulated device is not loaded");
 		for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-			if ((argc < 3 || strstr(cases[i].name, argv[2])) && (argc < 4 || cases[i].checks == !strcmp(argv[3], "on")) &&
-			    measure(&cases[i], &chips[c], sim))
+			if (wanted(&cases[i], &chips[c], argc, argv) && measure(&cases[i], &chips[c], sim))
 				return 1;
 	}
 	return 0;
