@@ -27,7 +27,9 @@ struct check *check_new(struct sim_group *g, uint32_t nwaves, struct check_globa
 	c->lds_map = calloc(dwords / 64 + 1, sizeof *c->lds_map);
 	c->lds_read = calloc(dwords * nwaves, sizeof *c->lds_read);
 	c->lds_read_at = calloc(dwords, sizeof *c->lds_read_at);
-	if (c->use && c->wave && c->lds && c->lds_map && c->lds_read && c->lds_read_at)
+	c->quad_read = calloc((dwords / 4 + 1) * nwaves, sizeof *c->quad_read);
+	c->quad_read_at = calloc(dwords / 4 + 1, sizeof *c->quad_read_at);
+	if (c->use && c->wave && c->lds && c->lds_map && c->lds_read && c->lds_read_at && c->quad_read && c->quad_read_at)
 		return c;
 	check_free(c);
 	return NULL;
@@ -43,6 +45,8 @@ void check_free(struct check *c)
 	free(c->lds_map);
 	free(c->lds_read);
 	free(c->lds_read_at);
+	free(c->quad_read);
+	free(c->quad_read_at);
 	free(c);
 }
 
@@ -56,6 +60,7 @@ void check_start_group(struct check *c, struct sim_wave *waves, uint64_t number)
 			memset(c->wave, 0, sizeof *c->wave * c->nwaves);
 			memset(c->lds, 0, sizeof *c->lds * dwords);
 			memset(c->lds_read, 0, sizeof *c->lds_read * dwords * c->nwaves);
+			memset(c->quad_read, 0, sizeof *c->quad_read * (dwords / 4 + 1) * c->nwaves);
 			break;
 		}
 	}

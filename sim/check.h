@@ -75,6 +75,7 @@ struct check {
 	struct check_use *use;
 	struct check_wave *wave; uint32_t nwaves;
 	struct check_lds *lds; uint32_t *lds_read, *lds_read_at; /* operation numbers, wave by wave of all dwords; one instruction a dword */
+	uint32_t *quad_read, *quad_read_at;     /* the same of four dwords that were read together */
 	struct check_lds_map *lds_map; size_t lds_dwords;
 	bool dma;                               /* this workgroup copies from memory to LDS */
 	struct check_global *global;            /* shared by the launch's threads */

@@ -28,16 +28,18 @@ INLINE bool meets_nothing(const struct check *c, const struct check_lanes *l, un
 
 INLINE void note_loads(struct check *c, const struct check_lanes *l, unsigned words, unsigned wave, uint32_t number, uint32_t from)
 {
-	uint32_t *reads = &c->lds_read[wave * c->lds_dwords], *read_at = c->lds_read_at, value = number << 4 | 15;
+	unsigned unit = words == 4 ? 4 : 1; /* dwords of an entry */
+	uint32_t *reads = unit == 4 ? &c->quad_read[wave * (c->lds_dwords / 4 + 1)] : &c->lds_read[wave * c->lds_dwords];
+	uint32_t *read_at = unit == 4 ? c->quad_read_at : c->lds_read_at, value = number << 4 | 15;
 	for (int i = 0; i < LANES; i++) {
 		if (!l->bytes[i])
 			continue;
 		uint32_t dword = (uint32_t)l->addr[i] / 4;
 		c->lds_map[dword / 64].read |= bits_of(dword, words);
-		for (unsigned k = 0; k < words; k++)
-			reads[dword + k] = value;
-		for (unsigned k = 0; k < words; k++)
-			read_at[dword + k] = from;
+		for (unsigned k = 0; k < words / unit; k++) {
+			reads[dword / unit + k] = value;
+			read_at[dword / unit + k] = from;
+		}
 	}
 }
 

@@ -64,11 +64,12 @@ static bool lds_store(struct check *c, struct sim_wave *w, const struct sim_inst
 	bool same_order = d->wave == self && (d->count & 3) == counter;
 	if (d->mask & mask && !same_order && !(u->atomic && d->count & ATOMIC) && !written_before(c, self, counter, d))
 		return lds_report(c, w, in, lane, dword, true, d->wave, true, d->at, d->wave == self);
-	for (uint32_t r = 0; r < c->nwaves; r++) {
-		uint32_t read = c->lds_read[r * c->lds_dwords + dword], by = read >> 4;
+	size_t quads = c->lds_dwords / 4 + 1;
+	for (uint32_t k = 0; k < 2 * c->nwaves; k++) { /* reads of the dword, then of four with it */
+		uint32_t r = k / 2, read = k % 2 ? c->quad_read[r * quads + dword / 4] : c->lds_read[r * c->lds_dwords + dword], by = read >> 4;
 		bool open = r == self ? counter == COUNT_VM && by > c->wave[r].done[COUNT_LGKM] : by > c->wave[r].visible[COUNT_LGKM];
 		if (open && read & mask && !(u->atomic && d->count & ATOMIC))
-			return lds_report(c, w, in, lane, dword, true, r, false, c->lds_read_at[dword], r == self);
+			return lds_report(c, w, in, lane, dword, true, r, false, k % 2 ? c->quad_read_at[dword / 4] : c->lds_read_at[dword], r == self);
 	}
 	d->mask = (uint8_t)(d->wave == self && d->number == number ? d->mask | mask : mask);
 	d->number = number;
