@@ -50,9 +50,9 @@ TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc
 LIBTDSLC = compiler/libtdslc.c
 RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_cuda device_hip device_null \
 	env error heading jit module once pack_model pack_read pack_write packs plan trace tune view))
-SIM = $(addsuffix .c,$(addprefix sim/, check check_hazard check_memory check_undef check_use chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
+SIM = $(addsuffix .c,$(addprefix sim/, check check_hazard check_lds check_memory check_undef check_use chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
 	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_round exec_scalar \
-	exec_scalef32 exec_smem exec_typed hip hip_image hip_memory hip_module hip_properties hip_stream kernarg line memory msgpack object operand race stats))
+	exec_scalef32 exec_smem exec_typed hip hip_image hip_memory hip_module hip_properties hip_stream kernarg lanes line memory msgpack object operand race stats))
 SIMTOOL = sim/tool.c
 LIBRARY = lib/act.tdsl lib/norm.tdsl lib/quant.tdsl lib/softmax.tdsl
 # Made by re2c, Lemon and library.sh.
@@ -92,7 +92,7 @@ setup: ; sh tests/setup.sh
 print-sources:
 	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(LLVM_STATIC) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
 		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/cuda_fake.c tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
-		bench/demo.c bench/demo_data.c bench/h200_host.c bench/host_cost.c bench/pack_cost.c
+		bench/demo.c bench/demo_data.c bench/h200_host.c bench/host_cost.c bench/pack_cost.c bench/sim_speed.c
 $(SETUP): tests/setup.sh
 	@mkdir -p $(@D)
 	@sh tests/setup.sh
@@ -179,7 +179,7 @@ REF = $(B)/o/tests/ref/ref.o $(B)/o/tests/ref/rows.o
 $(B)/demo_data: $(B)/o/bench/demo_data.o $(REF) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
-$(B)/o/bench/demo.o $(B)/o/bench/host_cost.o: $(BINDING)
+$(B)/o/bench/demo.o $(B)/o/bench/host_cost.o $(B)/o/bench/sim_speed.o: $(BINDING)
 $(B)/demo: $(B)/o/bench/demo.o $(B)/o/gen/kernels.o $(REF) $(BASE_A) $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
@@ -317,7 +317,10 @@ h200: $(B)/h200.tpack $(B)/h200_host $(B)/libtdsl_rt.so $(B)/python/_core.abi3.s
 $(B)/pack_cost: $(B)/o/bench/pack_cost.o $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(ZSTD) $(SYSTEM) -o $@
-bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/host_cost $(B)/pack_cost
+$(B)/sim_speed: $(B)/o/bench/sim_speed.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $(filter-out %_sim.so,$^) $(SYSTEM) -o $@
+bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/host_cost $(B)/pack_cost $(B)/sim_speed
 	@python3 bench/bench.py $(B) $(if $(SAVE),--save)
 
 clean:
