@@ -192,10 +192,10 @@ static int cubin_facts(struct arena *a, const struct target *t, const void *byte
 
 /* --- PTX -------------------------------------------------------------------------------------------------------------------- */
 
-/* ".param .u64 .ptr .global .align 1 k_param_0," ends at a multiple of its size. */
+/* ".param .u64 .ptr .global .align 1 k_param_0,": lies at a multiple of its size; where it ends. */
 static int after_parameter(const char *line, int at)
 {
-	int bytes = strstr(line, "64 ") ? 8 : 4;
+	int bytes = strncmp(line + strcspn(line, " ") + 3, "64", 2) == 0 ? 8 : 4;
 	return (at + bytes - 1) / bytes * bytes + bytes;
 }
 

@@ -615,7 +615,7 @@ static float element(const struct thread *t, const struct operand *o, struct typ
 static bool multiply(struct code *c, struct thread *warp, const struct ins *i)
 {
 	struct type ta = i->ntypes == 4 ? i->type[1] : i->type[0], tb = i->ntypes == 4 ? i->type[2] : ta;
-	int words = i->nop - 8 - 4, na = words == 6 ? 4 : 0, per = 32 / ta.bits;
+	int words = i->nop - 8, na = words == 6 ? 4 : 0, per = 32 / ta.bits;
 	bool whole = ta.kind == 's';
 	uint64_t d[WARP][4];
 	if (!na || i->ndest != 4)
