@@ -92,12 +92,16 @@ static int cost_of(const struct ir_ins *i)
 	}
 }
 
-struct cost { const struct ir_phase *ph; int sum; };
+/* Of what is computed for each element: per group of 128, say, costs nothing beside, and positions and masks fold into addresses. */
+struct cost { const struct ir_phase *ph; int widest, sum; };
 
 static void add_cost(struct ir_ins *i, void *ctx)
 {
 	struct cost *c = ctx;
-	if (axes_of_several(c->ph, i->axes))
+	int width = __builtin_popcount(axes_of_several(c->ph, i->axes));
+	if (width > c->widest)
+		*c = (struct cost){c->ph, width, 0};
+	if (width && width == c->widest && i->dtype != DT_I32 && i->dtype != DT_I1)
 		c->sum += cost_of(i);
 }
 
@@ -107,7 +111,7 @@ static void look(struct planner *p)
 	*f = (struct facts){.k = p->k};
 	for (int i = 0; i < p->k->nphases; i++) {
 		f->ph = &p->k->phases[i];
-		struct cost cost = {f->ph, 0};
+		struct cost cost = {f->ph, 0, 0};
 		ir_walk(f->ph->body, note_access, f);
 		ir_walk(f->ph->body, add_cost, &cost);
 		f->cost = cost.sum > f->cost ? cost.sum : f->cost;
@@ -248,12 +252,27 @@ static int waves_for(const struct planner *p, int64_t elements)
 	return w > waves_of(p, most_threads(p)) ? waves_of(p, most_threads(p)) : w;
 }
 
+/* The extent of an axis where the variant fixes it: N, and cdiv(N, 128). */
+static bool extent_of(const struct variant *v, const struct hexpr *extent, int64_t *n)
+{
+	int64_t by = 1;
+	if (hexpr_is_const(extent, n))
+		return true;
+	if (extent->op == HX_CDIV && hexpr_is_const(extent->b, &by))
+		extent = extent->a;
+	for (int i = 0; v && extent->op == HX_SYM && i < v->npins; i++)
+		if (v->pins[i].symbol == extent->imm) {
+			*n = (v->pins[i].value + by - 1) / by;
+			return true;
+		}
+	return false;
+}
+
 /* An axis held whole whose extent the variant does not fix. */
 static bool is_open(const struct variant *v, const struct ir_axis *ax)
 {
 	int64_t n;
-	return ax->kind == AXIS_HELD && !ax->tile && !hexpr_is_const(ax->extent, &n) &&
-	       !(v && ax->extent->op == HX_SYM && pinned(v, (int)ax->extent->imm));
+	return ax->kind == AXIS_HELD && !ax->tile && !extent_of(v, ax->extent, &n);
 }
 
 /* What a phase holds at a time before the tiles of its open and tiled axes. */
@@ -267,13 +286,10 @@ static struct shape shape_of(const struct variant *v, const struct ir_phase *ph)
 		int64_t n = 1;
 		s.open += is_open(v, ax);
 		s.tiled += ax->tiled && !ax->tile;
-		for (int i = 0; v && i < v->npins; i++)
-			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent->op == HX_SYM && ax->extent->imm == v->pins[i].symbol)
-				n = v->pins[i].value;
 		if (ax->kind == AXIS_HELD && ax->tile)
 			n = ax->tile;
-		else if (ax->kind == AXIS_HELD && !is_open(v, ax) && n == 1)
-			hexpr_is_const(ax->extent, &n);
+		else if (ax->kind == AXIS_HELD && !extent_of(v, ax->extent, &n))
+			n = 1;
 		s.fixed *= round_up_power(n);
 	}
 	return s;
@@ -414,8 +430,9 @@ static void plan_pins(struct planner *p)
 
 static void plan_rows(struct planner *p)
 {
-	static const struct { int most; bool common; } classes[] = {{64, true}, {128, true}, {256, true}, {1024, true}, {2048, false},
-	                                                            {4096, true}, {8192, false}, {16384, true}};
+	/* Of every second where sizes are pinned as well; `last` alone beside sets that have their own. */
+	static const struct { int most; bool common, last; } classes[] = {{64, true, true}, {128, true, true}, {256, true, true}, {1024, true, false},
+		{2048, false, false}, {4096, true, false}, {8192, false, false}, {16384, true, true}};
 	bool open = any_open(p, NULL), square = false, sweeps = !open || can_stream(p), set = p->given | p->absent;
 	if (set || !p->sets)
 		plan_pins(p);
@@ -427,8 +444,9 @@ static void plan_rows(struct planner *p)
 		for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 			struct variant v = variant_new(p);
 			int most = classes[c].most;
-			/* small classes where larger ones do not fit; where sets have their own, every second one */
-			if (!class_fits(p, &v, most) || (most < 1024 && class_fits(p, &v, 4 * most)) || (p->sets && !set && !classes[c].common))
+			bool kept = p->sets && !set ? classes[c].last || !class_fits(p, &v, 2 * most) : classes[c].common || !p->special->npins;
+			/* small classes only where larger ones do not fit */
+			if (!class_fits(p, &v, most) || (most < 1024 && class_fits(p, &v, 4 * most)) || !kept)
 				continue;
 			class_fits(p, &v, most);
 			limit_open(p, &v, most, false);
