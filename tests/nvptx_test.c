@@ -165,7 +165,7 @@ START_TEST(assembles)
 		for (int i = 0; i < n; i++) {
 			ck_assert_int_gt(facts[i].vgpr, 0);
 			ck_assert_int_le(facts[i].vgpr * b.v[v].waves * 32, 65536);
-			ck_assert_int_gt(facts[i].vmem, 0);
+			ck_assert_msg(facts[i].vmem > 0 || facts[i].instructions < 8, "%s %s", names[_i], b.v[v].text);
 		}
 		free(bytes);
 	}
