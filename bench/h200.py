@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 CHECK_SHAPES = {"gpu": [(1, 4096), (7, 769), (130, 4096), (3, 16384), (65, 1000), (2, 20000)], "sim": [(2, 256), (3, 77), (33, 384)]}
-KERNEL_SECONDS = 60                                          # for the checks of one kernel
+KERNEL_SECONDS = 90                                          # for the checks of one kernel
 
 try:
     import torch
@@ -66,6 +66,14 @@ def wanted(o, names):
 
 # ---- checks
 
+def device_lost():
+    try:
+        torch.cuda.synchronize()
+        return False
+    except Exception:
+        return True
+
+
 def worker(o):
     """Checks the kernels of --worker; a line of JSON as each case begins and ends."""
     def say(**what):
@@ -79,15 +87,15 @@ def worker(o):
         for case in rows.cases(name, place, CHECK_SHAPES["gpu" if o.gpu else "sim"]):
             say(begin=case.label)
             try:
-                getattr(pack, name)(**case.given, **case.out, device=device) if not o.gpu else getattr(pack, name)(**case.given, **case.out)
+                getattr(pack, name)(**case.given, **case.out)
                 variant = tdsl.last_call()["predicate"]
                 if o.gpu:
                     torch.cuda.synchronize()
                 say(end=case.label, wrong=case.check(), variant=variant)
             except Exception as e:
-                fatal = not isinstance(e, (tdsl.Error, TypeError)) or (isinstance(e, tdsl.Error) and e.name == "TDSL_ELAUNCH")
-                say(end=case.label, wrong=[f"{type(e).__name__}: {str(e)[:300]}"], fatal=o.gpu and fatal)
-                if o.gpu and fatal:                          # the context may be lost
+                fatal = o.gpu and device_lost()
+                say(end=case.label, wrong=[f"{type(e).__name__}: {str(e)[:300]}"], fatal=fatal)
+                if fatal:                                    # the next process has a context of its own
                     os._exit(3)
     say(done=True)
 
@@ -108,7 +116,7 @@ def worker_run(o, names, results):
         try:
             line = lines.get(timeout=KERNEL_SECONDS)
         except queue.Empty:
-            results.setdefault(current or names[0], []).append(dict(label=begun, wrong=[f"no answer in {KERNEL_SECONDS} s"]))
+            results.setdefault(current or names[0], []).append(dict(label=begun, wrong=[f"no answer in {KERNEL_SECONDS} s"], fatal=True))
             process.kill()
             break
         if line is None:
@@ -125,12 +133,12 @@ def worker_run(o, names, results):
         elif "begin" in said:
             begun = said["begin"]
         elif "end" in said:
-            results[current].append(dict(label=said["end"], wrong=said["wrong"], variant=said.get("variant")))
+            results[current].append(dict(label=said["end"], wrong=said["wrong"], variant=said.get("variant"), fatal=said.get("fatal", False)))
             begun = None
         finished = finished or "done" in said
     process.wait()
     if not finished and begun:
-        results[current].append(dict(label=begun, wrong=[f"the process ended with status {process.returncode}"] + noise[-3:]))
+        results[current].append(dict(label=begun, wrong=[f"the process ended with status {process.returncode}"] + noise[-3:], fatal=True))
     elif not finished and current is None:
         print("\n".join(noise[-15:]), flush=True)
         raise RuntimeError(f"the checking process ended with status {process.returncode} before the first kernel")
@@ -139,8 +147,8 @@ def worker_run(o, names, results):
 
 def check_all(o, report):
     names, results = wanted(o, sorted(rows.KERNELS, key=lambda k: (k in rows.MATRIX, k))), {}
-    left = names
-    while left and time.monotonic() - o.started < o.budget:
+    left, until = names, o.budget * (1 if o.check_only else 0.5)
+    while left and time.monotonic() - o.started < until:
         left = worker_run(o, left, results)
     report["checks"] = results
     cases = sum(len(r) for r in results.values())
@@ -153,6 +161,7 @@ def check_all(o, report):
             print(f"        also: {text}")
     report["wrong"] = sorted(bad)
     report["unchecked"] = left
+    report["fatal"] = sorted(k for k, r in results.items() if any(c.get("fatal") for c in r))
     print(f"checks on {o.device}: {len(results) - len(bad)} of {len(names)} kernels right, {cases} calls" + (f"; not reached: {', '.join(left)}" if left else ""), flush=True)
 
 
