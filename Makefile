@@ -90,7 +90,7 @@ setup: ; sh tests/setup.sh
 print-sources:
 	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
 		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/cuda_fake.c tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
-		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/h200_host.c bench/host_cost.c bench/pack_cost.c
+		bench/demo.c bench/demo_data.c bench/h200_host.c bench/host_cost.c bench/pack_cost.c
 $(SETUP): tests/setup.sh
 	@mkdir -p $(@D)
 	@sh tests/setup.sh
@@ -294,9 +294,6 @@ bless: test-native
 	@python3 tests/tour.py $(B)
 
 # ---- figures -----------------------------------------------------------------------------------------------------------------
-$(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/libtdsl_rt.so
-	$(call SAY,link $@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
 $(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
@@ -311,7 +308,7 @@ h200: $(B)/h200.tpack $(B)/h200_host $(B)/libtdsl_rt.so $(B)/python/_core.abi3.s
 $(B)/pack_cost: $(B)/o/bench/pack_cost.o $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(ZSTD) $(SYSTEM) -o $@
-bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost $(B)/pack_cost
+bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/host_cost $(B)/pack_cost
 	@python3 bench/bench.py $(B) $(if $(SAVE),--save)
 
 clean:

@@ -20,7 +20,7 @@ struct target {
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
 	bool lds_load16;           /* direct-to-LDS loads of 16 bytes */
-	bool fp8_clamps;           /* conversions to native fp8 clamp to the finite range by themselves */
+	bool cvt8_clamps;          /* conversions to i8 and native fp8 clamp by themselves */
 	const struct mfma *mfma; int nmfma;   /* matrix instructions, best first (target/mfma.h) */
 };
 const struct target *target_by_name(const char *);

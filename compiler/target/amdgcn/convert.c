@@ -1,7 +1,9 @@
-/* convert.c -- the chip's own 8-bit floats, by instruction.
+/* convert.c -- the chip's own 8-bit floats, and integers, by instruction.
  * In: f32 or the codes, a scalar or a short vector.  Out: the codes or f32.  v_cvt_pk_fp8_f32 and v_cvt_pk_bf8_f32 give NaN or infinity
  * beyond the range, so what saturates is clamped before. */
 #include "machine.h"
+
+#include "../../../base/num.h"
 
 /* Four at a time into a dword where there are four; otherwise two conversions and the low bytes. */
 LLVMValueRef amdgcn_to_fp8(struct emit *e, LLVMValueRef x, enum dtype t, bool saturate)
@@ -44,4 +46,41 @@ LLVMValueRef amdgcn_from_fp8(struct emit *e, LLVMValueRef x, enum dtype t)
 		out[i] = emit_call(e, name, NULL, 0, a, 2);
 	}
 	return vector_join(e, out, n, 1);
+}
+
+/* The low bytes of dwords, four to a dword: v_perm_b32 picks bytes of (first argument, second argument), 4-7 and 0-3; 12 is a zero. */
+static LLVMValueRef low_bytes(struct emit *e, LLVMValueRef x)
+{
+	int n = vector_length(x);
+	LLVMValueRef part[16];
+	if (n % 4 || n > 64)
+		return LLVMBuildTrunc(e->b, x, emit_vector(e->i8, n), "");
+	for (int i = 0; i < n; i += 4) {
+		LLVMValueRef d[4];
+		for (int j = 0; j < 4; j++)
+			d[j] = LLVMBuildExtractElement(e->b, x, emit_int(e, i + j), "");
+		LLVMValueRef low[3] = {d[1], d[0], emit_int(e, 0x0c0c0400)}, high[3] = {d[3], d[2], emit_int(e, 0x04000c0c)};
+		LLVMValueRef word = LLVMBuildOr(e->b, emit_call(e, "llvm.amdgcn.perm", NULL, 0, low, 3), emit_call(e, "llvm.amdgcn.perm", NULL, 0, high, 3), "");
+		part[i / 4] = LLVMBuildBitCast(e->b, word, emit_vector(e->i8, 4), "");
+	}
+	return vector_join(e, part, n / 4, 4);
+}
+
+/* v_cvt_i32_f32 saturates and gives 0 for NaN (CDNA3 ISA guide); to 8 bits it is clamped after.  LLVM leaves fptosi undefined there,
+ * hence the freeze; its saturating intrinsic is written out by the AMDGPU back end, ten instructions an element. */
+LLVMValueRef amdgcn_to_integer(struct emit *e, LLVMValueRef x, enum dtype to, bool saturate)
+{
+	int n = vector_length(x), bits = dtype_info(to)->bits;
+	if (saturate)
+		x = op_whole(e, "llvm.rint", &x, 1);
+	x = LLVMBuildFreeze(e->b, LLVMBuildFPToSI(e->b, x, emit_vector(e->i32, n), ""), "");
+	if (bits == 32)
+		return x;
+	if (saturate) {
+		LLVMValueRef low[2] = {x, op_splat(e, emit_int(e, to == DT_I8 ? -128 : 0), n)}, high[2];
+		high[0] = op_whole(e, "llvm.smax", low, 2);
+		high[1] = op_splat(e, emit_int(e, (int64_t)num_max(to)), n);
+		x = op_whole(e, "llvm.smin", high, 2);
+	}
+	return bits == 8 ? low_bytes(e, x) : LLVMBuildTrunc(e->b, x, op_type_like(e, to, x), "");
 }

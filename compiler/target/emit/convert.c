@@ -147,20 +147,14 @@ static LLVMValueRef to_e8m0(struct emit *e, LLVMValueRef x, bool saturate)
 
 /* --- integers --------------------------------------------------------------------------------------------------------------- */
 
-/* The chips' conversions saturate and give 0 for NaN; the saturating intrinsic says so, and to 8 bits it is clamped after. */
 static LLVMValueRef to_integer(struct emit *e, LLVMValueRef x, enum dtype to, bool saturate)
 {
-	int n = vector_length(x);
-	bool narrow = dtype_info(to)->bits < 32;
-	LLVMTypeRef t = op_type_like(e, to, x), wide = narrow ? emit_vector(e->i32, n) : t, both[2] = {wide, LLVMTypeOf(x)};
+	LLVMTypeRef both[2] = {op_type_like(e, to, x), LLVMTypeOf(x)};
+	if (dtype_info(to)->bits <= 32)
+		return e->machine->to_integer(e, x, to, saturate);
 	if (saturate)
 		x = op_whole(e, "llvm.rint", &x, 1);
-	x = emit_call(e, "llvm.fptosi.sat", both, 2, &x, 1);
-	if (saturate && narrow) {
-		x = larger(e, x, ints(e, to == DT_I8 ? -128 : 0, n), "llvm.smax");
-		x = larger(e, x, ints(e, (int64_t)num_max(to), n), "llvm.smin");
-	}
-	return narrow ? LLVMBuildTrunc(e->b, x, t, "") : x;
+	return emit_call(e, "llvm.fptosi.sat", both, 2, &x, 1);
 }
 
 /* Integers clamped to a narrower type's range. */

@@ -1,4 +1,4 @@
-/* convert.c -- e4m3 and e5m2 by instruction, two at a time.
+/* convert.c -- e4m3 and e5m2 by instruction, two at a time; integers.
  * In: f32 or the codes, a scalar or a short vector.  Out: the codes or f32.  PTX ISA, cvt: .satfinite clamps to the finite range and
  * leaves NaN (0x7f, without its sign); there is no form that does not saturate.  Widening goes through f16, which holds every
  * value of both. */
@@ -35,4 +35,36 @@ LLVMValueRef nvptx_from_fp8(struct emit *e, LLVMValueRef x, enum dtype t)
 			out[i + h] = LLVMBuildFPExt(e->b, LLVMBuildExtractElement(e->b, halves, emit_int(e, h), ""), e->f32, "");
 	}
 	return vector_join(e, out, n, 1);
+}
+
+/* Four dwords clamped to bytes, the first in the lowest: cvt.pack puts a above b, and what it is given last above both. */
+static LLVMValueRef pack_bytes(struct emit *e, const LLVMValueRef *x, bool is_signed)
+{
+	const char *text = is_signed ? "cvt.pack.sat.s8.s32.b32 $0, $1, $2, $3;" : "cvt.pack.sat.u8.s32.b32 $0, $1, $2, $3;";
+	LLVMValueRef high[3] = {x[3], x[2], emit_int(e, 0)}, low[3] = {x[1], x[0], NULL};
+	low[2] = nvptx_text(e, text, "=r,r,r,r", e->i32, high, 3, false);
+	return LLVMBuildBitCast(e->b, nvptx_text(e, text, "=r,r,r,r", e->i32, low, 3, false), emit_vector(e->i8, 4), "");
+}
+
+/* cvt to s32 clamps and gives 0 for NaN (PTX ISA, cvt). */
+LLVMValueRef nvptx_to_integer(struct emit *e, LLVMValueRef x, enum dtype to, bool saturate)
+{
+	int n = vector_length(x), bits = dtype_info(to)->bits;
+	LLVMValueRef word[64], zero = emit_int(e, 0);
+	for (int i = 0; i < n; i++) {
+		LLVMValueRef one = n > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, i), "") : x;
+		word[i] = emit_call(e, saturate ? "llvm.nvvm.f2i.rn" : "llvm.nvvm.f2i.rz", NULL, 0, &one, 1);
+	}
+	if (bits == 32 || !saturate) {
+		LLVMValueRef all = vector_join(e, word, n, 1);
+		return bits == 32 ? all : LLVMBuildTrunc(e->b, all, emit_vector(emit_type(e, to), n), "");
+	}
+	for (int i = 0; i < n; i += 4) {
+		LLVMValueRef four[4];
+		for (int j = 0; j < 4; j++)
+			four[j] = i + j < n ? word[i + j] : zero;
+		word[i / 4] = pack_bytes(e, four, to == DT_I8);
+	}
+	LLVMValueRef all = vector_join(e, word, (n + 3) / 4, 4);
+	return n % 4 ? vector_part(e, all, 0, n) : all;
 }

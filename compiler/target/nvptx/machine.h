@@ -16,6 +16,7 @@ int nvptx_translate(struct arena *, const struct ir_kernel *, const struct varia
 /* convert.c */
 LLVMValueRef nvptx_to_fp8(struct emit *, LLVMValueRef, enum dtype, bool saturate);
 LLVMValueRef nvptx_from_fp8(struct emit *, LLVMValueRef, enum dtype);
+LLVMValueRef nvptx_to_integer(struct emit *, LLVMValueRef, enum dtype, bool saturate);
 
 /* memory.c */
 void nvptx_access_open(struct emit *, struct access *, LLVMValueRef elements);
