@@ -44,7 +44,9 @@ COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eva
 	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream passes plan report text text_parse verify \
 	$(addprefix target/, targets translate $(addprefix emit/, convert dot elementwise index lds memory reduce translate value) \
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
-TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run))
+# For the wheel's compiler, which carries LLVM.
+LLVM_STATIC = compiler/llvm_static.cpp
+TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run tdslc_tune))
 LIBTDSLC = compiler/libtdslc.c
 RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_cuda device_hip device_null \
 	env error heading jit module once pack_model pack_read pack_write packs plan trace tune view))
@@ -88,7 +90,7 @@ all: $(PRODUCTS)
 setup: ; sh tests/setup.sh
 # For tests/lists_test.sh.
 print-sources:
-	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
+	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(LLVM_STATIC) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
 		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/cuda_fake.c tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
 		bench/demo.c bench/demo_data.c bench/h200_host.c bench/host_cost.c bench/pack_cost.c
 $(SETUP): tests/setup.sh
@@ -213,11 +215,18 @@ $(B)/python/_core.abi3.so: python/core.c runtime/include/tdsl.h | $(SETUP)
 	@mkdir -p $(@D)
 	$(call SAY,cc   $<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -I$$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])') -shared $< -o $@
+# LLVM's archives, of which what is used stays; none of their names is seen from outside, whatever LLVM else is in the process.
+$(B)/wheel.libtdslc.so: $(call obj,$(LIBTDSLC) $(LLVM_STATIC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
+	$(call SAY,link $@)
+	$(Q)$(CXX) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,libtdslc.so -Wl,-z,defs -Wl,-s -Wl,--exclude-libs,ALL \
+		$(call obj,$(LIBTDSLC) $(LLVM_STATIC)) -Wl,--start-group $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A) -Wl,--end-group \
+		$$($(LLVM_CONFIG) --link-static --ldflags) -llldELF -llldCommon $(filter-out -lPolly%,$(shell $(LLVM_CONFIG) --link-static --libs all)) \
+		-lz $(ZSTD) $(SYSTEM) -o $@
 $(B)/wheel.%.tpack: kernels.tdsl $(B)/tdslc python/packs.txt python/pack_kernels.py
 	$(call SAY,pack $@)
 	$(Q)kernels=$$(python3 python/pack_kernels.py kernels.tdsl $(WHEEL_PACK)) && $(B)/tdslc build kernels.tdsl -o $@ --target $(TARGETS) $$kernels
 wheel: $(WHEEL_STAMP)
-$(WHEEL_STAMP): $(wildcard python/*.py python/tdsl/*.py) $(B)/python/_core.abi3.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/libtdslc.so \
+$(WHEEL_STAMP): $(wildcard python/*.py python/tdsl/*.py) $(B)/python/_core.abi3.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/wheel.libtdslc.so \
 		$(WHEEL_KERNELS) $(AUDITWHEEL) VERSION
 	@rm -rf $(@D) && mkdir -p $(@D)
 	$(Q)$(B)/venv/bin/python python/make_wheel.py $(B) $(@D) $(WHEEL_KERNELS) "$(WHEEL_LABEL)" $(AUDITWHEEL)
@@ -271,7 +280,7 @@ test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
 	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)
 # Leaks are left out: the process-wide state of libraries that the runtime closes would drown them.
 san:
-	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) B=$(B)/san SAN=1 test-native
+	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TEST_TIMEOUT=7200 $(MAKE) B=$(B)/san SAN=1 test-native
 # Each reader of foreign bytes for FUZZ_SECONDS; the input at hand is kept in a file, for a crash to be repeated.
 FUZZ_SECONDS ?= 30
 fuzz:

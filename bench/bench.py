@@ -170,10 +170,10 @@ def python_cost(_):
 def sizes(_):
     """What a user downloads, beside the code objects of AITER (2026-08), which come without its Python and C++."""
     print(f"\nSizes, MB (AITER's code objects: {AITER_MB})")
-    parts = {"pack": (PACK, 4), "wheel": (next((B / "wheel").glob("tdsl-*.whl")), 10), "compiler's wheel": (next((B / "wheel").glob("tdsl_compiler-*.whl")), 10)}
+    parts = {"pack": (PACK, 4), "wheel": (next((B / "wheel").glob("tdsl-*.whl")), 10), "compiler's wheel, LLVM inside": (next((B / "wheel").glob("tdsl_compiler-*.whl")), 100)}
     for name, (path, most) in parts.items():
         mb = path.stat().st_size / 1e6
-        print(f"{name:<18} {mb:>8.2f}  1 / {AITER_MB / mb:.0f} of AITER's  {path.name}")
+        print(f"{name:<30} {mb:>8.2f}  1 / {AITER_MB / mb:.0f} of AITER's  {path.name}")
         figure(f"size of the {name}", mb, "MB", most, f"AITER's code objects: {AITER_MB} MB")
 
 

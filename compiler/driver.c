@@ -342,7 +342,8 @@ static int choose_targets(FILE *out, const char *const *names, const struct targ
 	return n;
 }
 
-/* Kernels with their signatures into the pack, and the items to work on. */
+/* Kernels with their signatures into the pack, and the items to work on.  A kernel that the pack block leaves out is there with all its
+ * choices and no variant: a call compiles what it needs. */
 static int choose_items(struct compilation *c, struct compile_result *r, struct diag *diag, const struct target **targets, int ntargets)
 {
 	const struct dsl_file *f = c->file;
@@ -353,11 +354,14 @@ static int choose_items(struct compilation *c, struct compile_result *r, struct 
 		if (!listed(c->options->kernels, chosen->name))
 			continue;
 		chosen->packed = choose_bindings(&r->arena, &f->kernels[k], c->options, &chosen->npacked);
-		if (!chosen->npacked)
+		bool left_out = !chosen->npacked && !c->options->instances;          /* `none` in the pack block */
+		if (left_out)
+			chosen->packed = chosen->all, chosen->npacked = chosen->nall;
+		else if (!chosen->npacked)
 			continue;
 		if (dsl_signature(&r->arena, f, chosen, diag, &r->pack.kernels[r->pack.nkernels]))
 			continue;
-		for (int i = 0; i < chosen->npacked; i++)
+		for (int i = 0; i < chosen->npacked && !left_out; i++)
 			for (int t = 0; t < ntargets; t++)
 				ARENA_PUSH(&r->arena, &items, (struct item){.text = chosen, .binding = &chosen->packed[i], .target = targets[t],
 				           .kernel = r->pack.nkernels, .instance = i});

@@ -132,15 +132,25 @@ static bool is_symbol(const struct model_kernel *m, const char *name)
 	return false;
 }
 
+/* `act_rows: none`: in the pack by name and types only, compiled when it is called. */
+static bool left_out(const struct ast_line *line)
+{
+	return line->entries.n == 1 && !line->entries.items[0].values.n && strcmp(line->entries.items[0].name.text, "none") == 0;
+}
+
 static void list_packed(struct arena *ar, struct diag *d, const struct ast_file *file, const struct model_kernel *m, struct dsl_kernel *out)
 {
 	const struct ast_kernel *k = out->ast;
 	struct bindings packed = {0};
 	struct pins pins = {0};
+	bool named = false;
 	for (int l = 0; l < file->packs.n; l++) {
 		const struct ast_line *line = &file->packs.items[l];
 		struct ast_names chosen[MAX_TYPES];
 		if (!speaks_of(line->name.text, k))
+			continue;
+		named = true;
+		if (left_out(line))
 			continue;
 		for (int t = 0; t < k->types.n; t++)
 			chosen[t] = k->types.items[t].choices;
@@ -156,8 +166,8 @@ static void list_packed(struct arena *ar, struct diag *d, const struct ast_file 
 		}
 		combine(ar, k, chosen, &packed);
 	}
-	out->packed = packed.n ? packed.items : out->all;
-	out->npacked = packed.n ? packed.n : out->nall;
+	out->packed = named ? packed.items : out->all;
+	out->npacked = named ? packed.n : out->nall;
 	out->pins = pins.items;
 	out->npins = pins.n;
 }

@@ -20,7 +20,7 @@ struct dsl_kernel {
 	const char *name, *doc;
 	int ntypes; const char *type_names[8];              /* T, Q */
 	struct dsl_binding *all; int nall;                  /* every combination of the declared choices, in order */
-	struct dsl_binding *packed; int npacked;            /* those the pack block names; all of them where no pack block names the kernel */
+	struct dsl_binding *packed; int npacked;            /* those the pack block names (`none`: no one); all of them where no pack block names the kernel */
 	struct dsl_schedule *schedules; int nschedules;     /* specific targets first */
 	struct dsl_pin *pins; int npins;                    /* sizes that the pack block specialises: `N 4096 8192` */
 	int line;

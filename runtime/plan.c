@@ -367,8 +367,8 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 int plan_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int param)
 {
 	struct bind bind, *b = &bind;
-	const struct pack_param *p = &k->params[param];
 	TRY(serve(b, k, s, args, true, false, NULL));
+	const struct pack_param *p = &b->kernel->params[param]; /* not k's where it is served by another: a pack has its own code */
 	const struct dtype_info *t = dtype_info(bind_type(b, b->instance, param));
 	for (int d = 0; d < p->rank; d++)
 		TRY(eval_or_fail(b, p->extent[d], "extent", 0, INT64_MAX, &shape[d]));
