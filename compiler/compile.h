@@ -38,11 +38,13 @@ struct variant {
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
 	bool stream;                                           /* held axes without a tile that fits: sweep them */
+	uint64_t given, absent;                                /* optional tensors (bit = parameter) that are there, that are not; in neither: unknown */
 };
 
-/* Variants for an instance, most specific first, the last one always applicable.  `k` elaborated for the target. */
-int plan_variants(struct arena *, const struct ir_kernel *k, const struct dsl_kernel *text, const struct target *,
-                  struct variant **out, int *n, char *err, size_t errlen);
+/* Variants for an instance, most specific first, the last one always applicable.  `k` elaborated for the target; special: what the
+ * pack lines specialise, NULL = nothing. */
+int plan_variants(struct arena *, const struct ir_kernel *k, const struct dsl_kernel *text, const struct dsl_special *special,
+                  const struct target *, struct variant **out, int *n, char *err, size_t errlen);
 
 /* Runs the passes on a clone of `generic` for a variant; stops after the pass called `until` (NULL = all).  The result is ready
  * for translation: layouts everywhere. */

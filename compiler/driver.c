@@ -100,7 +100,7 @@ static void elaborate_item(struct compilation *c, struct item *it, struct object
 	if (dsl_elaborate(&it->arena, c->file, it->text, it->binding, it->target ? it->target->name : "", &it->diag, &it->generic) ||
 	    it->diag.errors || c->options->check)
 		return;
-	if (plan_variants(&it->arena, it->generic, it->text, it->target, &it->variants, &it->nvariants, why, sizeof why))
+	if (plan_variants(&it->arena, it->generic, it->text, it->binding->special, it->target, &it->variants, &it->nvariants, why, sizeof why))
 		it->error = arena_printf(&it->arena, "%s", why);
 	int kept = 0;
 	for (int v = 0; v < it->nvariants; v++)
