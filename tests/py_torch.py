@@ -1,6 +1,7 @@
 """py_torch.py -- tensors and operators of torch: both ways of a call, torch.compile without a graph break, gradients; run by
 wheel_test.py, and left out with a line where torch is not installed."""
 import importlib.util
+import threading
 
 import ml_dtypes
 import numpy as np
@@ -53,6 +54,23 @@ def tensors(t):
     t.check(back[0] is y and back[1] is scale, "out= of torch")
     x.requires_grad_()
     t.check((tdsl.rmsnorm_quant(x, w)[1] == scale).all(), "a tensor that requires gradients")
+    # outputs that share an allocation live and die by themselves, on any thread; large ones do not share
+    x = x.detach()
+    bits, kept = y.view(torch.uint8).clone(), []
+    for i in range(200):
+        a, b = tdsl.rmsnorm_quant(x, w)
+        kept.append(a if i % 2 else b)
+    del a, b
+    t.check(all(torch.equal(k.view(torch.uint8), bits) if i % 2 else torch.equal(k, scale) for i, k in enumerate(kept)), "an output after the other is gone")
+    t.check(kept[0].is_contiguous() and kept[0].data_ptr() % 64 == 0 and kept[1].untyped_storage().nbytes() == bits.numel(), "each is a tensor of its own")
+    thread = threading.Thread(target=kept.clear)
+    thread.start()
+    thread.join()
+    large = torch.randn(300, 1024, dtype=torch.bfloat16)
+    a, b = tdsl.rmsnorm_quant(large, torch.ones(1024, dtype=torch.bfloat16))
+    again = tdsl.rmsnorm_quant._slow(large, torch.ones(1024, dtype=torch.bfloat16))
+    t.check(torch.equal(a.view(torch.uint8), again[0].view(torch.uint8)) and torch.equal(b, again[1]), "large outputs")
+    t.check(abs(a.data_ptr() - b.data_ptr()) >= a.numel(), "large outputs lie apart")
 
 
 def operators(t):
