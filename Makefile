@@ -40,15 +40,15 @@ BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num tensorfile)
 DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_call elab_expr elab_for elab_index elab_stmt \
 	elaborate instance linear parse signature))
 COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eval eval_elem eval_mem eval_reduce file \
-	host_so layout layout_choose object object_code object_cost object_elf object_facts pass_bounds pass_clean pass_expand pass_hoist pass_layout \
+	host_so layout layout_choose object object_code object_cost object_cubin object_elf object_facts object_ptx pass_bounds pass_clean pass_expand pass_hoist pass_layout \
 	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream passes plan report text text_parse verify \
-	target/targets target/translate target/amdgcn/convert target/amdgcn/dot target/amdgcn/elementwise target/amdgcn/index target/amdgcn/lds \
-	target/amdgcn/memory target/amdgcn/reduce target/amdgcn/translate target/amdgcn/value)) compiler/llvm_shim.cpp
+	$(addprefix target/, targets translate $(addprefix emit/, convert dot elementwise index lds memory reduce translate value) \
+	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
 # For the wheel's compiler, which carries LLVM.
 LLVM_STATIC = compiler/llvm_static.cpp
 TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run tdslc_tune))
 LIBTDSLC = compiler/libtdslc.c
-RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_hip device_null \
+RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_cuda device_hip device_null \
 	env error heading jit module once pack_model pack_read pack_write packs plan trace tune view))
 SIM = $(addsuffix .c,$(addprefix sim/, check check_hazard check_memory check_undef check_use chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
 	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_round exec_scalar \
@@ -60,7 +60,7 @@ DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 # Compiled, never run: the compiler checks our declarations against HIP's header.
 COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cache_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
-	ir_test lower_test object_test pass_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test \
+	ir_test lower_test object_test pass_test rt_cuda_abi_test rt_cuda_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test \
 	sim_decode_test sim_exec_test sim_foreign_test sim_mutation_test sim_object_test sim_strict_test sim_tool_test tdslc_driver_test tensorfile_test)
 E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test ref_rows_test)
 # What several tests share.
@@ -84,15 +84,15 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: all run test test-types test-full test-native fuzz-run bench wheel san fuzz clean bless setup print-sources
+.PHONY: h200 all run test test-types test-full test-native fuzz-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
 # For tests/lists_test.sh.
 print-sources:
 	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(LLVM_STATIC) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
-		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
-		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/host_cost.c bench/pack_cost.c
+		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/cuda_fake.c tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
+		bench/demo.c bench/demo_data.c bench/h200_host.c bench/host_cost.c bench/pack_cost.c
 $(SETUP): tests/setup.sh
 	@mkdir -p $(@D)
 	@sh tests/setup.sh
@@ -242,6 +242,9 @@ $(TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(HELP_A) $(ALL_A)
 	$(call SAY,link $@)
 	$(Q)$(CXX) $(LDFLAGS) $(filter %_test.o,$^) -Wl,--start-group $(HELP_A) $(ALL_A) -Wl,--end-group $$(pkg-config --libs check) \
 		$(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
+# A CUDA driver that is none.
+$(B)/tests/rt_cuda_test: | $(B)/tests/libcuda_fake.so
+$(B)/tests/libcuda_fake.so: tests/cuda_fake.c tests/cuda_fake.h runtime/cuda_abi.h
 # End to end: only through the shared runtime, as its users do.
 $(E2E_TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(B)/o/tests/e2e.o $(B)/o/tests/e2e_rows.o $(REF) $(B)/libtdsl_rt.so
 	@mkdir -p $(@D)
@@ -300,16 +303,21 @@ bless: test-native
 	@python3 tests/tour.py $(B)
 
 # ---- figures -----------------------------------------------------------------------------------------------------------------
-$(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/libtdsl_rt.so
-	$(call SAY,link $@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
 $(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+$(B)/h200_host: $(B)/o/bench/h200_host.o $(B)/libtdsl_rt.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+# What bench/h200.py needs beside itself: carry build/h200.tpack, build/h200_host, build/libtdsl_rt.so and build/python to the GPU.
+$(B)/h200.tpack: kernels.tdsl $(B)/tdslc
+	$(call SAY,pack $@)
+	$(Q)$(B)/tdslc build kernels.tdsl -o $@ --target sm_90a
+h200: $(B)/h200.tpack $(B)/h200_host $(B)/libtdsl_rt.so $(B)/python/_core.abi3.so
 $(B)/pack_cost: $(B)/o/bench/pack_cost.o $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(ZSTD) $(SYSTEM) -o $@
-bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost $(B)/pack_cost
+bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/host_cost $(B)/pack_cost
 	@python3 bench/bench.py $(B) $(if $(SAVE),--save)
 
 clean:

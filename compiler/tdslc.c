@@ -61,7 +61,7 @@ static const struct command commands[] = {
 	{"run", command_run, 2, 2, "--device= --in= --out= --arg= --instance= --without= --stats",
 	 "OUT.tpack KERNEL --device sim:gfx942 --in IN.safetensors --out OUT.safetensors [--arg eps=1e-6]... [--stats]",
 	 "Runs a kernel on tensors from a file.\n"
-	 "  --device D     hip:N, sim:gfx942, sim:gfx950\n"
+	 "  --device D     hip:N, cuda:N, sim:gfx942, sim:gfx950\n"
 	 "  --in FILE      inputs by parameter name; absent optional tensors are left out of the file\n"
 	 "  --out FILE     outputs by parameter name, allocated from the signature, zero before the run\n"
 	 "  --arg NAME=X   a scalar\n"

@@ -50,7 +50,7 @@ int compile_file(const struct arguments *a, bool check, bool keep_going, struct 
 	int code = read_jobs(a, &o.jobs);
 	for (int t = 0; code == EXIT_FINE && o.targets && o.targets[t]; t++)
 		if (!target_by_name(o.targets[t]))
-			code = usage_error(a, "unknown target %s; known: gfx942, gfx950", o.targets[t]);
+			code = usage_error(a, "unknown target %s; known: %s", o.targets[t], target_names());
 	if (code == EXIT_FINE)
 		code = read_text(a, a->words[0], &text, &n, &o.library);
 	if (code != EXIT_FINE)

@@ -211,12 +211,13 @@ void device_check(struct device_run *d, const struct device_code *c, const char 
 void device_check_all(struct ir_run *r, const char *target, struct dsl_pin *pins, int npins, const char *sizes)
 {
 	struct device_run d;
-	struct dsl_kernel text = {.pins = pins, .npins = npins};
+	struct dsl_kernel text = {0};
+	struct dsl_special special = {.pins = pins, .npins = npins};
 	struct variant *v;
 	int n, ran = 0;
 	device_open(&d, r, target);
 	r->k->target = target;
-	ck_assert_msg(plan_variants(&d.arena, r->k, &text, d.target, &v, &n, d.err, sizeof d.err) == 0, "%s", d.err);
+	ck_assert_msg(plan_variants(&d.arena, r->k, &text, &special, d.target, &v, &n, d.err, sizeof d.err) == 0, "%s", d.err);
 	for (int i = 0; i < n; i++) {
 		struct device_code code;
 		const char *what = arena_printf(&d.arena, "%s %s %s, variant %s", r->k->name, target, sizes, v[i].text);

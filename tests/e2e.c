@@ -118,6 +118,14 @@ tdsl_kernel e2e_kernel(const struct e2e_chip *chip, const char *name, tdsl_strea
 	return kernel;
 }
 
+bool e2e_shipped(const struct e2e_chip *chip, const char *name)
+{
+	tdsl_stream stream;
+	struct tdsl_kernel_info info;
+	ck_assert_int_eq(tdsl_kernel_query(&info, e2e_kernel(chip, name, &stream)), 0);
+	return info.nvariants > 0;
+}
+
 void e2e_call(const struct e2e_chip *chip, const char *name, const union tdsl_arg *args, int n, const char *what)
 {
 	tdsl_stream stream;

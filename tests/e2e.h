@@ -40,6 +40,8 @@ void e2e_read(struct e2e_tensor *, void *dense, const char *what);
 
 /* Opens the device and the pack ($B/kernels.tpack) and makes the device the default; once a process and device. */
 tdsl_kernel e2e_kernel(const struct e2e_chip *, const char *name, tdsl_stream *stream);
+/* Whether the pack holds code of it; else a call compiles it. */
+bool e2e_shipped(const struct e2e_chip *, const char *name);
 /* Calls and requires success: a list of tensors and scalars as union tdsl_arg. */
 void e2e_call(const struct e2e_chip *, const char *name, const union tdsl_arg *args, int n, const char *what);
 

@@ -106,6 +106,14 @@ void call_absent(struct call *c) { c->n++; }
 void call_number(struct call *c, double v) { c->args[c->n++].f = v; }
 void call_integer(struct call *c, int64_t v) { c->args[c->n++].i = v; }
 int call_out(struct call *c, enum e2e_type t, struct shape s) { return add(c, t, s, NULL); }
+int call_maybe(struct call *c, bool there, enum e2e_type t, struct shape s)
+{
+	if (there)
+		return call_out(c, t, s);
+	call_absent(c);
+	return -1;
+}
+
 void call_go(struct call *c) { e2e_call(c->chip, c->kernel, c->args, c->n, c->what); }
 
 void call_end(struct call *c)

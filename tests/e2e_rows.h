@@ -35,6 +35,8 @@ void call_number(struct call *, double);
 void call_integer(struct call *, int64_t);
 /* The position of an output: for the comparisons below. */
 int call_out(struct call *, enum e2e_type, struct shape);
+/* The same, or an absent one: -1. */
+int call_maybe(struct call *, bool there, enum e2e_type, struct shape);
 void call_go(struct call *);
 void call_end(struct call *);
 

@@ -139,7 +139,7 @@ class Kernel(core.Kernel):
         for i, tensor in tensors.items():
             array[i].t = ctypes.pointer(tensor.t)
         stage = control.get("stage")
-        stage = device.kind in GPU_KINDS if stage is None else stage
+        stage = (device.kind in GPU_KINDS if stage is None else stage) and any(t.library == "numpy" for t in tensors.values())
         try:
             self._stage(tensors, stage and device)
             made = {i: Tensor(self._allocate(i, dtype, array, stream, tensors), self.params[i].name, True) for i, dtype in wanted.items()}

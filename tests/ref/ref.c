@@ -28,7 +28,7 @@ double ref_code_max(enum ref_code f)
 uint8_t ref_code_round(enum ref_code f, double x)
 {
 	if (f == REF_INT8)
-		return isnan(x) ? 0 : (uint8_t)(int8_t)fmax(-127, fmin(127, nearbyint(x)));
+		return isnan(x) ? 0 : (uint8_t)(int8_t)fmax(-128, fmin(127, nearbyint(x)));
 	if (isnan(x))
 		return f == REF_E4M3FN ? 0x7f : 0x80;
 	double top = ref_code_max(f), a = fmin(fabs(x), top);

@@ -1,7 +1,7 @@
 /* elementwise.c -- arithmetic and comparisons on scalars and short vectors.
  * In: operands of one width.  Out: one LLVM value.  No fast-math flags: op.def's meaning is exact.  Functions with an instruction of
  * their own go to it directly (llvm.exp2 would be nine instructions under IEEE denormals). */
-#include "emit.h"
+#include "machine.h"
 
 #include <float.h>
 #include <string.h>
@@ -14,17 +14,13 @@ LLVMTypeRef op_type_like(struct emit *e, enum dtype t, LLVMValueRef like)
 	return emit_vector(emit_type(e, t), vector_length(like));
 }
 
-/* Calls an intrinsic that exists for scalars only, per element. */
-LLVMValueRef op_per_element(struct emit *e, const char *name, LLVMValueRef *args, int nargs, bool overloaded)
+/* The machine's function, which takes scalars only, per element. */
+static LLVMValueRef approximate(struct emit *e, enum ir_op op, LLVMValueRef x)
 {
-	int n = vector_length(args[0]);
-	LLVMValueRef parts[64], one[3];
-	for (int i = 0; i < n; i++) {
-		for (int a = 0; a < nargs; a++)
-			one[a] = n > 1 ? LLVMBuildExtractElement(e->b, args[a], emit_int(e, i), "") : args[a];
-		LLVMTypeRef t = LLVMTypeOf(one[0]);
-		parts[i] = emit_call(e, name, &t, overloaded ? 1 : 0, one, nargs);
-	}
+	int n = vector_length(x);
+	LLVMValueRef parts[64];
+	for (int i = 0; i < n; i++)
+		parts[i] = e->machine->approximate(e, op, n > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, i), "") : x);
 	return vector_join(e, parts, n, 1);
 }
 
@@ -118,12 +114,7 @@ LLVMValueRef op_build(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 		a[1] = LLVMConstInt(e->i1, 0, 0);
 		return op_whole(e, "llvm.abs", a, 2);
 	case IR_SQRT: return op_whole(e, "llvm.sqrt", a, 1);
-	case IR_RSQRT: return op_per_element(e, "llvm.amdgcn.rsq", a, 1, true);
-	case IR_RCP: return op_per_element(e, "llvm.amdgcn.rcp", a, 1, true);
-	case IR_EXP2: return op_per_element(e, "llvm.amdgcn.exp2", a, 1, true);
-	case IR_LOG2: return op_per_element(e, "llvm.amdgcn.log", a, 1, true);
-	case IR_SIN_TURNS: return op_per_element(e, "llvm.amdgcn.sin", a, 1, true);
-	case IR_COS_TURNS: return op_per_element(e, "llvm.amdgcn.cos", a, 1, true);
+	case IR_RSQRT: case IR_RCP: case IR_EXP2: case IR_LOG2: case IR_SIN_TURNS: case IR_COS_TURNS: return approximate(e, i->op, a[0]);
 	case IR_FLOOR: return op_whole(e, "llvm.floor", a, 1);
 	case IR_CEIL: return op_whole(e, "llvm.ceil", a, 1);
 	case IR_ROUND: return op_whole(e, "llvm.rint", a, 1);
