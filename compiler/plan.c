@@ -414,8 +414,9 @@ static void plan_pins(struct planner *p)
 
 static void plan_rows(struct planner *p)
 {
-	static const struct { int most; bool common; } classes[] = {{64, true}, {128, true}, {256, true}, {1024, true}, {2048, false},
-	                                                            {4096, true}, {8192, false}, {16384, true}};
+	/* Of every second where sizes are pinned as well; `last` alone beside sets that have their own. */
+	static const struct { int most; bool common, last; } classes[] = {{64, true, true}, {128, true, true}, {256, true, true}, {1024, true, false},
+		{2048, false, false}, {4096, true, false}, {8192, false, false}, {16384, true, true}};
 	bool open = any_open(p, NULL), square = false, sweeps = !open || can_stream(p), set = p->given | p->absent;
 	if (set || !p->sets)
 		plan_pins(p);
@@ -427,8 +428,9 @@ static void plan_rows(struct planner *p)
 		for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 			struct variant v = variant_new(p);
 			int most = classes[c].most;
-			/* small classes where larger ones do not fit; where sets have their own, every second one */
-			if (!class_fits(p, &v, most) || (most < 1024 && class_fits(p, &v, 4 * most)) || (p->sets && !set && !classes[c].common))
+			bool kept = p->sets && !set ? classes[c].last || !class_fits(p, &v, 2 * most) : classes[c].common || !p->special->npins;
+			/* small classes only where larger ones do not fit */
+			if (!class_fits(p, &v, most) || (most < 1024 && class_fits(p, &v, 4 * most)) || !kept)
 				continue;
 			class_fits(p, &v, most);
 			limit_open(p, &v, most, false);

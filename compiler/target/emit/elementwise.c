@@ -4,6 +4,7 @@
 #include "machine.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 #include "../../../base/num.h"
 
@@ -160,6 +161,26 @@ LLVMValueRef op_identity(struct emit *e, enum ir_reduce kind, enum dtype t)
 	return LLVMConstInt(type, (uint64_t)(kind == RED_PROD || kind == RED_ALL ? 1 : kind == RED_MAX ? -most - 1 : kind == RED_MIN ? most : 0), 1);
 }
 
+/* select(has t, load of t, -0), as elaboration makes it of every optional tensor.  An absent tensor loads as zeros, so the sign bit is
+ * all that differs, and the word to set it is one scalar register where the condition would be a mask of the wave. */
+static bool is_optional_load(const struct ir_ins *i)
+{
+	const struct ir_ins *has = i->args[0], *load = i->args[1], *none = i->args[2];
+	return has->op == IR_HAS && load->op == IR_LOAD && load->imm == has->imm && none->op == IR_CONST && none->num == 0 && signbit(none->num);
+}
+
+static LLVMValueRef optional_load(struct emit *e, const struct ir_ins *i, LLVMValueRef has, LLVMValueRef x)
+{
+	int bits = dtype_info((enum dtype)i->dtype)->bits, n = vector_length(x);
+	bool dwords = bits * n % 32 == 0;
+	LLVMTypeRef one = dwords ? e->i32 : bits == 32 ? e->i32 : e->i16;
+	int words = dwords ? bits * n / 32 : n;
+	LLVMValueRef sign = LLVMConstInt(one, bits == 32 ? 0x80000000u : dwords ? 0x80008000u : 0x8000u, 0);
+	sign = op_splat(e, LLVMBuildSelect(e->b, has, LLVMConstNull(one), sign, ""), words);
+	LLVMValueRef set = LLVMBuildOr(e->b, LLVMBuildBitCast(e->b, x, emit_vector(one, words), ""), sign, "");
+	return LLVMBuildBitCast(e->b, set, LLVMTypeOf(x), "");
+}
+
 /* Registers are handled in groups as wide as the result's or any operand's, so that dwords stay dwords. */
 void emit_elementwise(struct emit *e, const struct ir_ins *i)
 {
@@ -175,7 +196,7 @@ void emit_elementwise(struct emit *e, const struct ir_ins *i)
 		LLVMValueRef args[8] = {0};
 		for (int a = 0; a < i->nargs; a++)
 			args[a] = value_vector(e, i->args[a], i->layout, r, width);
-		LLVMValueRef x = op_build(e, i, args);
+		LLVMValueRef x = i->op == IR_SELECT && is_optional_load(i) ? optional_load(e, i, args[0], args[1]) : op_build(e, i, args);
 		if (e->failed)
 			return;
 		value_set(e, i, r, width, x);
