@@ -148,12 +148,13 @@ def references():
     yield "layernorm", {"x": (70, 136), "res": (70, 136), "w": (136,), "b": (136,)}, {"res_out": True}, layer
     def clamped(h, b):
         g, up = (h + b).chunk(2, -1)
-        g = g.clamp(max=1.5)
-        return g * torch.sigmoid(1.702 * g) * (up.clamp(-1.5, 1.5) + 1)
-    yield "swiglu_clamped", {"h": (2, 35, 96), "b": (96,)}, {"limit": 1.5}, clamped
+        g = g.clamp(max=1.37)
+        return g * torch.sigmoid(1.702 * g) * (up.clamp(-1.37, 1.37) + 1)
+    yield "swiglu_clamped", {"h": (2, 35, 96), "b": (96,)}, {"limit": 1.37}, clamped      # no sum of inputs lies on it
     tokens = torch.tensor([3, 0, 7], dtype=torch.int32)
     there = (torch.arange(7) < tokens[:, None])[..., None]
-    yield "swiglu_masked", {"h": (3, 7, 96)}, {"tokens": tokens}, lambda h: gated("silu")(h, 0) * there
+    for name, act in gates.items():
+        yield f"{name}_masked", {"h": (3, 7, 96)}, {"tokens": tokens}, lambda h, act=act: gated(act)(h, 0) * there
     yield "softmax_rows", {"x": (2, 5, 136)}, {"scale": 0.3}, lambda x: torch.softmax(0.3 * x, -1)
     seen = torch.ones(5, 136).tril(131) > 0
     yield "softmax_rows", {"x": (2, 5, 136)}, {"causal": 1}, lambda x: torch.softmax(torch.where(seen, x, -torch.inf), -1)
