@@ -258,7 +258,7 @@ $(B)/tests/lib%.so: | $(SETUP)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -ffp-contract=off -shared $(filter %.c,$^) -lm -o $@
 
 RUN_TESTS = B=$(B) PYTHON=$(abspath $(B))/venv/bin/python tests/run-tests.sh $(B)/test
-test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(WHEEL_STAMP) $(B)/tests/libref.so $(B)/tests/libnum.so
+test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(WHEEL_STAMP) $(B)/tests/libref.so $(B)/tests/libnum.so $(B)/tests/libcuda_fake.so
 	@$(RUN_TESTS) $(E2E_TESTS) $(PY_TESTS) $(SH_TESTS) $(TESTS)
 	@echo $$(($$(date +%s) - $(START))) >$(B)/test.seconds
 test-full: export E2E_FULL = 1
