@@ -26,7 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 CHECK_SHAPES = {"gpu": [(1, 4096), (7, 769), (130, 4096), (3, 16384), (65, 1000), (2, 20000)], "sim": [(2, 256), (3, 77), (33, 384)]}
-KERNEL_SECONDS = 60                                          # for the checks of one kernel
+KERNEL_SECONDS = 90                                          # for the checks of one kernel
 
 try:
     import torch
@@ -45,6 +45,7 @@ def options():
     p.add_argument("--rows", choices=("quick", "all"), default="all", help="quick: three shapes a kernel")
     p.add_argument("--kernels", default="", help="these alone, separated by commas")
     p.add_argument("--check-only", action="store_true")
+    p.add_argument("--large", action="store_true", help="the sizes of a GPU's checks on a simulated device as well")
     for part in ("check", "triton", "compile", "eager", "host", "profile", "graph"):
         p.add_argument(f"--no-{part}", action="store_true")
     p.add_argument("--budget", type=float, default=330, help="seconds after which no further part is begun")
@@ -53,7 +54,7 @@ def options():
     o = p.parse_args()
     o.started = time.monotonic()
     o.gpu = o.device.startswith(("cuda:", "hip:"))
-    if not o.pack:
+    if not o.pack:                                           # the first holds all three targets
         packs = [Path(o.build) / "h200.tpack", Path(o.build) / "kernels.tpack"]
         o.pack = str(next((p for p in packs if p.exists()), packs[0]))
     return o
@@ -66,6 +67,14 @@ def wanted(o, names):
 
 # ---- checks
 
+def device_lost():
+    try:
+        torch.cuda.synchronize()
+        return False
+    except Exception:
+        return True
+
+
 def worker(o):
     """Checks the kernels of --worker; a line of JSON as each case begins and ends."""
     def say(**what):
@@ -76,25 +85,25 @@ def worker(o):
     place = rows.Place("cuda" if o.gpu else "cpu", fp8)
     for name in o.worker.split(","):
         say(kernel=name)
-        for case in rows.cases(name, place, CHECK_SHAPES["gpu" if o.gpu else "sim"]):
+        for case in rows.cases(name, place, CHECK_SHAPES["gpu" if o.gpu or o.large else "sim"]):
             say(begin=case.label)
             try:
-                getattr(pack, name)(**case.given, **case.out, device=device) if not o.gpu else getattr(pack, name)(**case.given, **case.out)
+                getattr(pack, name)(**case.given, **case.out)
                 variant = tdsl.last_call()["predicate"]
                 if o.gpu:
                     torch.cuda.synchronize()
                 say(end=case.label, wrong=case.check(), variant=variant)
             except Exception as e:
-                fatal = not isinstance(e, (tdsl.Error, TypeError)) or (isinstance(e, tdsl.Error) and e.name == "TDSL_ELAUNCH")
-                say(end=case.label, wrong=[f"{type(e).__name__}: {str(e)[:300]}"], fatal=o.gpu and fatal)
-                if o.gpu and fatal:                          # the context may be lost
+                fatal = o.gpu and device_lost()
+                say(end=case.label, wrong=[f"{type(e).__name__}: {str(e)[:300]}"], fatal=fatal)
+                if fatal:                                    # the next process has a context of its own
                     os._exit(3)
     say(done=True)
 
 
-def worker_run(o, names, results):
+def worker_run(o, names, results, until):
     """One process over `names`; returns those that it did not come to."""
-    base = [sys.executable, __file__, o.out, "--build", o.build, "--pack", o.pack, "--device", o.device, "--worker", ",".join(names)]
+    base = [sys.executable, __file__, o.out, "--build", o.build, "--pack", o.pack, "--device", o.device, "--worker", ",".join(names)] + ["--large"] * o.large
     process = subprocess.Popen(base, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     lines = queue.Queue()
 
@@ -107,8 +116,11 @@ def worker_run(o, names, results):
     while True:
         try:
             line = lines.get(timeout=KERNEL_SECONDS)
+            if time.monotonic() - o.started > until:
+                process.kill()
+                break
         except queue.Empty:
-            results.setdefault(current or names[0], []).append(dict(label=begun, wrong=[f"no answer in {KERNEL_SECONDS} s"]))
+            results.setdefault(current or names[0], []).append(dict(label=begun, wrong=[f"no answer in {KERNEL_SECONDS} s"], fatal=True))
             process.kill()
             break
         if line is None:
@@ -125,12 +137,14 @@ def worker_run(o, names, results):
         elif "begin" in said:
             begun = said["begin"]
         elif "end" in said:
-            results[current].append(dict(label=said["end"], wrong=said["wrong"], variant=said.get("variant")))
+            results[current].append(dict(label=said["end"], wrong=said["wrong"], variant=said.get("variant"), fatal=said.get("fatal", False)))
             begun = None
         finished = finished or "done" in said
     process.wait()
+    if time.monotonic() - o.started > until and not finished and current:
+        return [current] + left                              # its cases are not all there
     if not finished and begun:
-        results[current].append(dict(label=begun, wrong=[f"the process ended with status {process.returncode}"] + noise[-3:]))
+        results[current].append(dict(label=begun, wrong=[f"the process ended with status {process.returncode}"] + noise[-3:], fatal=True))
     elif not finished and current is None:
         print("\n".join(noise[-15:]), flush=True)
         raise RuntimeError(f"the checking process ended with status {process.returncode} before the first kernel")
@@ -139,9 +153,11 @@ def worker_run(o, names, results):
 
 def check_all(o, report):
     names, results = wanted(o, sorted(rows.KERNELS, key=lambda k: (k in rows.MATRIX, k))), {}
-    left = names
-    while left and time.monotonic() - o.started < o.budget:
-        left = worker_run(o, left, results)
+    left, until = names, o.budget * (1 if o.check_only else 0.5)
+    while left and time.monotonic() - o.started < until:
+        left = worker_run(o, left, results, until)
+    for name in left:
+        results.pop(name, None)
     report["checks"] = results
     cases = sum(len(r) for r in results.values())
     wrong = {k: [c for c in r if c["wrong"]] for k, r in results.items()}
@@ -153,6 +169,7 @@ def check_all(o, report):
             print(f"        also: {text}")
     report["wrong"] = sorted(bad)
     report["unchecked"] = left
+    report["fatal"] = sorted(k for k, r in results.items() if any(c.get("fatal") for c in r))
     print(f"checks on {o.device}: {len(results) - len(bad)} of {len(names)} kernels right, {cases} calls" + (f"; not reached: {', '.join(left)}" if left else ""), flush=True)
 
 

@@ -3,7 +3,7 @@
  * In: a pack with rmsnorm_quant for the device.  Out: one JSON object on a line: nanoseconds of a launch by cuLaunchKernel itself, of a
  * tdsl_call that launches the same function with the same arguments, and their difference, each the median of batches; the batches take
  * turns, are smaller than the driver's queue, and are waited for between the measurements.  The function, its grid and its arguments
- * are taken from a graph into which one call was captured, and launched in the form that the graph gives.  Exit 77: no such GPU. */
+ * are taken from a graph into which one call was captured, and launched in the same packed form.  Exit 77: no such GPU. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +23,7 @@ static struct {
 	unsigned (*stream_create)(void **, unsigned), (*begin)(void *, unsigned), (*end)(void *, void **);
 	unsigned (*nodes)(void *, void **, size_t *), (*node_params)(void *, struct node *);
 	unsigned (*context_retain)(void **, int), (*context_set)(void *);
+	unsigned (*parameter)(struct CUfunc_st *, size_t, size_t *, size_t *);
 } cu;
 
 static int fail(const char *what, unsigned rc)
@@ -35,7 +36,8 @@ static int driver_find(const char *library)
 {
 	static const struct { const char *name; size_t at; } names[] = {
 		{"cuLaunchKernel", 0}, {"cuStreamCreate", 1}, {"cuStreamBeginCapture_v2", 2}, {"cuStreamEndCapture", 3}, {"cuGraphGetNodes", 4},
-		{"cuGraphKernelNodeGetParams_v2", 5}, {"cuDevicePrimaryCtxRetain", 6}, {"cuCtxSetCurrent", 7}};
+		{"cuGraphKernelNodeGetParams_v2", 5}, {"cuDevicePrimaryCtxRetain", 6}, {"cuCtxSetCurrent", 7},
+		{"cuFuncGetParamInfo", 8}};
 	void *lib = dlopen(library, RTLD_NOW), **at = (void **)(void *)&cu;
 	for (size_t i = 0; lib && i < sizeof names / sizeof *names; i++)
 		if (!(at[names[i].at] = dlsym(lib, names[i].name)))
@@ -73,6 +75,19 @@ static void call_set(struct call *c, DLDevice place, char *memory, int rows)
 	c->ty = (DLTensor){memory + 2 * (M + SHAPES + 1) * N, place, 2, {TDSL_DL_E4M3FN, 8, 1}, c->x, NULL, 0};
 	c->ts = (DLTensor){memory + 3 * (M + SHAPES + 1) * N, place, 1, {TDSL_DL_FLOAT, 32, 1}, c->m, NULL, 0};
 	c->args[0].t = &c->tx, c->args[1].t = &c->tw, c->args[2].f = 1e-6, c->args[3].t = &c->ty, c->args[4].t = &c->ts;
+}
+
+/* The node's arguments as one block; its bytes, 0 where the driver gives them otherwise. */
+static size_t arguments_pack(unsigned char *block, size_t room, const struct node *n)
+{
+	size_t offset, size, end = 0;
+	for (size_t i = 0; n->params && cu.parameter(n->function, i, &offset, &size) == 0; i++) {
+		if (offset + size > room)
+			return 0;
+		memcpy(block + offset, n->params[i], size);
+		end = offset + size;
+	}
+	return end;
 }
 
 /* The launch that a call makes, from a graph. */
@@ -125,11 +140,16 @@ int main(int argc, char **argv)
 	}
 	if (tdsl_sync(s) || launch_find(&node, k, s, native, &calls[0]))
 		return fail("the first calls", 0);
+	unsigned char block[256] = {0};
+	size_t bytes = arguments_pack(block, sizeof block, &node);
+	void *packed[] = {CUDA_EXTRA_POINTER, block, CUDA_EXTRA_SIZE, &bytes, CUDA_EXTRA_END}, **extra = bytes ? packed : node.extra;
+	if (!extra)
+		return fail("the arguments of the captured launch", 1);
 	for (int b = 0; b < BATCHES; b++) {
 		double t = now();
 		for (int i = 0; i < CALLS; i++)
 			rc |= cu.launch(node.function, node.grid[0], node.grid[1], node.grid[2], node.block[0], node.block[1], node.block[2], node.shared,
-			                native, node.params, node.extra);
+			                native, NULL, extra);
 		raw[b] = (now() - t) / CALLS;
 		if (rc || tdsl_sync(s))
 			return fail("launching", rc);

@@ -451,9 +451,9 @@ def triton_best(work, m, n, sets, row):
         row["triton"] = {"error": refused or "no candidate"}
         return None
     found.sort(key=lambda f: f[0])
-    best = min(((times(calls), label, calls) for _, label, calls in found[:2]), key=lambda b: b[0][0])
-    row["triton"] = {"us": best[0], "config": best[1], "candidates": len(found)}
-    return best[2]
+    us, config, calls = min(((times(calls), label, calls) for _, label, calls in found[:2]), key=lambda b: b[0][0])
+    row["triton"] = {"us": us, "config": config, "candidates": len(found)}
+    return calls
 
 
 def agreement(work, t, ours, theirs):
@@ -483,7 +483,7 @@ def time_one(o, report, pack, work, m, n):
     if not o.no_triton:
         theirs = triton_best(work, m, n, sets, row)
     if theirs:
-        row["again"] = times(ours)                           # both in turn: the clock may have moved
+        row["ours"]["again"], row["triton"]["again"] = times(ours), times(theirs) # in turn: the clock may have moved
         row["agree"] = agreement(work, sets[0], ours[0], theirs[0])
     if work.eager and not o.no_eager:
         row["eager"] = {"us": times([lambda t=t: work.eager(t) for t in sets], most=0.01, least=5)}
@@ -491,10 +491,15 @@ def time_one(o, report, pack, work, m, n):
         row["graph"] = {"ours": graph_times(ours)}
         if theirs:
             row["graph"]["triton"] = graph_times(theirs)
-    us = min(row["ours"]["us"][0], row.get("again", row["ours"]["us"])[0])
+    us = best(row, "ours")
     row["GBs"] = round(nbytes / us / 1e3, 1)
     row["of_copy"] = round(row["GBs"] / report["copy_GBs"], 4)
     return row
+
+
+def best(row, who):
+    """The lesser of the two medians, us."""
+    return min(row[who][k][0] for k in ("us", "again") if k in row[who])
 
 
 def ratio(row):
@@ -503,15 +508,15 @@ def ratio(row):
     if "triton" in g:
         return g["triton"][0] / g["ours"][0]
     if "us" in row.get("triton", {}):
-        return row["triton"]["us"][0] / min(row["ours"]["us"][0], row.get("again", row["ours"]["us"])[0])
+        return best(row, "triton") / best(row, "ours")
     return None
 
 
 def asked_works(o, report, wanted):
-    every = [w for w in works()]
+    """The works of --kernels without those that lost the device when they were checked; and the kernels that are wrong."""
+    every, lost = list(works()), report.get("fatal", [])
     names = wanted(o, [w.name for w in every])
-    bad = set(report.get("wrong", []))
-    return [w for w in every if w.name in names], bad
+    return [w for w in every if w.name in names and w.kernel not in lost], set(report.get("wrong", []))
 
 
 def shapes_of(o, work):
@@ -549,8 +554,7 @@ def time_all(o, report, wanted):
             x = ratio(row)
             wrong = " WRONG" if work.kernel in bad else ""
             g = row.get("graph", {})
-            best = g["ours"][0] if g else min(row["ours"]["us"][0], row.get("again", row["ours"]["us"])[0])
-            line.append(f"{m}x{n} {best:g}" + (f"/{x:.2f}" if x else "") + (f" {100 * row['of_copy']:.0f}%" if row["bytes"] > 1e8 else ""))
+            line.append(f"{m}x{n} {g['ours'][0] if g else best(row, 'ours'):g}" + (f"/{x:.2f}" if x else "") + (f" {100 * row['of_copy']:.0f}%" if row["bytes"] > 1e8 else ""))
             print(f"{work.name:20} {m:6}x{n:<6} ours {row['ours']['us']} {row['GBs']:7.1f} GB/s {100 * row['of_copy']:5.1f}% | triton {row.get('triton')} | "
                   f"eager {row.get('eager', {}).get('us')} | graph {g} | x{x or 0:.3f} agree {row.get('agree')}{wrong} [{row['ours']['variant']}]", file=table, flush=True)
         print(f"{work.name:18} {'  '.join(line)}", flush=True)
@@ -647,7 +651,7 @@ def compiled(o, report, wanted):
                 done += 1
             except Exception as e:
                 row["compile"] = {"error": f"{type(e).__name__}: {str(e)[:120]}"}
-    got = [(r["compile"]["us"][0] / min(r["ours"]["us"][0], r.get("again", r["ours"]["us"])[0])) for r in report["rows"] if "us" in r.get("compile", {})]
+    got = [r["compile"]["us"][0] / best(r, "ours") for r in report["rows"] if "us" in r.get("compile", {})]
     print(f"torch.compile: {done} rows" + (f"; its time over ours {min(got):.2f} to {max(got):.2f}" if got else ""), flush=True)
 
 
@@ -673,13 +677,14 @@ def verdicts(o, report):
     if large:
         say(f"above 100 MB: >= 93 % of the copy's bandwidth ({len(large) - len(under)} of {len(large)})", not under,
             [f"{r['kernel']} {r['shape'][0]}x{r['shape'][1]} {100 * r['of_copy']:.0f}%" for r in sorted(under, key=lambda r: r["of_copy"])])
-    again = [(r["kernel"], r["shape"], r["triton"]["us"][0] / BEFORE[r["kernel"]][tuple(r["shape"])]) for r in rows if tuple(r["shape"]) in BEFORE.get(r["kernel"], {})]
+    again = [(r["kernel"], r["shape"], best(r, "triton") / BEFORE[r["kernel"]][tuple(r["shape"])]) for r in rows if tuple(r["shape"]) in BEFORE.get(r["kernel"], {})]
     off = [f"{k} {s[0]}x{s[1]} {x:.2f}" for k, s, x in again if abs(x - 1) > 0.05]
     if again:
         say(f"Triton's repeated rows within 5 % of the first measurement ({len(again) - len(off)} of {len(again)})", not off, off)
-    differ = [f"{r['kernel']} {r['shape'][0]}x{r['shape'][1]} {r['agree']}" for r in rows if r.get("agree", 1) < 0.999]
+    least = 0.95 if DRY else 0.999                           # Triton's interpreter loses the carry when it rounds to fp8
+    differ = [f"{r['kernel']} {r['shape'][0]}x{r['shape'][1]} {r['agree']}" for r in rows if r.get("agree", 1) < least]
     if rows:
-        say("the contestants' results agree (a step, 99.9 %)", not differ, differ)
+        say(f"the contestants' results agree (a step, {100 * least:g} %)", not differ, differ)
     hosts = report.get("host_ns", {})
     if "C: above" in hosts:
         say(f"C call above cuLaunchKernel: {hosts['C: above']:g} ns, <= 200", hosts["C: above"] <= 200)
