@@ -88,6 +88,11 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 	switch (i->op) {
 	case IR_LT:
 	case IR_LE:
+		if (is_float(i->args[0]) && i->args[0]->op == IR_CONST && i->args[1]->op == IR_CONST) {
+			double x = i->args[0]->num, y = i->args[1]->num;
+			make_const(i, i->op == IR_LT ? x < y : x <= y);
+			return NULL;
+		}
 		if (!is_int(i->args[0]))
 			return NULL;
 		if (int_const(i->args[0], &a) && int_const(i->args[1], &b))
@@ -129,6 +134,10 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 			make_const(i, !i->args[0]->imm);
 		return NULL;
 	case IR_SELECT:
+		if (i->args[1]->op == IR_SELECT && i->args[1]->args[0] == i->args[0]) {
+			i->args[1] = i->args[1]->args[1];
+			s->changed = true;
+		}
 		if (is_true(i->args[0]) && i->args[1]->axes == i->axes)
 			return i->args[1];
 		if (is_false(i->args[0]) && i->args[2]->axes == i->axes)

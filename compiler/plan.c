@@ -246,6 +246,15 @@ static int elements_per_sweep(const struct planner *p)
 	return n > 16 ? 8 : n / 2;
 }
 
+/* More than whose addresses and masks fit the scalar registers where each element of a lane has its own. */
+static bool many_tensors(const struct planner *p)
+{
+	int n = 0;
+	for (int i = 0; i < p->k->nparams; i++)
+		n += p->k->params[i].is_tensor && p->k->params[i].role != IR_TEMP;
+	return n > 8;
+}
+
 static int64_t row_most(const struct planner *p) { return ROW_LANES * elements_per_lane(p); }
 
 /* Of a workgroup whose lanes have registers enough. */
@@ -487,7 +496,7 @@ static void plan_rows(struct planner *p)
 		else
 			v->waves = square && !a ? waves_of(p, most_threads(p)) : v->waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v->waves;
 		v->stream = open;
-		row_tiles(p, v, 0, a ? open ? elements_per_sweep(p) : elements_per_lane(p) : square ? 4 : 2);
+		row_tiles(p, v, 0, a ? open ? elements_per_sweep(p) : elements_per_lane(p) : square ? 4 : many_tensors(p) ? 1 : 2);
 		if (!a)
 			v->text = "any";
 	}

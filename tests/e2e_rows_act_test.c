@@ -125,6 +125,10 @@ static void activate(const struct e2e_chip *chip, const struct formula *f, const
 		call_absent(&c);
 	for (int64_t i = 0; i < rows * n && smooth; i++)
 		v[i] *= smooth[i % n];
+	if (o->scales == ROWS && z.full)
+		call_values(&c, E2E_F32, SHAPE(1), &cap);
+	else if (o->scales == ROWS)
+		call_absent(&c);
 	int at_amax = c.n;
 	if (z.full)
 		call_values(&c, E2E_F32, SHAPE(1), &amax);
@@ -132,8 +136,6 @@ static void activate(const struct e2e_chip *chip, const struct formula *f, const
 		call_absent(&c);
 	if (f->kind == CLAMPED)
 		call_number(&c, limit), call_number(&c, alpha), call_number(&c, offset);
-	if (o->scales == ROWS)
-		call_number(&c, cap);
 	bool across = o->scales == BOTH, there = !across || (z.ways & ROW_WISE);
 	at_y = call_maybe(&c, there, type, rows_of(&z, n, z.y));
 	if (o->scales == ROWS)
@@ -334,13 +336,15 @@ static void quantise(const struct e2e_chip *chip, const struct quant *k, struct 
 		call_absent(&c);
 	for (int64_t i = 0; i < m * n; i++)
 		v[i] = x[i] * (smooth ? smooth[i % n] : 1);
+	if (!k->gn && z.full)
+		call_values(&c, E2E_F32, SHAPE(1), &cap);
+	else if (!k->gn)
+		call_absent(&c);
 	int at_amax = c.n;
 	if (k->amax && z.full)
 		call_values(&c, E2E_F32, SHAPE(1), &amax);
 	else if (k->amax)
 		call_absent(&c);
-	if (!k->gn)
-		call_number(&c, cap);
 	struct shape ss = k->gn ? SHAPE(sm, sn) : SHAPE(m);
 	int at_y = call_maybe(&c, rows, type, SHAPE(m, n)), at_s = call_maybe(&c, rows || k->block, ts, ss), at_t = -1, at_st = -1;
 	if (k->both || k->block)

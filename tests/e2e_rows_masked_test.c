@@ -89,7 +89,7 @@ static void forward(const struct e2e_chip *chip, const struct kernel *k, int64_t
 	int64_t group = k->group ? k->group : n, gn = (n + group - 1) / group, gm = (m + group - 1) / group, all = EXPERTS * m * n;
 	double *v = room(all), *y = room(all), *yt = room(all), *s = room(EXPERTS * m * gn), *st = room(EXPERTS * n * gm), *column = room(m * n), *column_y = room(m * n),
 		*column_s = room(n * gm), scale = coded ? 0.0625 : 1, amax = 0.5, top = amax;
-	const double *smooth = NULL;
+	const double *smooth = NULL, cap = 1;
 	enum ref_code code = type == E2E_I8 ? REF_INT8 : k->fp4 ? REF_E2M1 : chip->fp8;
 	call_begin(&c, chip, k->name, "M %ld, N %ld, %s, type %d", (long)m, (long)n, full ? "full" : "bare", type);
 	const double *h = call_in(&c, e2e_input(), SHAPE(EXPERTS, m, 2 * n), 1.5);
@@ -100,13 +100,15 @@ static void forward(const struct e2e_chip *chip, const struct kernel *k, int64_t
 		smooth = call_in(&c, E2E_F32, SHAPE(EXPERTS, n), 1);
 	else if (k->scales < GROUPS)
 		call_absent(&c);
+	if (k->scales == ROWS && full)
+		call_values(&c, E2E_F32, SHAPE(1), &cap);
+	else if (k->scales == ROWS)
+		call_absent(&c);
 	int at_amax = c.n;
 	if (full)
 		call_values(&c, E2E_F32, SHAPE(1), &amax);
 	else
 		call_absent(&c);
-	if (k->scales == ROWS)
-		call_number(&c, full ? 1 : 0);
 	enum e2e_type ts = k->scale ? E2E_E8M0 : E2E_F32;
 	int at_y = call_out(&c, type, SHAPE(EXPERTS, m, n)), at_s = -1, at_yt = -1, at_st = -1;
 	if (k->scales == ROWS)
@@ -123,7 +125,7 @@ static void forward(const struct e2e_chip *chip, const struct kernel *k, int64_t
 			v[at + i] *= smooth ? smooth[e * n + i % n] : 1;
 		top = fmax(top, ref_amax(v + at, rows * n));
 		if (k->scales != WHOLE)
-			ref_quantize(k->scale, code, k->scales == ROWS && full ? 1 : 0, v + at, rows, n, 1, group, y + at, s + e * m * gn);
+			ref_quantize(k->scale, code, k->scales == ROWS && full ? cap : 0, v + at, rows, n, 1, group, y + at, s + e * m * gn);
 		for (int64_t i = 0; i < rows * n && k->scales == WHOLE; i++)
 			y[at + i] = v[at + i] / scale;
 		for (int64_t i = 0; i < rows * n; i++)

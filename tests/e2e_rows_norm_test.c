@@ -111,6 +111,10 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 		smooth = call_in(&c, E2E_F32, SHAPE(z.n), 1);
 	else if (k->form == ROWS)
 		call_absent(&c);
+	if (k->form == ROWS && z.full)
+		call_values(&c, E2E_F32, SHAPE(1), &limit);
+	else if (k->form == ROWS)
+		call_absent(&c);
 	o.amax = c.n;
 	if (z.full)
 		call_values(&c, E2E_F32, SHAPE(1), &amax);
@@ -118,8 +122,6 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 		call_absent(&c);
 	call_number(&c, eps);
 	call_number(&c, p.offset);
-	if (k->form == ROWS)
-		call_number(&c, limit);
 	o.y = call_out(&c, y, rows_of(&z, z.n, z.y));
 	if (k->form == ROWS)
 		o.scale = call_out(&c, E2E_F32, one_of(&z));

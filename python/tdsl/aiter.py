@@ -83,11 +83,6 @@ def inverse_root(scale, q):
     return q.shape[-1] ** -0.5 if scale is None else scale
 
 
-def number(value):
-    """A bound that is a tensor of one element, read on the host; None: none."""
-    return 0.0 if value is None else float(value.item())
-
-
 def alike(tensor):
     """An output like an input; absent where that is."""
     return None if tensor is None else empty(tensor, tuple(tensor.shape))
@@ -337,7 +332,7 @@ rows("per_tensor_quant_hip", "x, scale=None, quant_dtype='int8', num_rows=None, 
      ("cast_transpose", {"x": "x", "y": (typed, "x", "quant_dtype"), "scale": (flat, "scale")}, {**SIZED, "scale": given, "quant_dtype": int8_or_fp8},
       lambda r, a: (r["y"], flat(a["scale"]))))
 rows("dynamic_per_token_scaled_quant", "out, input, scales, scale_ub=None, shuffle_scale=False, num_rows=None, num_rows_factor=1",
-     ("quantize_rows", {"x": "input", "y": "out", "scale": (flat, "scales"), "limit": (number, "scale_ub")}, {**SIZED, "shuffle_scale": false}))
+     ("quantize_rows", {"x": "input", "y": "out", "scale": (flat, "scales"), "cap": "scale_ub"}, {**SIZED, "shuffle_scale": false}))
 rows("per_token_quant_hip", "x, scale=None, quant_dtype='int8', num_rows=None, num_rows_factor=1",
      ("quantize_rows", {"x": "x", "y": (typed, "x", "quant_dtype"), "scale": (lambda x: flat(row_scales(x)), "x")},
       {**SIZED, "scale": None, "quant_dtype": int8_or_fp8}, lambda r, a: (r["y"], r["scale"].reshape((*a["x"].shape[:-1], 1)))))

@@ -41,7 +41,7 @@ struct emit {
 	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
 	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */
 	struct value *values;                    /* by instruction id */
-	struct { LLVMValueRef pointer, stride[6], fold_stride; } *tensors;  /* by parameter */
+	struct { LLVMValueRef pointer, stride[6], fold_stride, absent[2]; } *tensors;  /* by parameter; absent: optional_load's */
 	LLVMValueRef *scalars, *symbols;         /* by parameter, by symbol */
 	LLVMValueRef fold_inner;                 /* rows are (row / inner, row % inner) of tensors with a fold_stride */
 	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
@@ -105,6 +105,7 @@ LLVMValueRef op_clamped(struct emit *, LLVMValueRef f32, enum dtype range);     
 LLVMValueRef op_halves_joined(struct emit *, LLVMValueRef codes);
 LLVMValueRef op_halves_apart(struct emit *, LLVMValueRef, int n);
 LLVMValueRef op_convert(struct emit *, LLVMValueRef, enum dtype from, enum dtype to, bool saturate);
+LLVMValueRef op_round_bf16(struct emit *, LLVMValueRef f32);   /* to nearest even, where a NaN's lower half is zero: then it stays one */
 
 /* memory.c (memory.h: the parts of an access) */
 void emit_load(struct emit *, const struct ir_ins *);
