@@ -1,6 +1,6 @@
 """bench.py B [--save] -- the benchmark tables, then every target figure with met / not met, also as B/bench.json.
 
-In: B, a build folder with the pack, the wheels, tdslc, host_cost and the seconds that `make run` and `make test` noted.
+In: B, a build folder with the pack, the wheels, tdslc, host_cost, pack_cost, sim_speed and the seconds that `make run` and `make test` noted.
 Out: tables on stdout.  --save appends the figures to bench/history.jsonl and prints what changed since the last entry there.
 Figures of the simulated device are exact counts and repeat to the last digit; times are medians with their spread.
 Only the standard library is used.
@@ -167,6 +167,25 @@ def python_cost(_):
         figure(f"Python call, {name}", statistics.median(values), "ns", 2000, spread(values))
 
 
+def sim_speed(_):
+    """The simulated devices themselves.  Wall clock is what a user waits and counts what else the machine does; processor time shared
+    by the cores is what it would be on an idle machine."""
+    print("\nThe simulated devices, million wave-instructions a second")
+    print(f"{'case':<28} {'chip':<7} {'checks':<6} {'instructions':>12} {'wall clock':>10} {'processor':>10} {'seconds':>8}  threads, load")
+    for line in output(B / "sim_speed", PACK).splitlines():
+        r = json.loads(line)
+        state, n, cores = ("on" if r["checks"] else "off"), r["instructions"], r["threads"]
+        wall, cpu = statistics.median(r["seconds"]), statistics.median(r["processor"])
+        most = 200 if r["checks"] else 50
+        detail = f"a wave-instruction; {1000 // most} million a second are {most} ns; load {r['load']}"
+        print(f"{r['name']:<28} {r['target']:<7} {state:<6} {n:>12} {n / wall / 1e6:>10.1f} {n / cpu * cores / 1e6:>10.1f} {wall:>8.3f}  {cores}, {r['load']}")
+        name = f"sim {r['name']} {r['target']} {state}"
+        if r["name"].endswith("^3"):
+            figure(f"{name}", wall, "s", {"512^3": 1.5, "2048^3": 10}[r["name"].split()[1]], f"wall clock; load {r['load']}")
+        figure(f"{name}, wall clock", wall / n * 1e9, "ns", most, detail)
+        figure(f"{name}, processor", cpu / n / cores * 1e9, "ns", most, detail)
+
+
 def sizes(_):
     """What a user downloads, beside the code objects of AITER (2026-08), which come without its Python and C++."""
     print(f"\nSizes, MB (AITER's code objects: {AITER_MB})")
@@ -201,7 +220,7 @@ def main():
     rows = json.loads(output(B / "tdslc", "report", PACK, "--json"))
     table_report(rows)
     for part, name in ((rmsnorm, "rmsnorm_quant"), (compile_times, "compile times"), (host_cost, "host cost a call"),
-                       (pack_cost, "packs and compiling"), (python_cost, "Python call"), (sizes, "sizes")):
+                       (pack_cost, "packs and compiling"), (sim_speed, "simulated devices"), (python_cost, "Python call"), (sizes, "sizes")):
         try:
             part(rows)
         except (RuntimeError, KeyError, ValueError, TypeError, OSError) as e:

@@ -19,7 +19,9 @@ struct target {
 	int lds_bytes, max_threads;    /* of a workgroup */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
+	bool cvt_pk_fp4;           /* v_cvt_scalef32_pk_fp4_f32 */
 	bool lds_load16;           /* direct-to-LDS loads of 16 bytes */
+	bool lanes_adjacent;       /* an access is fast where the lanes' bytes lie side by side, not merely where each lane's are many */
 	bool cvt8_clamps;          /* conversions to i8 and native fp8 clamp by themselves */
 	const struct mfma *mfma; int nmfma;   /* matrix instructions, best first (target/mfma.h) */
 };

@@ -104,7 +104,7 @@ static struct shim_machine *machine_of(struct object_session *s, const struct ta
 		snprintf(err, errlen, "more than %d targets in one session", MACHINES);
 		return NULL;
 	}
-	struct shim_machine *m = shim_machine_new(t->triple, t->cpu, t->features, err, errlen);
+	struct shim_machine *m = shim_machine_new(t->triple, t->cpu, t->features ? t->features : "", err, errlen);
 	if (m) {
 		s->machines[s->nmachines].cpu = t->cpu;
 		s->machines[s->nmachines++].machine = m;

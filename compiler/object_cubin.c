@@ -4,8 +4,9 @@
  * In: an object of a pack.  Out: struct object_facts per kernel.  Of a cubin: an ELF of machine 190 whose code lies in .text.NAME, 16
  * bytes an instruction (NVIDIA, "CUDA Binary Utilities"); registers and stack frames stand in .nv.info, parameters in .nv.info.NAME,
  * as records {format, attribute, size, bytes}, where only format 4 has bytes behind its head.  Instructions are told apart by the low 9
- * bits of their first word, as nvdisasm -hex shows them.  Local memory (a stack frame, LDL, STL) is
- * where spills go: a few words are cached and cheap, more is refused.  Of PTX
+ * bits of their first word, as nvdisasm -hex shows them.  Of a workgroup's shared
+ * memory the first 1024 bytes are the system's (CUDA programming guide, compute capability 9.x) and not counted.  Local memory (a stack
+ * frame, LDL, STL) is where spills go: a few words are cached and cheap, more is refused.  Of PTX
  * only what its text says: registers are not known before it is assembled. */
 #include "object.h"
 
@@ -15,7 +16,7 @@
 #include "compile.h"
 #include "object_code.h"
 
-enum { ELF_CUDA = 190, INS_BYTES = 16, FORMAT_SIZED = 4, STACK_ALLOWED = 128 };
+enum { ELF_CUDA = 190, INS_BYTES = 16, FORMAT_SIZED = 4, STACK_ALLOWED = 128, SHARED_RESERVED = 1024 };
 enum { ATTR_FRAME = 0x11, ATTR_REGISTERS = 0x2f, ATTR_PARAMETER_BYTES = 0x19 };
 
 /* --- cubin ------------------------------------------------------------------------------------------------------------------ */
@@ -176,7 +177,7 @@ static int cubin_facts(struct arena *a, const struct target *t, const void *byte
 		}
 		f->vgpr = (int)registers;
 		f->scratch = (int)frame;
-		f->lds = shared ? (int)shared->sh_size : 0;
+		f->lds = shared && shared->sh_size > SHARED_RESERVED ? (int)shared->sh_size - SHARED_RESERVED : 0;
 		f->kernarg_bytes = arguments < 0 ? 0 : (int)arguments;
 		f->waves_per_simd = warps_fitting(f->vgpr);
 		count_code(&m, &m.section[i], f, &where);
@@ -191,10 +192,10 @@ static int cubin_facts(struct arena *a, const struct target *t, const void *byte
 
 /* --- PTX -------------------------------------------------------------------------------------------------------------------- */
 
-/* ".param .u64 .ptr .global .align 1 k_param_0," ends at a multiple of its size. */
+/* ".param .u64 .ptr .global .align 1 k_param_0,": lies at a multiple of its size; where it ends. */
 static int after_parameter(const char *line, int at)
 {
-	int bytes = strstr(line, "64 ") ? 8 : 4;
+	int bytes = strncmp(line + strcspn(line, " ") + 3, "64", 2) == 0 ? 8 : 4;
 	return (at + bytes - 1) / bytes * bytes + bytes;
 }
 

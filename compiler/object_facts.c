@@ -142,7 +142,7 @@ char *object_disassembly(struct arena *a, const struct target *t, const void *el
 	char *text = NULL;
 	size_t len = 0;
 	if (target_is_nvptx(t)) {
-		if (size && !((const char *)elf)[size - 1])
+		if (size > 4 && memcmp(elf, "\177ELF", 4) && !((const char *)elf)[size - 1])
 			return arena_string(a, elf, size - 1);
 		snprintf(err, errlen, "a cubin is listed by NVIDIA's nvdisasm; without ptxas (TDSL_PTXAS=\"\") PTX is shown");
 		return NULL;

@@ -46,7 +46,9 @@ static bool is_index(const struct ir_ins *i)
 
 /* --- the axis along which memory is contiguous ------------------------------------------------------------------------ */
 
-struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int narrowest[LAYOUT_AXES]; };
+/* bits: of the element whose 16 bytes a lane holds side by side: the narrowest, so that all accesses are of 16 bytes; or, where lanes
+ * must lie side by side as well, the widest. */
+struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int bits[LAYOUT_AXES]; };
 
 static void vote(struct ir_ins *i, void *ctx)
 {
@@ -61,12 +63,13 @@ static void vote(struct ir_ins *i, void *ctx)
 		if (f.coef[a] == 1 && (c->axes & IR_AXIS(a)) && c->s->ph->axes[a].tile > 1) {
 			int bits = dtype_info(t->dtype)->bits;
 			c->votes[a]++;
-			if (!c->narrowest[a] || bits < c->narrowest[a])
-				c->narrowest[a] = bits;
+			bool widest = c->s->p->v->target->lanes_adjacent;
+			if (!c->bits[a] || (widest ? bits > c->bits[a] : bits < c->bits[a]))
+				c->bits[a] = bits;
 		}
 }
 
-static int contiguous_axis(struct assign *s, ir_axes axes, int *narrowest)
+static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
 {
 	struct contiguity c = {.s = s, .axes = axes};
 	int best = -1;
@@ -74,7 +77,7 @@ static int contiguous_axis(struct assign *s, ir_axes axes, int *narrowest)
 	for (int a = 0; a < s->ph->naxes; a++)
 		if (c.votes[a] && (best < 0 || c.votes[a] >= c.votes[best]))
 			best = a;
-	*narrowest = best < 0 ? 32 : c.narrowest[best];
+	*bits = best < 0 ? 32 : c.bits[best];
 	return best;
 }
 

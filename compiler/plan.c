@@ -22,6 +22,7 @@ struct facts {
 	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
 	bool has_dot;
 	int cost;                          /* instructions an element, about: of the longest phase */
+	bool reduces;                      /* over a held axis of any length */
 	int widest;                        /* bytes of the widest element accessed along a contiguous axis */
 };
 
@@ -61,6 +62,8 @@ static void note_access(struct ir_ins *i, void *ctx)
 		if (f->ph->axes[i->imm].tiled && end->op == IR_SYM && f->multiple[end->imm] < 8)
 			f->multiple[end->imm] = 8;
 	}
+	for (int a = 0; i->op == IR_REDUCE && a < f->ph->naxes; a++)
+		f->reduces = f->reduces || ((i->over & IR_AXIS(a)) && f->ph->axes[a].kind == AXIS_HELD && !f->ph->axes[a].tile && f->ph->axes[a].extent->op != HX_CONST);
 	if (i->op != IR_LOAD && i->op != IR_STORE)
 		return;
 	const struct ir_param *t = &f->k->params[i->imm];
@@ -92,12 +95,16 @@ static int cost_of(const struct ir_ins *i)
 	}
 }
 
-struct cost { const struct ir_phase *ph; int sum; };
+/* Of what is computed for each element: per group of 128, say, costs nothing beside, and positions and masks fold into addresses. */
+struct cost { const struct ir_phase *ph; int widest, sum; };
 
 static void add_cost(struct ir_ins *i, void *ctx)
 {
 	struct cost *c = ctx;
-	if (axes_of_several(c->ph, i->axes))
+	int width = __builtin_popcount(axes_of_several(c->ph, i->axes));
+	if (width > c->widest)
+		*c = (struct cost){c->ph, width, 0};
+	if (width && width == c->widest && i->dtype != DT_I32 && i->dtype != DT_I1)
 		c->sum += cost_of(i);
 }
 
@@ -107,7 +114,7 @@ static void look(struct planner *p)
 	*f = (struct facts){.k = p->k};
 	for (int i = 0; i < p->k->nphases; i++) {
 		f->ph = &p->k->phases[i];
-		struct cost cost = {f->ph, 0};
+		struct cost cost = {f->ph, 0, 0};
 		ir_walk(f->ph->body, note_access, f);
 		ir_walk(f->ph->body, add_cost, &cost);
 		f->cost = cost.sum > f->cost ? cost.sum : f->cost;
@@ -220,15 +227,23 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ELEMENTS_PER_LANE = 16, ROW_BESIDE = 1024, SIDE = 64, LONG_BODY = 480, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
+enum { ROW_BESIDE = 1024, SIDE = 64, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 
-/* Elements a lane holds of a row: fewer where the code for each is long, or it would take long to compile and not fit the cache. */
+/* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
+ * for rows held whole: what a wave does once, its part of the reductions above all, is then shared by more elements. */
 static int elements_per_lane(const struct planner *p)
 {
-	int n = ELEMENTS_PER_LANE;
-	while (n > 4 && n * p->f.cost > LONG_BODY)
+	int n = p->f.reduces ? 32 : 16, most = p->f.reduces ? 1000 : 480;
+	while (n > 4 && n * p->f.cost > most)
 		n /= 2;
 	return n;
+}
+
+/* Of a row that is swept: the code is there twice, and half as many keep as many loads in flight. */
+static int elements_per_sweep(const struct planner *p)
+{
+	int n = elements_per_lane(p);
+	return n > 16 ? 8 : n / 2;
 }
 
 static int64_t row_most(const struct planner *p) { return ROW_LANES * elements_per_lane(p); }
@@ -248,12 +263,27 @@ static int waves_for(const struct planner *p, int64_t elements)
 	return w > waves_of(p, most_threads(p)) ? waves_of(p, most_threads(p)) : w;
 }
 
+/* The extent of an axis where the variant fixes it: N, and cdiv(N, 128). */
+static bool extent_of(const struct variant *v, const struct hexpr *extent, int64_t *n)
+{
+	int64_t by = 1;
+	if (hexpr_is_const(extent, n))
+		return true;
+	if (extent->op == HX_CDIV && hexpr_is_const(extent->b, &by))
+		extent = extent->a;
+	for (int i = 0; v && extent->op == HX_SYM && i < v->npins; i++)
+		if (v->pins[i].symbol == extent->imm) {
+			*n = (v->pins[i].value + by - 1) / by;
+			return true;
+		}
+	return false;
+}
+
 /* An axis held whole whose extent the variant does not fix. */
 static bool is_open(const struct variant *v, const struct ir_axis *ax)
 {
 	int64_t n;
-	return ax->kind == AXIS_HELD && !ax->tile && !hexpr_is_const(ax->extent, &n) &&
-	       !(v && ax->extent->op == HX_SYM && pinned(v, (int)ax->extent->imm));
+	return ax->kind == AXIS_HELD && !ax->tile && !extent_of(v, ax->extent, &n);
 }
 
 /* What a phase holds at a time before the tiles of its open and tiled axes. */
@@ -267,13 +297,10 @@ static struct shape shape_of(const struct variant *v, const struct ir_phase *ph)
 		int64_t n = 1;
 		s.open += is_open(v, ax);
 		s.tiled += ax->tiled && !ax->tile;
-		for (int i = 0; v && i < v->npins; i++)
-			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent->op == HX_SYM && ax->extent->imm == v->pins[i].symbol)
-				n = v->pins[i].value;
 		if (ax->kind == AXIS_HELD && ax->tile)
 			n = ax->tile;
-		else if (ax->kind == AXIS_HELD && !is_open(v, ax) && n == 1)
-			hexpr_is_const(ax->extent, &n);
+		else if (ax->kind == AXIS_HELD && !extent_of(v, ax->extent, &n))
+			n = 1;
 		s.fixed *= round_up_power(n);
 	}
 	return s;
@@ -407,7 +434,7 @@ static void plan_pins(struct planner *p)
 		v.stream = any_open(p, &v);
 		if (v.stream || !p->f.held[s])
 			v.waves = v.waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v.waves;
-		row_tiles(p, &v, 0, elements_per_lane(p) / (v.stream ? 2 : 1));
+		row_tiles(p, &v, 0, v.stream ? elements_per_sweep(p) : elements_per_lane(p));
 		*add(p) = v;
 	}
 }
@@ -460,7 +487,7 @@ static void plan_rows(struct planner *p)
 		else
 			v->waves = square && !a ? waves_of(p, most_threads(p)) : v->waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v->waves;
 		v->stream = open;
-		row_tiles(p, v, 0, a ? elements_per_lane(p) / (open ? 2 : 1) : square ? 4 : 2);
+		row_tiles(p, v, 0, a ? open ? elements_per_sweep(p) : elements_per_lane(p) : square ? 4 : 2);
 		if (!a)
 			v->text = "any";
 	}

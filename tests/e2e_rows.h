@@ -40,6 +40,8 @@ int call_maybe(struct call *, bool there, enum e2e_type, struct shape);
 void call_go(struct call *);
 void call_end(struct call *);
 
+/* The elements of an output, e2m1's codes one a byte; free it. */
+void *call_result(struct call *, int arg);
 /* Comparisons with the whole tensor number `arg`.  16 bits: within an ulp as ref.h says; f32: within `relative` plus `absolute`. */
 void call_plain(struct call *, int arg, const double *want, int64_t columns);
 void call_near(struct call *, int arg, const double *want, double relative, double absolute);

@@ -34,10 +34,11 @@ enum { NFORMULAS = sizeof formulas / sizeof *formulas };
 
 /* One scale of the tensor, or none; one a row; one a group; the same row-wise and transposed. */
 enum shape_of_scales { WHOLE, ROWS, GROUPS, BOTH };
-struct form { const char *suffix; enum shape_of_scales scales; int group; enum ref_scale scale; };
+struct form { const char *suffix; enum shape_of_scales scales; int group; enum ref_scale scale; bool fp4; };
 static const struct form forms[] = {
-	{"", WHOLE, 0, 0}, {"_rows", ROWS, 0, 0}, {"_128", GROUPS, 128, 0}, {"_128_e8m0", GROUPS, 128, REF_SCALE_E8M0}, {"_mxfp8", GROUPS, 32, REF_SCALE_E8M0},
-	{"_both_128", BOTH, 128, 0}, {"_both_mxfp8", BOTH, 32, REF_SCALE_E8M0},
+	{"", WHOLE, 0, 0, false}, {"_rows", ROWS, 0, 0, false}, {"_128", GROUPS, 128, 0, false}, {"_128_e8m0", GROUPS, 128, REF_SCALE_E8M0, false}, {"_mxfp8", GROUPS, 32, REF_SCALE_E8M0, false},
+	{"_mxfp4", GROUPS, 32, REF_SCALE_E8M0, true},
+	{"_both_128", BOTH, 128, 0, false}, {"_both_mxfp8", BOTH, 32, REF_SCALE_E8M0, false},
 };
 enum { NFORMS = sizeof forms / sizeof *forms };
 
@@ -69,10 +70,10 @@ static void values(const struct formula *f, const double *h, const double *b, in
 }
 
 /* Scales and codes of v[rows, n] in groups along the rows.  The reference's f32 scale is compared loosely: f's own error is in it. */
-static void check_groups(struct call *c, enum ref_scale kind, double cap, const double *v, int64_t rows, int64_t n, int64_t group, int at, int at_scale)
+static void check_groups(struct call *c, enum ref_scale kind, enum ref_code code, double cap, const double *v, int64_t rows, int64_t n, int64_t group, int at, int at_scale)
 {
 	double *y = room(rows * n), *scales = room(rows * ((n + group - 1) / group + 1));
-	ref_quantize(kind, c->chip->fp8, cap, v, rows, n, 1, group, y, scales);
+	ref_quantize(kind, code, cap, v, rows, n, 1, group, y, scales);
 	for (int64_t i = 0; i < rows && !n; i++)
 		scales[i] = 1;
 	if (kind)
@@ -99,8 +100,11 @@ static void check_whole(struct call *c, const double *v, int64_t count, double s
 static void activate(const struct e2e_chip *chip, const struct formula *f, const struct form *o, struct size z)
 {
 	struct call c;
+	enum ref_code code = o->fp4 ? REF_E2M1 : chip->fp8;
+	if (o->fp4)                                  /* extents, pitches and shifts are even */
+		z.n += z.n % 2, z.y.shift += z.y.shift % 2;
 	int64_t rows = (z.batch ? z.batch : 1) * z.m, n = z.n, width = f->kind == PLAIN ? n : 2 * n, group = o->group ? o->group : n + !n;
-	enum e2e_type fp8 = e2e_code_type(chip->fp8), type = o->scales == WHOLE && z.type == E2E_BF16 ? e2e_input() : fp8,
+	enum e2e_type fp8 = e2e_code_type(code), type = o->scales == WHOLE && z.type == E2E_BF16 ? e2e_input() : fp8,
 		type_s = o->scale ? E2E_E8M0 : E2E_F32;
 	double *v = room(rows * n), *t, scale = type == fp8 ? 0.125 : 1, amax = 0.25, cap = z.full ? 1 : 0;
 	const double *b = NULL, *smooth = NULL;
@@ -144,10 +148,10 @@ static void activate(const struct e2e_chip *chip, const struct formula *f, const
 	if (o->scales == WHOLE)
 		check_whole(&c, v, rows * n, scale, at_y);
 	else if (there)
-		check_groups(&c, o->scale, o->scales == ROWS ? cap : 0, v, rows, n, group, at_y, at_s);
+		check_groups(&c, o->scale, code, o->scales == ROWS ? cap : 0, v, rows, n, group, at_y, at_s);
 	t = transposed(v, rows, n);
 	if (at_yt >= 0 && across)
-		check_groups(&c, o->scale, 0, t, n, rows, group, at_yt, at_st);
+		check_groups(&c, o->scale, code, 0, t, n, rows, group, at_yt, at_st);
 	else if (at_yt >= 0)
 		check_whole(&c, t, rows * n, scale, at_yt);
 	double top = ref_amax(v, rows * n);
@@ -271,29 +275,28 @@ END_TEST
 /* --- quantisation by itself, and back */
 
 /* amax: an optional inout; both: row-wise and transposed; block: the scales of the transposed copy are those of y. */
-struct quant { const char *kernel; int64_t gm, gn; enum ref_scale scale; bool amax, both, block; const char *back; };   /* gn 0: the row */
+struct quant { const char *kernel; int64_t gm, gn; enum ref_scale scale; bool amax, both, block, fp4; const char *back; };   /* gn 0: the row */
 static const struct quant quants[] = {
-	{"quantize_rows", 1, 0, 0, true, false, false, "dequantize_rows"}, {"quantize_128", 1, 128, 0, true, false, false, "dequantize_128"},
-	{"quantize_128_e8m0", 1, 128, REF_SCALE_E8M0, true, false, false, "dequantize_128_e8m0"},
-	{"quantize_mxfp8", 1, 32, REF_SCALE_E8M0, true, false, false, "dequantize_mxfp8"},
-	{"quantize_128x128", 128, 128, 0, true, false, true, "dequantize_128x128"},
-	{"quantize_128x128_e8m0", 128, 128, REF_SCALE_E8M0, true, false, true, "dequantize_128x128_e8m0"},
-	{"quantize_both_128", 1, 128, 0, false, true, false, "dequantize_128"},
-	{"quantize_both_128_e8m0", 1, 128, REF_SCALE_E8M0, false, true, false, "dequantize_128_e8m0"},
-	{"quantize_both_mxfp8", 1, 32, REF_SCALE_E8M0, false, true, false, "dequantize_mxfp8"},
+	{"quantize_rows", 1, 0, 0, true, false, false, false, "dequantize_rows"}, {"quantize_128", 1, 128, 0, true, false, false, false, "dequantize_128"},
+	{"quantize_128_e8m0", 1, 128, REF_SCALE_E8M0, true, false, false, false, "dequantize_128_e8m0"},
+	{"quantize_mxfp8", 1, 32, REF_SCALE_E8M0, true, false, false, false, "dequantize_mxfp8"},
+	{"quantize_mxfp4", 1, 32, REF_SCALE_E8M0, true, false, false, true, "dequantize_mxfp4"},
+	{"quantize_128x128", 128, 128, 0, true, false, true, false, "dequantize_128x128"},
+	{"quantize_128x128_e8m0", 128, 128, REF_SCALE_E8M0, true, false, true, false, "dequantize_128x128_e8m0"},
+	{"quantize_both_128", 1, 128, 0, false, true, false, false, "dequantize_128"},
+	{"quantize_both_128_e8m0", 1, 128, REF_SCALE_E8M0, false, true, false, false, "dequantize_128_e8m0"},
+	{"quantize_both_mxfp8", 1, 32, REF_SCALE_E8M0, false, true, false, false, "dequantize_mxfp8"},
 };
 enum { NQUANTS = sizeof quants / sizeof *quants };
 
 /* From the codes and scales that a call has stored. */
-static void back(const struct e2e_chip *chip, const struct quant *k, const struct call *from, int at_y, int at_s, struct shape scales, int64_t m, int64_t n)
+static void back(const struct e2e_chip *chip, const struct quant *k, struct call *from, int at_y, int at_s, struct shape scales, int64_t m, int64_t n)
 {
 	struct call c;
 	int64_t ns = from->count[at_s];
 	enum ref_code code = call_code(from, from->types[at_y]);
 	double *codes = room(m * n), *s = room(ns), *want = room(m * n);
-	uint8_t *raw = calloc((size_t)(m * n) + 1, 1), *raw_s = calloc((size_t)ns + 1, 4);
-	e2e_read(from->tensors[at_y], raw, from->what);
-	e2e_read(from->tensors[at_s], raw_s, from->what);
+	uint8_t *raw = call_result(from, at_y), *raw_s = call_result(from, at_s);
 	for (int64_t i = 0; i < m * n; i++)
 		codes[i] = ref_code_value(code, raw[i]);
 	for (int64_t i = 0; i < ns; i++)
@@ -316,10 +319,11 @@ struct quant_case { int64_t m, n; double size; struct e2e_place place; bool full
 static void quantise(const struct e2e_chip *chip, const struct quant *k, struct quant_case z)
 {
 	struct call c;
-	int64_t m = z.m, n = z.n, gn = k->gn ? k->gn : n + !n, sm = (m + k->gm - 1) / k->gm, sn = (n + gn - 1) / gn;
+	int64_t m = z.m, n = k->fp4 ? z.n + z.n % 2 : z.n, gn = k->gn ? k->gn : n + !n, sm = (m + k->gm - 1) / k->gm, sn = (n + gn - 1) / gn;
 	double *v = room(m * n), *y = room(m * n), *scales = room(sm * (sn + 1)), *scales_t = room(n * (m + 1)), amax = z.size / 2, cap = !k->gn && z.full ? z.size : 0;
-	enum e2e_type ts = k->scale ? E2E_E8M0 : E2E_F32, type = z.i8 ? E2E_I8 : e2e_code_type(chip->fp8);
-	enum ref_code code = z.i8 ? REF_INT8 : chip->fp8;
+	enum e2e_type ts = k->scale ? E2E_E8M0 : E2E_F32, type;
+	enum ref_code code = z.i8 ? REF_INT8 : k->fp4 ? REF_E2M1 : chip->fp8;
+	type = e2e_code_type(code);
 	bool rows = z.ways & ROW_WISE, columns = (k->both || k->block) && (z.ways & COLUMN_WISE);
 	call_begin(&c, chip, k->kernel, "M %ld, N %ld, pitch %ld shift %ld, size %g, %s, type %d, ways %d", (long)m, (long)n, (long)z.place.pitch,
 	           (long)z.place.shift, z.size, z.full ? "full" : "bare", type, z.ways);

@@ -6,14 +6,16 @@
 #include <string.h>
 
 enum form { WHOLE, ROWS, GROUPS };       /* one scale of the tensor, or none; one a row; one a group */
-struct norm { const char *kernel; int layer; enum form form; int group; enum ref_scale scale; bool t5; };
+struct norm { const char *kernel; int layer; enum form form; int group; enum ref_scale scale; bool t5, fp4; };
 static const struct norm norms[] = {
-	{"rmsnorm", 0, WHOLE, 0, 0, false}, {"layernorm", 1, WHOLE, 0, 0, false},
-	{"add_rmsnorm_quant", 0, ROWS, 0, 0, false}, {"layernorm_quant", 1, ROWS, 0, 0, false},
-	{"rmsnorm_t5", 0, WHOLE, 0, 0, true}, {"rmsnorm_t5_quant", 0, ROWS, 0, 0, true}, {"rmsnorm_t5_128", 0, GROUPS, 128, 0, true},
-	{"rmsnorm_t5_128_e8m0", 0, GROUPS, 128, REF_SCALE_E8M0, true}, {"rmsnorm_t5_mxfp8", 0, GROUPS, 32, REF_SCALE_E8M0, true},
-	{"rmsnorm_128", 0, GROUPS, 128, 0, false}, {"rmsnorm_128_e8m0", 0, GROUPS, 128, REF_SCALE_E8M0, false}, {"rmsnorm_mxfp8", 0, GROUPS, 32, REF_SCALE_E8M0, false},
-	{"layernorm_128", 1, GROUPS, 128, 0, false}, {"layernorm_128_e8m0", 1, GROUPS, 128, REF_SCALE_E8M0, false}, {"layernorm_mxfp8", 1, GROUPS, 32, REF_SCALE_E8M0, false},
+	{"rmsnorm", 0, WHOLE, 0, 0, false, false}, {"layernorm", 1, WHOLE, 0, 0, false, false},
+	{"add_rmsnorm_quant", 0, ROWS, 0, 0, false, false}, {"layernorm_quant", 1, ROWS, 0, 0, false, false},
+	{"rmsnorm_t5", 0, WHOLE, 0, 0, true, false}, {"rmsnorm_t5_quant", 0, ROWS, 0, 0, true, false}, {"rmsnorm_t5_128", 0, GROUPS, 128, 0, true, false},
+	{"rmsnorm_t5_128_e8m0", 0, GROUPS, 128, REF_SCALE_E8M0, true, false}, {"rmsnorm_t5_mxfp8", 0, GROUPS, 32, REF_SCALE_E8M0, true, false},
+	{"rmsnorm_128", 0, GROUPS, 128, 0, false, false}, {"rmsnorm_128_e8m0", 0, GROUPS, 128, REF_SCALE_E8M0, false, false}, {"rmsnorm_mxfp8", 0, GROUPS, 32, REF_SCALE_E8M0, false, false},
+	{"rmsnorm_mxfp4", 0, GROUPS, 32, REF_SCALE_E8M0, false, true}, {"rmsnorm_t5_mxfp4", 0, GROUPS, 32, REF_SCALE_E8M0, true, true},
+	{"layernorm_mxfp4", 1, GROUPS, 32, REF_SCALE_E8M0, false, true},
+	{"layernorm_128", 1, GROUPS, 128, 0, false, false}, {"layernorm_128_e8m0", 1, GROUPS, 128, REF_SCALE_E8M0, false, false}, {"layernorm_mxfp8", 1, GROUPS, 32, REF_SCALE_E8M0, false, false},
 };
 enum { NNORMS = sizeof norms / sizeof *norms };
 
@@ -51,7 +53,7 @@ static void check(struct call *c, const struct norm *k, const struct size *z, co
 			y[i] = v[i] / scale;
 		call_any(c, o->y, y, n);
 	} else {
-		ref_quantize(k->scale, c->chip->fp8, limit, v, rows, n, 1, k->form == ROWS ? n + !n : k->group, y, scales);
+		ref_quantize(k->scale, k->fp4 ? REF_E2M1 : c->chip->fp8, limit, v, rows, n, 1, k->form == ROWS ? n + !n : k->group, y, scales);
 		for (int64_t i = 0; i < rows && !n; i++)
 			scales[i] = 1;
 		call_scales(c, o->scale, scales);
@@ -78,10 +80,14 @@ static void check(struct call *c, const struct norm *k, const struct size *z, co
 static void run(const struct e2e_chip *chip, const struct norm *k, struct size z)
 {
 	z.in = e2e_input();
+	if (k->fp4) {                            /* extents, pitches and shifts are even */
+		z.n += z.n % 2;
+		z.y.pitch += z.y.pitch % 2, z.y.shift += z.y.shift % 2;
+	}
 	struct call c;
 	struct out o = {-1, -1, -1, -1, -1, -1, -1};
 	double eps = (float)1e-5, scale = 0.0625, amax = 0.5, limit = z.full ? 2 : 0, *smooth = NULL, start = z.n > 2048 ? 100 : 0.5;
-	enum e2e_type fp8 = e2e_code_type(chip->fp8), y = k->form == WHOLE && z.type != E2E_E4M3FN ? z.type : fp8;
+	enum e2e_type fp8 = k->fp4 ? E2E_E2M1 : e2e_code_type(chip->fp8), y = k->form == WHOLE && z.type != E2E_E4M3FN ? z.type : fp8;
 	bool coded = y == fp8;
 	call_begin(&c, chip, k->kernel, "batch %ld, M %ld, N %ld, %s, types %d %d, x pitch %ld step %ld shift %ld, y pitch %ld shift %ld", (long)z.batch,
 	           (long)z.m, (long)z.n, z.full ? "full" : "bare", z.in, y, (long)z.x.pitch, (long)z.x.step, (long)z.x.shift, (long)z.y.pitch, (long)z.y.shift);

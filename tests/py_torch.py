@@ -1,6 +1,7 @@
 """py_torch.py -- tensors and operators of torch: both ways of a call, torch.compile without a graph break, gradients; run by
 wheel_test.py, and left out with a line where torch is not installed."""
 import importlib.util
+import threading
 
 import ml_dtypes
 import numpy as np
@@ -53,6 +54,23 @@ def tensors(t):
     t.check(back[0] is y and back[1] is scale, "out= of torch")
     x.requires_grad_()
     t.check((tdsl.rmsnorm_quant(x, w)[1] == scale).all(), "a tensor that requires gradients")
+    # outputs that share an allocation live and die by themselves, on any thread; large ones do not share
+    x = x.detach()
+    bits, kept = y.view(torch.uint8).clone(), []
+    for i in range(200):
+        a, b = tdsl.rmsnorm_quant(x, w)
+        kept.append(a if i % 2 else b)
+    del a, b
+    t.check(all(torch.equal(k.view(torch.uint8), bits) if i % 2 else torch.equal(k, scale) for i, k in enumerate(kept)), "an output after the other is gone")
+    t.check(kept[0].is_contiguous() and kept[0].data_ptr() % 64 == 0 and kept[1].untyped_storage().nbytes() == bits.numel(), "each is a tensor of its own")
+    thread = threading.Thread(target=kept.clear)
+    thread.start()
+    thread.join()
+    large = torch.randn(300, 1024, dtype=torch.bfloat16)
+    a, b = tdsl.rmsnorm_quant(large, torch.ones(1024, dtype=torch.bfloat16))
+    again = tdsl.rmsnorm_quant._slow(large, torch.ones(1024, dtype=torch.bfloat16))
+    t.check(torch.equal(a.view(torch.uint8), again[0].view(torch.uint8)) and torch.equal(b, again[1]), "large outputs")
+    t.check(abs(a.data_ptr() - b.data_ptr()) >= a.numel(), "large outputs lie apart")
 
 
 def operators(t):
@@ -128,6 +146,15 @@ def references():
     yield "rmsnorm", {"x": (2, 35, 136), "res": (2, 35, 136), "w": (136,)}, {"res_out": True}, rms
     yield "layernorm", {"x": (2, 35, 136), "w": (136,), "b": (136,)}, {}, lambda x, w, b: layer(x, 0, w, b)[0]
     yield "layernorm", {"x": (70, 136), "res": (70, 136), "w": (136,), "b": (136,)}, {"res_out": True}, layer
+    def clamped(h, b):
+        g, up = (h + b).chunk(2, -1)
+        g = g.clamp(max=1.37)
+        return g * torch.sigmoid(1.702 * g) * (up.clamp(-1.37, 1.37) + 1)
+    yield "swiglu_clamped", {"h": (2, 35, 96), "b": (96,)}, {"limit": 1.37}, clamped      # no sum of inputs lies on it
+    tokens = torch.tensor([3, 0, 7], dtype=torch.int32)
+    there = (torch.arange(7) < tokens[:, None])[..., None]
+    for name, act in gates.items():
+        yield f"{name}_masked", {"h": (3, 7, 96)}, {"tokens": tokens}, lambda h, act=act: gated(act)(h, 0) * there
     yield "softmax_rows", {"x": (2, 5, 136)}, {"scale": 0.3}, lambda x: torch.softmax(0.3 * x, -1)
     seen = torch.ones(5, 136).tril(131) > 0
     yield "softmax_rows", {"x": (2, 5, 136)}, {"causal": 1}, lambda x: torch.softmax(torch.where(seen, x, -torch.inf), -1)

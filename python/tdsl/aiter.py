@@ -239,7 +239,10 @@ def rows(call, signature, *more):
 
 
 for _name in ("rms_norm", "rmsnorm2d_fwd"):
-    rows(_name, "input, weight, epsilon, use_model_sensitive_rmsnorm=0", ("rmsnorm", {**RMS, "y": (alike, "input")}, PLAIN, only_y))
+    rows(_name, "input, weight, epsilon, use_model_sensitive_rmsnorm=0",
+         ("rmsnorm", {**RMS, "y": (alike, "input")}, PLAIN, only_y),
+         # T5's rounding; AITER's forms with a sum or codes round elsewhere than rmsnorm_t5, and are not served
+         ("rmsnorm_t5", {**RMS, "y": (alike, "input")}, {"use_model_sensitive_rmsnorm": positive}, only_y))
 rows("rmsnorm2d_fwd_with_add", "out, input, residual_in, residual_out, weight, epsilon, gemma_norm=False, use_model_sensitive_rmsnorm=0",
      ("rmsnorm", {**RMS, **ADDED, **GEMMA}, PLAIN))
 # Scales: one f32 a row; f32 for 128 columns; powers of two for 128 and for 32.
@@ -300,7 +303,9 @@ rows("silu_and_mul_quant", "out, input, scale, group_size, limit=0.0, shuffle_sc
        for kernel, takes, size, kind, limit in (("swiglu_quant", {"h": "input", "y": "out"}, 128, f32, not_positive),
                                                 ("swiglu_clamped_128", CLAMPED, 128, f32, positive),
                                                 ("swiglu_128_e8m0", {"h": "input", "y": "out"}, 128, byte, not_positive),
-                                                ("swiglu_mxfp8", {"h": "input", "y": "out"}, 32, byte, not_positive))))
+                                                ("swiglu_clamped_128_e8m0", CLAMPED, 128, byte, positive),
+                                                ("swiglu_mxfp8", {"h": "input", "y": "out"}, 32, byte, not_positive),
+                                                ("swiglu_clamped_mxfp8", CLAMPED, 32, byte, positive))))
 rows("act_mul_and_fp8_group_quant", "x, activation, group_size, dtype_quant=None",
      *((f"{kernel}_{'quant' if kernel == 'swiglu' else 128}", {"h": "x", "y": (half_typed, "x", "dtype_quant")},
         {"activation": activation, "group_size": 128}, y_and_scale) for activation, kernel in GATED.items()))
@@ -320,11 +325,10 @@ rows("fused_clamp_act_mul", CLAMP,
        for turn in (False, True) for activation, kernel, takes, limit in (
            ("silu", "swiglu_quant", {}, not_positive), ("gelu", "geglu_128", {}, not_positive), ("gelu_tanh", "geglu_tanh_128", {}, not_positive),
            ("silu", "swiglu_clamped_128", LIMITED, positive))),
-     ("swiglu_mxfp8", {**TO_QUANT, "scale": (lambda s: s if s is None else power(s), "scale")},
-      {**QUANT_CLAMP, "activation": "silu", "swiglu_limit": not_positive, "quant_block_size": 32, "scale_dtype_fmt": "ue8m0", "transpose_scale": false},
-      lambda r, a: (r["y"], as_bytes(r["scale"]))))
-
-
+     *((kernel, {**TO_QUANT, **takes, "scale": (lambda s: s if s is None else power(s), "scale")},
+        {**QUANT_CLAMP, "activation": "silu", "swiglu_limit": limit, "quant_block_size": 32, "scale_dtype_fmt": "ue8m0", "transpose_scale": false},
+        lambda r, a: (r["y"], as_bytes(r["scale"])))
+       for kernel, takes, limit in (("swiglu_mxfp8", {}, not_positive), ("swiglu_clamped_mxfp8", LIMITED, positive))))
 # Quantisation by itself.
 rows("static_per_tensor_quant", "out, input, scale", ("cast_transpose", {"x": "input", "y": "out", "scale": (flat, "scale")}))
 rows("dynamic_per_tensor_quant", "out, input, scale", ("quantize_current", {"x": "input", "y": "out", "scale": (flat, "scale")}))

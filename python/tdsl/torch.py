@@ -118,7 +118,8 @@ class _Operator:
         return tuple(made.values()) if len(made) > 1 else next(iter(made.values()), None)
 
     def make(self, values, types, wanted):
-        """New outputs by name; an optional one that is not wanted has no elements.  Leading dimensions of the inputs are kept."""
+        """New outputs by name; an optional one that is not wanted has no elements.  Leading dimensions of the inputs are kept.
+        Where `tokens` says how many rows are there, the others are zero."""
         symbols, leading, given, like = {}, {}, {}, None
         for p in self.takes + self.also:
             value = values.get(p.name)
@@ -149,7 +150,7 @@ class _Operator:
                 shape[:1] = leading[extents[0].id]
             if codes[i] == E2M1:
                 shape[-1] = shape[-1] // 2
-            made[p.name] = like.new_empty(shape, dtype=dtype)
+            made[p.name] = like.new_empty(shape, dtype=dtype) if "tokens" not in given else like.new_zeros(shape, dtype=dtype)
         return made
 
     @staticmethod

@@ -211,7 +211,7 @@ void ref_delayed_scaling(double *history, int64_t h, int64_t k, double top, doub
 	for (int64_t t = 0; t < k; t++) {
 		double amax = 0;
 		for (int64_t i = 0; i < (newest && h ? 1 : h); i++)
-			amax = fmax(amax, history[i * k + t]);
+			amax = isnan(history[i * k + t]) ? INFINITY : fmax(amax, history[i * k + t]);
 		for (int64_t i = h - 1; i > 0; i--)
 			history[i * k + t] = history[(i - 1) * k + t];
 		if (h)

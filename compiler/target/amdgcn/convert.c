@@ -48,6 +48,27 @@ LLVMValueRef amdgcn_from_fp8(struct emit *e, LLVMValueRef x, enum dtype t)
 	return vector_join(e, out, n, 1);
 }
 
+/* v_cvt_scalef32_pk_fp4_f32: two to one byte of a word; the scale is 1. */
+LLVMValueRef amdgcn_to_fp4(struct emit *e, LLVMValueRef x)
+{
+	int n = vector_length(x), step = n % 8 == 0 ? 8 : n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : 1;
+	LLVMValueRef part[64];
+	for (int i = 0; i < n; i += step) {
+		LLVMValueRef word = LLVMConstNull(e->i32);
+		for (int j = 0; j < step; j += 2) {
+			LLVMValueRef low = n > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, i + j), "") : x;
+			LLVMValueRef high = step > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, i + j + 1), "") : LLVMConstReal(e->f32, 0);
+			LLVMValueRef a[5] = {word, low, high, LLVMConstReal(e->f32, 1), emit_int(e, j / 2)};
+			word = emit_call(e, "llvm.amdgcn.cvt.scalef32.pk.fp4.f32", NULL, 0, a, 5);
+		}
+		if (step > 1)
+			part[i / step] = op_halves_apart(e, step == 8 ? word : LLVMBuildTrunc(e->b, word, step == 4 ? e->i16 : e->i8, ""), step);
+		else
+			part[i] = LLVMBuildTrunc(e->b, word, e->i8, "");
+	}
+	return vector_join(e, part, n / step, step);
+}
+
 /* The low bytes of dwords, four to a dword: v_perm_b32 picks bytes of (first argument, second argument), 4-7 and 0-3; 12 is a zero. */
 static LLVMValueRef low_bytes(struct emit *e, LLVMValueRef x)
 {

@@ -159,7 +159,8 @@ static const struct machine machine = {
 	.kernel = kernel, .separator = '.', .grid_dims = 3, .argument_unit = 8, .static_lds = INT_MAX, .thread = thread, .workgroup = workgroup, .hidden_copy = hidden_copy,
 	.row_bits = 4, .lane_xor = exchange, .lane_gather = gather, .lane_read = read_lane, .ballot = ballot, .uniform = uniform,
 	.barrier = barrier, .keep_order = keep_order,
-	.approximate = approximate, .clamp = clamp, .to_fp8 = amdgcn_to_fp8, .from_fp8 = amdgcn_from_fp8, .to_integer = amdgcn_to_integer,
+	.approximate = approximate, .clamp = clamp, .to_fp8 = amdgcn_to_fp8, .from_fp8 = amdgcn_from_fp8, .to_fp4 = amdgcn_to_fp4,
+	.to_integer = amdgcn_to_integer,
 	.access_open = amdgcn_access_open, .load = amdgcn_load, .store = amdgcn_store, .update = amdgcn_update,
 	.product = product,
 };

@@ -9,7 +9,7 @@ enum { OUT_OF_RANGE = (int)0x80000000u };
 /* Global accesses take a scalar base, a lane offset and an immediate below 4096. */
 static bool is_plain(struct emit *e, const struct access *a)
 {
-	if (e->has_dot || a->mask || a->t->optional || !a->affine || a->fold || a->width * a->bytes < 4 || !a->l || a->i->op == IR_UPDATE ||
+	if (e->has_dot || a->mask || a->t->optional || !a->affine || a->fold || access_bytes(a) < 4 || !a->l || a->i->op == IR_UPDATE ||
 	    index_has_copies(e, a->l))
 		return false;
 	int regs = layout_regs(a->l);
@@ -70,7 +70,7 @@ LLVMValueRef amdgcn_load(struct emit *e, const struct access *a, int r, LLVMType
 {
 	if (a->plain) {
 		LLVMValueRef x = LLVMBuildLoad2(e->b, t, plain_pointer(e, a, r), "");
-		LLVMSetAlignment(x, (unsigned)(a->width * a->bytes));
+		LLVMSetAlignment(x, (unsigned)access_bytes(a));
 		return x;
 	}
 	LLVMValueRef args[4] = {a->base, NULL, NULL, emit_int(e, 0)};
@@ -81,7 +81,7 @@ LLVMValueRef amdgcn_load(struct emit *e, const struct access *a, int r, LLVMType
 void amdgcn_store(struct emit *e, const struct access *a, int r, LLVMValueRef x)
 {
 	if (a->plain) {
-		LLVMSetAlignment(LLVMBuildStore(e->b, x, plain_pointer(e, a, r)), (unsigned)(a->width * a->bytes));
+		LLVMSetAlignment(LLVMBuildStore(e->b, x, plain_pointer(e, a, r)), (unsigned)access_bytes(a));
 		return;
 	}
 	LLVMTypeRef t = LLVMTypeOf(x);

@@ -145,6 +145,34 @@ static LLVMValueRef to_e8m0(struct emit *e, LLVMValueRef x, bool saturate)
 	return LLVMBuildTrunc(e->b, code, emit_vector(e->i8, n), "");
 }
 
+/* --- two codes a byte ------------------------------------------------------------------------------------------------------ */
+
+/* Of four codes in a word c, c | c >> 4 has the pairs in bytes 0 and 2. */
+LLVMValueRef op_halves_joined(struct emit *e, LLVMValueRef x)
+{
+	int n = vector_length(x), m = n < 4 ? 1 : n / 4;
+	LLVMValueRef c = LLVMBuildBitCast(e->b, x, n < 4 ? e->i16 : emit_vector(e->i32, m), "");
+	c = n < 4 ? LLVMBuildZExt(e->b, c, e->i32, "") : c;
+	c = LLVMBuildOr(e->b, c, LLVMBuildLShr(e->b, c, ints(e, 4, m), ""), "");
+	if (n < 4)
+		return LLVMBuildTrunc(e->b, c, e->i8, "");
+	LLVMValueRef high = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, c, ints(e, 8, m), ""), ints(e, 0xff00, m), "");
+	c = LLVMBuildOr(e->b, LLVMBuildAnd(e->b, c, ints(e, 0xff, m), ""), high, "");
+	return LLVMBuildTrunc(e->b, c, emit_vector(e->i16, m), "");
+}
+
+LLVMValueRef op_halves_apart(struct emit *e, LLVMValueRef x, int n)
+{
+	int m = n < 4 ? 1 : n / 4;
+	LLVMValueRef c = LLVMBuildZExt(e->b, LLVMBuildBitCast(e->b, x, n < 4 ? e->i8 : emit_vector(e->i16, m), ""), emit_vector(e->i32, m), "");
+	for (int step = 8; step >= 4; step /= 2) {
+		c = LLVMBuildOr(e->b, c, LLVMBuildShl(e->b, c, ints(e, step, m), ""), "");
+		c = LLVMBuildAnd(e->b, c, ints(e, step == 8 ? 0x00ff00ff : 0x0f0f0f0f, m), "");
+	}
+	c = n < 4 ? LLVMBuildTrunc(e->b, c, e->i16, "") : c;
+	return LLVMBuildBitCast(e->b, c, emit_vector(e->i8, n), "");
+}
+
 /* --- integers --------------------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef to_integer(struct emit *e, LLVMValueRef x, enum dtype to, bool saturate)
@@ -203,7 +231,8 @@ static LLVMValueRef narrowed(struct emit *e, LLVMValueRef x, enum dtype to, bool
 {
 	if (to == DT_E8M0)
 		return to_e8m0(e, x, saturate);
-	LLVMValueRef native = is_native(e, to) ? e->machine->to_fp8(e, x, to, saturate) : NULL;
+	LLVMValueRef native = is_native(e, to) ? e->machine->to_fp8(e, x, to, saturate)
+	                    : to == DT_E2M1 && e->v->target->cvt_pk_fp4 ? e->machine->to_fp4(e, x) : NULL;
 	return native ? native : soft_narrow(e, x, to, saturate);
 }
 

@@ -175,6 +175,8 @@ static LLVMValueRef optional_load(struct emit *e, const struct ir_ins *i, LLVMVa
 	bool dwords = bits * n % 32 == 0;
 	LLVMTypeRef one = dwords ? e->i32 : bits == 32 ? e->i32 : e->i16;
 	int words = dwords ? bits * n / 32 : n;
+	if (LLVMGetTypeKind(LLVMTypeOf(has)) == LLVMVectorTypeKind) /* the same in every register */
+		has = LLVMBuildExtractElement(e->b, has, LLVMConstInt(e->i32, 0, 0), "");
 	LLVMValueRef sign = LLVMConstInt(one, bits == 32 ? 0x80000000u : dwords ? 0x80008000u : 0x8000u, 0);
 	sign = op_splat(e, LLVMBuildSelect(e->b, has, LLVMConstNull(one), sign, ""), words);
 	LLVMValueRef set = LLVMBuildOr(e->b, LLVMBuildBitCast(e->b, x, emit_vector(one, words), ""), sign, "");

@@ -101,6 +101,9 @@ LLVMValueRef op_identity(struct emit *, enum ir_reduce, enum dtype);
 
 /* convert.c */
 LLVMValueRef op_clamped(struct emit *, LLVMValueRef f32, enum dtype range);     /* into the finite range of a type; NaN stays */
+/* <n x i8> of 4-bit codes (n 2 or a multiple of 4) -> two a byte, the first in the low half: i8 or <n/4 x i16>; and back from as many bits. */
+LLVMValueRef op_halves_joined(struct emit *, LLVMValueRef codes);
+LLVMValueRef op_halves_apart(struct emit *, LLVMValueRef, int n);
 LLVMValueRef op_convert(struct emit *, LLVMValueRef, enum dtype from, enum dtype to, bool saturate);
 
 /* memory.c (memory.h: the parts of an access) */

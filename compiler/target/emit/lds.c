@@ -238,7 +238,7 @@ void emit_relayout(struct emit *e, const struct ir_ins *i)
 		rename_registers(e, i);
 		return;
 	}
-	struct lds_tile *t = tile_of(e, i->layout, inner_axis(e, i->layout), i->dtype == DT_I1 ? 1 : dtype_info(i->dtype)->bits / 8);
+	struct lds_tile *t = tile_of(e, i->layout, inner_axis(e, i->layout), i->dtype == DT_I1 || dtype_info(i->dtype)->bits < 8 ? 1 : dtype_info(i->dtype)->bits / 8);
 	place_tile(e, t);
 	write_tile(e, v, t);
 	out->waiting = t;

@@ -50,6 +50,8 @@ struct machine {
 	/* The chip's own 8-bit floats (target.fp8_fnuz says which), `x` f32 or <n x f32>.  to_fp8: NULL where no instruction rounds so. */
 	LLVMValueRef (*to_fp8)(struct emit *, LLVMValueRef x, enum dtype, bool saturate);
 	LLVMValueRef (*from_fp8)(struct emit *, LLVMValueRef x, enum dtype);
+	/* e2m1 codes, one a byte, where target.cvt_pk_fp4: saturates, NaN to 6 with its sign. */
+	LLVMValueRef (*to_fp4)(struct emit *, LLVMValueRef x);
 	/* f32 or <n x f32> to integers of at most 32 bits: truncates, NaN to 0; saturate: rounds to nearest even and clamps. */
 	LLVMValueRef (*to_integer)(struct emit *, LLVMValueRef x, enum dtype, bool saturate);
 

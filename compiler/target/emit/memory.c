@@ -17,18 +17,26 @@ static bool unit_stride(const struct access *a, struct emit *e)
 
 /* --- how wide ---------------------------------------------------------------------------------------------------------- */
 
-static int64_t affine_divisor(struct emit *e, const struct affine *f, int except)
+/* The innermost extent of a tensor whose elements lie in pairs is even. */
+static int64_t symbol_divisor(struct emit *e, const struct access *a, int symbol)
+{
+	int64_t known = known_symbol_multiple(e->v, symbol);
+	const struct hexpr *inner = a->pairs ? a->t->extent[a->t->rank - 1] : NULL;
+	return inner && inner->op == HX_SYM && inner->imm == symbol && known % 2 ? 2 * known : known;
+}
+
+static int64_t affine_divisor(struct emit *e, const struct access *a, const struct affine *f, int except)
 {
 	int64_t d = f->constant ? (f->constant & -f->constant) : 1 << 30;
-	for (int a = 0; a < e->ph->naxes; a++)
-		if (f->coef[a] && a != except) {
+	for (int x = 0; x < e->ph->naxes; x++)
+		if (f->coef[x] && x != except) {
 			/* the axis's base is a multiple of its tile for grid axes, of 1 otherwise; positions step by 1 */
-			int64_t c = f->coef[a] & -f->coef[a];
+			int64_t c = f->coef[x] & -f->coef[x];
 			d = c < d ? c : d;
 		}
 	for (int t = 0; t < f->nterms; t++) {
 		int64_t c = f->term[t].coef & -f->term[t].coef;
-		c *= f->term[t].of ? known_divisor(f->term[t].of, e->ph, e->v) : known_symbol_multiple(e->v, f->term[t].symbol);
+		c *= f->term[t].of ? known_divisor(f->term[t].of, e->ph, e->v) : symbol_divisor(e, a, f->term[t].symbol);
 		c &= -c;
 		d = c < d ? c : d;
 	}
@@ -44,24 +52,24 @@ static bool base_divides(struct emit *e, int axis, int w)
 	return ax->kind == AXIS_HELD || ax->tile % w == 0;
 }
 
-static bool mask_uniform(struct emit *e, const struct ir_ins *m, int axis, int w)
+static bool mask_uniform(struct emit *e, const struct access *a, const struct ir_ins *m, int axis, int w)
 {
 	if (!(m->axes & IR_AXIS(axis)))
 		return true;
 	switch (m->op) {
 	case IR_AND: case IR_OR:
-		return mask_uniform(e, m->args[0], axis, w) && mask_uniform(e, m->args[1], axis, w);
+		return mask_uniform(e, a, m->args[0], axis, w) && mask_uniform(e, a, m->args[1], axis, w);
 	case IR_NOT:
-		return mask_uniform(e, m->args[0], axis, w);
+		return mask_uniform(e, a, m->args[0], axis, w);
 	case IR_LT: {
 		/* p + rest < 0 with p a run of w positions from a multiple of w: the same for the run if w divides the rest */
 		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
-		return d.ok && d.coef[axis] == 1 && base_divides(e, axis, w) && affine_divisor(e, &d, axis) % w == 0;
+		return d.ok && d.coef[axis] == 1 && base_divides(e, axis, w) && affine_divisor(e, a, &d, axis) % w == 0;
 	}
 	case IR_LE: {
 		/* bound <= p: the same for the run if w divides both */
 		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
-		return d.ok && d.coef[axis] == -1 && base_divides(e, axis, w) && affine_divisor(e, &d, axis) % w == 0;
+		return d.ok && d.coef[axis] == -1 && base_divides(e, axis, w) && affine_divisor(e, a, &d, axis) % w == 0;
 	}
 	default:
 		return false;
@@ -85,8 +93,8 @@ static int width_of(struct emit *e, const struct access *a)
 	while (w * a->bytes > 16)
 		w /= 2;
 	for (; w > 1; w /= 2)
-		if (base_divides(e, axis, w) && affine_divisor(e, &a->sub[last], axis) % w == 0 &&
-		    (!a->mask || mask_uniform(e, a->mask, axis, w)))
+		if (base_divides(e, axis, w) && affine_divisor(e, a, &a->sub[last], axis) % w == 0 &&
+		    (!a->mask || mask_uniform(e, a, a->mask, axis, w)))
 			break;
 	return w;
 }
@@ -175,6 +183,8 @@ LLVMValueRef access_base(struct emit *e, const struct access *a, LLVMValueRef el
 	LLVMValueRef base = e->tensors[a->i->imm].pointer;
 	if (!elements)
 		return base;
+	if (a->pairs)
+		elements = LLVMBuildLShr(e->b, elements, LLVMConstInt(e->i64, 1, 0), "");
 	LLVMValueRef bytes = a->bytes == 1 ? elements : LLVMBuildMul(e->b, elements, LLVMConstInt(e->i64, (unsigned)a->bytes, 0), "");
 	return LLVMBuildGEP2(e->b, e->i8, base, &bytes, 1, "");
 }
@@ -207,6 +217,8 @@ static void address_parts(struct emit *e, struct access *a)
 		}
 	}
 	a->lane = lane ? lane : emit_int(e, 0);
+	if (a->pairs)
+		a->lane = LLVMBuildLShr(e->b, a->lane, emit_int(e, 1), "");
 	e->machine->access_open(e, a, base);
 }
 
@@ -236,6 +248,11 @@ void access_offset(struct emit *e, const struct access *a, int r, int64_t *const
 		LLVMValueRef u = narrow(e, stride_of(e, a, d));
 		u = LLVMBuildMul(e->b, u, emit_int(e, pos * a->bytes), "");
 		*uniform = *uniform ? LLVMBuildAdd(e->b, *uniform, u, "") : u;
+	}
+	if (a->pairs) {                                /* each even by itself: open_pairs */
+		*constant /= 2;
+		*uniform = *uniform ? LLVMBuildLShr(e->b, *uniform, emit_int(e, 1), "") : NULL;
+		*vector = *vector ? LLVMBuildLShr(e->b, *vector, emit_int(e, 1), "") : NULL;
 	}
 	if (*uniform && a->width == 1) {               /* many single elements: their offsets would fill the scalar registers */
 		*vector = *vector ? LLVMBuildAdd(e->b, *vector, *uniform, "") : *uniform;
@@ -271,6 +288,38 @@ static void limit_strides(struct emit *e, const struct access *a)
 	}
 }
 
+/* Pairs along one axis, either in adjacent registers, which width_of then finds or which a pair of registers makes, or in adjacent lanes. */
+static void open_pairs(struct emit *e, struct access *a)
+{
+	int last = a->t->rank - 1, axis = -1;
+	for (int x = 0; a->l && last >= 0 && x < e->ph->naxes; x++)
+		if (a->sub[last].ok && a->sub[last].coef[x] == 1 && layout_size(a->l, x) > 1)
+			axis = x;
+	bool fits = axis >= 0 && a->affine && a->t->role != IR_TEMP && a->i->op != IR_UPDATE && base_divides(e, axis, 2) &&
+	            affine_divisor(e, a, &a->sub[last], axis) % 2 == 0 && (!a->mask || mask_uniform(e, a, a->mask, axis, 2));
+	for (int d = 0; fits && d < last; d++)
+		fits = !a->sub[d].coef[axis];
+	bool in_registers = fits && layout_vector(a->l, axis) > 0;
+	if (fits && !in_registers) {
+		int first[LAYOUT_AXES], second[LAYOUT_AXES];
+		layout_coord(a->l, 0, 0, 0, first);
+		layout_coord(a->l, 0, 1, 0, second);
+		fits = second[axis] == first[axis] + 1;
+	}
+	if (!fits) {
+		emit_fail(e, a->i, "this access of %s is not lowered yet: pairs of elements must be even positions of one axis and their neighbours", dtype_info(a->t->dtype)->name);
+		return;
+	}
+	a->pair_axis = axis;
+	a->width = in_registers && a->width < 2 ? 2 : a->width;
+}
+
+/* i1: this lane's position along the axis of pairs is odd. */
+static LLVMValueRef is_odd(struct emit *e, const struct access *a)
+{
+	return LLVMBuildTrunc(e->b, index_lane(e, a->l, a->pair_axis), e->i1, "");
+}
+
 static void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
 {
 	a->i = i;
@@ -290,14 +339,20 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 				a->sub[d] = (struct affine){.ok = false};
 		a->affine = a->affine && a->sub[d].ok;
 	}
-	if (dtype_info(a->t->dtype)->bits < 8) {
-		emit_fail(e, i, "tensors of %s are not lowered yet", dtype_info(a->t->dtype)->name);
-		return;
-	}
+	a->pairs = dtype_info(a->t->dtype)->bits < 8;
+	a->bytes = a->pairs ? 1 : a->bytes;
 	a->width = width_of(e, a);
+	if (a->pairs)
+		open_pairs(e, a);
+	if (e->failed)
+		return;
 	limit_strides(e, a);
 	address_parts(e, a);
 	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l);
+	if (a->pairs && a->width == 1 && i->op == IR_STORE) {       /* of two lanes the even one stores */
+		LLVMValueRef even = LLVMBuildNot(e->b, is_odd(e, a), "");
+		a->first = a->first ? LLVMBuildAnd(e->b, a->first, even, "") : even;
+	}
 }
 
 LLVMValueRef access_condition(struct emit *e, const struct access *a, int r)
@@ -306,6 +361,24 @@ LLVMValueRef access_condition(struct emit *e, const struct access *a, int r)
 		return a->first;
 	LLVMValueRef m = index_value(e, a->mask, a->l, r);
 	return a->first ? LLVMBuildAnd(e->b, a->first, m, "") : m;
+}
+
+/* Codes, one a byte, in adjacent registers or adjacent lanes -> two a byte, the even position in the low half. */
+static LLVMValueRef pairs_packed(struct emit *e, const struct access *a, LLVMValueRef x)
+{
+	if (a->width > 1)
+		return op_halves_joined(e, x);
+	LLVMValueRef code = LLVMBuildZExt(e->b, x, e->i32, ""), other = e->machine->lane_xor(e, code, 0, false);
+	return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, code, LLVMBuildShl(e->b, other, emit_int(e, 4), ""), ""), e->i8, "");
+}
+
+/* The reverse: what was loaded -> codes, one a byte. */
+static LLVMValueRef pairs_taken_apart(struct emit *e, const struct access *a, LLVMValueRef x)
+{
+	if (a->width > 1)
+		return op_halves_apart(e, x, a->width);
+	LLVMValueRef high = LLVMBuildLShr(e->b, x, LLVMConstInt(e->i8, 4, 0), "");
+	return LLVMBuildAnd(e->b, LLVMBuildSelect(e->b, is_odd(e, a), high, x, ""), LLVMConstInt(e->i8, 15, 0), "");
 }
 
 static LLVMTypeRef memory_type(struct emit *e, int bytes)
@@ -322,8 +395,10 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 		return;
 	int regs = i->layout ? layout_regs(i->layout) : 1;
 	for (int r = 0; r < regs; r += a.width) {
-		LLVMTypeRef t = memory_type(e, a.width * a.bytes);
+		LLVMTypeRef t = memory_type(e, access_bytes(&a));
 		LLVMValueRef x = e->machine->load(e, &a, r, t);
+		if (a.pairs)
+			x = pairs_taken_apart(e, &a, x);
 		if (!i->layout && a.bytes == 4)
 			x = e->machine->uniform(e, x);
 		if (i->dtype == DT_I1)
@@ -346,7 +421,9 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 		LLVMValueRef x = value_vector(e, value, a.l, r, a.width);
 		if (value->dtype == DT_I1)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, a.width), "");
-		LLVMTypeRef t = memory_type(e, a.width * a.bytes);
+		if (a.pairs)
+			x = pairs_packed(e, &a, x);
+		LLVMTypeRef t = memory_type(e, access_bytes(&a));
 		e->machine->store(e, &a, r, LLVMBuildBitCast(e->b, x, t, ""));
 	}
 }

@@ -17,11 +17,15 @@ struct access {
 	bool fold;                              /* leading dimensions may be folded: the first subscript is divided */
 	int width;                              /* elements an instruction, a power of two of at most 16 bytes, aligned to its size */
 	int bytes;                              /* of one element */
+	bool pairs;                             /* two elements a byte (e2m1, bytes = 1): offsets count elements until they are halved */
+	int pair_axis;                          /* then: the axis along which they lie */
 	LLVMValueRef lane;                      /* i32 */
 	LLVMValueRef first;                     /* i1: the copy that stores, NULL where all do; of loads NULL */
 	bool plain; LLVMValueRef base;          /* the machine's: set by its access_open */
 };
 
+/* Bytes that one instruction moves. */
+static inline int access_bytes(const struct access *a) { return a->pairs ? (a->width + 1) / 2 : a->width * a->bytes; }
 /* Pointer to `elements` (i64, NULL = none) behind the tensor's start. */
 LLVMValueRef access_base(struct emit *, const struct access *, LLVMValueRef elements);
 /* Byte offset of register r beside the lane part, to be added up: *constant known now, *uniform an i32 scalar (or NULL), *vector an i32 by

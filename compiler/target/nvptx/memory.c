@@ -6,10 +6,15 @@
 
 #include <stdio.h>
 
+static bool may_be_absent(const struct emit *e, const struct access *a)
+{
+	return a->t->optional && !(e->v->given >> a->i->imm & 1);
+}
+
 void nvptx_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 {
 	LLVMValueRef base = access_base(e, a, elements);
-	a->plain = !a->mask && !a->t->optional;
+	a->plain = !a->mask && !may_be_absent(e, a);
 	if (!LLVMIsConstant(a->lane) || LLVMConstIntGetZExtValue(a->lane)) {
 		LLVMValueRef lane = LLVMBuildZExt(e->b, a->lane, e->i64, "");
 		base = LLVMBuildGEP2(e->b, e->i8, base, &lane, 1, "");
@@ -41,7 +46,7 @@ static LLVMValueRef whole_pointer(struct emit *e, const struct access *a, int r)
 static LLVMValueRef condition(struct emit *e, const struct access *a, int r)
 {
 	LLVMValueRef on = access_condition(e, a, r);
-	if (!a->t->optional)
+	if (!may_be_absent(e, a))
 		return on;
 	LLVMValueRef there = LLVMBuildICmp(e->b, LLVMIntNE, e->tensors[a->i->imm].pointer, LLVMConstNull(e->p1), "");
 	return on ? LLVMBuildAnd(e->b, on, there, "") : there;
