@@ -230,20 +230,14 @@ static int round_up_power(int64_t n)
 enum { ROW_BESIDE = 1024, SIDE = 64, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
- * for rows held whole: what a wave does once, its part of the reductions above all, is then shared by more elements. */
-static int elements_per_lane(const struct planner *p)
+ * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
+static int elements_per_lane(const struct planner *p, const struct variant *v)
 {
-	int n = p->f.reduces ? 32 : 16, most = p->f.reduces ? 1000 : 480;
+	bool more = v && v->npins && p->f.reduces;
+	int n = more ? 32 : 16, most = more ? 1000 : 400;
 	while (n > 4 && n * p->f.cost > most)
 		n /= 2;
 	return n;
-}
-
-/* Of a row that is swept: the code is there twice, and half as many keep as many loads in flight. */
-static int elements_per_sweep(const struct planner *p)
-{
-	int n = elements_per_lane(p);
-	return n > 16 ? 8 : n / 2;
 }
 
 /* More than whose addresses and masks fit the scalar registers where each element of a lane has its own. */
@@ -255,7 +249,7 @@ static bool many_tensors(const struct planner *p)
 	return n > 8;
 }
 
-static int64_t row_most(const struct planner *p) { return ROW_LANES * elements_per_lane(p); }
+static int64_t row_most(const struct planner *p, const struct variant *v) { return ROW_LANES * elements_per_lane(p, v); }
 
 /* Of a workgroup whose lanes have registers enough. */
 static int most_threads(const struct planner *p)
@@ -266,9 +260,9 @@ static int most_threads(const struct planner *p)
 
 static int waves_of(const struct planner *p, int threads) { return threads / p->target->wave; }
 
-static int waves_for(const struct planner *p, int64_t elements)
+static int waves_for(const struct planner *p, const struct variant *v, int64_t elements)
 {
-	int each = p->target->wave * elements_per_lane(p), w = round_up_power((elements + each - 1) / each);
+	int each = p->target->wave * elements_per_lane(p, v), w = round_up_power((elements + each - 1) / each);
 	return w > waves_of(p, most_threads(p)) ? waves_of(p, most_threads(p)) : w;
 }
 
@@ -367,11 +361,11 @@ static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 		int64_t n = s.fixed;
 		for (int o = 0; o < s.open; o++)
 			n *= most;
-		if (n > row_most(p) || (s.open && s.tiled && most > ROW_BESIDE))
+		if (n > row_most(p, v) || (s.open && s.tiled && most > ROW_BESIDE))
 			return false;
 		if (s.tiled && n > 1)
 			n *= SIDE / 4;                   /* so that accesses along the tiled axis are more than one element wide */
-		waves = waves_for(p, n) > waves ? waves_for(p, n) : waves;
+		waves = waves_for(p, v, n) > waves ? waves_for(p, v, n) : waves;
 	}
 	v->waves = waves;
 	return true;
@@ -433,7 +427,7 @@ static void plan_pins(struct planner *p)
 	for (int i = 0; i < p->special->npins; i++) {
 		int s = symbol_named(p, p->special->pins[i].symbol);
 		int64_t n = p->special->pins[i].value;
-		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > row_most(p)))
+		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > row_most(p, NULL)))
 			continue;
 		struct variant v = variant_new(p);
 		pin(p, &v, s, n);
@@ -443,7 +437,7 @@ static void plan_pins(struct planner *p)
 		v.stream = any_open(p, &v);
 		if (v.stream || !p->f.held[s])
 			v.waves = v.waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v.waves;
-		row_tiles(p, &v, 0, v.stream ? elements_per_sweep(p) : elements_per_lane(p));
+		row_tiles(p, &v, 0, elements_per_lane(p, &v) / (v.stream ? 2 : 1));
 		*add(p) = v;
 	}
 }
@@ -474,7 +468,7 @@ static void plan_rows(struct planner *p)
 				aligned(p, &v);
 			else
 				v.waves = waves_of(p, most_threads(p)); /* element by element: few a lane */
-			row_tiles(p, &v, most, elements_per_lane(p));
+			row_tiles(p, &v, most, elements_per_lane(p, &v));
 			*add(p) = v;
 		}
 	if (!sweeps && !set) {                                   /* empty rows */
@@ -483,7 +477,7 @@ static void plan_rows(struct planner *p)
 		while (most > 1 && !class_fits(p, v, most))
 			most /= 2;
 		limit_open(p, v, most, true);
-		row_tiles(p, v, most, elements_per_lane(p));
+		row_tiles(p, v, most, elements_per_lane(p, v));
 		v->text = "short or empty";
 	}
 	for (int a = 1; sweeps && a >= set; a--) {
@@ -496,7 +490,7 @@ static void plan_rows(struct planner *p)
 		else
 			v->waves = square && !a ? waves_of(p, most_threads(p)) : v->waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v->waves;
 		v->stream = open;
-		row_tiles(p, v, 0, a ? open ? elements_per_sweep(p) : elements_per_lane(p) : square ? 4 : many_tensors(p) ? 1 : 2);
+		row_tiles(p, v, 0, a ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2);
 		if (!a)
 			v->text = "any";
 	}
