@@ -245,7 +245,7 @@ void emit_elementwise(struct emit *e, const struct ir_ins *i)
 		LLVMValueRef args[8] = {0};
 		for (int a = 0; a < i->nargs; a++)
 			args[a] = value_vector(e, i->args[a], i->layout, r, width);
-		LLVMValueRef x = i->op == IR_SELECT && is_optional_load(i) ? optional_load(e, i, args[1]) : op_build(e, i, args);
+		LLVMValueRef x = i->op == IR_SELECT && e->machine->scalar_masks && is_optional_load(i) ? optional_load(e, i, args[1]) : op_build(e, i, args);
 		if (e->failed)
 			return;
 		value_set(e, i, r, width, x);

@@ -20,6 +20,7 @@ struct machine {
 	/* --- identity --- */
 	/* The function `e->fn` becomes a kernel of the workgroup size that e->v says; called before its body is written. */
 	void (*kernel)(struct emit *);
+	bool scalar_masks;                                               /* a condition is a mask of the wave in scalar registers, of which there are few */
 	bool line_directives;                                            /* lines of the text go into the assembly, not into sections */
 	char separator;                                                  /* in names made of several parts */
 	int grid_dims;                                                   /* how many are as long as any grid axis may be; the rest share the last */
