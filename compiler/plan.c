@@ -233,7 +233,8 @@ enum { ROW_BESIDE = 1024, SIDE = 64, FEW_THREADS = 256, ROW_LANES = 1024, LANE_R
  * for rows held whole: what a wave does once, its part of the reductions above all, is then shared by more elements. */
 static int elements_per_lane(const struct planner *p)
 {
-	int n = p->f.reduces ? 32 : 16, most = p->f.reduces ? 1000 : 480;
+	bool many = p->f.reduces && p->target->registers / ROW_LANES >= LANE_REGISTERS;    /* the longest rows' lanes have registers for them */
+	int n = many ? 32 : 16, most = many ? 1000 : 480;
 	while (n > 4 && n * p->f.cost > most)
 		n /= 2;
 	return n;

@@ -279,7 +279,6 @@ START_TEST(packs)
 			continue;
 		ck_assert_int_eq(l->kernarg_bytes, last->offset + last->size);
 		ck_assert_int_eq(l->block % 32, 0);
-		ck_assert_int_gt(l->lds, 0);
 	}
 	for (int i = 0; i < 2; i++)
 		compile_result_free(&r[i]);
