@@ -16,7 +16,7 @@
 #include "compile.h"
 #include "object_code.h"
 
-enum { ELF_CUDA = 190, INS_BYTES = 16, FORMAT_SIZED = 4, STACK_ALLOWED = 128, SHARED_RESERVED = 1024 };
+enum { ELF_CUDA = 190, INS_BYTES = 16, FORMAT_SIZED = 4, STACK_ALLOWED = 256, SHARED_RESERVED = 1024 };
 enum { ATTR_FRAME = 0x11, ATTR_REGISTERS = 0x2f, ATTR_PARAMETER_BYTES = 0x19 };
 
 /* --- cubin ------------------------------------------------------------------------------------------------------------------ */

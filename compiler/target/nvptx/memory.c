@@ -64,7 +64,7 @@ static const struct piece { int bytes, words; const char *type, *zero, *out, *in
 static const struct piece *piece_of(const struct access *a)
 {
 	const struct piece *p = pieces;
-	while (p->bytes != a->width * a->bytes)
+	while (p->bytes != access_bytes(a))
 		p++;
 	return p;
 }
@@ -77,7 +77,7 @@ static bool is_constant_memory(const struct access *a)
 static LLVMValueRef load_plain(struct emit *e, const struct access *a, int r, LLVMTypeRef t)
 {
 	LLVMValueRef x = LLVMBuildLoad2(e->b, t, whole_pointer(e, a, r), "");
-	LLVMSetAlignment(x, (unsigned)(a->width * a->bytes));
+	LLVMSetAlignment(x, (unsigned)access_bytes(a));
 	if (is_constant_memory(a))
 		LLVMSetMetadata(x, LLVMGetMDKindIDInContext(e->ctx, "invariant.load", 14), LLVMMDNodeInContext(e->ctx, NULL, 0));
 	return x;
@@ -112,7 +112,7 @@ void nvptx_store(struct emit *e, const struct access *a, int r, LLVMValueRef x)
 	const struct piece *p = piece_of(a);
 	LLVMValueRef on = condition(e, a, r), args[7];
 	if (!on) {
-		LLVMSetAlignment(LLVMBuildStore(e->b, x, whole_pointer(e, a, r)), (unsigned)(a->width * a->bytes));
+		LLVMSetAlignment(LLVMBuildStore(e->b, x, whole_pointer(e, a, r)), (unsigned)access_bytes(a));
 		return;
 	}
 	int64_t constant;
