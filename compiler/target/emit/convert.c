@@ -161,16 +161,22 @@ LLVMValueRef op_halves_joined(struct emit *e, LLVMValueRef x)
 	return LLVMBuildTrunc(e->b, c, emit_vector(e->i16, m), "");
 }
 
+/* Word by word: of a vector of words seen as bytes, LLVM's NVPTX back end counts known bits wrongly and ends the process. */
 LLVMValueRef op_halves_apart(struct emit *e, LLVMValueRef x, int n)
 {
+	LLVMValueRef part[16], pairs = LLVMBuildBitCast(e->b, x, n < 4 ? e->i8 : emit_vector(e->i16, n / 4), "");
 	int m = n < 4 ? 1 : n / 4;
-	LLVMValueRef c = LLVMBuildZExt(e->b, LLVMBuildBitCast(e->b, x, n < 4 ? e->i8 : emit_vector(e->i16, m), ""), emit_vector(e->i32, m), "");
-	for (int step = 8; step >= 4; step /= 2) {
-		c = LLVMBuildOr(e->b, c, LLVMBuildShl(e->b, c, ints(e, step, m), ""), "");
-		c = LLVMBuildAnd(e->b, c, ints(e, step == 8 ? 0x00ff00ff : 0x0f0f0f0f, m), "");
+	for (int i = 0; i < m; i++) {
+		LLVMValueRef c = m > 1 ? LLVMBuildExtractElement(e->b, pairs, emit_int(e, i), "") : pairs;
+		c = LLVMBuildZExt(e->b, c, e->i32, "");
+		for (int step = 8; step >= 4; step /= 2) {
+			c = LLVMBuildOr(e->b, c, LLVMBuildShl(e->b, c, emit_int(e, step), ""), "");
+			c = LLVMBuildAnd(e->b, c, emit_int(e, step == 8 ? 0x00ff00ff : 0x0f0f0f0f), "");
+		}
+		c = n < 4 ? LLVMBuildTrunc(e->b, c, e->i16, "") : c;
+		part[i] = LLVMBuildBitCast(e->b, c, emit_vector(e->i8, n < 4 ? n : 4), "");
 	}
-	c = n < 4 ? LLVMBuildTrunc(e->b, c, e->i16, "") : c;
-	return LLVMBuildBitCast(e->b, c, emit_vector(e->i8, n), "");
+	return vector_join(e, part, m, n < 4 ? n : 4);
 }
 
 /* --- integers --------------------------------------------------------------------------------------------------------------- */
