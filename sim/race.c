@@ -97,7 +97,8 @@ bool race_lds(struct check *c, struct sim_wave *w, const struct sim_inst *in, co
  * instruction 19. */
 #define MANY 0xffffffu
 enum { PAGE_SHIFT = 14, PAGE_CELLS = 1 << (PAGE_SHIFT - 2), BUCKETS = 4096 };
-struct check_page { struct check_page *next; uint64_t key; uint64_t writer[PAGE_CELLS], reader[PAGE_CELLS]; };
+/* bytes: readers of single bytes, made when a page is first read in parts of dwords; 0 until then. */
+struct check_page { struct check_page *next; uint64_t key; uint64_t writer[PAGE_CELLS], reader[PAGE_CELLS], *bytes; };
 struct check_global {
 	struct check_page *bucket[BUCKETS];
 	pthread_mutex_t lock;
@@ -120,6 +121,7 @@ void check_global_free(struct check_global *g)
 	for (int i = 0; i < BUCKETS; i++)
 		for (struct check_page *p = g->bucket[i], *next; p; p = next) {
 			next = p->next;
+			free(p->bytes);
 			free(p);
 		}
 	free(g->flags);
@@ -203,25 +205,55 @@ static bool global_report(struct check *c, struct sim_wave *w, const struct sim_
 static inline uint64_t load_cell(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 static inline void store_cell(uint64_t *p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
 
+static void note_reader(const struct check *c, uint64_t *cell, uint64_t now)
+{
+	uint64_t seen = load_cell(cell);
+	if (who(seen) && who(seen) != c->workgroup)
+		now |= MANY;
+	if (seen != now)
+		store_cell(cell, now);
+}
+
+/* The cells of the four bytes of dword `n`; two workgroups may read halves of one dword, and each write its own later. */
+static uint64_t *byte_cells(struct check *c, struct check_page *p, uint64_t n, bool make)
+{
+	uint64_t *b = __atomic_load_n(&p->bytes, __ATOMIC_ACQUIRE);
+	if (!b && make) {
+		pthread_mutex_lock(&c->global->lock);
+		b = p->bytes;
+		if (!b && (b = calloc(PAGE_CELLS * 4, sizeof *b)))
+			__atomic_store_n(&p->bytes, b, __ATOMIC_RELEASE);
+		pthread_mutex_unlock(&c->global->lock);
+	}
+	return b ? b + 4 * n : NULL;
+}
+
 static bool global_dword(struct check *c, struct sim_wave *w, const struct sim_inst *in, bool store, int lane, uint64_t addr, uint64_t now)
 {
 	struct check_page *p = page_at(c, addr >> PAGE_SHIFT);
 	if (!p)
 		return true;
-	uint64_t *writer = &p->writer[addr >> 2 & (PAGE_CELLS - 1)], *reader = &p->reader[addr >> 2 & (PAGE_CELLS - 1)];
-	uint64_t last = load_cell(writer), seen = load_cell(reader);
+	uint64_t n = addr >> 2 & (PAGE_CELLS - 1), *writer = &p->writer[n], *reader = &p->reader[n];
 	const uint64_t masks = UINT64_C(15) << 40;
+	uint64_t last = load_cell(writer), seen = load_cell(reader), *bytes = byte_cells(c, p, n, !store && (now & masks) != masks);
 	if (unordered(c, last, now))
 		return global_report(c, w, in, lane, addr, store, last, true);
-	if (!store) {
-		if (who(seen) && who(seen) != c->workgroup)
-			now |= MANY | (seen & masks);
-		if (seen != now)
-			store_cell(reader, now);
+	if (!store && (now & masks) == masks) {
+		note_reader(c, reader, now);
 		return true;
 	}
-	if (unordered(c, seen, now))
+	if (store && unordered(c, seen, now))
 		return global_report(c, w, in, lane, addr, store, seen, false);
+	for (int i = 0; i < 4 && bytes; i++) {
+		if (!(now >> (40 + i) & 1))
+			continue;
+		if (!store)
+			note_reader(c, &bytes[i], now);
+		else if (unordered(c, seen = load_cell(&bytes[i]), now))
+			return global_report(c, w, in, lane, addr, store, seen, false);
+	}
+	if (!store)
+		return true;
 	store_cell(writer, who(last) == c->workgroup ? now | (last & masks) : now);
 	return true;
 }
