@@ -43,7 +43,8 @@ struct check_wave {
 	uint64_t undef[CHECK_VGPRS][2];
 	uint32_t sundef[CHECK_SGPRS];
 	/* check_hazard.c: the time in wait states, and when and by what each register was written */
-	uint64_t time;
+	uint64_t time, double_time;             /* double_time: of the last matrix instruction of f64 */
+	uint32_t double_from;
 	uint64_t vtime[CHECK_VGPRS], stime[CHECK_SGPRS], ctime[CHECK_VGPRS];
 	uint32_t vfrom[CHECK_VGPRS], sfrom[CHECK_SGPRS], cfrom[CHECK_VGPRS];
 };
@@ -76,10 +77,13 @@ const char *check_place(const struct check *, uint32_t at, char *buf, size_t len
 /* check_hazard.c */
 bool hazard_before(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *);
 void hazard_after(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *);
-/* check_memory.c: the addresses of an access; lanes that touch no memory have 0 bytes. */
-struct check_lanes { uint64_t addr[LANES]; uint8_t bytes[LANES]; };
+/* check_memory.c: the addresses of an access; lanes that touch no memory have 0 bytes.  from: the caller's, 0 or the first byte
+ * asked for; piece: where not 0 the lanes are those of this many bytes only, and the access goes on after them. */
+struct check_lanes { uint64_t addr[LANES]; uint8_t bytes[LANES], from, piece; };
 void check_lds_lanes(const struct sim_wave *, const struct sim_inst *, const struct check_use *, int part, struct check_lanes *);
 void check_memory_lanes(const struct sim_wave *, const struct sim_inst *, const struct check_use *, struct check_lanes *);
+/* Of flat addresses, those in LDS as offsets and those in memory; false where none is in LDS. */
+bool check_flat_lanes(struct sim_wave *, const struct check_lanes *all, struct check_lanes *lds, struct check_lanes *memory);
 /* check_undef.c */
 void undef_start(struct check_wave *, const struct sim_wave *);
 bool undef_before(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *);

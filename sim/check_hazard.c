@@ -4,7 +4,7 @@
  * s_nop n.  Out: true, or a report of both instructions.  Method: a row of `rules` says which producers (as bits of what
  * an instruction is), through which kind of register, constrain which consumers; the matrix instructions' waits depend on
  * their passes and have a function.  Sources: the CDNA3 and CDNA4 ISA guides, chapter 4.5, and the facts of LLVM's hazard
- * recogniser for these chips; where the two chips differ the smaller number is taken. */
+ * recogniser for these chips, release 22, whose numbers for each chip are those below. */
 #include "check.h"
 
 enum {
@@ -23,6 +23,7 @@ static const struct rule { uint16_t producer; enum through through; uint16_t con
 	{IS_VALU, EXECUTE, IS_MATRIX, 4, "a vector instruction writes EXEC before a matrix instruction"},
 	{IS_VALU, SCALAR, IS_VALU, 2, "a vector instruction writes a scalar register that another reads"},
 	{IS_VALU, VECTOR, IS_READLANE, 1, "a lane is read from a register that a vector instruction writes"},
+	{IS_VALU, VECTOR, IS_MATRIX, 2, "a matrix instruction reads a register that a vector instruction writes"},
 	{IS_TRANS, VECTOR, IS_PLAIN, 1, "the result of a transcendental instruction is read"},
 	{IS_PARTIAL, VECTOR, IS_VALU, 1, "a register of which only a part was written is read"},
 	{IS_SALU, OFFSET, IS_M0_USER, 1, "a scalar instruction writes M0 before an access that uses it"},
@@ -65,20 +66,33 @@ static bool is_xdl(const struct sim_inst *in)
 	return !is_f64(in) && (strcmp(name + n - 4, "_f32") != 0 || strstr(name, "xf32"));
 }
 
+/* Wait states before a register that f64 matrix instruction `from` writes may be used, as matrix_wait. */
+static unsigned double_wait(bool gfx950, const struct sim_inst *from, const struct check_use *fu, const struct sim_inst *in, const struct check_use *u, int k)
+{
+	bool large = fu->passes > 4;
+	if (!u->passes)
+		return u->access ? (large ? 18 : 9) : large ? 11 : 6;
+	if (k == 2 && from->vdst == in->src[2].reg && from->n == in->n)
+		return large ? 0 : 4;
+	if (k == 2)
+		return is_xdl(in) ? 0 : large ? (gfx950 ? 17 : 9) : 4;
+	return !large ? 6 : gfx950 && is_f64(in) && u->passes > 4 ? 19 : 11;
+}
+
 /* Wait states before a register that matrix instruction `from` writes may be read (by source k of a matrix instruction, or
  * k < 0 by anything else) or written by a vector or memory instruction. */
-static unsigned matrix_wait(const struct sim_inst *from, const struct check_use *fu, const struct sim_inst *in, const struct check_use *u, int k)
+static unsigned matrix_wait(bool gfx950, const struct sim_inst *from, const struct check_use *fu, const struct sim_inst *in, const struct check_use *u, int k)
 {
-	unsigned passes = fu->passes;
-	if (is_f64(from)) {
-		if (u->passes)
-			return 0; /* many cases; hardware's tables are taken as kept by the compiler */
-		return u->access ? (passes > 4 ? 18 : 9) : passes > 4 ? 11 : 6;
-	}
+	unsigned passes = fu->passes, more = is_xdl(from) ? 1 + (gfx950 && passes != 2) : 0;
+	if (is_f64(from))
+		return double_wait(gfx950, from, fu, in, u, k);
 	bool sparse = in->exec == exec_smfmac;
-	if (u->passes && k == (sparse ? 3 : 2)) /* accumulation into the same registers is forwarded */
-		return from->vdst == (sparse ? in->vdst : in->src[2].reg) && from->n == in->n ? 0 : passes + (is_xdl(from) ? 1 : 0);
-	return passes + (is_xdl(from) ? 3 : 2);
+	if (u->passes && k == (sparse ? 3 : 2)) { /* accumulation into the same registers is forwarded */
+		if (from->vdst == (sparse ? in->vdst : in->src[2].reg) && from->n == in->n)
+			return passes == 2 && is_xdl(from) == is_xdl(in) ? 2 : 0;
+		return is_xdl(in) && !is_xdl(from) ? 0 : passes + more;
+	}
+	return passes + 2 + more;
 }
 
 /* Before a vector instruction overwrites what a matrix instruction reads as its third source. */
@@ -108,6 +122,18 @@ static bool fresh(struct check *c, struct sim_wave *w, const struct sim_inst *in
 	return true;
 }
 
+static bool is_gfx950(const struct check *c) { return c->group->code->object->chip->gfx950; }
+
+/* A dot product's result: read by another instruction, or by the same one other than to accumulate; written by another. */
+static bool dot_result(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct sim_inst *from, unsigned reg, uint64_t age, bool write)
+{
+	bool same = in->op == from->op, accumulates = same && (reg == in->vdst || (in->src[2].kind == SRC_VGPR && reg == in->src[2].reg));
+	bool source = (in->src[0].kind == SRC_VGPR && in->src[0].reg == reg) || (in->src[1].kind == SRC_VGPR && in->src[1].reg == reg);
+	if (age > 3 || (write ? same : accumulates && !source))
+		return true;
+	return report(c, w, in, from->at, (unsigned)age - 1, 3, write ? "the result of a dot product is overwritten" : "the result of a dot product is read");
+}
+
 static bool vector_source(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, unsigned kind, unsigned reg, int k)
 {
 	const struct check_wave *cw = &c->wave[w->index];
@@ -117,10 +143,12 @@ static bool vector_source(struct check *c, struct sim_wave *w, const struct sim_
 	const struct sim_inst *from = &c->group->code->inst[cw->vfrom[reg] / 4];
 	const struct check_use *fu = &c->use[cw->vfrom[reg] / 4];
 	if (fu->passes) {
-		unsigned need = matrix_wait(from, fu, in, u, u->passes ? k : -1);
+		unsigned need = matrix_wait(is_gfx950(c), from, fu, in, u, u->passes ? k : -1);
 		return age > need || report(c, w, in, cw->vfrom[reg], (unsigned)age - 1, need, "the result of a matrix instruction is read");
 	}
-	return !kind || ((kind & IS_DPP) && k > 0) ? true : fresh(c, w, in, kind, VECTOR, cw->vtime[reg], cw->vfrom[reg]);
+	if (fu->is_dot && !u->passes && !dot_result(c, w, in, from, reg, age, false))
+		return false;
+	return !kind || ((kind & IS_DPP) && k > 0) || (fu->is_dot && u->passes) ? true : fresh(c, w, in, kind, VECTOR, cw->vtime[reg], cw->vfrom[reg]);
 }
 
 static bool vector_result(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, unsigned reg)
@@ -129,10 +157,12 @@ static bool vector_result(struct check *c, struct sim_wave *w, const struct sim_
 	uint64_t age = cw->time - cw->vtime[reg], read = cw->time - cw->ctime[reg];
 	if (cw->vtime[reg] && age <= 20 && c->use[cw->vfrom[reg] / 4].passes) {
 		const struct sim_inst *from = &c->group->code->inst[cw->vfrom[reg] / 4];
-		unsigned need = matrix_wait(from, &c->use[cw->vfrom[reg] / 4], in, u, -1);
+		unsigned need = matrix_wait(is_gfx950(c), from, &c->use[cw->vfrom[reg] / 4], in, u, -1);
 		if (age <= need)
 			return report(c, w, in, cw->vfrom[reg], (unsigned)age - 1, need, "the result of a matrix instruction is overwritten");
 	}
+	if (cw->vtime[reg] && c->use[cw->vfrom[reg] / 4].is_dot && !dot_result(c, w, in, &c->group->code->inst[cw->vfrom[reg] / 4], reg, age, true))
+		return false;
 	if (cw->ctime[reg] && read <= 20 && in->cls == SIM_VALU) {
 		const struct check_use *ru = &c->use[cw->cfrom[reg] / 4];
 		unsigned need = ru->passes ? matrix_read_wait(ru->passes) : 2;
@@ -149,6 +179,9 @@ bool hazard_before(struct check *c, struct sim_wave *w, const struct sim_inst *i
 	unsigned kind = kind_of(in, u);
 	if (!kind && !u->access)
 		return true;
+	bool fused = in->op == OP_v_fma_f64 || in->op == OP_v_fmac_f64;
+	if (fused && cw->double_time && cw->time - cw->double_time <= 2)
+		return report(c, w, in, cw->double_from, (unsigned)(cw->time - cw->double_time - 1), 2, "a fused product of f64 follows a matrix instruction of f64");
 	for (int k = 0; k < u->nread; k++)
 		for (unsigned r = u->read[k].first; r < u->read[k].first + (unsigned)u->read[k].n && r < CHECK_VGPRS; r++)
 			if (!vector_source(c, w, in, u, kind, r, k))
@@ -191,6 +224,10 @@ void hazard_after(struct check *c, struct sim_wave *w, const struct sim_inst *in
 			cw->ctime[r] = cw->time;
 			cw->cfrom[r] = in->at;
 		}
+	}
+	if (u->passes && is_f64(in)) {
+		cw->double_time = cw->time;
+		cw->double_from = in->at;
 	}
 	cw->time += in->op == OP_s_nop ? ((unsigned)in->offset & 15) + 1 : 1;
 }

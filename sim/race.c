@@ -97,8 +97,8 @@ bool race_lds(struct check *c, struct sim_wave *w, const struct sim_inst *in, co
  * instruction 19. */
 #define MANY 0xffffffu
 enum { PAGE_SHIFT = 14, PAGE_CELLS = 1 << (PAGE_SHIFT - 2), BUCKETS = 4096 };
-/* bytes: readers of single bytes, made when a page is first read in parts of dwords; 0 until then. */
-struct check_page { struct check_page *next; uint64_t key; uint64_t writer[PAGE_CELLS], reader[PAGE_CELLS], *bytes; };
+/* number: the writer's operation, among its wave's.  bytes: readers of single bytes, made when a page is first read in parts of dwords; 0 until then. */
+struct check_page { struct check_page *next; uint64_t key; uint64_t writer[PAGE_CELLS], reader[PAGE_CELLS], *bytes; uint32_t number[PAGE_CELLS]; };
 struct check_global {
 	struct check_page *bucket[BUCKETS];
 	pthread_mutex_t lock;
@@ -228,6 +228,24 @@ static uint64_t *byte_cells(struct check *c, struct check_page *p, uint64_t n, b
 	return b ? b + 4 * n : NULL;
 }
 
+/* Whether a store of another wave of this workgroup was still on its way when that wave reached the barrier between the two. */
+static bool still_storing(const struct check *c, const struct sim_wave *w, uint64_t last, uint32_t number, uint64_t now)
+{
+	const uint64_t masks = UINT64_C(15) << 40;
+	uint32_t by = last >> 24 & 15;
+	return who(last) == c->workgroup && last & now & masks && by < c->nwaves && by != w->index && number > c->wave[by].visible[COUNT_VM];
+}
+
+static bool storing_report(struct check *c, struct sim_wave *w, const struct sim_inst *in, int lane, uint64_t addr, bool store, uint64_t last)
+{
+	char place[192], where[160];
+	check_place(c, (uint32_t)(last >> 45) * 4, place, sizeof place);
+	sim_memory_describe(c->group->launch->memory, addr & ~UINT64_C(3), 4, where, sizeof where);
+	sim_fail(w, in, SIM_ECHECK, lane, "%s the dword at 0x%llx (%s), which wave %u writes by %s: that store was not complete (s_waitcnt vmcnt) at the barrier between",
+		store ? "writes" : "reads", (unsigned long long)(addr & ~UINT64_C(3)), where, (unsigned)(last >> 24 & 15), place);
+	return false;
+}
+
 static bool global_dword(struct check *c, struct sim_wave *w, const struct sim_inst *in, bool store, int lane, uint64_t addr, uint64_t now)
 {
 	struct check_page *p = page_at(c, addr >> PAGE_SHIFT);
@@ -238,6 +256,8 @@ static bool global_dword(struct check *c, struct sim_wave *w, const struct sim_i
 	uint64_t last = load_cell(writer), seen = load_cell(reader), *bytes = byte_cells(c, p, n, !store && (now & masks) != masks);
 	if (unordered(c, last, now))
 		return global_report(c, w, in, lane, addr, store, last, true);
+	if (!(last & now & UINT64_C(1) << 44) && still_storing(c, w, last, p->number[n], now))
+		return storing_report(c, w, in, lane, addr, store, last);
 	if (!store && (now & masks) == masks) {
 		note_reader(c, reader, now);
 		return true;
@@ -255,6 +275,7 @@ static bool global_dword(struct check *c, struct sim_wave *w, const struct sim_i
 	if (!store)
 		return true;
 	store_cell(writer, who(last) == c->workgroup ? now | (last & masks) : now);
+	p->number[n] = c->wave[w->index].issued[COUNT_VM] + 1;
 	return true;
 }
 
