@@ -2,7 +2,7 @@
 #
 #   make             the compiler, the runtime and the simulated device     make test        all tests
 #   make run         the pack, then the demonstration on both chips         make test-full   the large grids as well
-#   make bench       tables, then every figure with met / not met           make san, fuzz   under ASan and UBSan
+#   make bench       tables, then every figure with met / not met           make san, fuzz   under ASan and UBSan (tsan: threads)
 #   make wheel       the Python wheels                                      make bless       rewrite the golden files
 #
 # Every target installs the Debian packages it lacks first (tests/setup.sh; TDSL_SETUP=check only names them).
@@ -32,7 +32,9 @@ CXXFLAGS = -std=c++17 -fno-rtti -fno-exceptions $(COMMON) $(WARN)
 LDFLAGS = -Wl,--gc-sections -Wl,--as-needed -Wl,-rpath,'$$ORIGIN' $(SANFLAGS)
 ifdef SAN
 OPT = -O1 -g
-SANFLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SAN_1 = -fsanitize=address,undefined -fno-sanitize-recover=undefined
+SAN_thread = -fsanitize=thread
+SANFLAGS = $(SAN_$(SAN)) -fno-omit-frame-pointer
 endif
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------
@@ -82,7 +84,7 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: all run test test-types test-full test-native fuzz-run bench wheel san fuzz clean bless setup print-sources
+.PHONY: all run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
@@ -269,7 +271,15 @@ test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
 # Leaks are left out: the process-wide state of libraries that the runtime closes would drown them.
 san:
 	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) B=$(B)/san SAN=1 test-native
-# Each reader of foreign bytes for FUZZ_SECONDS; the input at hand is kept in a file, for a crash to be repeated.
+# HIP's functions of the simulated device from several threads at once, under the thread sanitizer.
+tsan:
+	@$(MAKE) B=$(B)/tsan SAN=thread tsan-run
+$(B)/hip_threads: $(B)/o/tests/hip_api_test.o $(B)/o/tests/sim_build.o
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $$(pkg-config --libs check) $(SYSTEM) -o $@
+tsan-run: $(B)/libtdsl_sim.so $(B)/hip_threads
+	@TDSL_SIM_LIB=$(B)/libtdsl_sim.so TSAN_OPTIONS=exitcode=66 CK_RUN_CASE=threads $(B)/hip_threads
+# Each reader of foreign bytes for FUZZ_SECONDS of its own time; the input at hand is kept in a file, for a crash to be repeated.
 FUZZ_SECONDS ?= 30
 fuzz:
 	@$(MAKE) B=$(B)/san SAN=1 fuzz-run

@@ -732,9 +732,13 @@ int main(void)
 	tcase_add_test(c, objects_beyond_the_chip);
 	tcase_add_test(c, errors_have_names_and_texts);
 	tcase_add_test(c, missing_arguments);
-	tcase_add_test(c, threads);
-	tcase_add_test(c, threads_with_their_own);
 	suite_add_tcase(s, c);
+	TCase *t = tcase_create("threads");
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 300);
+	tcase_add_test(t, threads);
+	tcase_add_test(t, threads_with_their_own);
+	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s); /* each test runs in its own process: the list of devices is read once */
 	srunner_run_all(r, CK_ENV);
 	int failed = srunner_ntests_failed(r);
