@@ -27,7 +27,7 @@ static const struct { const char *name; int sample; } kinds[KINDS] = {
 	[WAITS] = {"waits and barriers", 3}, [NOPS] = {"wait states", 5}, [LDS_ADDRESSES] = {"LDS addresses", 7}, [FLOATS] = {"8-bit floats", 5},
 	[COMPARISONS] = {"comparisons of addresses", 3}, [BOUNDS_MORE] = {"bounds one element further", 3}, [BOUNDS_LESS] = {"bounds one element nearer", 3}, [CLAMPS] = {"clamps", 3},
 };
-enum { MOST_SITES = 4096, MOST_INST = 2000000, SAMPLE_VARIANTS = 23 };
+enum { MOST_SITES = 4096, MOST_INST = 2000000, SAMPLE_VARIANTS = 71 };
 
 static bool full(void) { return getenv("E2E_FULL") || getenv("MUTATE"); }
 static int every(enum kind kind) { return full() ? 1 : kinds[kind].sample; }
