@@ -293,6 +293,15 @@ static bool decode_at(const struct variant_run *r, const struct sim_kernel *k, u
 	return ok;
 }
 
+/* A comparison of lane numbers with a small constant, as scans over lanes have them: no extent. */
+static bool with_small_constant(const struct sim_inst *in)
+{
+	for (int i = 0; i < 2; i++)
+		if (in->src[i].kind == SRC_CONST && (int32_t)in->src[i].value >= -16 && (int32_t)in->src[i].value <= 64)
+			return true;
+	return false;
+}
+
 /* Whether a comparison's mask, by itself or joined with others, selects the address of a memory access or the lanes that make
  * one: followed downwards from the comparison until the registers are written again. */
 static bool bounds_address(const struct variant_run *r, const struct sim_kernel *k, const struct sim_inst *from, uint64_t end)
@@ -301,6 +310,8 @@ static bool bounds_address(const struct variant_run *r, const struct sim_kernel 
 	struct check_use u;
 	bool mask[CHECK_SGPRS] = {false}, address[CHECK_VGPRS] = {false}, lanes = false;
 	mask[from->sdst] = true;
+	if (with_small_constant(from))
+		return false;
 	for (uint64_t at = from->at + 4u * from->len; at + 4 <= end && decode_at(r, k, at, end, &in); at += 4u * in.len) {
 		check_use_of(&u, &in, r->object->chip);
 		bool reads = false, moves = in.op == OP_v_cndmask_b32;
