@@ -1,7 +1,7 @@
 /* sim_variant.c -- see sim_variant.h.
  *
  * A variant's configurations: rows of `shapes` for its kernel where there are some, else every pair of the rows and columns
- * below for which the variant is the first whose predicate holds: the smallest, then long rows, last empty ones.  Tensors lie between guards, so that
+ * below for which the variant is the first whose predicate holds: the smallest, more rows, long rows, last empty ones.  Tensors lie between guards, so that
  * an access one element off shows; inputs are seeded numbers with values beyond the range of 8-bit types after scaling. */
 #include "sim_variant.h"
 
@@ -18,9 +18,9 @@ static const struct { const char *kernel, *sizes; } shapes[] = {
 	{"multi_scale", "K=3 N=5000"}, {"multi_scale", "K=3 N=15001"}, {"multi_adam", "K=3 N=5000"}, {"multi_adam", "K=3 N=15001"},
 };
 static const int rows[] = {3, 32, 48, 64, 70, 128, 130, 512};
-static const int columns[] = {131, 256, 264, 272, 512, 640, 1000, 1001, 1008, 2032, 2040, 2048, 4080, 4096, 5120, 7168, 8176, 8192, 9001, 14336, 16368, 16384,
+static const int columns[] = {131, 256, 264, 272, 512, 640, 1000, 1001, 1008, 2032, 2040, 2048, 4080, 4096, 5120, 5632, 7168, 8176, 8192, 9001, 10752, 14336, 16368, 16384,
 	16401, 20000, 20480};
-enum { NSHAPES = sizeof shapes / sizeof *shapes, NROWS = sizeof rows / sizeof *rows, NCOLUMNS = sizeof columns / sizeof *columns, SMALL = 6 };
+enum { NSHAPES = sizeof shapes / sizeof *shapes, NROWS = sizeof rows / sizeof *rows, NCOLUMNS = sizeof columns / sizeof *columns, SMALL = 4 };
 
 /* A symbol that is not named is 2. */
 static int64_t size_of(const char *sizes, const char *name)
@@ -168,6 +168,9 @@ static void find_configs(struct variant_run *r)
 	qsort(pairs, (size_t)n, sizeof *pairs, by_size);
 	for (int i = 0; i < n && r->nconfigs < SMALL; i++)
 		add_pair(r, rows[pairs[i][0]], columns[pairs[i][1]], false);
+	for (int m = NROWS - 1; m-- > 3;)                      /* more rows than a tile of 64 has, at the first width that fits */
+		for (int i = 0, had = r->nconfigs; i < NCOLUMNS && r->nconfigs == had && r->nconfigs < VARIANT_CONFIGS - 6; i++)
+			add_pair(r, rows[m], columns[i], false);
 	for (int i = NCOLUMNS; i-- > 0 && r->nconfigs < VARIANT_CONFIGS - 4;)
 		add_pair(r, rows[0], columns[i], false);
 	add_pair(r, rows[0], 0, false);
