@@ -21,6 +21,7 @@ struct flow {
 	struct state *before;
 	uint8_t *queued;
 	int *queue, nqueue;
+	const uint8_t *jumps;
 	bool copies;                                          /* from memory to LDS */
 	bool unknown;                                         /* a jump to where a register says */
 };
@@ -119,7 +120,8 @@ static void leave(struct flow *f, int at, const struct state *s)
 	else if (in->op == OP_s_branch)
 		arrive(f, to, s);
 	else {
-		if (strncmp(name, "s_cbranch", 9) == 0)
+		bool never = in->op == OP_s_cbranch_execz && f->jumps && f->jumps[f->start / 4 + (unsigned)at] == JUMP_NOT_TAKEN;
+		if (strncmp(name, "s_cbranch", 9) == 0 && !never)
 			arrive(f, to, s);
 		arrive(f, next, s);
 	}
@@ -198,10 +200,10 @@ static bool same_effect(const struct flow *f, const struct state *with, const st
 	return true;
 }
 
-bool sim_wait_redundant(const struct sim_object *o, const struct sim_kernel *k, uint64_t at, char *why, size_t len)
+bool sim_wait_redundant(const struct sim_object *o, const struct sim_kernel *k, uint64_t at, const uint8_t *jumps, char *why, size_t len)
 {
 	uint64_t start = k->entry + (k->preload_length ? 256 : 0), end = variant_code_end(o, k);
-	struct flow f = {.object = o, .kernel = k, .start = start, .n = (int)((end - start) / 4)};
+	struct flow f = {.object = o, .kernel = k, .start = start, .jumps = jumps, .n = (int)((end - start) / 4)};
 	size_t n = (size_t)f.n;
 	f.inst = calloc(n, sizeof *f.inst);
 	f.use = calloc(n, sizeof *f.use);
