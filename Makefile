@@ -42,17 +42,19 @@ BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num tensorfile)
 DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_call elab_expr elab_for elab_index elab_stmt \
 	elaborate instance linear parse signature))
 COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eval eval_elem eval_mem eval_reduce file \
-	host_so layout layout_choose object object_code object_cost object_elf object_facts pass_bounds pass_clean pass_expand pass_hoist pass_layout \
+	host_so layout layout_choose object object_code object_cost object_cubin object_elf object_facts object_ptx pass_bounds pass_clean pass_expand pass_hoist pass_layout \
 	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream passes plan report text text_parse verify \
-	target/targets target/translate target/amdgcn/convert target/amdgcn/dot target/amdgcn/elementwise target/amdgcn/index target/amdgcn/lds \
-	target/amdgcn/memory target/amdgcn/reduce target/amdgcn/translate target/amdgcn/value)) compiler/llvm_shim.cpp
-TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run))
+	$(addprefix target/, targets translate $(addprefix emit/, convert dot elementwise index lds memory reduce translate value) \
+	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
+# For the wheel's compiler, which carries LLVM.
+LLVM_STATIC = compiler/llvm_static.cpp
+TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run tdslc_tune))
 LIBTDSLC = compiler/libtdslc.c
-RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_hip device_null \
+RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_cuda device_hip device_null \
 	env error heading jit module once pack_model pack_read pack_write packs plan trace tune view))
-SIM = $(addsuffix .c,$(addprefix sim/, check check_hazard check_memory check_undef check_use chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
+SIM = $(addsuffix .c,$(addprefix sim/, check check_hazard check_lds check_memory check_undef check_use chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
 	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_round exec_scalar \
-	exec_scalef32 exec_smem exec_typed hip hip_image hip_memory hip_module hip_properties hip_stream kernarg line memory msgpack object operand race stats))
+	exec_scalef32 exec_smem exec_typed hip hip_image hip_memory hip_module hip_properties hip_stream kernarg lanes line memory msgpack object operand race stats))
 SIMTOOL = sim/tool.c
 LIBRARY = lib/act.tdsl lib/norm.tdsl lib/quant.tdsl lib/softmax.tdsl
 # Made by re2c, Lemon and library.sh.
@@ -60,11 +62,11 @@ DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 # Compiled, never run: the compiler checks our declarations against HIP's header.
 COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cache_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
-	ir_test lower_test object_test pass_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test \
+	ir_test lower_test nvptx_test object_test pass_test rt_cuda_abi_test rt_cuda_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test \
 	sim_decode_test sim_exec_test sim_foreign_test sim_mutation_test sim_object_test sim_random_test sim_strict_test sim_tool_test tdslc_driver_test tensorfile_test)
-E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test ref_rows_test)
+E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test ref_rows_test)
 # What several tests share.
-HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/sim_build.c tests/sim_variant.c tests/sim_waits.c
+HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/ptx_run.c tests/sim_build.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
 PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/support_test.py tests/wheel_test.py \
 	"tests/sim_num_test.py $(B)/tests/libnum.so"
@@ -84,15 +86,15 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: all run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
+.PHONY: h200 all run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
 # For tests/lists_test.sh.
 print-sources:
-	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
-		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
-		bench/demo.c bench/demo_data.c bench/compile_cost.c bench/host_cost.c bench/pack_cost.c
+	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(LLVM_STATIC) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
+		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/cuda_fake.c tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
+		bench/demo.c bench/demo_data.c bench/h200_host.c bench/host_cost.c bench/pack_cost.c bench/sim_speed.c
 $(SETUP): tests/setup.sh
 	@mkdir -p $(@D)
 	@sh tests/setup.sh
@@ -179,7 +181,7 @@ REF = $(B)/o/tests/ref/ref.o $(B)/o/tests/ref/rows.o
 $(B)/demo_data: $(B)/o/bench/demo_data.o $(REF) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
-$(B)/o/bench/demo.o $(B)/o/bench/host_cost.o: $(BINDING)
+$(B)/o/bench/demo.o $(B)/o/bench/host_cost.o $(B)/o/bench/sim_speed.o: $(BINDING)
 $(B)/demo: $(B)/o/bench/demo.o $(B)/o/gen/kernels.o $(REF) $(BASE_A) $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
@@ -215,11 +217,18 @@ $(B)/python/_core.abi3.so: python/core.c runtime/include/tdsl.h | $(SETUP)
 	@mkdir -p $(@D)
 	$(call SAY,cc   $<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -I$$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])') -shared $< -o $@
+# LLVM's archives, of which what is used stays; none of their names is seen from outside, whatever LLVM else is in the process.
+$(B)/wheel.libtdslc.so: $(call obj,$(LIBTDSLC) $(LLVM_STATIC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
+	$(call SAY,link $@)
+	$(Q)$(CXX) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,libtdslc.so -Wl,-z,defs -Wl,-s -Wl,--exclude-libs,ALL \
+		$(call obj,$(LIBTDSLC) $(LLVM_STATIC)) -Wl,--start-group $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A) -Wl,--end-group \
+		$$($(LLVM_CONFIG) --link-static --ldflags) -llldELF -llldCommon $(filter-out -lPolly%,$(shell $(LLVM_CONFIG) --link-static --libs all)) \
+		-lz $(ZSTD) $(SYSTEM) -o $@
 $(B)/wheel.%.tpack: kernels.tdsl $(B)/tdslc python/packs.txt python/pack_kernels.py
 	$(call SAY,pack $@)
 	$(Q)kernels=$$(python3 python/pack_kernels.py kernels.tdsl $(WHEEL_PACK)) && $(B)/tdslc build kernels.tdsl -o $@ --target $(TARGETS) $$kernels
 wheel: $(WHEEL_STAMP)
-$(WHEEL_STAMP): $(wildcard python/*.py python/tdsl/*.py) $(B)/python/_core.abi3.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/libtdslc.so \
+$(WHEEL_STAMP): $(wildcard python/*.py python/tdsl/*.py) $(B)/python/_core.abi3.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/wheel.libtdslc.so \
 		$(WHEEL_KERNELS) $(AUDITWHEEL) VERSION
 	@rm -rf $(@D) && mkdir -p $(@D)
 	$(Q)$(B)/venv/bin/python python/make_wheel.py $(B) $(@D) $(WHEEL_KERNELS) "$(WHEEL_LABEL)" $(AUDITWHEEL)
@@ -235,6 +244,9 @@ $(TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(HELP_A) $(ALL_A)
 	$(call SAY,link $@)
 	$(Q)$(CXX) $(LDFLAGS) $(filter %_test.o,$^) -Wl,--start-group $(HELP_A) $(ALL_A) -Wl,--end-group $$(pkg-config --libs check) \
 		$(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
+# A CUDA driver that is none.
+$(B)/tests/rt_cuda_test: | $(B)/tests/libcuda_fake.so
+$(B)/tests/libcuda_fake.so: tests/cuda_fake.c tests/cuda_fake.h runtime/cuda_abi.h
 # End to end: only through the shared runtime, as its users do.
 $(E2E_TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(B)/o/tests/e2e.o $(B)/o/tests/e2e_rows.o $(REF) $(B)/libtdsl_rt.so
 	@mkdir -p $(@D)
@@ -248,7 +260,7 @@ $(B)/tests/lib%.so: | $(SETUP)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -ffp-contract=off -shared $(filter %.c,$^) -lm -o $@
 
 RUN_TESTS = B=$(B) PYTHON=$(abspath $(B))/venv/bin/python tests/run-tests.sh $(B)/test
-test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(WHEEL_STAMP) $(B)/tests/libref.so $(B)/tests/libnum.so
+test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(WHEEL_STAMP) $(B)/tests/libref.so $(B)/tests/libnum.so $(B)/tests/libcuda_fake.so
 	@$(RUN_TESTS) $(E2E_TESTS) $(PY_TESTS) $(SH_TESTS) $(TESTS)
 	@echo $$(($$(date +%s) - $(START))) >$(B)/test.seconds
 test-full: export E2E_FULL = 1
@@ -261,16 +273,16 @@ $(TYPES): kernels.tdsl $(B)/tdslc
 	$(call SAY,pack $(TYPES))
 	$(Q)sed '/^pack {/,/^}/d' kernels.tdsl >$(@D)/kernels.tdsl
 	$(Q)$(B)/tdslc build $(@D)/kernels.tdsl -o $@ $(foreach t,f16 f32,$(foreach r,$(t) $(t)!Q=fp8 $(t)!Q=$(t) $(t)!Q=fp8!S=f32 \
-		$(t)!Q=fp8!S=e8m0 $(t)!S=f32 $(t)!S=e8m0,--instance T=$(subst !,$(comma),$(r))))
+		$(t)!Q=fp8!S=e8m0 $(t)!Q=e2m1!S=e8m0 $(t)!S=f32 $(t)!S=e8m0,--instance T=$(subst !,$(comma),$(r))))
 comma := ,
-test-types: $(TYPES) $(B)/tests/e2e_rows_norm_test $(B)/tests/e2e_rows_act_test
-	@for t in f16 f32; do for k in norm act; do E2E_IN=$$t B=$(B)/types $(B)/tests/e2e_rows_$${k}_test || exit 1; done; done
+test-types: $(TYPES) $(B)/tests/e2e_rows_norm_test $(B)/tests/e2e_rows_act_test $(B)/tests/e2e_rows_masked_test
+	@for t in f16 f32; do for k in norm act masked; do E2E_IN=$$t B=$(B)/types $(B)/tests/e2e_rows_$${k}_test || exit 1; done; done
 # What needs no Python: the part that also runs under sanitizers.
 test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
 	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)
 # Leaks are left out: the process-wide state of libraries that the runtime closes would drown them.
 san:
-	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) B=$(B)/san SAN=1 test-native
+	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TEST_TIMEOUT=7200 $(MAKE) B=$(B)/san SAN=1 test-native
 # HIP's functions of the simulated device from several threads at once, under the thread sanitizer.
 tsan:
 	@$(MAKE) B=$(B)/tsan SAN=thread tsan-run
@@ -302,16 +314,25 @@ bless: test-native
 	@python3 tests/tour.py $(B)
 
 # ---- figures -----------------------------------------------------------------------------------------------------------------
-$(B)/compile_cost: $(B)/o/bench/compile_cost.o $(B)/libtdsl_rt.so
-	$(call SAY,link $@)
-	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
 $(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+$(B)/h200_host: $(B)/o/bench/h200_host.o $(B)/libtdsl_rt.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+# What bench/h200.py needs beside itself; all three targets in one pack.
+H200_TARGETS ?= gfx942,gfx950,sm_90a
+$(B)/h200.tpack: kernels.tdsl $(B)/tdslc
+	$(call SAY,pack $@)
+	$(Q)$(B)/tdslc build kernels.tdsl -o $@ --target $(H200_TARGETS)
+h200: $(B)/h200.tpack $(B)/h200_host $(B)/libtdsl_rt.so $(B)/python/_core.abi3.so
 $(B)/pack_cost: $(B)/o/bench/pack_cost.o $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(ZSTD) $(SYSTEM) -o $@
-bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/compile_cost $(B)/host_cost $(B)/pack_cost
+$(B)/sim_speed: $(B)/o/bench/sim_speed.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $(filter-out %_sim.so,$^) $(SYSTEM) -o $@
+bench: all $(PACK) $(WHEEL_STAMP) $(B)/gen/report.json $(B)/host_cost $(B)/pack_cost $(B)/sim_speed
 	@python3 bench/bench.py $(B) $(if $(SAVE),--save)
 
 clean:

@@ -130,54 +130,19 @@ double num_max(enum dtype t)
 	}
 }
 
-/* A denormal becomes the zero of its sign. */
-static float flush(float x)
-{
-	uint32_t u = num_bits(x);
-	return u & 0x7f800000u ? x : num_float(u & 0x80000000u);
-}
-
-static float quiet(float x)
-{
-	return num_float(num_bits(x) | 0x00400000u);
-}
-
 float num_exp2(float x)
 {
 	if (isnan(x))
-		return quiet(x);
-	return flush((float)exp2((double)flush(x)));
+		return num_quiet(x);
+	return num_flush((float)exp2((double)num_flush(x)));
 }
 
 float num_log2(float x)
 {
 	if (isnan(x))
-		return quiet(x);
-	x = flush(x);
+		return num_quiet(x);
+	x = num_flush(x);
 	return x < 0 ? num_float(0x7fc00000u) : (float)log2((double)x);
-}
-
-float num_rcp(float x)
-{
-	if (isnan(x))
-		return quiet(x);
-	return flush((float)(1.0 / (double)flush(x)));
-}
-
-float num_rsq(float x)
-{
-	if (isnan(x))
-		return quiet(x);
-	x = flush(x);
-	return x < 0 ? num_float(0x7fc00000u) : (float)(1.0 / sqrt((double)x));
-}
-
-float num_sqrt_hw(float x)
-{
-	if (isnan(x))
-		return quiet(x);
-	x = flush(x);
-	return x < 0 ? num_float(0x7fc00000u) : (float)sqrt((double)x);
 }
 
 /* sin and cos take turns.  The instruction set's guide gives [-256, 256] as the domain and 0 (sin) or 1 (cos) outside
@@ -199,19 +164,19 @@ static float sin_turns(double turns)
 float num_sin(float turns)
 {
 	if (isnan(turns))
-		return quiet(turns);
+		return num_quiet(turns);
 	if (isinf(turns))
 		return num_float(0x7fc00000u);
 	if (fabsf(turns) > 256)
 		return 0;
-	float x = flush(turns);
+	float x = num_flush(turns);
 	return x == 0 ? x : sin_turns((double)x);
 }
 
 float num_cos(float turns)
 {
 	if (isnan(turns))
-		return quiet(turns);
+		return num_quiet(turns);
 	if (isinf(turns))
 		return num_float(0x7fc00000u);
 	if (fabsf(turns) > 256)

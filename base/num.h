@@ -26,11 +26,30 @@ static inline float num_float(uint32_t u) { union { uint32_t u; float f; } c = {
  * flush a denormal result to zero of its sign (v_rcp takes a denormal input as zero too).  sin/cos take turns. */
 float num_exp2(float x);
 float num_log2(float x);
-float num_rcp(float x);
-float num_rsq(float x);
-float num_sqrt_hw(float x);
 float num_sin(float turns);
 float num_cos(float turns);
+
+static inline float num_quiet(float x) { return num_float(num_bits(x) | 0x00400000u); }
+/* A denormal becomes the zero of its sign. */
+static inline float num_flush(float x) { return num_float(num_bits(x) & 0x7f800000u ? num_bits(x) : num_bits(x) & 0x80000000u); }
+/* Here, so that loops over lanes become vector code. */
+static inline float num_rcp(float x)
+{
+	float r = num_flush((float)(1.0 / (double)num_flush(x)));
+	return x != x ? num_quiet(x) : r;
+}
+static inline float num_rsq(float x)
+{
+	float f = num_flush(x), r = (float)(1.0 / __builtin_sqrt((double)f));
+	r = f < 0 ? num_float(0x7fc00000u) : r;
+	return x != x ? num_quiet(x) : r;
+}
+static inline float num_sqrt_hw(float x)
+{
+	float f = num_flush(x), r = (float)__builtin_sqrt((double)f);
+	r = f < 0 ? num_float(0x7fc00000u) : r;
+	return x != x ? num_quiet(x) : r;
+}
 
 /* Matrix accumulation: c + a[0]*b[0] + a[1]*b[1] + ... in this order, each product rounded to f32 (exact for bf16, f16
  * and fp8 operands in range), each sum rounded to f32, denormals kept. */

@@ -409,6 +409,19 @@ void ir_remove(struct ir_ins *ins)
 	ins->block = NULL;
 }
 
+void ir_move(struct ir_ins *ins, struct ir_ins *before)
+{
+	ir_remove(ins);
+	ins->block = before->block;
+	ins->next = before;
+	ins->prev = before->prev;
+	if (before->prev)
+		before->prev->next = ins;
+	else
+		before->block->first = ins;
+	before->prev = ins;
+}
+
 void ir_walk(struct ir_block *block, void (*fn)(struct ir_ins *, void *), void *ctx)
 {
 	for (struct ir_ins *ins = block->first, *next; ins; ins = next) {

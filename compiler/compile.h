@@ -14,14 +14,20 @@
 /* Facts of a chip that passes and translation ask for; one row each in target/targets.c. */
 struct target {
 	const char *name;          /* "gfx942" */
-	const char *triple, *cpu;  /* "amdgcn-amd-amdhsa", "gfx942" */
-	int wave, vgprs, lds_bytes, max_threads;
+	const char *triple, *cpu, *features;  /* "amdgcn-amd-amdhsa", "gfx942", "": LLVM's names */
+	int wave, vgprs, registers; /* lanes of a wave; registers that a lane may have, that the lanes of a compute unit share */
+	int lds_bytes, max_threads;    /* of a workgroup */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
+	bool cvt_pk_fp4;           /* v_cvt_scalef32_pk_fp4_f32 */
 	bool lds_load16;           /* direct-to-LDS loads of 16 bytes */
+	bool lanes_adjacent;       /* an access is fast where the lanes' bytes lie side by side, not merely where each lane's are many */
+	bool cvt8_clamps;          /* conversions to i8 and native fp8 clamp by themselves */
 	const struct mfma *mfma; int nmfma;   /* matrix instructions, best first (target/mfma.h) */
 };
 const struct target *target_by_name(const char *);
+const char *target_names(void);                            /* "gfx942, gfx950, .." */
+bool target_is_nvptx(const struct target *);               /* objects are PTX or cubins */
 
 /* A variant of an instance on a target: when it applies, and the choices made for it. */
 struct variant {
@@ -34,11 +40,13 @@ struct variant {
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
 	bool stream;                                           /* held axes without a tile that fits: sweep them */
+	uint64_t given, absent;                                /* optional tensors (bit = parameter) that are there, that are not; in neither: unknown */
 };
 
-/* Variants for an instance, most specific first, the last one always applicable.  `k` elaborated for the target. */
-int plan_variants(struct arena *, const struct ir_kernel *k, const struct dsl_kernel *text, const struct target *,
-                  struct variant **out, int *n, char *err, size_t errlen);
+/* Variants for an instance, most specific first, the last one always applicable.  `k` elaborated for the target; special: what the
+ * pack lines specialise, NULL = nothing. */
+int plan_variants(struct arena *, const struct ir_kernel *k, const struct dsl_kernel *text, const struct dsl_special *special,
+                  const struct target *, struct variant **out, int *n, char *err, size_t errlen);
 
 /* Runs the passes on a clone of `generic` for a variant; stops after the pass called `until` (NULL = all).  The result is ready
  * for translation: layouts everywhere. */

@@ -100,7 +100,7 @@ static void elaborate_item(struct compilation *c, struct item *it, struct object
 	if (dsl_elaborate(&it->arena, c->file, it->text, it->binding, it->target ? it->target->name : "", &it->diag, &it->generic) ||
 	    it->diag.errors || c->options->check)
 		return;
-	if (plan_variants(&it->arena, it->generic, it->text, it->target, &it->variants, &it->nvariants, why, sizeof why))
+	if (plan_variants(&it->arena, it->generic, it->text, it->binding->special, it->target, &it->variants, &it->nvariants, why, sizeof why))
 		it->error = arena_printf(&it->arena, "%s", why);
 	int kept = 0;
 	for (int v = 0; v < it->nvariants; v++)
@@ -182,7 +182,7 @@ static int enter_facts(struct model_launch *launches, int nlaunches, const struc
 		l->vgpr = f->vgpr;
 		l->agpr = f->agpr;
 		l->sgpr = f->sgpr;
-		l->lds = f->lds;
+		l->lds = f->lds > l->lds ? f->lds : l->lds;      /* an object does not know what the launch gives */
 		l->scratch = f->scratch;
 		l->spills = f->spills;
 		l->instructions = f->instructions;
@@ -333,7 +333,7 @@ static int choose_targets(FILE *out, const char *const *names, const struct targ
 			if (t == targets[i])
 				goto next;
 		if (!t) {
-			fprintf(out, "error: unknown target \"%s\"; known: gfx942, gfx950\n", *names);
+			fprintf(out, "error: unknown target \"%s\"; known: %s\n", *names, target_names());
 			return -1;
 		}
 		targets[n++] = t;
@@ -342,7 +342,8 @@ static int choose_targets(FILE *out, const char *const *names, const struct targ
 	return n;
 }
 
-/* Kernels with their signatures into the pack, and the items to work on. */
+/* Kernels with their signatures into the pack, and the items to work on.  A kernel that the pack block leaves out is there with all its
+ * choices and no variant: a call compiles what it needs. */
 static int choose_items(struct compilation *c, struct compile_result *r, struct diag *diag, const struct target **targets, int ntargets)
 {
 	const struct dsl_file *f = c->file;
@@ -353,11 +354,14 @@ static int choose_items(struct compilation *c, struct compile_result *r, struct 
 		if (!listed(c->options->kernels, chosen->name))
 			continue;
 		chosen->packed = choose_bindings(&r->arena, &f->kernels[k], c->options, &chosen->npacked);
-		if (!chosen->npacked)
+		bool left_out = !chosen->npacked && !c->options->instances;          /* `none` in the pack block */
+		if (left_out)
+			chosen->packed = chosen->all, chosen->npacked = chosen->nall;
+		else if (!chosen->npacked)
 			continue;
 		if (dsl_signature(&r->arena, f, chosen, diag, &r->pack.kernels[r->pack.nkernels]))
 			continue;
-		for (int i = 0; i < chosen->npacked; i++)
+		for (int i = 0; i < chosen->npacked && !left_out; i++)
 			for (int t = 0; t < ntargets; t++)
 				ARENA_PUSH(&r->arena, &items, (struct item){.text = chosen, .binding = &chosen->packed[i], .target = targets[t],
 				           .kernel = r->pack.nkernels, .instance = i});

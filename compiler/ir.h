@@ -139,6 +139,7 @@ struct ir_ins *ir_new(struct ir_builder *, enum ir_op, enum dtype, ir_axes, int 
 
 /* --- editing (build.c) */
 void ir_remove(struct ir_ins *);                                           /* unlink; no uses may remain */
+void ir_move(struct ir_ins *, struct ir_ins *before);                     /* from where it stands */
 void ir_replace(struct ir_kernel *, struct ir_ins *old, struct ir_ins *by);/* every use of old in the kernel */
 struct ir_kernel *ir_clone(struct arena *, const struct ir_kernel *);      /* deep copy, ids kept */
 bool ir_is_const(const struct ir_ins *, double *value);                    /* CONST of any type */

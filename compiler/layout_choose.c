@@ -17,7 +17,8 @@ static struct layout *empty(const struct layout_space *s)
 	struct layout *l = arena_alloc(s->arena, sizeof *l);
 	for (int a = 0; a < LAYOUT_AXES; a++)
 		l->block[a] = l->rep[a] = 1;
-	l->nlane = 6;
+	while ((1 << l->nlane) < s->v->target->wave)
+		l->nlane++;
 	while ((1 << l->nwave) < s->waves)
 		l->nwave++;
 	return l;
@@ -58,14 +59,6 @@ const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int
 	return finished(s, l, axes);
 }
 
-static int log2_of(int x)
-{
-	int n = 0;
-	while ((1 << n) < x)
-		n++;
-	return n;
-}
-
 static void wave_steps(struct layout *l, const int *wave_axis, ir_axes axes)
 {
 	for (int w = 0; w < l->nwave; w++)
@@ -73,18 +66,21 @@ static void wave_steps(struct layout *l, const int *wave_axis, ir_axes axes)
 			step(l, &l->wave[w], wave_axis[w]);
 }
 
+static void map_step(struct layout *l, struct layout_basis *bit, struct mfma_bit b, int row, int col)
+{
+	int axis = b.axis == 'r' ? row : col;
+	bit->step[axis] = b.step;
+	l->block[axis] *= 2;
+}
+
 const struct layout *layout_accumulator(const struct layout_space *s, const struct mfma *m, int row, int col, const int *wave_axis)
 {
 	struct layout *l = empty(s);
-	int lane = 0;
-	step(l, &l->reg[l->nreg++], row);
-	step(l, &l->reg[l->nreg++], row);
-	for (int b = log2_of(m->cols); b > 0; b--)
-		step(l, &l->lane[lane++], col);
-	while (lane < l->nlane)
-		step(l, &l->lane[lane++], row);
-	while (l->block[row] < m->rows)
-		step(l, &l->reg[l->nreg++], row);
+	const struct mfma_map *map = m->map;
+	for (int i = 0; i < 2; i++)
+		map_step(l, &l->reg[l->nreg++], map->reg[i], row, col);
+	for (int i = 0; i < l->nlane; i++)
+		map_step(l, &l->lane[i], map->lane[i], row, col);
 	wave_steps(l, wave_axis, IR_AXIS(row) | IR_AXIS(col));
 	return finished(s, l, IR_AXIS(row) | IR_AXIS(col));
 }
@@ -92,7 +88,7 @@ const struct layout *layout_accumulator(const struct layout_space *s, const stru
 struct k_shape k_shape_plain(const struct mfma *m, int bits, int tile)
 {
 	struct k_shape k = {0};
-	int at = 1, run = 128 / bits, lanes = 64 / m->rows;
+	int at = 1, run = 128 / bits, lanes = 1 << mfma_k_bits(m);
 	if (run < m->elems)
 		run = m->elems;
 	while (run > m->elems && tile % (run * lanes))
@@ -106,26 +102,39 @@ struct k_shape k_shape_plain(const struct mfma *m, int bits, int tile)
 
 struct k_shape k_shape_of_accumulator(const struct mfma *acc, const struct mfma *use)
 {
-	struct k_shape k = {.nreg = 2, .reg = {1, 2}};
-	int at = 4;
-	for (int lanes = 64 / acc->cols; lanes > 1; lanes /= 2, at *= 2)
-		k.lane[k.nlane++] = at;
+	struct k_shape k = {0};
+	int at = 1;
+	for (int i = 0; i < 2; i++)
+		if (acc->map->reg[i].axis == 'r') {
+			k.reg[k.nreg++] = acc->map->reg[i].step;
+			at *= 2;
+		}
+	for (int i = 0; i < 6; i++)
+		if (acc->map->lane[i].axis == 'r') {
+			k.lane[k.nlane++] = acc->map->lane[i].step;
+			at *= 2;
+		}
 	for (; at < acc->rows || (1 << k.nreg) < use->elems; at *= 2)
 		k.reg[k.nreg++] = at;
 	return k;
 }
 
-const struct layout *layout_operand(const struct layout_space *s, const struct mfma *m, int free_axis, int k_axis,
+const struct layout *layout_operand(const struct layout_space *s, const struct mfma *m, int positions, int free_axis, int k_axis,
                                     const struct k_shape *k, const int *wave_axis)
 {
 	struct layout *l = empty(s);
-	int lane = 0;
+	int nk = 0;
 	for (int i = 0; i < k->nreg; i++, l->block[k_axis] *= 2)
 		l->reg[l->nreg++].step[k_axis] = (int16_t)k->reg[i];
-	for (int b = log2_of(m->rows); b > 0; b--)
-		step(l, &l->lane[lane++], free_axis);
-	for (int i = 0; i < k->nlane; i++, l->block[k_axis] *= 2)
-		l->lane[lane++].step[k_axis] = (int16_t)k->lane[i];
+	for (int i = 0; m->map->operand[i]; i++)
+		if (m->map->operand[i] == 'f') {
+			step(l, &l->lane[i], free_axis);
+		} else {
+			l->lane[i].step[k_axis] = (int16_t)k->lane[nk++];
+			l->block[k_axis] *= 2;
+		}
+	while (l->block[free_axis] < positions)
+		step(l, &l->reg[l->nreg++], free_axis);
 	wave_steps(l, wave_axis, IR_AXIS(free_axis));
 	return finished(s, l, IR_AXIS(free_axis) | IR_AXIS(k_axis));
 }

@@ -91,7 +91,7 @@ static const char *find_variant(struct arena *a, const struct dsl_file *f, const
 	char err[400];
 	int n;
 	if (!q->symbols || !q->leaf || !target || dsl_elaborate(a, f, k, b, q->target, diag, &generic) || diag->errors ||
-	    generic->nsymbols != q->nsymbols || plan_variants(a, generic, k, target, &variants, &n, err, sizeof err))
+	    generic->nsymbols != q->nsymbols || plan_variants(a, generic, k, b->special, target, &variants, &n, err, sizeof err))
 		return "";
 	for (int i = 0; i < n; i++) {
 		const char *why;

@@ -10,7 +10,7 @@
 
 struct tdslc_options {
 	uint32_t abi;                    /* TDSLC_ABI */
-	const char *const *targets;      /* NULL-terminated: "gfx942", "gfx950" */
+	const char *const *targets;      /* NULL-terminated: "gfx942", "gfx950", "sm_90a" */
 	const char *const *kernels;      /* NULL-terminated names, or NULL = all */
 	const char *const *instances;    /* NULL-terminated "T=bf16,Q=fp8", or NULL = those of the pack block (all, where it names none) */
 	int jobs;                        /* threads; 0 = one per core */

@@ -16,9 +16,9 @@ extern "C" {
 
 struct shim_machine;
 
-/* A target machine for one chip, made with: fused multiply-add only where the IR says so (FPOpFusion::Strict), codegen
+/* A target machine for one chip (features: LLVM's, "" = the chip's own), made with: fused multiply-add only where the IR says so (FPOpFusion::Strict), codegen
  * level 2 ("default").  NULL with text where LLVM does not know the triple. */
-struct shim_machine *shim_machine_new(const char *triple, const char *cpu, char *err, size_t errlen);
+struct shim_machine *shim_machine_new(const char *triple, const char *cpu, const char *features, char *err, size_t errlen);
 void shim_machine_free(struct shim_machine *);
 
 /* Generates code for the module (consumed in every case).  *bytes is malloc'ed, and ends in a NUL not counted in *size.
@@ -34,6 +34,9 @@ int shim_link(const void *object, size_t object_size, void **elf, size_t *elf_si
 /* Links objects and shared libraries to a shared one, as `ld.lld -shared OPTIONS INPUTS` does; options: NULL-terminated. */
 struct shim_input { const void *bytes; size_t size; };
 int shim_link_inputs(const struct shim_input *, int n, const char *const *options, void **elf, size_t *elf_size, char *err, size_t errlen);
+
+/* A compile unit of which only lines are asked.  directives: in the assembly text, not as sections beside it (PTX for optimised code). */
+LLVMMetadataRef shim_line_unit(LLVMDIBuilderRef, LLVMMetadataRef file, const char *producer, bool directives);
 
 /* A disassembler for one chip (LLVMDisasmInstruction, LLVMDisasmDispose); NULL where LLVM does not know it. */
 void *shim_disassembler(const char *triple, const char *cpu);

@@ -1,4 +1,4 @@
-/* object.c -- LLVM module -> linked code object: a thread's session and the way through code generation and the linker.
+/* object.c -- LLVM module -> code object, linked or assembled: a thread's session and the way through code generation and the linker.
  *
  * In: a module made in the session's context.  Out: the bytes of an ELF, or LLVM's own diagnostics as text.  A session keeps
  * the context and one machine per chip, because making them costs more than compiling a small kernel. */
@@ -11,6 +11,7 @@
 #include <string.h>
 #include "compile.h"
 #include "llvm_shim.h"
+#include "object_code.h"
 
 enum { MACHINES = 4, IDLE_SESSIONS = 8, SESSION_BUILDS = 400 };
 
@@ -103,7 +104,7 @@ static struct shim_machine *machine_of(struct object_session *s, const struct ta
 		snprintf(err, errlen, "more than %d targets in one session", MACHINES);
 		return NULL;
 	}
-	struct shim_machine *m = shim_machine_new(t->triple, t->cpu, err, errlen);
+	struct shim_machine *m = shim_machine_new(t->triple, t->cpu, t->features ? t->features : "", err, errlen);
 	if (m) {
 		s->machines[s->nmachines].cpu = t->cpu;
 		s->machines[s->nmachines++].machine = m;
@@ -145,8 +146,11 @@ int object_build(struct object_session *s, const struct target *t, LLVMModuleRef
 	s->builds++;
 	char *object;
 	size_t object_size;
-	if (emit(s, t, module, false, &object, &object_size, err, errlen))
+	bool assembly = target_is_nvptx(t);
+	if (emit(s, t, module, assembly, &object, &object_size, err, errlen))
 		return -1;
+	if (assembly)
+		return object_assemble(t, object, object_size, elf, size, err, errlen);
 	int rc = shim_link(object, object_size, elf, size, err, errlen);
 	free(object);
 	return rc;

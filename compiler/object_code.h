@@ -43,4 +43,13 @@ bool object_hot_loop(const struct object_listing *, int *first, int *last);
 
 /* Modelled clocks that a SIMD needs for one pass of the loop by its `waves` waves, and the matrix share (object_cost.c). */
 void object_loop_clocks(const struct object_listing *, int first, int last, const char *chip, int waves, double *clocks, double *share);
+
+/* --- sm_90a ------------------------------------------------------------------------------------------------------------------- */
+/* object_ptx.c: PTX (malloc'ed, consumed; n bytes and a NUL) to the object that a pack holds, malloc'ed: a cubin, or the text with its NUL
+ * where there is no ptxas.  0, or -1 with what ptxas said. */
+int object_assemble(const struct target *, char *ptx, size_t n, void **out, size_t *size, char *err, size_t errlen);
+bool object_has_assembler(void);
+/* object_cubin.c: object_facts() of either. */
+int object_cubin_facts(struct arena *, const struct target *, const void *bytes, size_t size, bool gate, struct object_facts **, int *n,
+                       char *err, size_t errlen);
 #endif

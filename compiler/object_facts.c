@@ -91,6 +91,8 @@ int object_facts(struct arena *a, const struct target *t, const void *elf, size_
                  struct object_facts **facts, int *n, char *err, size_t errlen)
 {
 	struct object_kernel *kernels;
+	if (target_is_nvptx(t))
+		return object_cubin_facts(a, t, elf, size, gate, facts, n, err, errlen);
 	if (object_read(a, elf, size, &kernels, n, err, errlen))
 		return -1;
 	*facts = arena_alloc(a, (size_t)(*n + 1) * sizeof **facts);
@@ -139,6 +141,12 @@ char *object_disassembly(struct arena *a, const struct target *t, const void *el
 	int n, nrows, last = 0;
 	char *text = NULL;
 	size_t len = 0;
+	if (target_is_nvptx(t)) {
+		if (size > 4 && memcmp(elf, "\177ELF", 4) && !((const char *)elf)[size - 1])
+			return arena_string(a, elf, size - 1);
+		snprintf(err, errlen, "a cubin is listed by NVIDIA's nvdisasm; without ptxas (TDSL_PTXAS=\"\") PTX is shown");
+		return NULL;
+	}
 	if (object_read(a, elf, size, &kernels, &n, err, errlen))
 		return NULL;
 	FILE *out = open_memstream(&text, &len);

@@ -3,7 +3,8 @@
  *          bounds what arrives.
  * Method:  q = cvt(u * inv) with inv = 1 / s, s = select(top > 0, max(top / C, tiny), 1), top = max |u| over the group and C the
  *          largest value of the format.  Then |u * inv| <= C (1 + 2^-22), which rounds to C; an infinite u has inv = 0 and becomes
- *          NaN, which a clamp would keep as well.  So the clamp never acts and SATURATE is dropped.
+ *          NaN, which a clamp would keep as well.  So the clamp never acts and SATURATE is dropped; an integer format, where that
+ *          would truncate, is rounded before.
  * Needs:   simplified IR.   Keeps: values exactly. */
 #include "../base/num.h"
 #include "pass.h"
@@ -22,26 +23,36 @@ static const struct ir_ins *group_maximum(const struct ir_ins *s, double limit)
 	return top;
 }
 
+struct bounds { struct pass *p; struct ir_phase *ph; };
+
 static void drop_clamp(struct ir_ins *i, void *ctx)
 {
-	(void)ctx;
+	struct bounds *s = ctx;
 	double limit = num_max(i->dtype), v;
 	if (i->op != IR_CVT || !(i->flags & IR_SATURATE) || i->args[0]->op != IR_MUL || dtype_info(i->dtype)->bits != 8 ||
-	    !dtype_is_float(i->dtype))
+	    i->dtype == DT_U8)                                 /* the bound is one of magnitude */
 		return;
 	for (int side = 0; side < 2; side++) {
 		const struct ir_ins *u = i->args[0]->args[side], *inv = i->args[0]->args[!side];
 		if (inv->op != IR_DIV || !ir_is_const(inv->args[0], &v) || v != 1)
 			continue;
 		const struct ir_ins *top = group_maximum(inv->args[1], limit);
-		if (top && top->op == IR_REDUCE && top->kind == RED_MAX && top->args[0]->op == IR_ABS && top->args[0]->args[0] == u)
-			i->flags &= (uint8_t)~IR_SATURATE;
+		if (!top || top->op != IR_REDUCE || top->kind != RED_MAX || top->args[0]->op != IR_ABS || top->args[0]->args[0] != u)
+			continue;
+		i->flags &= (uint8_t)~IR_SATURATE;
+		if (!dtype_is_float(i->dtype)) {
+			struct ir_builder at = pass_before(s->p, s->ph, i);
+			i->args[0] = ir_un(&at, IR_ROUND, i->args[0]);
+		}
+		return;
 	}
 }
 
 int pass_bounds(struct pass *p)
 {
+	if (p->v->target->cvt8_clamps)        /* nothing to gain */
+		return 0;
 	FOR_PHASES(p, ph)
-		ir_walk(ph->body, drop_clamp, NULL);
+		ir_walk(ph->body, drop_clamp, &(struct bounds){p, ph});
 	return 0;
 }

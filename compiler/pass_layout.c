@@ -46,7 +46,9 @@ static bool is_index(const struct ir_ins *i)
 
 /* --- the axis along which memory is contiguous ------------------------------------------------------------------------ */
 
-struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int narrowest[LAYOUT_AXES]; };
+/* bits: of the element whose 16 bytes a lane holds side by side: the narrowest, so that all accesses are of 16 bytes; or, where lanes
+ * must lie side by side as well, the widest. */
+struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int bits[LAYOUT_AXES]; };
 
 static void vote(struct ir_ins *i, void *ctx)
 {
@@ -61,12 +63,13 @@ static void vote(struct ir_ins *i, void *ctx)
 		if (f.coef[a] == 1 && (c->axes & IR_AXIS(a)) && c->s->ph->axes[a].tile > 1) {
 			int bits = dtype_info(t->dtype)->bits;
 			c->votes[a]++;
-			if (!c->narrowest[a] || bits < c->narrowest[a])
-				c->narrowest[a] = bits;
+			bool widest = c->s->p->v->target->lanes_adjacent;
+			if (!c->bits[a] || (widest ? bits > c->bits[a] : bits < c->bits[a]))
+				c->bits[a] = bits;
 		}
 }
 
-static int contiguous_axis(struct assign *s, ir_axes axes, int *narrowest)
+static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
 {
 	struct contiguity c = {.s = s, .axes = axes};
 	int best = -1;
@@ -74,7 +77,7 @@ static int contiguous_axis(struct assign *s, ir_axes axes, int *narrowest)
 	for (int a = 0; a < s->ph->naxes; a++)
 		if (c.votes[a] && (best < 0 || c.votes[a] >= c.votes[best]))
 			best = a;
-	*narrowest = best < 0 ? 32 : c.narrowest[best];
+	*bits = best < 0 ? 32 : c.bits[best];
 	return best;
 }
 
@@ -90,7 +93,7 @@ static int product_of_tiles(const struct ir_phase *ph, ir_axes axes)
 static const struct layout *memory_layout(struct assign *s, ir_axes axes, int inner, int bits)
 {
 	int vector = inner < 0 || !s->p->v->aligned ? 1 : 128 / bits;
-	int threads = 64 * s->space.waves, total = product_of_tiles(s->ph, axes);
+	int threads = s->p->v->target->wave * s->space.waves, total = product_of_tiles(s->ph, axes);
 	while (vector > 1 && total / vector < threads)
 		vector /= 2;
 	return layout_rows(&s->space, axes, inner, vector);
@@ -201,25 +204,35 @@ static void find_product(struct ir_ins *i, void *ctx)
 	s->products[s->nproducts++] = (struct product){i, m, fa, fb, k, swapped};
 }
 
-/* Waves step along the grid axes of the results, the one with most rows left first. */
+static int most_left(const struct assign *s, const int *left)
+{
+	int best = -1;
+	for (int a = 0; a < s->ph->naxes; a++)
+		if (left[a] > 1 && left[a] % 2 == 0 && (best < 0 || left[a] > left[best]))
+			best = a;
+	return best;
+}
+
+/* Waves step along the grid axes of the results, the one with most rows left first; where those are used up, along held ones. */
 static void choose_waves(struct assign *s)
 {
-	int left[LAYOUT_AXES] = {0};
+	int left[LAYOUT_AXES] = {0}, held[LAYOUT_AXES] = {0};
 	for (int i = 0; i < s->nproducts; i++) {
 		const struct product *d = &s->products[i];
-		if (s->ph->axes[d->row].kind == AXIS_GRID)
-			left[d->row] = s->ph->axes[d->row].tile / d->mfma->rows;
-		if (s->ph->axes[d->col].kind == AXIS_GRID)
-			left[d->col] = s->ph->axes[d->col].tile / d->mfma->cols;
+		int *row = s->ph->axes[d->row].kind == AXIS_GRID ? left : s->ph->axes[d->row].kind == AXIS_HELD ? held : NULL;
+		if (row)
+			row[d->row] = s->ph->axes[d->row].tile / d->mfma->rows;
+		int *col = s->ph->axes[d->col].kind == AXIS_GRID ? left : s->ph->axes[d->col].kind == AXIS_HELD ? held : NULL;
+		if (col)
+			col[d->col] = s->ph->axes[d->col].tile / d->mfma->cols;
 	}
 	for (int w = 0; (1 << w) < s->space.waves; w++) {
-		int best = -1;
-		for (int a = 0; a < s->ph->naxes; a++)
-			if (left[a] > 1 && left[a] % 2 == 0 && (best < 0 || left[a] > left[best]))
-				best = a;
+		int *from = left, best = most_left(s, left);
+		if (best < 0)
+			best = most_left(s, from = held);
 		s->wave_axis[w] = best;
 		if (best >= 0)
-			left[best] /= 2;
+			from[best] /= 2;
 	}
 }
 
@@ -324,8 +337,8 @@ static void place_dot(struct assign *s, struct ir_ins *i)
 	const struct product *from_c = s->feeds[i->args[c]->id] ? NULL : maker(s, d->k, d->col);
 	struct k_shape k = from_c ? k_shape_of_accumulator(from_c->mfma, d->mfma)
 	                          : k_shape_plain(d->mfma, dtype_info(i->args[r]->dtype)->bits, s->ph->axes[d->k].tile);
-	i->args[r] = moved(s, i->args[r], layout_operand(&s->space, d->mfma, d->row, d->k, &k, s->wave_axis));
-	i->args[c] = moved(s, i->args[c], layout_operand(&s->space, d->mfma, d->col, d->k, &k, s->wave_axis));
+	i->args[r] = moved(s, i->args[r], layout_operand(&s->space, d->mfma, d->mfma->rows, d->row, d->k, &k, s->wave_axis));
+	i->args[c] = moved(s, i->args[c], layout_operand(&s->space, d->mfma, d->mfma->cols, d->col, d->k, &k, s->wave_axis));
 	i->layout = home(s, i->axes);
 	if (i->flags & IR_ACC)
 		i->args[2] = moved(s, i->args[2], i->layout);

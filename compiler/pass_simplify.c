@@ -7,6 +7,7 @@
  * Needs:   tiles.   Keeps: values exactly. */
 #include "pass.h"
 
+#include <math.h>
 #include <string.h>
 
 struct simplify { struct pass *p; struct ir_phase *ph; bool changed; };
@@ -34,6 +35,11 @@ static void make_const(struct ir_ins *i, int64_t v)
 static bool is_int(const struct ir_ins *i)
 {
 	return i->dtype == DT_I32 || i->dtype == DT_I64;
+}
+
+static bool is_float(const struct ir_ins *i)
+{
+	return i->dtype == DT_F32 || i->dtype == DT_F16 || i->dtype == DT_BF16;
 }
 
 static bool int_const(const struct ir_ins *i, int64_t *v)
@@ -64,6 +70,17 @@ static struct ir_ins *one_bound(struct simplify *s, struct ir_ins *i)
 	return ir_bin(&at, IR_LE, x, ir_bin(&at, IR_MIN, a, b));
 }
 
+/* x + -0 and x * 1 are x. */
+static struct ir_ins *neutral(const struct ir_ins *i)
+{
+	for (int side = 0; side < 2; side++) {
+		const struct ir_ins *c = i->args[side];
+		if (c->op == IR_CONST && (i->op == IR_MUL ? c->num == 1 : c->num == 0 && signbit(c->num)) && i->args[!side]->axes == i->axes)
+			return i->args[!side];
+	}
+	return NULL;
+}
+
 /* Folds one instruction; a replacement value or NULL. */
 static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 {
@@ -71,6 +88,11 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 	switch (i->op) {
 	case IR_LT:
 	case IR_LE:
+		if (is_float(i->args[0]) && i->args[0]->op == IR_CONST && i->args[1]->op == IR_CONST) {
+			double x = i->args[0]->num, y = i->args[1]->num;
+			make_const(i, i->op == IR_LT ? x < y : x <= y);
+			return NULL;
+		}
 		if (!is_int(i->args[0]))
 			return NULL;
 		if (int_const(i->args[0], &a) && int_const(i->args[1], &b))
@@ -112,14 +134,21 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 			make_const(i, !i->args[0]->imm);
 		return NULL;
 	case IR_SELECT:
+		if (i->args[1]->op == IR_SELECT && i->args[1]->args[0] == i->args[0]) {
+			i->args[1] = i->args[1]->args[1];
+			s->changed = true;
+		}
 		if (is_true(i->args[0]) && i->args[1]->axes == i->axes)
 			return i->args[1];
 		if (is_false(i->args[0]) && i->args[2]->axes == i->axes)
 			return i->args[2];
 		return NULL;
 	case IR_ADD:
-	case IR_SUB:
 	case IR_MUL:
+		if (is_float(i))
+			return neutral(i);
+		/* fallthrough */
+	case IR_SUB:
 	case IR_DIV:
 	case IR_REM:
 	case IR_MIN:
@@ -131,8 +160,8 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 			   i->op == IR_MIN ? (a < b ? a : b) : (a > b ? a : b));
 		return NULL;
 	case IR_CVT:
-		if (i->args[0]->op == IR_CONST && is_int(i->args[0]) && (i->dtype == DT_F32)) {
-			double num = (float)i->args[0]->imm;
+		if (i->args[0]->op == IR_CONST && (is_int(i->args[0]) || is_float(i->args[0])) && i->dtype == DT_F32) {
+			double num = is_int(i->args[0]) ? (double)(float)i->args[0]->imm : i->args[0]->num;
 			make_const(i, 0);
 			i->num = num;
 		}
@@ -152,6 +181,10 @@ static bool zero_when_absent(const struct ir_ins *i, const struct ir_ins *mask)
 		const struct ir_ins *m = i->args[i->nargs - 1];
 		return m == mask || (m->op == IR_AND && (m->args[0] == mask || m->args[1] == mask));
 	}
+	case IR_CONST:
+		return is_float(i) && i->num == 0;
+	case IR_SELECT:
+		return zero_when_absent(i->args[1], mask) && zero_when_absent(i->args[2], mask);
 	case IR_CVT: case IR_NEG: case IR_ABS:
 		return zero_when_absent(i->args[0], mask);
 	case IR_MUL:
@@ -208,18 +241,6 @@ static void visit(struct ir_ins *i, void *ctx)
 	drop_mask(s, i);
 }
 
-/* A folded operand may have lost axes; what is computed from it loses them too. */
-static void recompute_axes(struct ir_ins *i, void *ctx)
-{
-	(void)ctx;
-	const char *cls = ir_op_info[i->op].cls;
-	if (!i->nargs || strcmp(cls, "RED") == 0 || strcmp(cls, "REG") == 0)
-		return;
-	i->axes = 0;
-	for (int a = 0; a < i->nargs; a++)
-		i->axes |= i->args[a]->axes;
-}
-
 int pass_simplify(struct pass *p)
 {
 	bool changed = true;
@@ -228,7 +249,7 @@ int pass_simplify(struct pass *p)
 		FOR_PHASES(p, ph) {
 			struct simplify s = {p, ph, false};
 			ir_walk(ph->body, visit, &s);
-			ir_walk(ph->body, recompute_axes, NULL);
+			ir_walk(ph->body, ir_recompute_axes, NULL);
 			changed = changed || s.changed;
 		}
 		pass_clean(p);

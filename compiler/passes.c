@@ -69,6 +69,18 @@ bool ir_is_pure(const struct ir_ins *i)
 	}
 }
 
+/* A folded operand may have lost axes; what is computed from it loses them too. */
+void ir_recompute_axes(struct ir_ins *i, void *ctx)
+{
+	(void)ctx;
+	const char *cls = ir_op_info[i->op].cls;
+	if (!i->nargs || strcmp(cls, "RED") == 0 || strcmp(cls, "REG") == 0)
+		return;
+	i->axes = 0;
+	for (int a = 0; a < i->nargs; a++)
+		i->axes |= i->args[a]->axes;
+}
+
 bool ir_is_tile_bound(const struct ir_ins *i)
 {
 	return i->op == IR_REDUCE && (i->kind == RED_MAX || i->kind == RED_MIN) && !(i->flags & IR_MASKED) && i->args[0]->op == IR_IOTA &&

@@ -1,11 +1,15 @@
 /* plan.c -- which variants an instance gets on a target, and the choices made for each.
  * In: an elaborated kernel, its schedule and pinned sizes.  Out: variants, most specific first; the last one makes no assumption on
- * sizes, strides or alignment.
+ * sizes, strides, alignment or presence.
+ *
+ * Optional tensors: the sets that the pack lines name, or else the empty one, each get variants of their own, planned on the IR without
+ * what is absent; then follow fewer that ask at run time.
  *
  * Row kernels (no dot): for every pinned size, for classes of sizes, a streaming variant for longer rows - all of these for
  * aligned tensors whose extents are multiples of the vector width - and the general one, which streams element by element.
  * Matrix kernels: the schedule's tiles for aligned tensors, then without alignment; held axes (head dimensions) by classes. */
 #include "affine.h"
+#include "pass.h"
 #include "target/mfma.h"
 
 #include <stdio.h>
@@ -18,6 +22,7 @@ struct facts {
 	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
 	bool has_dot;
 	int cost;                          /* instructions an element, about: of the longest phase */
+	bool reduces;                      /* over a held axis of any length */
 	int widest;                        /* bytes of the widest element accessed along a contiguous axis */
 };
 
@@ -25,8 +30,11 @@ struct planner {
 	struct arena *arena;
 	const struct ir_kernel *k;
 	const struct dsl_kernel *text;
+	const struct dsl_special *special;
 	const struct target *target;
 	struct facts f;
+	uint64_t given, absent;            /* of the set that is planned for; none of both: any tensor may be there or not */
+	bool sets;                         /* sets have variants of their own */
 	ARRAY(struct variant) out;
 };
 
@@ -54,6 +62,8 @@ static void note_access(struct ir_ins *i, void *ctx)
 		if (f->ph->axes[i->imm].tiled && end->op == IR_SYM && f->multiple[end->imm] < 8)
 			f->multiple[end->imm] = 8;
 	}
+	for (int a = 0; i->op == IR_REDUCE && a < f->ph->naxes; a++)
+		f->reduces = f->reduces || ((i->over & IR_AXIS(a)) && f->ph->axes[a].kind == AXIS_HELD && !f->ph->axes[a].tile && f->ph->axes[a].extent->op != HX_CONST);
 	if (i->op != IR_LOAD && i->op != IR_STORE)
 		return;
 	const struct ir_param *t = &f->k->params[i->imm];
@@ -85,22 +95,26 @@ static int cost_of(const struct ir_ins *i)
 	}
 }
 
-struct cost { const struct ir_phase *ph; int sum; };
+/* Of what is computed for each element: per group of 128, say, costs nothing beside, and positions and masks fold into addresses. */
+struct cost { const struct ir_phase *ph; int widest, sum; };
 
 static void add_cost(struct ir_ins *i, void *ctx)
 {
 	struct cost *c = ctx;
-	if (axes_of_several(c->ph, i->axes))
+	int width = __builtin_popcount(axes_of_several(c->ph, i->axes));
+	if (width > c->widest)
+		*c = (struct cost){c->ph, width, 0};
+	if (width && width == c->widest && i->dtype != DT_I32 && i->dtype != DT_I1)
 		c->sum += cost_of(i);
 }
 
 static void look(struct planner *p)
 {
 	struct facts *f = &p->f;
-	f->k = p->k;
+	*f = (struct facts){.k = p->k};
 	for (int i = 0; i < p->k->nphases; i++) {
 		f->ph = &p->k->phases[i];
-		struct cost cost = {f->ph, 0};
+		struct cost cost = {f->ph, 0, 0};
 		ir_walk(f->ph->body, note_access, f);
 		ir_walk(f->ph->body, add_cost, &cost);
 		f->cost = cost.sum > f->cost ? cost.sum : f->cost;
@@ -168,7 +182,7 @@ static void aligned(struct planner *p, struct variant *v)
 	}
 	for (int t = 0; t < p->k->nparams; t++) {
 		const struct ir_param *t0 = &p->k->params[t];
-		if (!t0->is_tensor || t0->role == IR_TEMP)
+		if (!t0->is_tensor || t0->role == IR_TEMP || v->absent >> t & 1)
 			continue;
 		if (t0->rank)
 			v->predicate = both(p, v->predicate, hexpr_leaf(p->arena, HX_FLAT, t));
@@ -180,9 +194,14 @@ static void aligned(struct planner *p, struct variant *v)
 	say(p, v, "aligned");
 }
 
+static struct variant variant_new(const struct planner *p)
+{
+	return (struct variant){.target = p->target, .text = "", .given = p->given, .absent = p->absent};
+}
+
 static struct variant *add(struct planner *p)
 {
-	ARENA_PUSH(p->arena, &p->out, (struct variant){.target = p->target, .text = ""});
+	ARENA_PUSH(p->arena, &p->out, variant_new(p));
 	return &p->out.items[p->out.n - 1];
 }
 
@@ -208,31 +227,66 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ELEMENTS_PER_LANE = 16, ROW_BESIDE = 1024, SIDE = 64, LONG_BODY = 480 };
+enum { ROW_BESIDE = 1024, SIDE = 64, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 
-/* Elements a lane holds of a row: fewer where the code for each is long, or it would take long to compile and not fit the cache. */
-static int elements_per_lane(const struct planner *p)
+/* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
+ * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
+static int elements_per_lane(const struct planner *p, const struct variant *v)
 {
-	int n = ELEMENTS_PER_LANE;
-	while (n > 4 && n * p->f.cost > LONG_BODY)
+	bool more = v && v->npins && p->f.reduces;
+	int n = more ? 32 : 16, most = more ? 1000 : 400;
+	while (n > 4 && n * p->f.cost > most)
 		n /= 2;
 	return n;
 }
 
-static int64_t row_most(const struct planner *p) { return 64 * 16 * elements_per_lane(p); }
-
-static int waves_for(const struct planner *p, int64_t elements)
+/* More than whose addresses and masks fit the scalar registers where each element of a lane has its own. */
+static bool many_tensors(const struct planner *p)
 {
-	int each = 64 * elements_per_lane(p), w = round_up_power((elements + each - 1) / each);
-	return w > 16 ? 16 : w;
+	int n = 0;
+	for (int i = 0; i < p->k->nparams; i++)
+		n += p->k->params[i].is_tensor && p->k->params[i].role != IR_TEMP;
+	return n > 8;
+}
+
+static int64_t row_most(const struct planner *p, const struct variant *v) { return ROW_LANES * elements_per_lane(p, v); }
+
+/* Of a workgroup whose lanes have registers enough. */
+static int most_threads(const struct planner *p)
+{
+	int n = p->target->registers / LANE_REGISTERS;
+	return n < p->target->max_threads ? n : p->target->max_threads;
+}
+
+static int waves_of(const struct planner *p, int threads) { return threads / p->target->wave; }
+
+static int waves_for(const struct planner *p, const struct variant *v, int64_t elements)
+{
+	int each = p->target->wave * elements_per_lane(p, v), w = round_up_power((elements + each - 1) / each);
+	return w > waves_of(p, most_threads(p)) ? waves_of(p, most_threads(p)) : w;
+}
+
+/* The extent of an axis where the variant fixes it: N, and cdiv(N, 128). */
+static bool extent_of(const struct variant *v, const struct hexpr *extent, int64_t *n)
+{
+	int64_t by = 1;
+	if (hexpr_is_const(extent, n))
+		return true;
+	if (extent->op == HX_CDIV && hexpr_is_const(extent->b, &by))
+		extent = extent->a;
+	for (int i = 0; v && extent->op == HX_SYM && i < v->npins; i++)
+		if (v->pins[i].symbol == extent->imm) {
+			*n = (v->pins[i].value + by - 1) / by;
+			return true;
+		}
+	return false;
 }
 
 /* An axis held whole whose extent the variant does not fix. */
 static bool is_open(const struct variant *v, const struct ir_axis *ax)
 {
 	int64_t n;
-	return ax->kind == AXIS_HELD && !ax->tile && !hexpr_is_const(ax->extent, &n) &&
-	       !(v && ax->extent->op == HX_SYM && pinned(v, (int)ax->extent->imm));
+	return ax->kind == AXIS_HELD && !ax->tile && !extent_of(v, ax->extent, &n);
 }
 
 /* What a phase holds at a time before the tiles of its open and tiled axes. */
@@ -246,13 +300,10 @@ static struct shape shape_of(const struct variant *v, const struct ir_phase *ph)
 		int64_t n = 1;
 		s.open += is_open(v, ax);
 		s.tiled += ax->tiled && !ax->tile;
-		for (int i = 0; v && i < v->npins; i++)
-			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent->op == HX_SYM && ax->extent->imm == v->pins[i].symbol)
-				n = v->pins[i].value;
 		if (ax->kind == AXIS_HELD && ax->tile)
 			n = ax->tile;
-		else if (ax->kind == AXIS_HELD && !is_open(v, ax) && n == 1)
-			hexpr_is_const(ax->extent, &n);
+		else if (ax->kind == AXIS_HELD && !extent_of(v, ax->extent, &n))
+			n = 1;
 		s.fixed *= round_up_power(n);
 	}
 	return s;
@@ -267,7 +318,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	struct shape s = shape_of(v, ph);
 	int vector = v->aligned ? 16 / p->f.widest : 1;
 	vector = vector > each ? each : vector;
-	int64_t threads = 64 * v->waves, held = s.fixed, room;
+	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
 		if (s.tiled || s.open > 1)
@@ -310,11 +361,11 @@ static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 		int64_t n = s.fixed;
 		for (int o = 0; o < s.open; o++)
 			n *= most;
-		if (n > row_most(p) || (s.open && s.tiled && most > ROW_BESIDE))
+		if (n > row_most(p, v) || (s.open && s.tiled && most > ROW_BESIDE))
 			return false;
 		if (s.tiled && n > 1)
 			n *= SIDE / 4;                   /* so that accesses along the tiled axis are more than one element wide */
-		waves = waves_for(p, n) > waves ? waves_for(p, n) : waves;
+		waves = waves_for(p, v, n) > waves ? waves_for(p, v, n) : waves;
 	}
 	v->waves = waves;
 	return true;
@@ -373,68 +424,73 @@ static int symbol_named(const struct planner *p, const char *name)
 
 static void plan_pins(struct planner *p)
 {
-	for (int i = 0; i < p->text->npins; i++) {
-		int s = symbol_named(p, p->text->pins[i].symbol);
-		int64_t n = p->text->pins[i].value;
-		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > row_most(p)))
+	for (int i = 0; i < p->special->npins; i++) {
+		int s = symbol_named(p, p->special->pins[i].symbol);
+		int64_t n = p->special->pins[i].value;
+		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > row_most(p, NULL)))
 			continue;
-		struct variant v = {.target = p->target, .text = ""};
+		struct variant v = variant_new(p);
 		pin(p, &v, s, n);
 		if (!class_fits(p, &v, 1))
 			continue;
 		aligned(p, &v);
 		v.stream = any_open(p, &v);
 		if (v.stream || !p->f.held[s])
-			v.waves = v.waves < 4 ? 4 : v.waves;
-		row_tiles(p, &v, 0, elements_per_lane(p) / (v.stream ? 2 : 1));
+			v.waves = v.waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v.waves;
+		row_tiles(p, &v, 0, elements_per_lane(p, &v) / (v.stream ? 2 : 1));
 		*add(p) = v;
 	}
 }
 
 static void plan_rows(struct planner *p)
 {
-	static const int classes[] = {64, 128, 256, 1024, 2048, 4096, 8192, 16384};
-	bool open = any_open(p, NULL), square = false, sweeps = !open || can_stream(p);
-	plan_pins(p);
+	/* Of every second where sizes are pinned as well; `last` alone beside sets that have their own. */
+	static const struct { int most; bool common, last; } classes[] = {{64, true, true}, {128, true, true}, {256, true, true}, {1024, true, false},
+		{2048, false, false}, {4096, true, false}, {8192, false, false}, {16384, true, true}};
+	bool open = any_open(p, NULL), square = false, sweeps = !open || can_stream(p), set = p->given | p->absent;
+	if (set || !p->sets)
+		plan_pins(p);
 	for (int i = 0; i < p->k->nphases; i++) {
 		struct shape s = shape_of(NULL, &p->k->phases[i]);
 		square = square || s.tiled > 1 || s.open > 1 || s.fixed > 1024 || (s.tiled && s.fixed * (s.open + 1) > 1);
 	}
-	for (int a = 1; open && a >= !!sweeps; a--)      /* without sweeps the classes are all there is */
+	for (int a = 1; open && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
 		for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
-			struct variant v = {.target = p->target, .text = ""};
-			/* small classes where larger ones do not fit */
-			if (!class_fits(p, &v, classes[c]) || (classes[c] < 1024 && class_fits(p, &v, 4 * classes[c])))
+			struct variant v = variant_new(p);
+			int most = classes[c].most;
+			bool kept = p->sets && !set ? classes[c].last || !class_fits(p, &v, 2 * most) : classes[c].common || !p->special->npins;
+			/* small classes only where larger ones do not fit */
+			if (!class_fits(p, &v, most) || (most < 1024 && class_fits(p, &v, 4 * most)) || !kept)
 				continue;
-			class_fits(p, &v, classes[c]);
-			limit_open(p, &v, classes[c], false);
+			class_fits(p, &v, most);
+			limit_open(p, &v, most, false);
 			if (a)
 				aligned(p, &v);
 			else
-				v.waves = 16;                /* element by element: few a lane */
-			row_tiles(p, &v, classes[c], elements_per_lane(p));
+				v.waves = waves_of(p, most_threads(p)); /* element by element: few a lane */
+			row_tiles(p, &v, most, elements_per_lane(p, &v));
 			*add(p) = v;
 		}
-	if (!sweeps) {                                   /* empty rows */
+	if (!sweeps && !set) {                                   /* empty rows */
 		struct variant *v = add(p);
 		int64_t most = 64;
 		while (most > 1 && !class_fits(p, v, most))
 			most /= 2;
 		limit_open(p, v, most, true);
-		row_tiles(p, v, most, elements_per_lane(p));
+		row_tiles(p, v, most, elements_per_lane(p, v));
 		v->text = "short or empty";
 	}
-	for (int a = 1; sweeps && a >= 0; a--) {
+	for (int a = 1; sweeps && a >= set; a--) {
 		struct variant *v = add(p);
 		if (a)
 			aligned(p, v);
 		class_fits(p, v, 1);
 		if (open)                                /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
-			v->waves = a ? 8 : 16;
+			v->waves = waves_of(p, a ? most_threads(p) / 2 : most_threads(p));
 		else
-			v->waves = square && !a ? 16 : v->waves < 4 ? 4 : v->waves;
+			v->waves = square && !a ? waves_of(p, most_threads(p)) : v->waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v->waves;
 		v->stream = open;
-		row_tiles(p, v, 0, a ? elements_per_lane(p) / (open ? 2 : 1) : square ? 4 : 2);
+		row_tiles(p, v, 0, a ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2);
 		if (!a)
 			v->text = "any";
 	}
@@ -473,7 +529,7 @@ static void hold(struct planner *p, struct variant *v, int64_t most)
 static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 {
 	const struct dsl_schedule *s = schedule_for(p);
-	v->waves = 4;
+	v->waves = waves_of(p, FEW_THREADS);
 	for (int i = 0; s && i < s->nknobs; i++) {
 		if (!s->knobs[i].has_value)
 			continue;
@@ -481,7 +537,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 			v->waves = s->knobs[i].value;
 	}
 	if (!v->aligned)                             /* long rows element by element: more lanes, fewer elements each */
-		v->waves = shrink > 1 ? 8 : 4;
+		v->waves = waves_of(p, shrink > 1 ? 2 * FEW_THREADS : FEW_THREADS);
 	for (int i = 0; i < p->k->nphases; i++)
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
@@ -504,14 +560,14 @@ static void plan_products(struct planner *p)
 {
 	static const int classes[] = {64, 128, 256, 512};
 	bool held = has_held(p);
-	for (int i = 0; i < p->text->npins; i++) {
-		int s = symbol_named(p, p->text->pins[i].symbol);
-		if (s < 0 || (p->f.multiple[s] && p->text->pins[i].value % p->f.multiple[s]))
+	for (int i = 0; i < p->special->npins; i++) {
+		int s = symbol_named(p, p->special->pins[i].symbol);
+		if (s < 0 || (p->f.multiple[s] && p->special->pins[i].value % p->f.multiple[s]))
 			continue;
 		struct variant *v = add(p);
-		pin(p, v, s, p->text->pins[i].value);
+		pin(p, v, s, p->special->pins[i].value);
 		aligned(p, v);
-		matrix_tiles(p, v, p->f.held[s] && p->text->pins[i].value > 256 ? 4 : p->f.held[s] && p->text->pins[i].value > 128 ? 2 : 1);
+		matrix_tiles(p, v, p->f.held[s] && p->special->pins[i].value > 256 ? 4 : p->f.held[s] && p->special->pins[i].value > 128 ? 2 : 1);
 	}
 	for (int a = 1; a >= 0; a--)
 		for (unsigned c = 0; c < (held ? sizeof classes / sizeof *classes : 1); c++) {
@@ -531,14 +587,74 @@ static void plan_products(struct planner *p)
 		}
 }
 
-int plan_variants(struct arena *arena, const struct ir_kernel *k, const struct dsl_kernel *text, const struct target *target,
-                  struct variant **out, int *n, char *err, size_t errlen)
+/* --- sets of optional tensors ------------------------------------------------------------------------------------------- */
+
+/* Plans for the tensors that `p` says are there and are not: on the IR without the others. */
+static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
 {
-	struct planner p = {.arena = arena, .k = k, .text = text, .target = target};
+	struct variant of = {.target = p->target, .given = p->given, .absent = p->absent};
+	struct pass specialise = {ir_clone(p->arena, k), &of, err, errlen};
+	char why[400];
+	if (pass_specialise(&specialise))
+		return -1;
+	if (ir_verify(specialise.k, why, sizeof why))   /* a reduction over an axis that only an absent tensor had */
+		return 0;
+	p->k = specialise.k;
+	int first = p->out.n;
+	look(p);
+	plan_rows(p);
+	const struct hexpr *there = NULL;
+	const char *names = "";
+	for (int i = 0; i < k->nparams; i++) {
+		const struct hexpr *leaf = hexpr_leaf(p->arena, HX_PRESENT, i);
+		if (p->given >> i & 1)
+			names = arena_printf(p->arena, "%s%s%s", names, *names ? " " : "", k->params[i].name);
+		if ((p->given | p->absent) >> i & 1)
+			there = both(p, there, p->given >> i & 1 ? leaf : hexpr_op(p->arena, HX_NOT, leaf, NULL));
+	}
+	for (int i = first; i < p->out.n; i++) {
+		struct variant *v = &p->out.items[i];
+		v->predicate = both(p, there, v->predicate);
+		say(p, v, *names ? arena_printf(p->arena, "with %s", names) : "bare");
+	}
+	return 0;
+}
+
+static int plan_sets(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
+{
+	static const struct dsl_given nothing;
+	int n = p->special->ngiven ? p->special->ngiven : 1;
+	const struct dsl_given *sets = p->special->ngiven ? p->special->given : &nothing;
+	uint64_t optional = 0;
+	for (int i = 0; i < k->nparams && i < 64; i++)
+		optional |= (uint64_t)k->params[i].optional << i;
+	for (int s = 0; optional && s < n; s++) {
+		p->given = 0;
+		for (int i = 0; i < k->nparams && i < 64; i++)
+			for (int g = 0; g < sets[s].n; g++)
+				p->given |= (uint64_t)(strcmp(k->params[i].name, sets[s].names[g]) == 0) << i;
+		p->absent = optional & ~p->given;
+		p->sets = true;
+		if (plan_set(p, k, err, errlen))
+			return -1;
+	}
+	p->given = p->absent = 0;
+	p->k = k;
+	return 0;
+}
+
+int plan_variants(struct arena *arena, const struct ir_kernel *k, const struct dsl_kernel *text, const struct dsl_special *special,
+                  const struct target *target, struct variant **out, int *n, char *err, size_t errlen)
+{
+	static const struct dsl_special nothing;
+	struct planner p = {.arena = arena, .k = k, .text = text, .special = special ? special : &nothing, .target = target};
 	if (k->nsymbols > MODEL_MAX_SYMBOL) {
 		snprintf(err, errlen, "%s has %d extent symbols, at most %d are supported", k->name, k->nsymbols, MODEL_MAX_SYMBOL);
 		return -1;
 	}
+	look(&p);
+	if (!p.f.has_dot && plan_sets(&p, k, err, errlen))
+		return -1;
 	look(&p);
 	if (p.f.has_dot)
 		plan_products(&p);

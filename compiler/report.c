@@ -97,7 +97,7 @@ static void put_facts(FILE *out, const struct object_facts *f)
 char *report_variant_json(struct arena *a, const struct model_launch *launches, int nlaunches, const struct object_facts *facts,
                           int nfacts, size_t object_bytes)
 {
-	struct object_facts sum = {.waves_per_simd = 8};
+	struct object_facts sum = {.waves_per_simd = 16};
 	struct sheet s;
 	sheet_open(&s);
 	for (int i = 0; i < nlaunches; i++) {

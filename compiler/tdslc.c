@@ -26,11 +26,11 @@
 
 static const struct command commands[] = {
 	{"build", command_build, 1, 1, "-o= --target= --kernel= --instance= -j= --header= --binding= --emit= --library= --licence= --no-source",
-	 "FILE.tdsl -o OUT.tpack [--target gfx942,gfx950] [--kernel NAME]... [--instance I]... [-j N]\n"
+	 "FILE.tdsl -o OUT.tpack [--target gfx942,gfx950,sm_90a] [--kernel NAME]... [--instance I]... [-j N]\n"
 	 "            [--header H.h --binding B.c] [--emit so] [--licence NAME] [--no-source] [--library DIR]",
 	 "Compiles kernels into a pack.\n"
 	 "  -o OUT.tpack     the pack; OUT.tpack.times beside it keeps compile times for `tdslc report`\n"
-	 "  --target LIST    gfx942, gfx950 or both (default: both)\n"
+	 "  --target LIST    of gfx942, gfx950, sm_90a (default: gfx942,gfx950)\n"
 	 "  --kernel NAME    only this kernel; may be repeated (default: all)\n"
 	 "  --instance I     only this choice of types, e.g. T=bf16,Q=fp8 (default: those of the pack block)\n"
 	 "  -j N             threads (default: TDSL_JOBS, else what processors and memory allow); the pack does not depend on it\n"
@@ -46,7 +46,7 @@ static const struct command commands[] = {
 	 "FILE.tdsl --kernel K [--instance I] --stage ast|ir|<pass>|llvm|asm [--target T] [--variant V] [--explain]",
 	 "Prints one kernel at one stage of its compilation.\n"
 	 "  --stage S     ast; ir: generic tile IR; the name of a pass: the IR after it; llvm: LLVM IR; asm: the object's code\n"
-	 "  --target T    gfx942 (default) or gfx950\n"
+	 "  --target T    gfx942 (default), gfx950 or sm_90a\n"
 	 "  --variant V   a variant's text, e.g. N=4096 (default: the most specific one)\n"
 	 "  --explain     the variants' choices, and of each pass what it is for and whether it changed anything"},
 	{"list", command_list, 1, 1, "--json", "OUT.tpack [--json]", "Prints kernels, their signatures, instances and variants."},
@@ -61,17 +61,23 @@ static const struct command commands[] = {
 	{"run", command_run, 2, 2, "--device= --in= --out= --arg= --instance= --without= --stats",
 	 "OUT.tpack KERNEL --device sim:gfx942 --in IN.safetensors --out OUT.safetensors [--arg eps=1e-6]... [--stats]",
 	 "Runs a kernel on tensors from a file.\n"
-	 "  --device D     hip:N, sim:gfx942, sim:gfx950\n"
+	 "  --device D     hip:N, cuda:N, sim:gfx942, sim:gfx950\n"
 	 "  --in FILE      inputs by parameter name; absent optional tensors are left out of the file\n"
 	 "  --out FILE     outputs by parameter name, allocated from the signature, zero before the run\n"
 	 "  --arg NAME=X   a scalar\n"
 	 "  --instance I   which types the outputs have, where inputs leave a choice\n"
 	 "  --without NAME an optional output that is not wanted\n"
 	 "  --stats        the simulated device's statistics as JSON on standard output"},
-	{"tune", command_tune, 1, 1, "--kernel= --target= --instance= -j= --library= -o=", "FILE.tdsl [--kernel K] [--target T] [-o TABLE]",
-	 "Builds the candidates that the schedules give and prints what each is made of, the best of each instance marked.\n"
-	 "  -o TABLE         the choices as a table that dispatch reads where TDSL_TUNE names it; by the model of the chips, of kernels\n"
-	 "                   with matrix work.  What would be above the hardware's peak is rejected"},
+	{"tune", command_tune, 1, 1, "--kernel= --target= --instance= --device= --size= --in= -j= --library= -o=",
+	 "FILE.tdsl [--kernel K] [--device D] [--size N=4096]... [-o TABLE]",
+	 "Builds the candidates that the schedules give and prints what each is made of and which is the best of each instance.\n"
+	 "  --device D       where they are measured: hip:N; or sim:CHIP, where counts are turned into time by the chip's rates (default:\n"
+	 "                   TDSL_DEVICE, else a GPU that is there, else the models of the chips: of the hot loop for kernels with matrix\n"
+	 "                   work, of the simulated device for the others)\n"
+	 "  --size NAME=X    a size to measure at (default: each one that a candidate is pinned to, many rows)\n"
+	 "  --in FILE        input tensors; needed for those of integers\n"
+	 "  -o TABLE         the choices as a table that dispatch reads where TDSL_TUNE names it; what would be above the hardware's peak is\n"
+	 "                   rejected"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -107,7 +113,7 @@ int print(const char *text)
 
 static int print_help(FILE *out)
 {
-	fputs("tdslc -- compiles kernels written in the tile language for gfx942 and gfx950\n\n", out);
+	fputs("tdslc -- compiles kernels written in the tile language for gfx942, gfx950 and sm_90a\n\n", out);
 	for (int i = 0; i < COMMANDS; i++)
 		fprintf(out, "  tdslc %s %s\n", commands[i].name, commands[i].usage);
 	fputs("\n  tdslc COMMAND --help explains a command; tdslc --version names the build.\n", out);

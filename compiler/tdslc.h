@@ -35,16 +35,18 @@ int print(const char *text);
 
 int command_build(const struct arguments *);     /* tdslc_build.c */
 int command_check(const struct arguments *);
-int command_tune(const struct arguments *);
 int command_dump(const struct arguments *);      /* tdslc_dump.c */
 int command_list(const struct arguments *);      /* tdslc_pack.c */
 int command_report(const struct arguments *);
 int command_verify(const struct arguments *);
 int command_extract(const struct arguments *);
 int command_run(const struct arguments *);       /* tdslc_run.c */
+int command_tune(const struct arguments *);      /* tdslc_tune.c */
 
 /* The text FILE and options.library from --library, into the arena.  0, or an exit code after a message. */
 int read_text(const struct arguments *, const char *path, char **text, size_t *n, const char **library);
+/* Compiles FILE with the options given; messages are printed.  The result is the caller's to free in every case (tdslc_build.c). */
+int compile_file(const struct arguments *, bool check, bool keep_going, struct compile_result *);
 /* compile_ms of a pack, kept beside it, since packs themselves are reproducible (tdslc_build.c). */
 char *times_text(struct arena *, const struct model_pack *);
 const double *times_read(struct arena *, const char *pack_path, const struct model_pack *);

@@ -1,4 +1,4 @@
-/* tdslc_build.c -- the subcommands that compile: build, check, tune.
+/* tdslc_build.c -- the subcommands that compile: build, check.
  * In: a text and choices.  Out: files written whole or not at all; diagnostics on standard error as the compiler made them. */
 #include "tdslc.h"
 
@@ -40,8 +40,7 @@ static int read_jobs(const struct arguments *a, int *jobs)
 	return env_jobs(jobs, (int)n) < 0 ? error("%s", tdsl_error()) : EXIT_FINE;
 }
 
-/* Compiles FILE with the options given; messages are printed.  r is the caller's to free in every case. */
-static int compile(const struct arguments *a, bool check, bool keep_going, struct compile_result *r)
+int compile_file(const struct arguments *a, bool check, bool keep_going, struct compile_result *r)
 {
 	char *text;
 	size_t n;
@@ -51,7 +50,7 @@ static int compile(const struct arguments *a, bool check, bool keep_going, struc
 	int code = read_jobs(a, &o.jobs);
 	for (int t = 0; code == EXIT_FINE && o.targets && o.targets[t]; t++)
 		if (!target_by_name(o.targets[t]))
-			code = usage_error(a, "unknown target %s; known: gfx942, gfx950", o.targets[t]);
+			code = usage_error(a, "unknown target %s; known: %s", o.targets[t], target_names());
 	if (code == EXIT_FINE)
 		code = read_text(a, a->words[0], &text, &n, &o.library);
 	if (code != EXIT_FINE)
@@ -166,7 +165,7 @@ int command_build(const struct arguments *a)
 		return usage_error(a, "--emit so has the functions inside: no --binding");
 	if (option(a, "--binding") && !option(a, "--header"))
 		return usage_error(a, "--binding includes the header: --header H.h is needed too");
-	int code = compile(a, false, false, &r);
+	int code = compile_file(a, false, false, &r);
 	describe(a, &r.pack);
 	if (code == EXIT_FINE)
 		code = emit ? write_library(a, &r) : write_results(a, &r);
@@ -177,65 +176,7 @@ int command_build(const struct arguments *a)
 int command_check(const struct arguments *a)
 {
 	struct compile_result r;
-	int code = compile(a, true, true, &r);
-	compile_result_free(&r);
-	return code;
-}
-
-/* --- tune */
-static double share_of(const struct model_variant *v)
-{
-	const char *p = v->report_json ? strstr(v->report_json, "\"matrix_share\":") : NULL;
-	return p ? strtod(p + 15, NULL) : 0;
-}
-
-/* One line for each instance and target: its variant with the largest matrix share, or the one with the fewest instructions.  *table: the
- * same as a table that dispatch reads (runtime/tune.h), of those with a share of the peak; what is above the peak is rejected. */
-static char *best_lines(struct arena *a, const struct model_pack *p, char **table)
-{
-	*table = arena_printf(a, "%s", "tdsl tune 1\n");
-	char *text = arena_printf(a, "%s", "\n");
-	for (int k = 0; k < p->nkernels; k++) {
-		const struct model_kernel *m = &p->kernels[k];
-		for (int v = 0; v < m->nvariants;) {
-			int best = v, end = v;
-			while (end < m->nvariants && m->variants[end].instance == m->variants[v].instance && !strcmp(m->variants[end].target, m->variants[v].target)) {
-				double gain = share_of(&m->variants[end]) - share_of(&m->variants[best]);
-				if (gain > 0 || (gain == 0 && m->variants[end].launches[0].instructions < m->variants[best].launches[0].instructions))
-					best = end;
-				end++;
-			}
-			text = arena_printf(a, "%sbest %s[%s] %s: %s\n", text, m->name, m->instances[m->variants[v].instance].name, m->variants[v].target,
-			                    m->variants[best].predicate_text);
-			double share = share_of(&m->variants[best]);
-			if (share > 1)
-				error("tune: %s[%s] %s: %s: share %.3f is above the hardware's peak: rejected", m->name,
-				      m->instances[m->variants[v].instance].name, m->variants[v].target, m->variants[best].predicate_text, share);
-			else if (share > 0)
-				*table = arena_printf(a, "%s%s\t%s\t%s\t*\t%s\t%.4f\n", *table, m->name, m->instances[m->variants[v].instance].name,
-				                      m->variants[v].target, m->variants[best].predicate_text, share);
-			v = end;
-		}
-	}
-	return text;
-}
-
-int command_tune(const struct arguments *a)
-{
-	const char *out = option(a, "-o");
-	char *table = NULL, why[TEXT];
-	struct compile_result r;
-	int code = compile(a, false, true, &r);
-	ARRAY(double) times = {0};
-	for (int k = 0; code == EXIT_FINE && k < r.pack.nkernels; k++)
-		for (int v = 0; v < r.pack.kernels[k].nvariants; v++)
-			ARENA_PUSH(a->arena, &times, r.pack.kernels[k].variants[v].compile_ms);
-	if (code == EXIT_FINE)
-		code = print(report_table(a->arena, &r.pack, times.items));
-	if (code == EXIT_FINE)
-		code = print(best_lines(a->arena, &r.pack, &table));
-	if (code == EXIT_FINE && out && files_write(&(struct file_out){out, table, strlen(table)}, 1, why, sizeof why))
-		code = error("%s", why);
+	int code = compile_file(a, true, true, &r);
 	compile_result_free(&r);
 	return code;
 }

@@ -82,7 +82,7 @@ static int choose_variant(struct dump *d)
 {
 	char why[TEXT] = "";
 	const char *wanted = option(d->a, "--variant");
-	if (plan_variants(d->a->arena, d->generic, d->kernel, d->target, &d->variants, &d->nvariants, why, sizeof why))
+	if (plan_variants(d->a->arena, d->generic, d->kernel, d->binding->special, d->target, &d->variants, &d->nvariants, why, sizeof why))
 		return stage_error(why);
 	for (int v = 0; v < d->nvariants && !d->variant; v++)
 		if (!wanted || strcmp(d->variants[v].text, wanted) == 0)
@@ -244,7 +244,7 @@ int command_dump(const struct arguments *a)
 	}
 	d.target = target_by_name(target ? target : "gfx942");
 	if (!d.target)
-		return usage_error(a, "unknown target %s; known: gfx942, gfx950", target);
+		return usage_error(a, "unknown target %s; known: %s", target, target_names());
 	int code = read_text(a, d.file, &text, &n, &library);
 	if (code)
 		return code;

@@ -27,7 +27,8 @@ static struct dsl_binding binding_of(struct arena *ar, const struct ast_kernel *
 struct bindings { struct dsl_binding *items; int n, cap; };
 
 /* Every combination, the last parameter fastest; choices[t] are those of parameter t. */
-static void combine(struct arena *ar, const struct ast_kernel *k, const struct ast_names *choices, struct bindings *out)
+static void combine(struct arena *ar, const struct ast_kernel *k, const struct ast_names *choices, const struct dsl_special *special,
+                    struct bindings *out)
 {
 	const char *chosen[MAX_TYPES];
 	int at[MAX_TYPES] = {0}, t;
@@ -35,6 +36,7 @@ static void combine(struct arena *ar, const struct ast_kernel *k, const struct a
 		for (t = 0; t < k->types.n; t++)
 			chosen[t] = choices[t].items[at[t]].text;
 		struct dsl_binding b = binding_of(ar, k, chosen);
+		b.special = special;
 		bool known = false;
 		for (int i = 0; i < out->n; i++)
 			known |= strcmp(out->items[i].text, b.text) == 0;
@@ -76,7 +78,7 @@ static void list_all(struct arena *ar, const struct ast_kernel *k, struct dsl_ke
 		out->type_names[t] = k->types.items[t].name.text;
 		choices[t] = k->types.items[t].choices;
 	}
-	combine(ar, k, choices, &all);
+	combine(ar, k, choices, NULL, &all);
 	out->all = all.items;
 	out->nall = all.n;
 }
@@ -112,6 +114,7 @@ static void pack_types(struct diag *d, struct arena *ar, const struct ast_typepa
 }
 
 struct pins { struct dsl_pin *items; int n, cap; };
+struct sets { struct dsl_given *items; int n, cap; };
 
 static void pack_sizes(struct diag *d, struct arena *ar, const struct ast_entry *e, struct pins *pins)
 {
@@ -124,6 +127,23 @@ static void pack_sizes(struct diag *d, struct arena *ar, const struct ast_entry 
 	}
 }
 
+static void pack_given(struct diag *d, struct arena *ar, const struct model_kernel *m, const struct ast_entry *e, struct sets *sets)
+{
+	const char **names = arena_alloc(ar, (size_t)(e->values.n + 1) * sizeof *names);
+	int n = 0;
+	for (int i = 0; i < e->values.n; i++) {
+		const struct ast_word *w = &e->values.items[i];
+		bool optional = false;
+		for (int p = 0; p < m->nparams; p++)
+			optional |= m->params[p].optional && strcmp(m->params[p].name, w->text) == 0;
+		if (!optional)
+			diag_add(d, DIAG_E_PACK_GIVEN, w->at, w->text, m->name);
+		else
+			names[n++] = w->text;
+	}
+	ARENA_PUSH(ar, sets, (struct dsl_given){names, n});
+}
+
 static bool is_symbol(const struct model_kernel *m, const char *name)
 {
 	for (int i = 0; i < m->nsymbols; i++)
@@ -132,15 +152,27 @@ static bool is_symbol(const struct model_kernel *m, const char *name)
 	return false;
 }
 
+/* `act_rows: none`: in the pack by name and types only, compiled when it is called. */
+static bool left_out(const struct ast_line *line)
+{
+	return line->entries.n == 1 && !line->entries.items[0].values.n && strcmp(line->entries.items[0].name.text, "none") == 0;
+}
+
 static void list_packed(struct arena *ar, struct diag *d, const struct ast_file *file, const struct model_kernel *m, struct dsl_kernel *out)
 {
 	const struct ast_kernel *k = out->ast;
 	struct bindings packed = {0};
-	struct pins pins = {0};
+	const struct dsl_special *first = NULL;
+	bool named = false;
 	for (int l = 0; l < file->packs.n; l++) {
 		const struct ast_line *line = &file->packs.items[l];
 		struct ast_names chosen[MAX_TYPES];
+		struct pins pins = {0};
+		struct sets sets = {0};
 		if (!speaks_of(line->name.text, k))
+			continue;
+		named = true;
+		if (left_out(line))
 			continue;
 		for (int t = 0; t < k->types.n; t++)
 			chosen[t] = k->types.items[t].choices;
@@ -151,15 +183,23 @@ static void list_packed(struct arena *ar, struct diag *d, const struct ast_file 
 				pack_types(d, ar, &k->types.items[t], e, &chosen[t]);
 			else if (is_symbol(m, e->name.text))
 				pack_sizes(d, ar, e, &pins);
+			else if (strcmp(e->name.text, "with") == 0)
+				pack_given(d, ar, m, e, &sets);
 			else
 				diag_add(d, DIAG_E_PACK_NAME, e->name.at, e->name.text, k->name.text);
 		}
-		combine(ar, k, chosen, &packed);
+		const struct dsl_special special = {pins.items, pins.n, sets.items, sets.n}, *copy = arena_copy(ar, &special, sizeof special);
+		first = first ? first : copy;
+		combine(ar, k, chosen, copy, &packed);
 	}
-	out->packed = packed.n ? packed.items : out->all;
-	out->npacked = packed.n ? packed.n : out->nall;
-	out->pins = pins.items;
-	out->npins = pins.n;
+	for (int a = 0; a < out->nall; a++) {               /* compiled at run time: as in the pack, what is not in it as the first line says */
+		out->all[a].special = first;
+		for (int i = 0; i < packed.n; i++)
+			if (strcmp(packed.items[i].text, out->all[a].text) == 0)
+				out->all[a].special = packed.items[i].special;
+	}
+	out->packed = named ? packed.items : out->all;
+	out->npacked = named ? packed.n : out->nall;
 }
 
 /* --- schedules */

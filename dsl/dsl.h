@@ -10,8 +10,14 @@
 #include "../compiler/ir.h"
 #include "diag.h"
 
-/* One choice of a kernel's dtype parameters.  types[i] belongs to parameter i: a plain type, or native (8: fp8, 9: bf8). */
-struct dsl_binding { const char *text; /* "T=bf16,Q=fp8" */ enum dtype types[8]; uint8_t native[8]; };
+/* What a pack line specialises: sizes (`N 4096 8192`), and which optional tensors are there, all others absent (`with w res`). */
+struct dsl_pin { const char *symbol; int64_t value; };
+struct dsl_given { const char *const *names; int n; };
+struct dsl_special { struct dsl_pin *pins; int npins; struct dsl_given *given; int ngiven; };
+
+/* One choice of a kernel's dtype parameters.  types[i] belongs to parameter i: a plain type, or native (8: fp8, 9: bf8).
+ * special: of the pack lines that name it; NULL = nothing. */
+struct dsl_binding { const char *text; /* "T=bf16,Q=fp8" */ enum dtype types[8]; uint8_t native[8]; const struct dsl_special *special; };
 
 struct dsl_knob { const char *name; int value; bool has_value; int line, col; };     /* `i 128`, `pingpong` */
 struct dsl_schedule { const char *target; /* "gfx942"; "" = any */ struct dsl_knob *knobs; int nknobs; };
@@ -20,13 +26,11 @@ struct dsl_kernel {
 	const char *name, *doc;
 	int ntypes; const char *type_names[8];              /* T, Q */
 	struct dsl_binding *all; int nall;                  /* every combination of the declared choices, in order */
-	struct dsl_binding *packed; int npacked;            /* those the pack block names; all of them where no pack block names the kernel */
+	struct dsl_binding *packed; int npacked;            /* those the pack block names (`none`: no one); all of them where no pack block names the kernel */
 	struct dsl_schedule *schedules; int nschedules;     /* specific targets first */
-	struct dsl_pin *pins; int npins;                    /* sizes that the pack block specialises: `N 4096 8192` */
 	int line;
 	void *ast;
 };
-struct dsl_pin { const char *symbol; int64_t value; };
 
 struct dsl_file { const char *name; struct dsl_kernel *kernels; int nkernels; void *ast; };
 

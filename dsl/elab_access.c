@@ -54,8 +54,8 @@ struct ir_ins *guards_and(struct elab *E, const guard_set used)
 
 static bool zero_where_absent(const struct ir_ins *a)
 {
-	while (a->op == IR_CVT)
-		a = a->args[0];
+	while (a->op == IR_CVT || (a->op == IR_SELECT && a->args[0]->op == IR_HAS))
+		a = a->args[a->op == IR_SELECT];
 	return a->op == IR_LOAD;
 }
 
@@ -145,7 +145,12 @@ struct value elab_load(struct elab *E, const struct ast_expr *e)
 		return none;
 	guards_for_access(E, axes, false, used);
 	struct ir_ins *mask = bounds(E, t, subs, used, guards_and(E, used));
-	return (struct value){.ins = ir_load(&E->b, t, subs, mask)};
+	struct ir_ins *element = ir_load(&E->b, t, subs, mask);
+	if (E->k->params[t].optional && (element->dtype == DT_F32 || element->dtype == DT_F16 || element->dtype == DT_BF16)) {
+		struct ir_ins *none_there = ir_float(&E->b, (enum dtype)element->dtype, -0.0);   /* the number that changes no sum */
+		element = ir_select(&E->b, elab_leaf(E, IR_HAS, DT_I1, t), element, none_there);
+	}
+	return (struct value){.ins = element};
 }
 
 /* --- stores */

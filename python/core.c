@@ -4,18 +4,23 @@
  * functions (torch 2.10 and later).  Out: the kernel's outputs, allocated here or as given.  Whatever is unusual (copies to a GPU, workspace, DLPack capsules, any mistake of the caller) goes to the method _slow of the Python class,
  * which knows every case and has the texts of the errors; the warm path is a shorter way to the same tdsl_call.
  *
+ * Outputs of a foreign library that together are small share one allocation of that library, each a tensor of its own that keeps the
+ * block: an allocation costs such a library more than the rest of the call, and what a kept output can hold on to stays small.
+ *
  * Why C: ctypes alone takes longer for four tensors than the 2 us that a call may cost.  Why by hand: numpy's array structure and
  * the places of its functions are part of its binary interface since 1.x, so that neither numpy's headers nor a build tool are
  * needed.  libtdsl_rt.so is not linked: Python has loaded it and hands over the addresses of its functions. */
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x03090000
 #include <Python.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../runtime/include/tdsl.h"
 
+enum { SHARED_MOST = 256 << 10, SHARED_ALIGN = 256 };
 enum { MAX_PLACE = 32, MAX_PARAM = 32, MAX_RANK = 8, MAX_NDIM = 12, MAX_KEY = 96, SPECS = 512, MAX_DTYPE = 64, MAX_STREAM = 64, FOREIGN = 8 };
 
 /* ---- what other libraries fixed */
@@ -92,6 +97,7 @@ struct call {
 	PyObject *values[MAX_PARAM];           /* borrowed; outputs made here: owned */
 	DLTensor t[MAX_PARAM];
 	int64_t strides[MAX_PARAM][MAX_NDIM];
+	int64_t shapes[MAX_PARAM][MAX_RANK];   /* of outputs made here */
 	union tdsl_arg args[MAX_PARAM];
 	uint32_t made;                         /* outputs that this call owns */
 	bool arrays;                           /* some are numpy's */
@@ -398,38 +404,147 @@ static void ignore_error(void *context, const char *kind, const char *message)
 	(void)context, (void)kind, (void)message;
 }
 
-/* Allocates output i as the inputs' library does it. */
-static bool output_make(struct call *c, const struct spec *s, int i)
+/* Allocates output i by the exchange functions.  What was allocated is known: the object is not read again. */
+static bool foreign_make(struct call *c, const struct spec *s, int i)
 {
-	PyObject *made = NULL;
-	if (c->api) {
-		int64_t shape[MAX_RANK];
-		struct managed *m = NULL;
-		memcpy(shape, s->out[i].shape, sizeof shape);
-		DLTensor like = {.device = c->lies, .ndim = s->out[i].rank, .dtype = s->out[i].dl, .shape = shape};
-		void *object = NULL;
-		if (c->api->allocate(&like, &m, NULL, ignore_error) != 0 || c->api->to_object(m, &object) != 0)
-			return false;
-		made = object;
-	} else {
-		Py_INCREF(s->out[i].dtype->descr); /* array_new takes it */
-		made = array_new(array_type, s->out[i].dtype->descr, s->out[i].rank, (const Py_ssize_t *)s->out[i].shape, NULL, NULL, 0, NULL);
-	}
-	if (!made)
+	DLTensor *t = &c->t[i];
+	struct managed *m = NULL;
+	void *object = NULL;
+	memcpy(c->shapes[i], s->out[i].shape, sizeof c->shapes[i]);
+	*t = (DLTensor){.device = c->lies, .ndim = s->out[i].rank, .dtype = s->out[i].dl, .shape = c->shapes[i]};
+	if (c->api->allocate(t, &m, NULL, ignore_error) != 0)
 		return false;
-	c->values[i] = made;
+	t->data = m->t.data;
+	t->byte_offset = m->t.byte_offset;
+	if (m->t.strides) {
+		memcpy(c->strides[i], m->t.strides, (size_t)t->ndim * sizeof **c->strides);
+		t->strides = c->strides[i];
+	}
+	if (c->api->to_object(m, &object) != 0) /* as in part_make */
+		return false;
+	c->values[i] = object;
+	c->args[i].t = t;
+	return true;
+}
+
+/* ---- several outputs in one allocation */
+
+/* A block that its tensors keep: freed with the last of them, on whatever thread that is. */
+struct block { struct managed *memory; atomic_int tensors; };
+struct part { struct managed m; struct block *block; int64_t shape[MAX_RANK], strides[MAX_RANK]; };
+
+static void block_leave(struct block *b)
+{
+	if (atomic_fetch_sub(&b->tensors, 1) != 1)
+		return;
+	b->memory->deleter(b->memory);
+	free(b);
+}
+
+static void part_delete(struct managed *m)
+{
+	struct part *p = (struct part *)m;
+	block_leave(p->block);
+	free(p);
+}
+
+static bool to_make(const struct call *c, int i)
+{
+	const struct param *p = &c->k->p[i];
+	return p->tensor && p->output && !p->input && !p->optional && !c->values[i];
+}
+
+/* Bytes of output i; 0 where it has none or is not made of whole bytes. */
+static size_t output_bytes(const struct spec *s, int i)
+{
+	size_t n = s->out[i].dl.bits % 8 || s->out[i].dl.lanes != 1 ? 0 : s->out[i].dl.bits / 8;
+	for (int j = 0; j < s->out[i].rank && n <= SHARED_MOST; j++)
+		n *= (size_t)s->out[i].shape[j];
+	return n;
+}
+
+/* Output i at an offset of the block, as the library's tensor. */
+static bool part_make(struct call *c, const struct spec *s, int i, struct block *b, size_t offset)
+{
+	struct part *p = malloc(sizeof *p);
+	void *object = NULL;
+	int64_t stride = 1;
+	if (!p)
+		return false;
+	memcpy(p->shape, s->out[i].shape, sizeof p->shape);
+	memcpy(c->shapes[i], s->out[i].shape, sizeof c->shapes[i]);
+	for (int j = s->out[i].rank - 1; j >= 0; j--) {
+		p->strides[j] = stride;
+		stride *= p->shape[j];
+	}
+	c->t[i] = (DLTensor){.data = (char *)b->memory->t.data + b->memory->t.byte_offset + offset, .device = b->memory->t.device,
+	                     .ndim = s->out[i].rank, .dtype = s->out[i].dl, .shape = c->shapes[i]};
+	p->block = b;
+	p->m = (struct managed){.major = 1, .deleter = part_delete, .t = c->t[i]};
+	p->m.t.shape = p->shape;
+	p->m.t.strides = p->strides;
+	atomic_fetch_add(&b->tensors, 1);
+	if (c->api->to_object(&p->m, &object) != 0) /* takes it; whose it is after a failure DLPack leaves open: kept */
+		return false;
+	c->values[i] = object;
+	c->args[i].t = &c->t[i];
 	c->made |= 1u << i;
-	return tensor_read(c, i);
+	return true;
+}
+
+/* All outputs from one allocation, if there are several and they are small.  0: not so; negative: failed. */
+static int shared_make(struct call *c, const struct spec *s)
+{
+	size_t total = 0;
+	int n = 0;
+	bool fine = true;
+	for (int i = 0; i < c->k->n; i++)
+		if (to_make(c, i)) {
+			size_t bytes = output_bytes(s, i);
+			if (!bytes || bytes > SHARED_MOST)
+				return 0;
+			total += (bytes + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
+			n++;
+		}
+	if (n < 2 || total > SHARED_MOST)
+		return 0;
+	int64_t size = (int64_t)total + SHARED_ALIGN;
+	DLTensor like = {.device = c->lies, .ndim = 1, .dtype = {TDSL_DL_UINT, 8, 1}, .shape = &size};
+	struct block *b = malloc(sizeof *b);
+	if (!b || c->api->allocate(&like, &b->memory, NULL, ignore_error) != 0) {
+		free(b);
+		return -1;
+	}
+	atomic_init(&b->tensors, 1); /* ours, until all parts are made */
+	size_t offset = -((uintptr_t)b->memory->t.data + b->memory->t.byte_offset) % SHARED_ALIGN;
+	for (int i = 0; i < c->k->n && fine; i++)
+		if (to_make(c, i)) {
+			fine = part_make(c, s, i, b, offset);
+			offset += (output_bytes(s, i) + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
+		}
+	block_leave(b);
+	return fine ? 1 : -1;
 }
 
 static bool outputs_make(struct call *c)
 {
 	const struct spec *s = spec_get(c);
-	if (!s)
+	int shared = s && c->api ? shared_make(c, s) : 0;
+	if (!s || shared < 0)
 		return false;
-	for (int i = 0; i < c->k->n; i++) {
-		const struct param *p = &c->k->p[i];
-		if (p->tensor && p->output && !p->input && !p->optional && !c->values[i] && !output_make(c, s, i))
+	for (int i = 0; i < c->k->n && !shared; i++) {
+		if (!to_make(c, i))
+			continue;
+		if (!c->api) {
+			Py_INCREF(s->out[i].dtype->descr); /* array_new takes it */
+			c->values[i] = array_new(array_type, s->out[i].dtype->descr, s->out[i].rank, (const Py_ssize_t *)s->out[i].shape, NULL, NULL, 0, NULL);
+		} else if (!foreign_make(c, s, i)) {
+			return false;
+		}
+		if (!c->values[i])
+			return false;
+		c->made |= 1u << i;
+		if (!c->api && !tensor_read(c, i))
 			return false;
 	}
 	return true;

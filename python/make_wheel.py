@@ -1,11 +1,11 @@
 """make_wheel.py BUILD OUT PACK LABEL AUDITWHEEL -- writes the two wheels.
 
-In: BUILD, a folder with libtdsl_rt.so, libtdsl_sim.so, libtdslc.so and python/_core.abi3.so; PACK, the kernels; LABEL, "" or what
+In: BUILD, a folder with libtdsl_rt.so, libtdsl_sim.so, wheel.libtdslc.so and python/_core.abi3.so; PACK, the kernels; LABEL, "" or what
 tells this pack from the default one (it becomes the version's local part); AUDITWHEEL, the command.
 Out: OUT/tdsl-*.whl     the package, the runtime, the simulated device, the pack, stubs; no LLVM.  Tagged for the oldest
                         glibc that its libraries can do with, as auditwheel finds it.
-     OUT/tdsl_compiler-*.whl  libtdslc.so, which goes beside the runtime.  It needs Debian's libLLVM.so.22.1 and so keeps the tag
-                        of plain Linux.
+     OUT/tdsl_compiler-*.whl  libtdslc.so, which goes beside the runtime and has LLVM inside; tagged likewise.
+Each brings the licences of what is linked into it.
 A wheel is a zip file with three text files in it; writing it here needs no build tool, and the same inputs give the same bytes.
 """
 import base64
@@ -21,6 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 10 << 20                                             # bytes of the wheel without compiler
+LINKED = {"tdsl": ("libzstd-dev", "libxxhash-dev"), "tdsl_compiler": ("llvm-22-dev", "liblld-22-dev", "libzstd-dev", "libxxhash-dev")}
 METADATA = {
     "tdsl": """Metadata-Version: 2.1
 Name: tdsl
@@ -38,7 +39,7 @@ Requires-Dist: torch>=2.4; extra == "torch"
     "tdsl_compiler": """Metadata-Version: 2.1
 Name: tdsl-compiler
 Version: {public}
-Summary: libtdslc.so for tdsl.compile; needs libLLVM.so.22.1 (Debian and apt.llvm.org: libllvm22) where the loader finds it
+Summary: The compiler of tdsl, for tdsl.compile and for kernels that no pack holds; LLVM is inside
 License: {licence}
 Requires-Python: >=3.9
 Requires-Dist: tdsl=={public}
@@ -52,7 +53,9 @@ def write(out, name, version, tag, files, licence):
     files = dict(files)
     files[f"{info}/METADATA"] = METADATA[name].format(version=version, public=public, licence=licence).encode()
     files[f"{info}/WHEEL"] = f"Wheel-Version: 1.0\nGenerator: tdsl\nRoot-Is-Purelib: false\nTag: {tag}\n".encode()
-    files[f"{info}/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+    files[f"{info}/licenses/LICENSE"] = (ROOT / "LICENSE").read_bytes()
+    for package in LINKED[name]:                             # Debian's record of each: its licence and who holds it
+        files[f"{info}/licenses/{package}"] = Path(f"/usr/share/doc/{package}/copyright").read_bytes()
     record = []
     for path, data in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
@@ -71,14 +74,15 @@ def stripped(source, target):
     subprocess.run(["strip", "--strip-unneeded", "-o", target, source], check=True)
 
 
-def glibc_tag(auditwheel, wheel):
-    """The platform that auditwheel finds: manylinux_2_34_x86_64."""
-    path = Path(auditwheel).parent
-    found = subprocess.run([auditwheel, "show", wheel], capture_output=True, text=True, env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"})
+def tagged(auditwheel, out, name, version, python, files, licence):
+    """The wheel, tagged as auditwheel finds it: manylinux_2_34_x86_64."""
+    first, path = write(out, name, version, f"{python}-linux_{platform.machine()}", files, licence), Path(auditwheel).parent
+    found = subprocess.run([auditwheel, "show", first], capture_output=True, text=True, env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"})
     tag = re.search(r'platform\s+tag:\s+"(manylinux_\d+_\d+_\w+)"', found.stdout)
     if not tag:
-        sys.exit(f"auditwheel finds no manylinux tag for {wheel}:\n{found.stdout}{found.stderr}")
-    return tag[1]
+        sys.exit(f"auditwheel finds no manylinux tag for {first}:\n{found.stdout}{found.stderr}")
+    first.unlink()
+    return write(out, name, version, f"{python}-{tag[1]}", files, licence)
 
 
 def main(build, out, pack, label, auditwheel):
@@ -97,14 +101,9 @@ def main(build, out, pack, label, auditwheel):
                    env={**environment, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"})
     (tree / "tdsl/py.typed").touch()
     files = {f"tdsl/{p.name}": p.read_bytes() for p in sorted((tree / "tdsl").iterdir())}
-    plain = f"linux_{platform.machine()}"
-    first = write(out, "tdsl", version, f"cp39-abi3-{plain}", files, licence)
-    tag = glibc_tag(auditwheel, first)
-    first.unlink()
-    wheel = write(out, "tdsl", version, f"cp39-abi3-{tag}", files, licence)
-    stripped(build / "libtdslc.so", out / "libtdslc.so")
-    compiler = write(out, "tdsl_compiler", version.partition("+")[0], f"py3-none-{plain}", {"tdsl/libtdslc.so": (out / "libtdslc.so").read_bytes()}, licence)
-    (out / "libtdslc.so").unlink()
+    wheel = tagged(auditwheel, out, "tdsl", version, "cp39-abi3", files, licence)
+    compiler = tagged(auditwheel, out, "tdsl_compiler", version.partition("+")[0], "py3-none",
+                      {"tdsl/libtdslc.so": (build / "wheel.libtdslc.so").read_bytes()}, licence)
     shutil.rmtree(tree)
     for path in (wheel, compiler):
         print(f"{path}  {path.stat().st_size / 1e6:.2f} MB")

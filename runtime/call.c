@@ -212,7 +212,7 @@ static int scalars_check(const struct plan *p, tdsl_kernel k, const union tdsl_a
 static inline void block_patch(uint8_t *block, const struct plan *p, const struct plan_launch *l,
                                const uintptr_t address[MODEL_MAX_PARAM], const union tdsl_arg *args, const void *workspace)
 {
-	memcpy(block, p->kernargs + l->kernarg, l->kernarg_bytes);
+	memcpy(block, p->kernargs + l->kernarg, l->shape.kernarg_bytes);
 	for (uint32_t i = 0; i < l->npatch; i++) {
 		const struct plan_patch q = p->patches[l->patch + i];
 		uint8_t *at = block + q.offset;
@@ -235,7 +235,7 @@ static int launches_run(const struct plan *p, tdsl_stream s, const uintptr_t add
 	for (uint32_t i = 0; i < p->nlaunches; i++) {
 		const struct plan_launch *l = &p->launches[i];
 		block_patch(block, p, l, address, args, workspace);
-		TRY(d->ops->launch(d, l->function, l->grid, l->block, s->native, block, l->kernarg_bytes, l->symbol));
+		TRY(d->ops->launch(d, l->function, &l->shape, s->native, block, l->symbol));
 	}
 	return 0;
 }
@@ -260,8 +260,8 @@ static int host_run(const struct plan *p, tdsl_kernel k, tdsl_stream s, const ui
 static int plan_run(const struct plan *p, tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, void *workspace, int64_t workspace_bytes)
 {
 	const struct device_ops *ops = s->device->ops;
-	uintptr_t address[MODEL_MAX_PARAM];
-	int saved = 0, rc;
+	uintptr_t address[MODEL_MAX_PARAM], saved = 0;
+	int rc;
 	TRY(addresses_get(address, p, k, args));
 	TRY(overlap_check(address, p, k));
 	if (p->narrow)

@@ -1,15 +1,19 @@
 /* device.c -- names to devices, the process's default device, streams, memory and loaded modules.
- * In: "hip:0", "sim:gfx942", "null:gfx950".  Out: handles whose functions come from device_hip.c or device_null.c.
+ * In: "hip:0", "cuda:0", "sim:gfx942", "null:gfx950".  Out: handles whose functions come from device_hip.c, device_cuda.c or
+ * device_null.c.
  * One registry behind one lock; the default is an atomic pointer, since every call with a NULL stream reads it. */
 #include "device.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "env.h"
+
+#define DEVICE_NAMES "hip:N, cuda:N, sim:gfx942, sim:gfx950 or null:gfx942"
 
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static tdsl_device registry;
@@ -42,18 +46,48 @@ void library_pin(void)
 		dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE); /* fails harmlessly where linked into a program */
 }
 
+/* Drivers start threads and keep state: once loaded they stay. */
+enum { LIBRARY_FLAGS = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
+
+int library_open(tdsl_device d, const char *variable, const char *const *names)
+{
+	const char *given = getenv(variable);
+	if (given && *given) {
+		snprintf(d->library, sizeof d->library, "%s", given);
+		if (!(d->library_handle = dlopen(given, LIBRARY_FLAGS)))
+			FAIL(TDSL_EDEVICE, "%s: %s: %s", d->name, variable, dlerror());
+		return 0;
+	}
+	for (int pass = 0; pass < 2; pass++) /* first what the process has loaded already */
+		for (int i = 0; names[i]; i++)
+			if ((d->library_handle = dlopen(names[i], LIBRARY_FLAGS | (pass ? 0 : RTLD_NOLOAD)))) {
+				snprintf(d->library, sizeof d->library, "%s", names[i]);
+				return 0;
+			}
+	FAIL(TDSL_EDEVICE, "%s: no device: the driver library %s cannot be loaded: %s", d->name, names[0], dlerror());
+}
+
+int ordinal_read(int *ordinal, tdsl_device d, const char *prefix, const char *rest)
+{
+	char *end;
+	errno = 0;
+	long n = strtol(rest, &end, 10);
+	if (*rest < '0' || *rest > '9' || *end || errno || n > 4095)
+		FAIL(TDSL_EDEVICE, "%s: expected %s:N with N a device number", d->name, prefix);
+	*ordinal = (int)n;
+	return 0;
+}
+
 static int device_init(tdsl_device d)
 {
 	static const struct { const char *prefix; int (*open)(tdsl_device, const char *); } kinds[] = {
-		{"hip:", device_hip_open}, {"sim:", device_sim_open}, {"null:", device_null_open}};
+		{"hip:", device_hip_open}, {"sim:", device_sim_open}, {"cuda:", device_cuda_open}, {"null:", device_null_open}};
 	for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++) {
 		size_t n = strlen(kinds[i].prefix);
 		if (strncmp(d->name, kinds[i].prefix, n) == 0)
 			return kinds[i].open(d, d->name + n);
 	}
-	if (strncmp(d->name, "cuda:", 5) == 0)
-		FAIL(TDSL_EUNSUPPORTED, "%s: CUDA devices are not built into this runtime", d->name);
-	FAIL(TDSL_EDEVICE, "'%s' is not a device; expected hip:N, sim:gfx942, sim:gfx950 or null:gfx942", d->name);
+	FAIL(TDSL_EDEVICE, "'%s' is not a device; expected " DEVICE_NAMES, d->name);
 }
 
 /* Finds or opens `name` and counts a reference.  Registry lock held. */
@@ -64,7 +98,7 @@ static int device_get(tdsl_device *out, const char *name)
 		d = d->next;
 	if (!d) {
 		if (strlen(name) >= sizeof d->name)
-			FAIL(TDSL_EDEVICE, "'%.40s...' is not a device; expected hip:N, sim:gfx942, sim:gfx950 or null:gfx942", name);
+			FAIL(TDSL_EDEVICE, "'%.40s...' is not a device; expected " DEVICE_NAMES, name);
 		if (!(d = calloc(1, sizeof *d)))
 			FAIL(TDSL_ENOMEM, "out of memory");
 		strcpy(d->name, name);
@@ -104,7 +138,7 @@ int tdsl_open(tdsl_device *dev, const char *name)
 /* Unloads the modules of one pack, or of all (pack 0). */
 static void modules_drop(tdsl_device d, uint64_t pack)
 {
-	int saved = 0;
+	uintptr_t saved = 0;
 	bool entered = false;
 	pthread_mutex_lock(&d->lock);
 	for (struct device_module **at = &d->modules; *at;) {
@@ -183,6 +217,19 @@ int tdsl_set_default(tdsl_device d)
 	return 0;
 }
 
+/* The first GPU of either kind; *why says what each lacked. */
+static int gpu_open(tdsl_device *d, char *why, size_t size)
+{
+	static const char *const gpus[] = {"hip:0", "cuda:0"};
+	for (unsigned i = 0; i < sizeof gpus / sizeof *gpus; i++) {
+		if (device_get(d, gpus[i]) == 0)
+			return 0;
+		size_t n = strlen(why);
+		snprintf(why + n, size - n, "%s%s", n ? "; " : "", tdsl_error());
+	}
+	return TDSL_EDEVICE;
+}
+
 /* Opens what the environment names, or the first GPU. */
 static int default_open(tdsl_device *out)
 {
@@ -191,7 +238,8 @@ static int default_open(tdsl_device *out)
 	tdsl_device d = atomic_load(&default_device);
 	const char *name = getenv("TDSL_DEVICE");
 	bool named = name && *name;
-	int rc = d ? 0 : device_get(&d, named ? name : "hip:0");
+	char why[1024] = "";
+	int rc = d ? 0 : named ? device_get(&d, name) : gpu_open(&d, why, sizeof why);
 	if (rc == 0) {
 		atomic_store(&default_device, d);
 		*out = d;
@@ -201,7 +249,7 @@ static int default_open(tdsl_device *out)
 		FAIL(rc, "TDSL_DEVICE: %s", tdsl_error());
 	if (rc < 0)
 		FAIL(TDSL_EDEVICE, "no device was opened, TDSL_DEVICE is not set, and there is no GPU (%s); "
-		     "tdsl_open or TDSL_DEVICE=sim:gfx942 selects a simulated one", tdsl_error());
+		     "tdsl_open or TDSL_DEVICE=sim:gfx942 selects a simulated one", why);
 	return 0;
 }
 
@@ -245,7 +293,7 @@ void tdsl_stream_close(tdsl_stream s)
 
 /* Runs `call` with the device current. */
 #define ON_DEVICE(d, call) do { \
-	int on_saved_ = 0, on_rc_ = 0; \
+	uintptr_t on_saved_ = 0; int on_rc_ = 0; \
 	if ((d)->ops->enter) TRY((d)->ops->enter((d), &on_saved_)); \
 	on_rc_ = (call); \
 	if ((d)->ops->leave) (d)->ops->leave((d), on_saved_); \
@@ -270,7 +318,7 @@ int tdsl_device_query(struct tdsl_device_info *info, tdsl_device d)
 
 static bool capturing(tdsl_device d, void *native)
 {
-	int saved = 0;
+	uintptr_t saved = 0;
 	if (!d->ops->capturing || (d->ops->enter && d->ops->enter(d, &saved) < 0))
 		return false;
 	bool yes = d->ops->capturing(d, native);

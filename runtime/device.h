@@ -10,21 +10,26 @@
 #include "error.h"
 
 struct hip_table;
+struct cuda;
 
 /* One block of host memory that a call uses in place on a simulated device. */
 struct host_range { uintptr_t base; size_t bytes; const char *name; bool writable; };
 
+/* In: bytes of group memory and of arguments, as the pack says.  Out: bytes of group memory that are given at launch. */
+struct launch_need { uint32_t shared, kernarg_bytes; };
+struct launch_shape { uint32_t grid[3], block, shared; size_t kernarg_bytes; };
+
 struct device_ops {
 	const char *kind;
-	/* enter makes the device current and keeps what was in *saved; leave restores it.  NULL = nothing to do. */
-	int (*enter)(tdsl_device, int *saved);
-	void (*leave)(tdsl_device, int saved);
+	/* enter makes the device current and keeps what was (a number, or a context) in *saved; leave restores it.  NULL = nothing to do. */
+	int (*enter)(tdsl_device, uintptr_t *saved);
+	void (*leave)(tdsl_device, uintptr_t saved);
 	/* The following run between enter and leave. */
 	int (*module_load)(tdsl_device, void **module, const void *image, size_t size);
 	void (*module_unload)(tdsl_device, void *module);
-	int (*function)(tdsl_device, void **function, void *module, const char *symbol);
-	int (*launch)(tdsl_device, void *function, const uint32_t grid[3], uint32_t block, void *native, void *kernarg, size_t bytes,
-	              const char *what);
+	/* need: what the launch's record says; need->shared becomes the bytes that the launch must add to what the code declares. */
+	int (*function)(tdsl_device, void **function, void *module, const char *symbol, struct launch_need *need);
+	int (*launch)(tdsl_device, void *function, const struct launch_shape *, void *native, void *kernarg, const char *what);
 	int (*sync)(tdsl_device, void *native);
 	int (*alloc)(tdsl_device, void **ptr, size_t bytes);
 	int (*free)(tdsl_device, void *ptr);
@@ -56,6 +61,7 @@ struct tdsl_device_s {
 	pthread_mutex_t lock;           /* guards modules */
 	struct device_module *modules;
 	struct hip_table *hip;
+	struct cuda *cuda;
 	void *library_handle;
 	void *sim;                      /* simulated devices: struct sim_table */
 };
@@ -64,6 +70,13 @@ struct tdsl_device_s {
 int device_hip_open(tdsl_device, const char *rest);
 int device_sim_open(tdsl_device, const char *rest);
 int device_null_open(tdsl_device, const char *rest);
+int device_cuda_open(tdsl_device, const char *rest);
+
+/* Loads the first library of the list (NULL ends it), one that the process already has before any other; its name goes to d->library.
+ * A path given by the environment variable is the only one tried. */
+int library_open(tdsl_device, const char *variable, const char *const *names);
+/* "3" -> 3; `prefix` is for the message. */
+int ordinal_read(int *ordinal, tdsl_device, const char *prefix, const char *rest);
 
 /* 0, or TDSL_ELAUNCH where the stream (NULL = any device's default one) is being captured: `what` cannot be done then. */
 int device_capture_check(tdsl_stream, const char *what);

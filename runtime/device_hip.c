@@ -6,15 +6,11 @@
 #include "device.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hip_abi.h"
-
-/* Drivers start threads and keep state: once loaded they stay. */
-enum { LIBRARY_FLAGS = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
 
 struct sim_table {
 	int (*register_host)(const void *base, size_t bytes, const char *name, int writable);
@@ -38,18 +34,20 @@ static int hip_fail(tdsl_device d, int code, const char *call, unsigned error, c
 	unsigned hip_rc_ = (d)->hip->call args; \
 	if (hip_rc_) return hip_fail((d), (code), #call, hip_rc_, (what)); } while (0)
 
-static int hip_enter(tdsl_device d, int *saved)
+static int hip_enter(tdsl_device d, uintptr_t *saved)
 {
-	HIP(d, TDSL_EDEVICE, NULL, hipGetDevice, (saved));
-	if (*saved != d->ordinal)
+	int ordinal;
+	HIP(d, TDSL_EDEVICE, NULL, hipGetDevice, (&ordinal));
+	if (ordinal != d->ordinal)
 		HIP(d, TDSL_EDEVICE, NULL, hipSetDevice, (d->ordinal));
+	*saved = (uintptr_t)ordinal;
 	return 0;
 }
 
-static void hip_leave(tdsl_device d, int saved)
+static void hip_leave(tdsl_device d, uintptr_t saved)
 {
-	if (saved != d->ordinal)
-		d->hip->hipSetDevice(saved);
+	if ((int)saved != d->ordinal)
+		d->hip->hipSetDevice((int)saved);
 }
 
 static int hip_module_load(tdsl_device d, void **module, const void *image, size_t size)
@@ -67,19 +65,21 @@ static void hip_module_unload(tdsl_device d, void *module)
 	d->hip->hipModuleUnload(module);
 }
 
-static int hip_function(tdsl_device d, void **function, void *module, const char *symbol)
+static int hip_function(tdsl_device d, void **function, void *module, const char *symbol, struct launch_need *need)
 {
 	struct ihipModuleSymbol_t *f = NULL;
 	HIP(d, TDSL_ELAUNCH, symbol, hipModuleGetFunction, (&f, module, symbol));
 	*function = f;
+	need->shared = 0; /* the code object says it all */
 	return 0;
 }
 
-static int hip_launch(tdsl_device d, void *function, const uint32_t grid[3], uint32_t block, void *native, void *kernarg, size_t bytes,
-                      const char *what)
+static int hip_launch(tdsl_device d, void *function, const struct launch_shape *l, void *native, void *kernarg, const char *what)
 {
+	size_t bytes = l->kernarg_bytes;
 	void *extra[] = {HIP_EXTRA_POINTER, kernarg, HIP_EXTRA_SIZE, &bytes, HIP_EXTRA_END};
-	HIP(d, TDSL_ELAUNCH, what, hipModuleLaunchKernel, (function, grid[0], grid[1], grid[2], block, 1, 1, 0, native, NULL, extra));
+	HIP(d, TDSL_ELAUNCH, what, hipModuleLaunchKernel, (function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared, native, NULL,
+	                                                      extra));
 	if (d->sim)
 		HIP(d, TDSL_ELAUNCH, what, hipStreamSynchronize, (native));
 	return 0;
@@ -156,25 +156,6 @@ static const struct device_ops sim_ops = {
 	.kind = "sim", .enter = hip_enter, .leave = hip_leave, .module_load = hip_module_load, .module_unload = hip_module_unload,
 	.function = hip_function, .launch = hip_launch, .sync = hip_sync, .alloc = hip_alloc, .free = hip_free, .copy = hip_copy,
 	.host_enter = sim_host_enter, .host_leave = sim_host_leave, .capturing = hip_capturing, .close = hip_close};
-
-/* Opens the first library of the list; its name stays in d->library.  A path given by `variable` is the only one tried. */
-static int library_open(tdsl_device d, const char *variable, const char *const *names)
-{
-	const char *given = getenv(variable);
-	if (given && *given) {
-		snprintf(d->library, sizeof d->library, "%s", given);
-		if (!(d->library_handle = dlopen(given, LIBRARY_FLAGS)))
-			FAIL(TDSL_EDEVICE, "%s: %s: %s", d->name, variable, dlerror());
-		return 0;
-	}
-	for (int pass = 0; pass < 2; pass++) /* first what the process has loaded already */
-		for (int i = 0; names[i]; i++)
-			if ((d->library_handle = dlopen(names[i], LIBRARY_FLAGS | (pass ? 0 : RTLD_NOLOAD)))) {
-				snprintf(d->library, sizeof d->library, "%s", names[i]);
-				return 0;
-			}
-	FAIL(TDSL_EDEVICE, "%s: no device: the driver library %s cannot be loaded: %s", d->name, names[0], dlerror());
-}
 
 static int table_fill(tdsl_device d)
 {
@@ -263,12 +244,9 @@ static int hip_setup(tdsl_device d, int ordinal)
 
 int device_hip_open(tdsl_device d, const char *rest)
 {
-	char *end;
-	errno = 0;
-	long ordinal = strtol(rest, &end, 10);
-	if (*rest < '0' || *rest > '9' || *end || errno || ordinal > 4095)
-		FAIL(TDSL_EDEVICE, "%s: expected hip:N with N a device number", d->name);
-	return opened(d, hip_setup(d, (int)ordinal));
+	int ordinal;
+	TRY(ordinal_read(&ordinal, d, "hip", rest));
+	return opened(d, hip_setup(d, ordinal));
 }
 
 static int sim_setup(tdsl_device d, const char *chip)

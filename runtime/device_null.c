@@ -18,17 +18,17 @@ static void null_module_unload(tdsl_device d, void *module)
 	(void)d, (void)module;
 }
 
-static int null_function(tdsl_device d, void **function, void *module, const char *symbol)
+static int null_function(tdsl_device d, void **function, void *module, const char *symbol, struct launch_need *need)
 {
 	(void)module, (void)symbol;
+	need->shared = 0;
 	*function = d;
 	return 0;
 }
 
-static int null_launch(tdsl_device d, void *function, const uint32_t grid[3], uint32_t block, void *native, void *kernarg, size_t bytes,
-                       const char *what)
+static int null_launch(tdsl_device d, void *function, const struct launch_shape *l, void *native, void *kernarg, const char *what)
 {
-	(void)d, (void)function, (void)grid, (void)block, (void)native, (void)bytes, (void)what;
+	(void)d, (void)function, (void)l, (void)native, (void)what;
 	__asm__ volatile("" : : "r"(kernarg) : "memory"); /* the argument block is made as for a driver */
 	return 0;
 }
@@ -74,7 +74,7 @@ static const struct device_ops null_ops = {
 int device_null_open(tdsl_device d, const char *rest)
 {
 	if (model_native(rest, 8) == DT_NONE || strlen(rest) >= sizeof d->target)
-		FAIL(TDSL_EDEVICE, "%s: unknown target '%s'; expected gfx942 or gfx950", d->name, rest);
+		FAIL(TDSL_EDEVICE, "%s: unknown target '%s'; expected gfx942, gfx950 or sm_90a", d->name, rest);
 	strcpy(d->target, rest);
 	d->ops = &null_ops;
 	d->dl = (DLDevice){kDLCPU, 0};

@@ -19,7 +19,7 @@ enum { NLEVELS = sizeof levels / sizeof *levels };
 static const struct row { const char *name; enum kind kind; } table[] = {
 	{"TDSL_DEVICE", TEXT}, {"TDSL_PACK_PATH", TEXT}, {"TDSL_CACHE_DIR", ABSOLUTE}, {"TDSL_CACHE_MAX", BYTES}, {"TDSL_JIT", FLAG},
 	{"TDSL_REBUILD", FLAG}, {"TDSL_JOBS", NUMBER}, {"TDSL_TUNE", TEXT}, {"TDSL_DISABLE", TEXT}, {"TDSL_BATCH_INVARIANT", FLAG},
-	{"TDSL_LOG", LEVEL}, {"TDSL_COMPILER", TEXT}, {"TDSL_HIP_LIBRARY", TEXT}, {"TDSL_SIM_LIBRARY", TEXT}};
+	{"TDSL_LOG", LEVEL}, {"TDSL_COMPILER", TEXT}, {"TDSL_HIP_LIBRARY", TEXT}, {"TDSL_CUDA_LIBRARY", TEXT}, {"TDSL_SIM_LIBRARY", TEXT}};
 
 /* The value, NULL where it is not set. */
 static const char *get(const char *name)

@@ -40,6 +40,8 @@ static bool heading_find(struct heading *h, const char *text, const char *name)
 		if ((at != text && at[-1] != '\n') || strncmp(its, name, n) || word_char(its[n]))
 			continue;
 		const char *after = blanks_skip(its + n);
+		if (*after == '=') /* another kernel with its choices made: that one's heading is elsewhere */
+			return false;
 		h->types = *after == '[' ? after : NULL;
 		h->params = strchr(after, '(');
 		h->end = h->params ? strchr(h->params, '{') : NULL;

@@ -34,8 +34,8 @@ struct plan_patch { uint8_t kind, param; uint16_t offset; };
 struct plan_launch {
 	void *function;
 	const char *symbol;
-	uint32_t grid[3], block;
-	uint32_t kernarg, kernarg_bytes;   /* where its block lies in the plan's */
+	struct launch_shape shape;
+	uint32_t kernarg;                  /* where its block lies in the plan's */
 	uint32_t patch, npatch;
 };
 
@@ -71,6 +71,6 @@ int pack_wrap(tdsl_pack *, struct pack_file *);
 /* Sets the error for a reader's status. */
 int pack_fail(int status, const char *text);
 
-/* The device function of a launch, its code object loaded if it was not. */
-int kernel_function(void **function, tdsl_kernel, tdsl_device, uint32_t object, const char *symbol);
+/* The device function of a launch, its code object loaded if it was not; *shared: bytes of group memory to give at each launch. */
+int kernel_function(void **function, uint32_t *shared, tdsl_kernel, tdsl_device, uint32_t object, const struct pack_launch *);
 #endif

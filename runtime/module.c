@@ -22,9 +22,10 @@ static int module_get(void **module, tdsl_kernel k, tdsl_device d, uint32_t obje
 	return rc;
 }
 
-int kernel_function(void **function, tdsl_kernel k, tdsl_device d, uint32_t object, const char *symbol)
+int kernel_function(void **function, uint32_t *shared, tdsl_kernel k, tdsl_device d, uint32_t object, const struct pack_launch *l)
 {
-	int saved = 0;
+	struct launch_need need = {l->lds > 0 ? (uint32_t)l->lds : 0, l->kernarg_bytes};
+	uintptr_t saved = 0;
 	void *module;
 	if (d->ops->enter)
 		TRY(d->ops->enter(d, &saved));
@@ -32,7 +33,8 @@ int kernel_function(void **function, tdsl_kernel k, tdsl_device d, uint32_t obje
 	int rc = module_get(&module, k, d, object);
 	pthread_mutex_unlock(&d->lock);
 	if (rc == 0)
-		rc = d->ops->function(d, function, module, symbol);
+		rc = d->ops->function(d, function, module, pack_string(k->pack->file, l->symbol), &need);
+	*shared = need.shared;
 	if (d->ops->leave)
 		d->ops->leave(d, saved);
 	return rc;

@@ -168,7 +168,8 @@ int tdsl_kernel_load(tdsl_kernel k, tdsl_stream s)
 		any = true;
 		for (uint32_t l = 0; l < v->launches.count; l++) {
 			void *function;
-			TRY(kernel_function(&function, k, s->device, v->object, pack_string(f, f->launches[v->launches.first + l].symbol)));
+			uint32_t shared;
+			TRY(kernel_function(&function, &shared, k, s->device, v->object, &f->launches[v->launches.first + l]));
 		}
 	}
 	if (!any)

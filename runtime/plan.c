@@ -239,11 +239,11 @@ static int launch_make(const struct bind *b, const struct pack_variant *v, const
 {
 	uint8_t *block = plan->kernargs + out->kernarg;
 	out->symbol = pack_string(b->file, l->symbol);
-	out->block = l->block;
-	out->kernarg_bytes = l->kernarg_bytes;
+	out->shape.block = l->block;
+	out->shape.kernarg_bytes = l->kernarg_bytes;
 	for (uint32_t i = 0; i < l->kargs.count; i++)
 		TRY(karg_make(b, l, karg_at(b, l, i), block, plan, out));
-	return kernel_function(&out->function, b->kernel, b->device, v->object, out->symbol);
+	return kernel_function(&out->function, &out->shape.shared, b->kernel, b->device, v->object, l);
 }
 
 /* One block for a plan and all it points to. */
@@ -282,7 +282,7 @@ static int plan_fill(struct plan *p, const struct bind *b, const struct pack_var
 		const struct pack_launch *l = launch_at(b, v, i);
 		struct plan_launch *out = &p->launches[p->nlaunches];
 		bool any;
-		TRY(grid_make(b, l, out->grid, &any));
+		TRY(grid_make(b, l, out->shape.grid, &any));
 		if (!any)
 			continue;
 		out->kernarg = kernarg;
@@ -367,8 +367,8 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 int plan_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int param)
 {
 	struct bind bind, *b = &bind;
-	const struct pack_param *p = &k->params[param];
 	TRY(serve(b, k, s, args, true, false, NULL));
+	const struct pack_param *p = &b->kernel->params[param]; /* not k's where it is served by another: a pack has its own code */
 	const struct dtype_info *t = dtype_info(bind_type(b, b->instance, param));
 	for (int d = 0; d < p->rank; d++)
 		TRY(eval_or_fail(b, p->extent[d], "extent", 0, INT64_MAX, &shape[d]));

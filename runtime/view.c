@@ -25,11 +25,14 @@ struct where { const char *kernel, *param; };
 
 static int device_check(const struct where *w, tdsl_device d, const DLTensor *t, bool *host)
 {
-	int type = (int)t->device.device_type, id = t->device.device_id;
+	int type = (int)t->device.device_type, id = t->device.device_id, own = (int)d->dl.device_type;
 	*host = d->host_tensors && type == kDLCPU;
-	if (*host || d->any_tensors || type == kDLROCMHost || (type == kDLROCM && id == d->ordinal))
+	if (*host || d->any_tensors || (type == own && id == d->ordinal))
 		return 0;
-	ARG_FAIL(w, TDSL_EDEVICE, " is on DLPack device (%d, %d); %s takes (%d, %d)%s", type, id, d->name, kDLROCM, d->ordinal,
+	/* host memory that the driver made visible to its devices */
+	if (own == kDLCUDA ? type == kDLCUDAHost || type == kDLCUDAManaged : type == kDLROCMHost)
+		return 0;
+	ARG_FAIL(w, TDSL_EDEVICE, " is on DLPack device (%d, %d); %s takes (%d, %d)%s", type, id, d->name, own, d->ordinal,
 	         d->host_tensors ? " and host tensors (1, 0)" : "");
 }
 

@@ -23,9 +23,13 @@ struct check *check_new(struct sim_group *g, uint32_t nwaves, struct check_globa
 	c->use = calloc(g->code->object->image_size / 4 + 1, sizeof *c->use);
 	c->wave = calloc(nwaves, sizeof *c->wave);
 	c->lds = calloc(dwords, sizeof *c->lds);
+	c->lds_dwords = dwords;
+	c->lds_map = calloc(dwords / 64 + 1, sizeof *c->lds_map);
 	c->lds_read = calloc(dwords * nwaves, sizeof *c->lds_read);
 	c->lds_read_at = calloc(dwords, sizeof *c->lds_read_at);
-	if (c->use && c->wave && c->lds && c->lds_read && c->lds_read_at)
+	c->quad_read = calloc((dwords / 4 + 1) * nwaves, sizeof *c->quad_read);
+	c->quad_read_at = calloc(dwords / 4 + 1, sizeof *c->quad_read_at);
+	if (c->use && c->wave && c->lds && c->lds_map && c->lds_read && c->lds_read_at && c->quad_read && c->quad_read_at)
 		return c;
 	check_free(c);
 	return NULL;
@@ -38,14 +42,17 @@ void check_free(struct check *c)
 	free(c->use);
 	free(c->wave);
 	free(c->lds);
+	free(c->lds_map);
 	free(c->lds_read);
 	free(c->lds_read_at);
+	free(c->quad_read);
+	free(c->quad_read_at);
 	free(c);
 }
 
 void check_start_group(struct check *c, struct sim_wave *waves, uint64_t number)
 {
-	size_t dwords = c->group->lds_size / 4 + 1;
+	size_t dwords = c->lds_dwords;
 	c->workgroup = number < 0xfffff0 ? (uint32_t)number + 1 : 0;
 	for (uint32_t i = 0; i < c->nwaves; i++) {
 		struct check_wave *w = &c->wave[i];
@@ -53,6 +60,7 @@ void check_start_group(struct check *c, struct sim_wave *waves, uint64_t number)
 			memset(c->wave, 0, sizeof *c->wave * c->nwaves);
 			memset(c->lds, 0, sizeof *c->lds * dwords);
 			memset(c->lds_read, 0, sizeof *c->lds_read * dwords * c->nwaves);
+			memset(c->quad_read, 0, sizeof *c->quad_read * (dwords / 4 + 1) * c->nwaves);
 			break;
 		}
 	}
@@ -60,16 +68,28 @@ void check_start_group(struct check *c, struct sim_wave *waves, uint64_t number)
 		struct check_wave *w = &c->wave[i];
 		memcpy(w->done, w->issued, sizeof w->done);
 		memcpy(w->visible, w->issued, sizeof w->visible);
+		memset(w->vflight, 0, sizeof w->vflight);
+		memset(w->sflight, 0, sizeof w->sflight);
 		w->epoch = 0;
 		w->time += 64; /* past every wait state */
 		undef_start(w, &waves[i]);
 	}
 	for (size_t i = 0; i < dwords; i++)
 		c->lds[i].undef = 15;
+	for (size_t i = 0; i < dwords / 64 + 1; i++)
+		c->lds_map[i] = (struct check_lds_map){0, 0, ~UINT64_C(0)};
+	c->dma = false;
 }
 
 void check_barrier(struct check *c)
 {
+	bool all = true; /* every access to LDS so far is in order with all that follow */
+	for (uint32_t i = 0; i < c->nwaves; i++) {
+		const struct check_wave *w = &c->wave[i];
+		all = all && w->done[COUNT_LGKM] == w->issued[COUNT_LGKM] && (!c->dma || w->done[COUNT_VM] == w->issued[COUNT_VM]);
+	}
+	for (size_t i = 0; all && i < c->lds_dwords / 64 + 1; i++)
+		c->lds_map[i].written = c->lds_map[i].read = 0;
 	for (uint32_t i = 0; i < c->nwaves; i++) {
 		memcpy(c->wave[i].visible, c->wave[i].done, sizeof c->wave[i].done);
 		c->wave[i].epoch++;
@@ -135,6 +155,21 @@ static void wait_for(struct check_wave *cw, int counter, uint32_t left)
 		cw->done[counter] = cw->issued[counter] - left;
 }
 
+/* Registers whose last load is done are no longer in flight. */
+static void arrive(struct check_wave *cw)
+{
+	for (unsigned i = 0; i < CHECK_VMAP; i++)
+		for (uint64_t left = cw->vflight[i]; left; left &= left - 1) {
+			unsigned r = 64 * i + (unsigned)__builtin_ctzll(left);
+			if (cw->vm[r] <= cw->done[COUNT_VM] && cw->lgkm[r] <= cw->done[COUNT_LGKM])
+				cw->vflight[i] &= ~(left & -left);
+		}
+	for (unsigned i = 0; i < CHECK_SMAP; i++)
+		for (uint64_t left = cw->sflight[i]; left; left &= left - 1)
+			if (cw->smem[64 * i + (unsigned)__builtin_ctzll(left)] <= cw->done[COUNT_SMEM])
+				cw->sflight[i] &= ~(left & -left);
+}
+
 static void wait(struct check_wave *cw, uint32_t imm)
 {
 	uint32_t vm = (imm & 15) | (imm >> 10 & 0x30), lgkm = imm >> 8 & 15;
@@ -144,6 +179,7 @@ static void wait(struct check_wave *cw, uint32_t imm)
 		wait_for(cw, COUNT_LGKM, lgkm);
 	if (lgkm == 0)
 		wait_for(cw, COUNT_SMEM, 0);
+	arrive(cw);
 }
 
 static void issue(struct check_wave *cw, const struct sim_inst *in, int counter)
@@ -170,11 +206,14 @@ static void issue_access(struct check_wave *cw, const struct sim_inst *in, const
 				cw->vm[i] = cw->issued[COUNT_VM];
 			if (lgkm)
 				cw->lgkm[i] = cw->issued[COUNT_LGKM];
+			check_mark(cw->vflight, i, true);
 		}
 	if (u->access == ACCESS_SMEM)
 		for (int k = 0; k < u->nswrite; k++)
-			for (unsigned i = u->swrite[k].first; i < u->swrite[k].first + (unsigned)u->swrite[k].n && i < CHECK_SGPRS; i++)
+			for (unsigned i = u->swrite[k].first; i < u->swrite[k].first + (unsigned)u->swrite[k].n && i < CHECK_SGPRS; i++) {
 				cw->smem[i] = cw->issued[COUNT_SMEM];
+				check_mark(cw->sflight, i, true);
+			}
 }
 
 /* ---- each instruction ---- */
@@ -192,10 +231,13 @@ static bool access_before(struct check *c, struct sim_wave *w, const struct sim_
 	struct check_lanes lanes, lds, memory;
 	for (int part = 0; part < u->parts; part++) {
 		check_lds_lanes(w, in, u, part, &lanes);
+		if (lds_plain(c, w, in, u, part, &lanes))
+			continue;
 		if (!lds_before(c, w, in, u, part, &lanes))
 			return false;
 	}
 	if (u->access == ACCESS_DMA) {
+		c->dma = true;
 		check_lds_lanes(w, in, u, 0, &lanes);
 		if (!lds_before(c, w, in, u, 0, &lanes))
 			return false;
@@ -218,17 +260,40 @@ static bool access_before(struct check *c, struct sim_wave *w, const struct sim_
 	return true;
 }
 
+/* What an instruction's registers call for: nothing, the marks of what it writes taken back, or a closer look at all. */
+enum note { NOTHING, WRITTEN, ALL };
+
+static inline enum note note_of(const struct check_wave *cw, const struct check_use *u)
+{
+	uint64_t all = 0, written = 0;
+	unsigned i = 0;
+	for (; i < u->vread_end; i++)
+		all |= (cw->vflight[u->bits[i].word] | cw->vundef[u->bits[i].word]) & u->bits[i].mask;
+	for (; i < u->vwrite_end; i++) {
+		all |= cw->vflight[u->bits[i].word] & u->bits[i].mask;
+		written |= cw->vundef[u->bits[i].word] & u->bits[i].mask;
+	}
+	for (; i < u->sread_end; i++)
+		all |= (cw->sflight[u->bits[i].word] | cw->sundefined[u->bits[i].word]) & u->bits[i].mask;
+	for (; i < u->swrite_end; i++) {
+		all |= cw->sflight[u->bits[i].word] & u->bits[i].mask;
+		written |= cw->sundefined[u->bits[i].word] & u->bits[i].mask;
+	}
+	return all || u->crowded ? ALL : written ? WRITTEN : NOTHING;
+}
+
 bool check_before(struct check *c, struct sim_wave *w, const struct sim_inst *in)
 {
 	struct check_use *u = &c->use[in->at / 4];
 	struct check_wave *cw = &c->wave[w->index];
 	if (!u->ready)
 		check_use_of(u, in, c->group->code->object->chip);
-	if (!registers_ready(c, w, in, u))
+	enum note note = note_of(cw, u);
+	if (note == ALL && !registers_ready(c, w, in, u))
 		return false;
 	if (in->op == OP_s_waitcnt)
 		wait(cw, (uint32_t)in->offset & 0xffff);
-	if (!hazard_before(c, w, in, u) || !undef_before(c, w, in, u))
+	if (!hazard_before(c, w, in, u) || (note && !(note == ALL ? undef_before : undef_written)(c, w, in, u)))
 		return false;
 	if (u->access == ACCESS_NONE)
 		return true;

@@ -29,7 +29,7 @@ static const struct rule { uint16_t producer; enum through through; uint16_t con
 	{IS_SALU, OFFSET, IS_M0_USER, 1, "a scalar instruction writes M0 before an access that uses it"},
 };
 
-static unsigned kind_of(const struct sim_inst *in, const struct check_use *u)
+unsigned hazard_kind(const struct sim_inst *in, const struct check_use *u)
 {
 	if (u->access == ACCESS_DMA)
 		return IS_VMEM | IS_M0_USER;
@@ -56,14 +56,23 @@ static unsigned kind_of(const struct sim_inst *in, const struct check_use *u)
 	return kind;
 }
 
+/* Scalar registers that vector instructions write, and M0. */
+bool hazard_paces(const struct check_use *u)
+{
+	bool m0 = false;
+	for (int k = 0; k < u->nswrite; k++)
+		m0 = m0 || (u->swrite[k].first <= REG_M0 && u->swrite[k].first + (unsigned)u->swrite[k].n > REG_M0);
+	return m0 || (u->nswrite && u->kind & IS_VALU);
+}
+
 /* ---- matrix instructions ---- */
 
-static bool is_f64(const struct sim_inst *in) { return strstr(sim_op_name(in->op), "_f64") != NULL; }
-static bool is_xdl(const struct sim_inst *in)
+bool hazard_is_f64(const struct sim_inst *in) { return strstr(sim_op_name(in->op), "_f64") != NULL; }
+bool hazard_is_xdl(const struct sim_inst *in)
 {
 	const char *name = sim_op_name(in->op);
 	size_t n = strlen(name);
-	return !is_f64(in) && (strcmp(name + n - 4, "_f32") != 0 || strstr(name, "xf32"));
+	return !hazard_is_f64(in) && (strcmp(name + n - 4, "_f32") != 0 || strstr(name, "xf32"));
 }
 
 /* Wait states before a register that f64 matrix instruction `from` writes may be used, as matrix_wait. */
@@ -75,22 +84,22 @@ static unsigned double_wait(bool gfx950, const struct sim_inst *from, const stru
 	if (k == 2 && from->vdst == in->src[2].reg && from->n == in->n)
 		return large ? 0 : 4;
 	if (k == 2)
-		return is_xdl(in) ? 0 : large ? (gfx950 ? 17 : 9) : 4;
-	return !large ? 6 : gfx950 && is_f64(in) && u->passes > 4 ? 19 : 11;
+		return u->xdl ? 0 : large ? (gfx950 ? 17 : 9) : 4;
+	return !large ? 6 : gfx950 && u->f64 && u->passes > 4 ? 19 : 11;
 }
 
 /* Wait states before a register that matrix instruction `from` writes may be read (by source k of a matrix instruction, or
  * k < 0 by anything else) or written by a vector or memory instruction. */
 static unsigned matrix_wait(bool gfx950, const struct sim_inst *from, const struct check_use *fu, const struct sim_inst *in, const struct check_use *u, int k)
 {
-	unsigned passes = fu->passes, more = is_xdl(from) ? 1 + (gfx950 && passes != 2) : 0;
-	if (is_f64(from))
+	unsigned passes = fu->passes, more = fu->xdl ? 1 + (gfx950 && passes != 2) : 0;
+	if (fu->f64)
 		return double_wait(gfx950, from, fu, in, u, k);
 	bool sparse = in->exec == exec_smfmac;
 	if (u->passes && k == (sparse ? 3 : 2)) { /* accumulation into the same registers is forwarded */
 		if (from->vdst == (sparse ? in->vdst : in->src[2].reg) && from->n == in->n)
-			return passes == 2 && is_xdl(from) == is_xdl(in) ? 2 : 0;
-		return is_xdl(in) && !is_xdl(from) ? 0 : passes + more;
+			return passes == 2 && fu->xdl == u->xdl ? 2 : 0;
+		return u->xdl && !fu->xdl ? 0 : passes + more;
 	}
 	return passes + 2 + more;
 }
@@ -99,6 +108,9 @@ static unsigned matrix_wait(bool gfx950, const struct sim_inst *from, const stru
 static unsigned matrix_read_wait(unsigned passes) { return passes - 1; }
 
 /* ---- checking ---- */
+
+/* How long a producer may matter: matrix instructions and what is read late, everything else. */
+enum { LONG = 20, SHORT = 5 };
 
 static bool report(struct check *c, struct sim_wave *w, const struct sim_inst *in, uint32_t from, unsigned have, unsigned need, const char *what)
 {
@@ -111,9 +123,9 @@ static bool report(struct check *c, struct sim_wave *w, const struct sim_inst *i
 static bool fresh(struct check *c, struct sim_wave *w, const struct sim_inst *in, unsigned kind, enum through through, uint64_t written, uint32_t from)
 {
 	uint64_t now = c->wave[w->index].time;
-	if (!written || now - written > 5)
+	if (!written || now - written > SHORT)
 		return true;
-	unsigned have = (unsigned)(now - written - 1), producer = kind_of(&c->group->code->inst[from / 4], &c->use[from / 4]);
+	unsigned have = (unsigned)(now - written - 1), producer = c->use[from / 4].kind;
 	for (unsigned i = 0; i < sizeof rules / sizeof *rules; i++) {
 		const struct rule *r = &rules[i];
 		if (r->through == through && r->producer & producer && r->consumer & kind && have < r->wait)
@@ -138,7 +150,7 @@ static bool vector_source(struct check *c, struct sim_wave *w, const struct sim_
 {
 	const struct check_wave *cw = &c->wave[w->index];
 	uint64_t age = cw->time - cw->vtime[reg];
-	if (!cw->vtime[reg] || age > 20)
+	if (!cw->vtime[reg] || age > LONG)
 		return true;
 	const struct sim_inst *from = &c->group->code->inst[cw->vfrom[reg] / 4];
 	const struct check_use *fu = &c->use[cw->vfrom[reg] / 4];
@@ -148,6 +160,8 @@ static bool vector_source(struct check *c, struct sim_wave *w, const struct sim_
 	}
 	if (fu->is_dot && !u->passes && !dot_result(c, w, in, from, reg, age, false))
 		return false;
+	if (!(kind & (IS_DPP | IS_READLANE | IS_MATRIX)) && !(fu->kind & (IS_TRANS | IS_PARTIAL)))
+		return true; /* what the rules through VECTOR are about */
 	return !kind || ((kind & IS_DPP) && k > 0) || (fu->is_dot && u->passes) ? true : fresh(c, w, in, kind, VECTOR, cw->vtime[reg], cw->vfrom[reg]);
 }
 
@@ -155,7 +169,7 @@ static bool vector_result(struct check *c, struct sim_wave *w, const struct sim_
 {
 	const struct check_wave *cw = &c->wave[w->index];
 	uint64_t age = cw->time - cw->vtime[reg], read = cw->time - cw->ctime[reg];
-	if (cw->vtime[reg] && age <= 20 && c->use[cw->vfrom[reg] / 4].passes) {
+	if (cw->vtime[reg] && age <= LONG && c->use[cw->vfrom[reg] / 4].passes) {
 		const struct sim_inst *from = &c->group->code->inst[cw->vfrom[reg] / 4];
 		unsigned need = matrix_wait(is_gfx950(c), from, &c->use[cw->vfrom[reg] / 4], in, u, -1);
 		if (age <= need)
@@ -163,7 +177,7 @@ static bool vector_result(struct check *c, struct sim_wave *w, const struct sim_
 	}
 	if (cw->vtime[reg] && c->use[cw->vfrom[reg] / 4].is_dot && !dot_result(c, w, in, &c->group->code->inst[cw->vfrom[reg] / 4], reg, age, true))
 		return false;
-	if (cw->ctime[reg] && read <= 20 && in->cls == SIM_VALU) {
+	if (cw->ctime[reg] && read <= LONG && in->cls == SIM_VALU) {
 		const struct check_use *ru = &c->use[cw->cfrom[reg] / 4];
 		unsigned need = ru->passes ? matrix_read_wait(ru->passes) : 2;
 		if (read <= need)
@@ -173,24 +187,23 @@ static bool vector_result(struct check *c, struct sim_wave *w, const struct sim_
 	return true;
 }
 
-bool hazard_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+static bool vector_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
 {
-	const struct check_wave *cw = &c->wave[w->index];
-	unsigned kind = kind_of(in, u);
-	if (!kind && !u->access)
-		return true;
-	bool fused = in->op == OP_v_fma_f64 || in->op == OP_v_fmac_f64;
-	if (fused && cw->double_time && cw->time - cw->double_time <= 2)
-		return report(c, w, in, cw->double_from, (unsigned)(cw->time - cw->double_time - 1), 2, "a fused product of f64 follows a matrix instruction of f64");
 	for (int k = 0; k < u->nread; k++)
 		for (unsigned r = u->read[k].first; r < u->read[k].first + (unsigned)u->read[k].n && r < CHECK_VGPRS; r++)
-			if (!vector_source(c, w, in, u, kind, r, k))
+			if (!vector_source(c, w, in, u, u->kind, r, k))
 				return false;
-	if (!u->passes)
-		for (int k = 0; k < u->nwrite; k++)
-			for (unsigned r = u->write[k].first; r < u->write[k].first + (unsigned)u->write[k].n && r < CHECK_VGPRS; r++)
-				if (!vector_result(c, w, in, u, r))
-					return false;
+	for (int k = 0; !u->passes && k < u->nwrite; k++)
+		for (unsigned r = u->write[k].first; r < u->write[k].first + (unsigned)u->write[k].n && r < CHECK_VGPRS; r++)
+			if (!vector_result(c, w, in, u, r))
+				return false;
+	return true;
+}
+
+static bool scalar_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+{
+	const struct check_wave *cw = &c->wave[w->index];
+	unsigned kind = u->kind;
 	for (int k = 0; k < u->nsread; k++)
 		for (unsigned r = u->sread[k].first; r < u->sread[k].first + (unsigned)u->sread[k].n && r < CHECK_SGPRS; r++) {
 			bool select = kind & IS_LANE_SELECT && in->src[1].kind == SRC_SGPR && in->src[1].reg == r;
@@ -201,6 +214,20 @@ bool hazard_before(struct check *c, struct sim_wave *w, const struct sim_inst *i
 				return false;
 		}
 	return fresh(c, w, in, kind, EXECUTE, cw->stime[REG_EXEC], cw->sfrom[REG_EXEC]);
+}
+
+/* Only DPP, reads of a lane and matrix instructions have to wait for every vector instruction. */
+bool hazard_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+{
+	const struct check_wave *cw = &c->wave[w->index];
+	if (!u->kind && !u->access)
+		return true;
+	bool fused = in->op == OP_v_fma_f64 || in->op == OP_v_fmac_f64;
+	if (fused && cw->double_time && cw->time - cw->double_time <= 2)
+		return report(c, w, in, cw->double_from, (unsigned)(cw->time - cw->double_time - 1), 2, "a fused product of f64 follows a matrix instruction of f64");
+	if ((cw->time <= cw->vector_until || u->kind & (IS_DPP | IS_READLANE | IS_MATRIX)) && !vector_before(c, w, in, u))
+		return false;
+	return cw->time > cw->scalar_until || scalar_before(c, w, in, u);
 }
 
 void hazard_after(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
@@ -216,18 +243,24 @@ void hazard_after(struct check *c, struct sim_wave *w, const struct sim_inst *in
 			cw->stime[r] = cw->time;
 			cw->sfrom[r] = in->at;
 		}
+	if (u->paces)
+		cw->scalar_until = cw->time + SHORT;
 	/* read late: a matrix instruction's third source, the data of a wide store whose offset is no register */
 	bool wide = u->store && u->access != ACCESS_LDS && u->bytes > 8 && in->src[0].kind != SRC_SGPR;
-	if ((u->passes && is_xdl(in) && in->src[2].kind == SRC_VGPR) || wide) {
+	if ((u->passes && u->xdl && in->src[2].kind == SRC_VGPR) || wide) {
 		unsigned first = wide ? in->vdata : in->src[2].reg, n = wide ? u->bytes / 4u : in->n;
 		for (unsigned r = first; r < first + n && r < CHECK_VGPRS; r++) {
 			cw->ctime[r] = cw->time;
 			cw->cfrom[r] = in->at;
 		}
 	}
-	if (u->passes && is_f64(in)) {
+	if (u->f64) {
 		cw->double_time = cw->time;
 		cw->double_from = in->at;
 	}
+	if (u->passes || wide)
+		cw->vector_until = cw->time + LONG;
+	else if ((u->is_dot || u->kind & (IS_TRANS | IS_PARTIAL)) && cw->vector_until < cw->time + SHORT)
+		cw->vector_until = cw->time + SHORT;
 	cw->time += in->op == OP_s_nop ? ((unsigned)in->offset & 15) + 1 : 1;
 }

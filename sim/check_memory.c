@@ -4,22 +4,55 @@
  * that a buffer descriptor keeps out.  The rules are those of exec_lds.c and exec_memory.c, stated again without side
  * effects; bounds are left to those.  A wide access to a swizzled buffer comes apart into dwords: its lanes are asked for once
  * for each. */
+#pragma GCC optimize("O3")
 #include "check.h"
 
 enum { LDS_APERTURE = 0x00010000, SCRATCH_APERTURE = 0x00020000 }; /* upper halves of flat addresses */
 
+/* base + offset[i] + step * i; returns the highest. */
+static SIM_LANES_FN uint64_t addresses(const uint32_t *offset, uint64_t base, uint32_t step, uint64_t addr[LANES])
+{
+	uint64_t top = 0;
+	for (int i = 0; i < LANES; i++) {
+		addr[i] = base + (offset ? offset[i] : 0) + (uint64_t)i * step;
+		top = addr[i] > top ? addr[i] : top;
+	}
+	return top;
+}
+
+/* All lanes are active and end at or below `end`. */
+static bool all_of(struct check_lanes *l, const struct sim_wave *w, uint64_t top, unsigned bytes, uint64_t end)
+{
+	l->all = sim_exec(w) == ~UINT64_C(0) && top + bytes <= end;
+	if (l->all)
+		memset(l->bytes, (int)bytes, sizeof l->bytes);
+	return l->all;
+}
+
+static SIM_LANES_FN uint64_t lds_addresses(const uint32_t *offset, uint32_t step, uint64_t addr[LANES])
+{
+	uint32_t top = 0;
+	for (int i = 0; i < LANES; i++) {
+		uint32_t at = offset[i] + step;
+		addr[i] = at;
+		top = at > top ? at : top;
+	}
+	return top;
+}
+
 void check_lds_lanes(const struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, int part, struct check_lanes *l)
 {
-	uint64_t exec = sim_exec(w);
+	uint64_t exec = sim_exec(w), top;
 	bool dma = u->access == ACCESS_DMA;
 	uint8_t bytes = dma && u->bytes < 4 ? 4 : u->bytes;
-	uint32_t m0 = (w->sgpr[REG_M0] & 0x3ffff) + (uint32_t)in->offset;
-	for (uint32_t i = 0; i < LANES; i++) {
-		uint32_t at = dma ? m0 + i * bytes : w->vgpr[in->vaddr][i] + u->step[part];
-		bool on = exec >> i & 1 && (uint64_t)at + bytes <= w->group->lds_size;
-		l->addr[i] = at;
-		l->bytes[i] = on ? bytes : 0;
-	}
+	if (dma)
+		top = addresses(NULL, (w->sgpr[REG_M0] & 0x3ffff) + (uint32_t)in->offset, bytes, l->addr);
+	else
+		top = lds_addresses(w->vgpr[in->vaddr], u->step[part], l->addr);
+	if (all_of(l, w, top, bytes, w->group->lds_size))
+		return;
+	for (uint32_t i = 0; i < LANES; i++)
+		l->bytes[i] = exec >> i & 1 && l->addr[i] + bytes <= w->group->lds_size ? bytes : 0;
 }
 
 /* Bits of one element of each data format, as exec_typed.c has them component by component. */
@@ -47,6 +80,12 @@ static void buffer_lanes(const struct sim_wave *w, const struct sim_inst *in, co
 	stride |= add_tid ? (s[3] >> 15 & 15) << 14 : 0;
 	swizzle = s[1] >> 31 && stride;
 	l->piece = swizzle && wanted > 4 ? 4 : 0;
+	l->all = false;
+	if (!stride && wanted && in->use_vaddr && !in->idxen) {
+		uint64_t top = addresses(w->vgpr[in->vaddr], base + (uint32_t)in->offset + soffset, 0, l->addr);
+		if (all_of(l, w, top, wanted, base + records))
+			return;
+	}
 	for (int i = 0; i < LANES; i++) {
 		uint32_t index = (in->idxen ? w->vgpr[in->vaddr][i] : 0) + (add_tid ? (uint32_t)i : 0);
 		uint64_t offset = (uint64_t)(in->use_vaddr ? w->vgpr[in->vaddr + (in->idxen ? 1 : 0)][i] : 0) + (uint32_t)in->offset + l->from;
@@ -69,6 +108,7 @@ bool check_flat_lanes(struct sim_wave *w, const struct check_lanes *all, struct 
 {
 	bool any = false;
 	*lds = *memory = *all;
+	lds->all = memory->all = false;
 	for (int i = 0; i < LANES; i++) {
 		uint32_t top = (uint32_t)(all->addr[i] >> 32);
 		bool in_lds = top == LDS_APERTURE && (all->addr[i] & 0xffffffff) + all->bytes[i] <= w->group->lds_size;
@@ -89,8 +129,13 @@ void check_memory_lanes(const struct sim_wave *w, const struct sim_inst *in, con
 		return;
 	}
 	uint64_t base = (in->use_saddr ? sim_sgpr64(w, in->saddr) : 0) + (uint64_t)(int64_t)in->offset;
-	for (int i = 0; i < LANES; i++) {
-		l->addr[i] = base + (w->vgpr[in->vaddr][i] | (in->use_saddr ? 0 : (uint64_t)w->vgpr[in->vaddr + 1][i] << 32));
-		l->bytes[i] = exec >> i & 1 ? u->bytes : 0;
+	if (in->use_saddr) {
+		addresses(w->vgpr[in->vaddr], base, 0, l->addr);
+	} else {
+		for (int i = 0; i < LANES; i++)
+			l->addr[i] = base + (w->vgpr[in->vaddr][i] | (uint64_t)w->vgpr[in->vaddr + 1][i] << 32);
 	}
+	if (!all_of(l, w, 0, u->bytes, u->bytes))
+		for (int i = 0; i < LANES; i++)
+			l->bytes[i] = exec >> i & 1 ? u->bytes : 0;
 }

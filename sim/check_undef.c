@@ -19,6 +19,16 @@ void undef_start(struct check_wave *cw, const struct sim_wave *w)
 	unsigned user = (k->rsrc2 >> 1 & 31) + (k->rsrc2 >> 7 & 1) + (k->rsrc2 >> 8 & 1) + (k->rsrc2 >> 9 & 1) + (k->rsrc2 >> 10 & 1);
 	memset(cw->sundef, 0, user * sizeof cw->sundef[0]);
 	cw->sundef[REG_EXEC] = cw->sundef[REG_EXEC + 1] = 0;
+	memset(cw->vundef, 0xff, sizeof cw->vundef);
+	check_mark(cw->vundef, 0, false);
+	for (unsigned r = 0; r < CHECK_SGPRS; r++)
+		check_mark(cw->sundefined, r, cw->sundef[r] != 0);
+}
+
+static void put_scalar(struct check_wave *cw, unsigned reg, uint32_t mark)
+{
+	cw->sundef[reg] = mark;
+	check_mark(cw->sundefined, reg, mark != 0);
 }
 
 static bool report(struct sim_wave *w, const struct sim_inst *in, int lane, const char *what)
@@ -71,14 +81,14 @@ static bool scalar_before(struct check_wave *cw, struct sim_wave *w, const struc
 	for (int k = 0; k < u->nswrite; k++) {
 		unsigned r = u->swrite[k].first;
 		if (r == CHECK_SCC) {
-			cw->sundef[r] = known && result & width & ~mark ? 0 : mark != 0;
+			put_scalar(cw, r, known && result & width & ~mark ? 0 : mark != 0);
 			continue;
 		}
 		if (r + u->swrite[k].n > REG_EXEC && r < REG_EXEC + 2 && mark)
 			return report(w, in, -1, "EXEC");
-		cw->sundef[r] = takes_exec ? 0 : (uint32_t)mark;
+		put_scalar(cw, r, takes_exec ? 0 : (uint32_t)mark);
 		if (u->swrite[k].n == 2)
-			cw->sundef[r + 1] = takes_exec ? 0 : (uint32_t)(mark >> 32);
+			put_scalar(cw, r + 1, takes_exec ? 0 : (uint32_t)(mark >> 32));
 	}
 	return true;
 }
@@ -257,6 +267,32 @@ static void put(struct check_wave *cw, unsigned reg, struct mark m, uint64_t mas
 		cw->undef[reg][0] = (cw->undef[reg][0] & ~mask) | (m.lo & mask);
 	if (halves & HIGH)
 		cw->undef[reg][1] = (cw->undef[reg][1] & ~mask) | (m.hi & mask);
+	check_mark(cw->vundef, reg, cw->undef[reg][0] | cw->undef[reg][1]);
+}
+
+void undef_clear(struct check_wave *cw, unsigned reg, unsigned count, uint64_t lanes)
+{
+	for (unsigned r = reg; r < reg + count; r++)
+		put(cw, r, (struct mark){0, 0}, lanes, LOW | HIGH);
+}
+
+bool undef_whole(const struct sim_inst *in)
+{
+	unsigned clears;
+	return !in->dpp && in->op != OP_v_writelane_b32 && halves_written(in, &clears) == (LOW | HIGH);
+}
+
+bool undef_written(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+{
+	struct check_wave *cw = &c->wave[w->index];
+	if (in->cls == SIM_VALU && !u->whole)
+		return undef_before(c, w, in, u);
+	for (int k = 0; k < u->nwrite && !(u->access == ACCESS_LDS && u->parts); k++)
+		undef_clear(cw, u->write[k].first, u->write[k].n, u->passes ? ~UINT64_C(0) : sim_exec(w));
+	for (int k = 0; k < u->nswrite; k++)
+		for (unsigned r = u->swrite[k].first; r < u->swrite[k].first + (unsigned)u->swrite[k].n && r < CHECK_SGPRS; r++)
+			put_scalar(cw, r, 0);
+	return true;
 }
 
 static struct mark all_sources(const struct check_wave *cw, const struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
@@ -294,7 +330,7 @@ static void lane_access(struct check_wave *cw, const struct sim_wave *w, const s
 	if (in->sdst >= 128)
 		return;
 	struct mark m = in->src[0].kind == SRC_VGPR ? (struct mark){cw->undef[in->src[0].reg][0], cw->undef[in->src[0].reg][1]} : (struct mark){0, 0};
-	cw->sundef[in->sdst] = (m.lo >> lane & 1 ? 0xffffu : 0) | (m.hi >> lane & 1 ? 0xffff0000u : 0);
+	put_scalar(cw, in->sdst, (m.lo >> lane & 1 ? 0xffffu : 0) | (m.hi >> lane & 1 ? 0xffff0000u : 0));
 }
 
 /* v_swap_b32 and v_permlane*_swap_b32. */
@@ -308,6 +344,9 @@ static void swap(struct check_wave *cw, const struct sim_wave *w, const struct s
 		*a = (x & ~ma) | (to_a & ma);
 		*b = (y & ~mb) | (to_b & mb);
 	}
+	const unsigned both[2] = {in->vdst, in->src[0].reg};
+	for (int k = 0; k < 2; k++)
+		check_mark(cw->vundef, both[k], cw->undef[both[k]][0] | cw->undef[both[k]][1]);
 }
 
 static bool vector_before(struct check_wave *cw, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
@@ -340,8 +379,8 @@ static bool vector_before(struct check_wave *cw, struct sim_wave *w, const struc
 		uint64_t lanes = (m.lo | m.hi) & mask;
 		if (u->swrite[k].first == REG_EXEC && lanes)
 			return report(w, in, __builtin_ctzll(lanes), "EXEC");
-		cw->sundef[u->swrite[k].first] = (uint32_t)lanes;
-		cw->sundef[u->swrite[k].first + 1] = (uint32_t)(lanes >> 32);
+		put_scalar(cw, u->swrite[k].first, (uint32_t)lanes);
+		put_scalar(cw, u->swrite[k].first + 1u, (uint32_t)(lanes >> 32));
 	}
 	if (!u->nwrite)
 		return true;
@@ -384,8 +423,8 @@ static void matrix_before(struct check_wave *cw, const struct sim_inst *in, cons
 				next[r] |= (m < 16 ? 1 : block) << lane;
 		}
 	}
-	for (unsigned r = 0; r < in->n && r < 32 && in->vdst + r < CHECK_VGPRS; r++)
-		cw->undef[in->vdst + r][0] = cw->undef[in->vdst + r][1] = next[r];
+	for (unsigned r = 0; r < in->n && r < 32; r++)
+		put(cw, in->vdst + r, (struct mark){next[r], next[r]}, ~UINT64_C(0), LOW | HIGH);
 }
 
 /* ---- memory ---- */
@@ -443,10 +482,10 @@ bool undef_before(struct check *c, struct sim_wave *w, const struct sim_inst *in
 	if (u->access == ACCESS_LDS && u->parts == 0)
 		between_lanes(cw, w, in);
 	for (int k = 0; u->access != ACCESS_LDS && k < u->nwrite; k++)
-		for (unsigned r = u->write[k].first; r < u->write[k].first + (unsigned)u->write[k].n; r++)
-			put(cw, r, (struct mark){0, 0}, sim_exec(w), LOW | HIGH);
+		undef_clear(cw, u->write[k].first, u->write[k].n, sim_exec(w));
 	for (int k = 0; k < u->nswrite; k++)
-		memset(&cw->sundef[u->swrite[k].first], 0, u->swrite[k].n * sizeof cw->sundef[0]);
+		for (unsigned r = u->swrite[k].first; r < u->swrite[k].first + (unsigned)u->swrite[k].n && r < CHECK_SGPRS; r++)
+			put_scalar(cw, r, 0);
 	return true;
 }
 
@@ -467,8 +506,11 @@ void undef_lds(struct check *c, struct sim_wave *w, const struct sim_inst *in, c
 				unsigned hi = u->access == ACCESS_DMA || u->atomic ? 0 : size < 4 ? lo : cw->undef[data + n][1] >> i & 1;
 				unsigned marks = ((lo ? 3u : 0) | (hi ? 12u : 0)) << (at & 3) & bytes;
 				d->undef = (uint8_t)((d->undef & ~bytes) | marks);
-				if (bytes >> 4)
+				check_mark_undef(c, at / 4);
+				if (bytes >> 4) {
 					c->lds[at / 4 + 1].undef &= (uint8_t)~(bytes >> 4);
+					check_mark_undef(c, at / 4 + 1);
+				}
 			} else {
 				unsigned marks = (d->undef & bytes) >> (at & 3);
 				got[n].lo |= (uint64_t)((marks & 3) != 0) << i;
@@ -493,7 +535,7 @@ void undef_lds(struct check *c, struct sim_wave *w, const struct sim_inst *in, c
 bool undef_global(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, const struct check_lanes *l)
 {
 	const struct check_wave *cw = &c->wave[w->index];
-	bool high = strstr(sim_op_name(in->op), "d16_hi") != NULL;
+	bool high = u->high;
 	uint64_t any = 0;
 	if (!u->store)
 		return true;

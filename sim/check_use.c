@@ -320,6 +320,39 @@ static void memory(struct check_use *u, const struct sim_inst *in)
 		READ_S(REG_M0, 1);
 }
 
+/* Adds a range of registers to the bits from `start` on. */
+static void add_bits(struct check_use *u, unsigned start, uint8_t *end, const struct check_regs *r)
+{
+	for (unsigned reg = r->first; reg < r->first + (unsigned)r->n; reg++) {
+		unsigned i = start;
+		while (i < *end && u->bits[i].word != reg / 64)
+			i++;
+		if (i == *end) {
+			if (i == CHECK_BITS) {
+				u->crowded = true;
+				return;
+			}
+			u->bits[(*end)++].word = (uint16_t)(reg / 64);
+		}
+		u->bits[i].mask |= UINT64_C(1) << reg % 64;
+	}
+}
+
+static void bits_of(struct check_use *u)
+{
+	for (int k = 0; k < u->nread; k++)
+		add_bits(u, 0, &u->vread_end, &u->read[k]);
+	u->vwrite_end = u->vread_end;
+	for (int k = 0; k < u->nwrite; k++)
+		add_bits(u, u->vread_end, &u->vwrite_end, &u->write[k]);
+	u->sread_end = u->vwrite_end;
+	for (int k = 0; k < u->nsread; k++)
+		add_bits(u, u->vwrite_end, &u->sread_end, &u->sread[k]);
+	u->swrite_end = u->sread_end;
+	for (int k = 0; k < u->nswrite; k++)
+		add_bits(u, u->sread_end, &u->swrite_end, &u->swrite[k]);
+}
+
 void check_use_of(struct check_use *u, const struct sim_inst *in, const struct sim_chip *chip)
 {
 	memset(u, 0, sizeof *u);
@@ -335,4 +368,11 @@ void check_use_of(struct check_use *u, const struct sim_inst *in, const struct s
 		else
 			vector(u, in);
 	}
+	u->kind = (uint16_t)hazard_kind(in, u);
+	bits_of(u);
+	u->whole = undef_whole(in);
+	u->paces = hazard_paces(u);
+	u->f64 = u->passes && hazard_is_f64(in);
+	u->xdl = u->passes && hazard_is_xdl(in);
+	u->high = u->access && strstr(sim_op_name(in->op), "d16_hi");
 }

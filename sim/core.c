@@ -115,6 +115,7 @@ void sim_set_mode(struct sim_wave *w, uint32_t mode)
 	w->flush_out = !(mode >> 5 & 1);
 	w->flush_in16 = !(mode >> 6 & 1);
 	w->flush_out16 = !(mode >> 7 & 1);
+	w->flushing = (uint8_t)((w->flush_in ? FLUSH_F32 : 0) | (w->flush_in16 ? FLUSH_F16 : 0));
 	w->dx10_clamp = mode >> 8 & 1;
 	w->ieee = mode >> 9 & 1;
 	w->ovfl = mode >> 23 & 1;
@@ -153,9 +154,10 @@ static void start_wave(struct worker *k, struct sim_wave *w, const uint32_t id[3
 	uint32_t props = kn->properties, rsrc2 = kn->rsrc2;
 	unsigned s = 0;
 	memset(w->sgpr, 0, sizeof w->sgpr);
-	for (uint32_t r = 0; r < w->nvgpr; r++)
-		for (int i = 0; i < LANES; i++)
-			w->vgpr[r][i] = POISON;
+	for (int i = 0; i < LANES; i++)
+		w->vgpr[0][i] = POISON;
+	for (uint32_t r = 1; r < w->nvgpr; r++)
+		memcpy(w->vgpr[r], w->vgpr[0], sizeof w->vgpr[0]);
 	if (props & 1) /* private segment buffer */
 		s += 4;
 	if (props >> 1 & 1)
@@ -224,6 +226,8 @@ static void run_wave(struct sim_wave *w, uint64_t steps)
 			exec(w, in);
 			continue;
 		}
+		__builtin_prefetch(in + in->len);
+		__builtin_prefetch((const char *)(in + in->len) + 64);
 		g->stats.inst[in->cls]++;
 		w->pc += in->len;
 		exec(w, in);
@@ -374,6 +378,7 @@ static bool worker_init(struct worker *k, struct run *r)
 	g->lds = aligned_alloc(64, (g->lds_size + 127u) & ~63u);
 	g->errlen = 1024;
 	g->err = malloc(g->errlen);
+	g->patterns = sim_patterns_new();
 	g->range[4].lo = (uint64_t)(uintptr_t)l->kernarg;
 	g->range[4].hi = g->range[4].lo + l->kernarg_size;
 	g->range[5].lo = (uint64_t)(uintptr_t)r->packet;
@@ -421,6 +426,7 @@ static void *work(void *arg)
 	pthread_mutex_unlock(&r->lock);
 	free(k.group.lds);
 	free(k.group.err);
+	free(k.group.patterns);
 	free(k.waves);
 	free(k.rows);
 	free(k.scratch);

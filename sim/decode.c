@@ -454,6 +454,20 @@ static bool format(uint32_t w, enum sim_enc *enc, unsigned *opcode)
 	}
 }
 
+/* Operands that need no look at the modifiers. */
+static void plain_operands(struct sim_inst *in)
+{
+	for (int k = 0; k < 4; k++) {
+		struct sim_src *s = &in->src[k];
+		bool half = s->type == 'h' || s->type == 's';
+		bool part = (in->sdwa && k < 2 && in->src_sel[k] != 6) || (half && in->opsel >> k & 1);
+		s->plain = s->kind == SRC_VGPR && !s->neg && !s->abs && !part && !(in->dpp && k == 0);
+		s->flush = s->type == 'f' ? FLUSH_F32 : s->type == 'h' ? FLUSH_F16 : 0;
+	}
+	bool half = in->dtype == 'h' || in->dtype == 's';
+	in->plain_dst = !in->sdwa && !in->dpp && !in->omod && !half && !(in->dtype == 'f' && in->clamp);
+}
+
 bool sim_decode(struct sim_inst *in, const uint32_t *words, int nwords, const struct sim_chip *chip, uint32_t accum_offset)
 {
 	enum sim_enc enc;
@@ -489,6 +503,7 @@ bool sim_decode(struct sim_inst *in, const uint32_t *words, int nwords, const st
 	case ENC_SOP1: case ENC_SOP2: case ENC_SOPC: case ENC_SOPK: case ENC_SOPP: ok = sop(in, &s); break;
 	default: ok = memory(in, &s); break;
 	}
+	plain_operands(in);
 	in->len = (uint8_t)(s.used + (s.literal ? 1 : 0));
 	return ok && in->len <= nwords;
 }

@@ -25,12 +25,15 @@ enum sim_op {
 };
 
 enum { SRC_NONE, SRC_VGPR, SRC_SGPR, SRC_CONST, SRC_STATUS }; /* STATUS: vccz, execz, scc, apertures by reg */
+enum { FLUSH_F32 = 1, FLUSH_F16 = 2 };
 enum { LANES = 64, REG_VCC = 106, REG_M0 = 124, REG_EXEC = 126 };
 
 struct sim_src {
 	uint8_t kind, type;  /* type: letter of inst.def */
 	uint8_t neg, abs;
 	uint16_t reg;
+	bool plain;          /* a VGPR as it stands: no modifier, no part, no other lanes */
+	uint8_t flush;       /* denormals are flushed where sim_wave.flushing has this bit */
 	uint64_t value;      /* of SRC_CONST, as wide as the type */
 };
 
@@ -45,6 +48,7 @@ struct sim_inst {
 	uint8_t clamp, omod;
 	uint8_t opsel, opsel_hi, neg_lo, neg_hi;
 	bool keep_high, dpp, sdwa;     /* keep_high: a 16-bit result leaves the other half alone */
+	bool plain_dst;                /* a 32-bit result is stored as computed */
 	uint16_t dpp_ctrl;
 	uint8_t row_mask, bank_mask, bound_ctrl;
 	uint8_t dst_sel, dst_unused, src_sel[2], src_sext[2];
@@ -74,6 +78,7 @@ struct sim_group {
 	uint64_t clock;                /* what s_memtime reads: instructions executed by this host thread */
 	struct { uint64_t lo, hi; bool writable; } range[6]; /* 4 allocations found last, arguments, packet */
 	unsigned range_next;
+	struct sim_pattern *patterns;  /* exec_lds.c; may be NULL */
 };
 
 struct sim_wave {
@@ -83,6 +88,7 @@ struct sim_wave {
 	uint32_t pc;                   /* dword index into the image */
 	uint32_t scc, mode;
 	bool flush_in, flush_out, flush_in16, flush_out16; /* denormals of f32, of f16 and f64 */
+	uint8_t flushing;              /* FLUSH_F32 and FLUSH_F16: flush_in, flush_in16 */
 	bool ieee, dx10_clamp, ovfl;
 	uint8_t index_mode;            /* s_set_gpr_idx: 1, 2, 4 the sources', 8 the result's VGPR numbers move by M0[7:0] */
 	uint8_t state;
@@ -115,6 +121,8 @@ void *sim_access(struct sim_wave *, const struct sim_inst *, int lane, uint64_t 
 /* True when [lo, hi) lies in one allocation (writable for writes); remembers the allocation. */
 bool sim_same_range(struct sim_wave *, uint64_t lo, uint64_t hi, bool write);
 void sim_set_mode(struct sim_wave *, uint32_t mode);
+/* exec_lds.c: the memory of bank conflicts that a host thread keeps, to be freed; NULL without memory, which only costs time. */
+struct sim_pattern *sim_patterns_new(void);
 
 /* VGPR number of source k (3: the result) with the relative index applied. */
 static inline uint32_t sim_indexed(const struct sim_wave *w, uint32_t reg, int k)
@@ -123,12 +131,27 @@ static inline uint32_t sim_indexed(const struct sim_wave *w, uint32_t reg, int k
 }
 
 /* operand.c: sources as rows of 64 lanes.  The result points at `buf` or at the register itself. */
-const uint32_t *sim_src32(struct sim_wave *, const struct sim_inst *, int k, uint32_t buf[LANES]);
+const uint32_t *sim_src32_slowly(struct sim_wave *, const struct sim_inst *, int k, uint32_t buf[LANES]);
+static inline const uint32_t *sim_src32(struct sim_wave *w, const struct sim_inst *in, int k, uint32_t buf[LANES])
+{
+	const struct sim_src *s = &in->src[k];
+	bool plain = s->plain && !w->index_mode && !(s->flush & w->flushing) && s->reg < w->nvgpr;
+	return plain ? w->vgpr[s->reg] : sim_src32_slowly(w, in, k, buf);
+}
 const uint64_t *sim_src64(struct sim_wave *, const struct sim_inst *, int k, uint64_t buf[LANES]);
 uint64_t sim_scalar(const struct sim_wave *, const struct sim_src *); /* 64 bits of an SGPR pair, constant, status */
 /* Where to compute a 32-bit result: the register row when nothing has to be merged, else buf.  Then sim_put stores it. */
-uint32_t *sim_dst32(struct sim_wave *, const struct sim_inst *, uint32_t buf[LANES]);
-void sim_put32(struct sim_wave *, const struct sim_inst *, const uint32_t *row);
+static inline uint32_t *sim_dst32(struct sim_wave *w, const struct sim_inst *in, uint32_t buf[LANES])
+{
+	bool plain = in->plain_dst && !w->index_mode && !(in->dtype == 'f' && w->flush_out) && in->vdst < w->nvgpr;
+	return plain && (w->sgpr[REG_EXEC] & w->sgpr[REG_EXEC + 1]) == ~0u ? w->vgpr[in->vdst] : buf;
+}
+void sim_put32_slowly(struct sim_wave *, const struct sim_inst *, const uint32_t *row);
+static inline void sim_put32(struct sim_wave *w, const struct sim_inst *in, const uint32_t *row)
+{
+	if (row != w->vgpr[in->vdst] || w->index_mode)
+		sim_put32_slowly(w, in, row);
+}
 void sim_put64(struct sim_wave *, const struct sim_inst *, const uint64_t *row);
 void sim_put_row(struct sim_wave *, uint32_t reg, const uint32_t *row, uint64_t mask);
 void sim_put_mask(struct sim_wave *, unsigned sgpr, uint64_t mask); /* lane mask to an SGPR pair */
@@ -150,6 +173,7 @@ typedef float sim_f32 __attribute__((may_alias));
 typedef double sim_f64 __attribute__((may_alias));
 typedef int32_t sim_i32 __attribute__((may_alias));
 typedef uint64_t sim_u64 __attribute__((may_alias));
+typedef uint32_t sim_w32 __attribute__((may_alias));
 
 static inline uint64_t sim_sgpr64(const struct sim_wave *w, unsigned r)
 {
@@ -190,9 +214,9 @@ static inline uint32_t sim_f32_to_bf16(float x)
 	return (u & 0x7fffffffu) > 0x7f800000u ? u >> 16 | 0x40 : r;
 }
 
-/* Compiled twice, for plain x86-64 and for AVX2 with FMA, chosen when the program starts. */
+/* Compiled for plain x86-64, for AVX2 with FMA and for AVX-512, chosen when the program starts. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define SIM_LANES_FN __attribute__((target_clones("arch=x86-64-v3", "default")))
+#define SIM_LANES_FN __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define SIM_LANES_FN
 #endif

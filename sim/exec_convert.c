@@ -13,6 +13,7 @@
 #include "nan.h"
 
 #include <math.h>
+#include <pthread.h>
 
 #define F(x) num_float(x)
 #define EACH(expr) do { _Pragma("GCC ivdep") for (int i = 0; i < LANES; i++) d[i] = (uint32_t)(expr); } while (0)
@@ -85,6 +86,26 @@ uint32_t sim_sr_fp8(float x, uint32_t random, enum dtype t, bool saturate)
 	int bias = t == DT_E4M3 ? 7 : t == DT_E4M3FNUZ ? 8 : t == DT_E5M2 ? 15 : 16;
 	return num_from_f32(sim_stochastic(x, random, e4 ? 3 : 2, 1 - bias), t, saturate);
 }
+
+/* num_from_f32 to the four 8-bit floats by the upper half of an f32: they keep at most 3 of the 7 mantissa bits there, so
+ * what lies below only has to leave a trace in the last of them.  A table is filled when it is first asked for. */
+static const uint8_t *narrow_table(enum dtype t, bool saturate)
+{
+	static uint8_t table[4][2][1 << 16];
+	static bool ready[4][2];
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	unsigned k = t == DT_E4M3 ? 0 : t == DT_E4M3FNUZ ? 1 : t == DT_E5M2 ? 2 : 3;
+	if (__atomic_load_n(&ready[k][saturate], __ATOMIC_ACQUIRE))
+		return table[k][saturate];
+	pthread_mutex_lock(&lock);
+	for (uint32_t u = 0; u < 1 << 16; u++)
+		table[k][saturate][u] = (uint8_t)num_from_f32(F(u << 16), t, saturate);
+	__atomic_store_n(&ready[k][saturate], true, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	return table[k][saturate];
+}
+
+static inline uint32_t narrow(const uint8_t *table, uint32_t u) { return table[u >> 16 | ((u & 0xffff) + 0xffff) >> 16]; }
 
 static void put_part(struct sim_wave *w, const struct sim_inst *in, const uint32_t *v, unsigned bits, unsigned part)
 {
@@ -236,10 +257,12 @@ void exec_convert(struct sim_wave *w, const struct sim_inst *in)
 	enum dtype t = sim_fp8(w, bf8);
 	switch (in->op) {
 	case OP_v_cvt_pk_f32_fp8: case OP_v_cvt_pk_f32_bf8: fp8_pairs(w, in, a); return;
-	case OP_v_cvt_pk_fp8_f32: case OP_v_cvt_pk_bf8_f32:
-		EACH(num_from_f32(F(a[i]), t, w->ovfl) | num_from_f32(F(b[i]), t, w->ovfl) << 8);
+	case OP_v_cvt_pk_fp8_f32: case OP_v_cvt_pk_bf8_f32: {
+		const uint8_t *table = narrow_table(t, w->ovfl);
+		EACH(narrow(table, a[i]) | narrow(table, b[i]) << 8);
 		sim_put_word(w, in, d);
 		return;
+	}
 	case OP_v_cvt_sr_fp8_f32: case OP_v_cvt_sr_bf8_f32:
 		EACH(sim_sr_fp8(F(a[i]), b[i], t, w->ovfl));
 		sim_put_byte(w, in, d);

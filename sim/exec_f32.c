@@ -58,79 +58,83 @@ static inline struct cube cube(float x, float y, float z)
 static inline int biased(float x) { return (int)(num_bits(x) >> 23 & 255); }
 
 /* One operand's scaling of a division n/d; *flag is VCC's bit.  The ISA guide's cases in its order; where 1/d and n/d are
- * both denormal the denominator goes down by 2^64 (the guide's pseudo code prints +64, which would overflow). */
-static float div_scale(float x, float d, float n, bool *flag)
+ * both denormal the denominator goes down by 2^64 (the guide's pseudo code prints +64, which would overflow).  n/d need
+ * not be formed: |n| * 2^126 is exact, or beyond every d. */
+static inline float div_scale(float x, float d, float n, uint32_t *flag)
 {
-	*flag = false;
-	if (d == 0 || n == 0)
-		return num_float(0x7fc00000u);
-	double q = fabs((double)n / (double)d);
-	bool q_tiny = q < 0x1p-126 && q != 0, r_tiny = fabsf(d) > 0x1p126f && !isinf(d);
-	bool is_d = num_bits(x) == num_bits(d), is_n = num_bits(x) == num_bits(n);
-	if (biased(n) - biased(d) >= 96) {
-		*flag = true;
-		return is_d ? ldexpf(x, 64) : x;
-	}
-	if (biased(d) == 0)
-		return ldexpf(x, 64);
-	if (r_tiny && q_tiny) {
-		*flag = true;
-		return is_d ? ldexpf(x, -64) : x;
-	}
-	if (r_tiny)
-		return ldexpf(x, -64);
-	if (q_tiny) {
-		*flag = true;
-		return is_n ? ldexpf(x, 64) : x;
-	}
-	return biased(n) <= 23 ? ldexpf(x, 64) : x;
+	int32_t inf = fabsf(d) == INFINITY, r_tiny = (fabsf(d) > 0x1p126f) & (inf ^ 1);
+	int32_t q_tiny = (fabsf(n) * 0x1p126f < fabsf(d)) & (inf ^ 1);
+	int32_t is_d = num_bits(x) == num_bits(d), is_n = num_bits(x) == num_bits(n), none = (d == 0) | (n == 0);
+	int32_t apart = biased(n) - biased(d) >= 96, d_tiny = biased(d) == 0, both = r_tiny & q_tiny;
+	int32_t by = (biased(n) <= 23) * 64; /* the power of two to scale by */
+	by = q_tiny ? is_n * 64 : by;
+	by = r_tiny ? -64 : by;
+	by = both ? is_d * -64 : by;
+	by = d_tiny ? 64 : by;
+	by = apart ? is_d * 64 : by;
+	*flag = (uint32_t)((apart | (q_tiny & (d_tiny ^ 1))) & (none ^ 1));
+	uint32_t scaled = num_bits(x * num_float((uint32_t)(127 + by) << 23)), r = by ? scaled : num_bits(x);
+	return num_float(none ? 0x7fc00000u : r);
 }
 
 /* fma with the last scaling of a division, rounded once: the sum is rounded to odd in f64 (53 bits are more than twice
  * 24 + 1) before the scaled value is rounded to f32. */
-static float div_fmas(float a, float b, float c, bool scale)
+static float div_fmas_scaled(float a, float b, float c)
 {
-	if (!scale)
-		return fma3(a, b, c);
 	double s = sum_to_odd((double)a * b, c);
 	return (float)(s * (biased(c) > 127 ? 0x1p64 : 0x1p-64));
 }
 
-static float div_fixup(float q, float d, float n)
+static inline float div_fixup(float q, float d, float n)
 {
 	uint32_t sign = (num_bits(d) ^ num_bits(n)) & 0x80000000u;
-	if (n != n)
-		return quiet(n);
-	if (d != d)
-		return quiet(d);
-	if ((d == 0 && n == 0) || (isinf(d) && isinf(n)))
-		return num_float(0xffc00000u);
-	if (d == 0 || isinf(n))
-		return num_float(sign | 0x7f800000u);
-	if (isinf(d) || n == 0 || biased(n) - biased(d) < -150)
-		return num_float(sign);
-	if (q != q) /* the quotient overflowed on the way */
-		return num_float(sign | 0x7f800000u);
-	return num_float(sign | (num_bits(q) & 0x7fffffffu));
+	float inf = num_float(sign | 0x7f800000u), zero = num_float(sign);
+	float r = q != q ? inf : num_float(sign | (num_bits(q) & 0x7fffffffu)); /* NaN: the quotient overflowed on the way */
+	bool d_inf = isinf(d), n_inf = isinf(n);
+	r = d_inf | (n == 0) | (biased(n) - biased(d) < -150) ? zero : r;
+	r = (d == 0) | n_inf ? inf : r;
+	r = ((d == 0) & (n == 0)) | (d_inf & n_inf) ? num_float(0xffc00000u) : r;
+	r = d != d ? quiet(d) : r;
+	return n != n ? quiet(n) : r;
+}
+
+static SIM_LANES_FN void scale_rows(const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *d, uint32_t *flags)
+{
+	EACH(div_scale(F(a[i]), F(b[i]), F(c[i]), &flags[i]));
+}
+
+static SIM_LANES_FN void fixup_rows(const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *d)
+{
+	EACH(div_fixup(F(a[i]), F(b[i]), F(c[i])));
+}
+
+static SIM_LANES_FN void fma_rows(const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *d)
+{
+	EACH(fma3(F(a[i]), F(b[i]), F(c[i])));
 }
 
 static void division(struct sim_wave *w, const struct sim_inst *in, const uint32_t *a, const uint32_t *b, const uint32_t *c)
 {
-	uint32_t d[LANES];
-	uint64_t flags = 0, vcc = sim_sgpr64(w, REG_VCC);
-	for (int i = 0; i < LANES; i++) {
-		bool flag = false;
-		if (in->op == OP_v_div_scale_f32)
-			d[i] = num_bits(div_scale(F(a[i]), F(b[i]), F(c[i]), &flag));
-		else if (in->op == OP_v_div_fmas_f32)
-			d[i] = num_bits(div_fmas(F(a[i]), F(b[i]), F(c[i]), vcc >> i & 1));
-		else
-			d[i] = num_bits(div_fixup(F(a[i]), F(b[i]), F(c[i])));
-		flags |= (uint64_t)flag << i;
+	uint32_t d[LANES], flags[LANES];
+	uint64_t vcc = sim_sgpr64(w, REG_VCC), mask = 0;
+	switch (in->op) {
+	case OP_v_div_scale_f32:
+		scale_rows(a, b, c, d, flags);
+		for (int i = 0; i < LANES; i++)
+			mask |= (uint64_t)flags[i] << i;
+		break;
+	case OP_v_div_fmas_f32:
+		fma_rows(a, b, c, d);
+		for (uint64_t left = vcc; left; left &= left - 1) { /* seldom any */
+			int i = __builtin_ctzll(left);
+			d[i] = num_bits(div_fmas_scaled(F(a[i]), F(b[i]), F(c[i])));
+		}
+		break;
+	default: fixup_rows(a, b, c, d);
 	}
 	sim_put32(w, in, d);
 	if (in->op == OP_v_div_scale_f32)
-		sim_put_mask(w, in->sdst, flags & sim_exec(w));
+		sim_put_mask(w, in->sdst, mask & sim_exec(w));
 }
 
 static SIM_LANES_FN bool arithmetic(const struct sim_inst *in, const uint32_t *a, const uint32_t *b, const uint32_t *c,
@@ -158,6 +162,9 @@ static SIM_LANES_FN bool arithmetic(const struct sim_inst *in, const uint32_t *a
 	case OP_v_fract_f32: EACH(nan1(fract(F(a[i])), F(a[i]))); return true;
 	case OP_v_frexp_mant_f32: EACH(mantissa(F(a[i]))); return true;
 	case OP_v_frexp_exp_i32_f32: EACHU(exponent(F(a[i]))); return true;
+	case OP_v_rcp_f32: case OP_v_rcp_iflag_f32: EACH(num_rcp(F(a[i]))); return true;
+	case OP_v_rsq_f32: EACH(num_rsq(F(a[i]))); return true;
+	case OP_v_sqrt_f32: EACH(num_sqrt_hw(F(a[i]))); return true;
 	case OP_v_cubeid_f32: EACH(cube(F(a[i]), F(b[i]), F(c[i])).id); return true;
 	case OP_v_cubesc_f32: EACH(cube(F(a[i]), F(b[i]), F(c[i])).s); return true;
 	case OP_v_cubetc_f32: EACH(cube(F(a[i]), F(b[i]), F(c[i])).t); return true;
@@ -172,9 +179,6 @@ static bool special(const struct sim_inst *in, const uint32_t *a, const uint32_t
 	switch (in->op) {
 	case OP_v_exp_f32: case OP_v_exp_legacy_f32: f = num_exp2; break;
 	case OP_v_log_f32: case OP_v_log_legacy_f32: f = num_log2; break;
-	case OP_v_rcp_f32: case OP_v_rcp_iflag_f32: f = num_rcp; break;
-	case OP_v_rsq_f32: f = num_rsq; break;
-	case OP_v_sqrt_f32: f = num_sqrt_hw; break;
 	case OP_v_sin_f32: f = num_sin; break;
 	case OP_v_cos_f32: f = num_cos; break;
 	case OP_v_ldexp_f32:

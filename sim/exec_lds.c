@@ -7,6 +7,8 @@
 #include "exec.h"
 #include "memory_ops.h"
 
+#include <stdlib.h>
+
 /* ---- bank conflicts ---- */
 
 struct phases { uint8_t banks, lanes; const uint8_t *order; }; /* order: 64 lanes in groups of `lanes`; NULL: as they come */
@@ -29,7 +31,22 @@ static struct phases phases_of(const struct sim_wave *w, unsigned bytes, bool wr
 	}
 }
 
-static void count_conflicts(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
+/* Whether the lanes of a group that fall on the same slot want the same word, so that nothing has to wait. */
+static bool one_word_a_slot(const uint32_t addr[LANES], const uint8_t *order, int first, unsigned lanes, unsigned shift, unsigned slots)
+{
+	uint32_t last[64], other = 0;
+	for (unsigned k = 0; k < lanes; k++) {
+		unsigned lane = order ? order[k] : (unsigned)first + k;
+		last[addr[lane] >> shift & (slots - 1)] = addr[lane];
+	}
+	for (unsigned k = 0; k < lanes; k++) {
+		unsigned lane = order ? order[k] : (unsigned)first + k;
+		other |= (last[addr[lane] >> shift & (slots - 1)] ^ addr[lane]) >> shift;
+	}
+	return !other;
+}
+
+static uint64_t count_conflicts(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
 {
 	struct phases p = phases_of(w, bytes, write);
 	uint64_t exec = sim_exec(w), extra = 0;
@@ -38,18 +55,28 @@ static void count_conflicts(struct sim_wave *w, const uint32_t addr[LANES], unsi
 		any |= addr[i];
 	/* aligned accesses of a power of two fall on whole groups of banks: look at the groups instead of the words */
 	unsigned unit = bytes >= 4 && !(bytes & (bytes - 1)) && !(any & (bytes - 1)) ? bytes : 4;
-	unsigned parts = bytes > unit ? bytes / unit : 1, slots = p.banks * 4u / unit;
+	unsigned shift = (unsigned)__builtin_ctz(unit), parts = bytes > unit ? bytes / unit : 1, slots = p.banks * 4u / unit;
 	for (int first = 0; first < LANES; first += p.lanes) {
 		uint32_t seen[64][8];
-		uint8_t count[64] = {0};
+		if (parts == 1 && exec == ~UINT64_C(0) && one_word_a_slot(addr, p.order ? p.order + first : NULL, first, p.lanes, shift, slots))
+			continue;
+		uint8_t count[64];
+		uint64_t used = 0; /* slots that have a count */
 		unsigned most = 1;
 		for (int k = 0; k < p.lanes; k++) {
 			int lane = p.order ? p.order[first + k] : first + k;
 			if (!(exec >> lane & 1))
 				continue;
 			for (unsigned part = 0; part < parts; part++) {
-				uint32_t word = addr[lane] / unit + part;
-				unsigned s = word & (slots - 1), n = count[s], j = 0;
+				uint32_t word = (addr[lane] >> shift) + part;
+				unsigned s = word & (slots - 1), j = 0;
+				if (!(used >> s & 1)) {
+					used |= UINT64_C(1) << s;
+					seen[s][0] = word;
+					count[s] = 1;
+					continue;
+				}
+				unsigned n = count[s];
 				while (j < n && j < 8 && seen[s][j] != word)
 					j++;
 				if (j < n && j < 8)
@@ -63,7 +90,7 @@ static void count_conflicts(struct sim_wave *w, const uint32_t addr[LANES], unsi
 		}
 		extra += most - 1;
 	}
-	w->group->stats.lds_conflicts += extra;
+	return extra;
 }
 
 /* ---- access ---- */
@@ -82,46 +109,82 @@ static void addresses(const struct sim_wave *w, const struct sim_inst *in, uint3
 		addr[i] = w->vgpr[in->vaddr][i] + offset;
 }
 
-static void account(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
+static void account_bytes(struct sim_wave *w, unsigned bytes, bool write)
 {
-	uint64_t moved = (uint64_t)bytes * (uint64_t)__builtin_popcountll(sim_exec(w));
-	count_conflicts(w, addr, bytes, write);
-	*(write ? &w->group->stats.lds_written : &w->group->stats.lds_read) += moved;
+	*(write ? &w->group->stats.lds_written : &w->group->stats.lds_read) += (uint64_t)bytes * (uint64_t)__builtin_popcountll(sim_exec(w));
 }
 
-/* Reads n dwords a lane into registers from `reg`. */
+/* A kernel accesses LDS in few patterns: what each costs is remembered with the distances from the first lane and that lane's
+ * place among the banks. */
+struct sim_pattern { uint64_t exec; uint32_t key, place, distance[LANES]; uint64_t extra; };
+enum { PATTERNS = 1 << 6 };
+
+struct sim_pattern *sim_patterns_new(void) { return calloc(PATTERNS, sizeof(struct sim_pattern)); }
+
+static SIM_LANES_FN bool same_distances(const uint32_t addr[LANES], uint32_t distance[LANES])
+{
+	uint32_t other = 0, first = addr[0];
+	for (int i = 0; i < LANES; i++)
+		other |= (addr[i] - first) ^ distance[i];
+	for (int i = 0; i < LANES && other; i++)
+		distance[i] = addr[i] - first;
+	return !other;
+}
+
+static void account(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
+{
+	uint32_t place = addr[0] & 255, key = 1 + bytes * 2 + write;
+	uint32_t hash = (place + 64 * key + (addr[1] - addr[0]) * 3 + (addr[21] - addr[0]) * 5 + (addr[38] - addr[0]) * 7) * 0x9e3779b1u;
+	struct sim_pattern none = {0}, *all = w->group->patterns, *p = all ? &all[hash >> 26] : &none;
+	bool same = same_distances(addr, p->distance);
+	if (!same || p->exec != sim_exec(w) || p->key != key || p->place != place) {
+		p->exec = sim_exec(w);
+		p->key = key;
+		p->place = place;
+		p->extra = count_conflicts(w, addr, bytes, write);
+	}
+	w->group->stats.lds_conflicts += p->extra;
+	account_bytes(w, bytes, write);
+}
+
+static SIM_LANES_FN void host_addresses(const uint32_t at[LANES], uint64_t base, uint64_t addr[LANES])
+{
+	for (int i = 0; i < LANES; i++)
+		addr[i] = base + at[i];
+}
+
+/* n dwords a lane between LDS and registers from `reg`. */
+static void move_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n, bool write)
+{
+	uint32_t at[LANES];
+	uint64_t addr[LANES], exec = sim_exec(w), base = (uint64_t)(uintptr_t)w->group->lds;
+	if (!exec)
+		return;
+	addresses(w, in, offset, at);
+	host_addresses(at, base, addr);
+	struct sim_span span = sim_span_of(addr, exec, 4 * n);
+	if (span.hi > base + w->group->lds_size)
+		for (uint64_t left = exec; left; left &= left - 1)
+			if (!lds_at(w, in, __builtin_ctzll(left), at[__builtin_ctzll(left)], 4 * n))
+				return;
+	if (write)
+		sim_lanes_store(w, reg, addr, span.dense, n);
+	else
+		sim_lanes_load(w, reg, addr, span.dense, n);
+	if ((span.dense && n != 3) || span.hi - span.lo == 4 * n) /* every bank serves as many lanes as every other, or one word */
+		account_bytes(w, 4 * n, write);
+	else
+		account(w, at, 4 * n, write);
+}
+
 static void read_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n)
 {
-	uint32_t addr[LANES];
-	uint64_t exec = sim_exec(w);
-	addresses(w, in, offset, addr);
-	for (int i = 0; i < LANES; i++) {
-		if (!(exec >> i & 1))
-			continue;
-		const uint8_t *p = lds_at(w, in, i, addr[i], 4 * n);
-		if (!p)
-			return;
-		for (unsigned k = 0; k < n; k++)
-			memcpy(&w->vgpr[reg + k][i], p + 4 * k, 4);
-	}
-	account(w, addr, 4 * n, false);
+	move_words(w, in, offset, reg, n, false);
 }
 
 static void write_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n)
 {
-	uint32_t addr[LANES];
-	uint64_t exec = sim_exec(w);
-	addresses(w, in, offset, addr);
-	for (int i = 0; i < LANES; i++) {
-		if (!(exec >> i & 1))
-			continue;
-		uint8_t *p = lds_at(w, in, i, addr[i], 4 * n);
-		if (!p)
-			return;
-		for (unsigned k = 0; k < n; k++)
-			memcpy(p + 4 * k, &w->vgpr[reg + k][i], 4);
-	}
-	account(w, addr, 4 * n, true);
+	move_words(w, in, offset, reg, n, true);
 }
 
 static void read_small(struct sim_wave *w, const struct sim_inst *in, unsigned bytes, bool sign, bool d16, bool high)

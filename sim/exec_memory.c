@@ -98,26 +98,18 @@ static void move_lane(struct sim_wave *w, const struct sim_inst *in, const struc
 	}
 }
 
-/* All lanes of a plain load or store; whole dwords go register by register. */
-static void move_lanes(struct sim_wave *w, const struct sim_inst *in, const struct move *m, uint64_t exec, void *const p[LANES])
+/* All active lanes of a plain load or store at addresses that were checked. */
+static void move_lanes(struct sim_wave *w, const struct sim_inst *in, const struct move *m, const uint64_t addr[LANES], bool dense)
 {
-	unsigned n = m->bytes / 4u;
 	if (m->bytes < 4) {
-		for (int i = 0; i < LANES; i++)
-			if (exec >> i & 1)
-				move_lane(w, in, m, i, p[i]);
+		for (uint64_t left = sim_exec(w); left; left &= left - 1)
+			move_lane(w, in, m, __builtin_ctzll(left), (void *)(uintptr_t)addr[__builtin_ctzll(left)]);
 		return;
 	}
-	uint32_t *reg = w->vgpr[m->store ? in->vdata : in->vdst];
-	for (unsigned k = 0; k < n; k++, reg += LANES)
-		for (int i = 0; i < LANES; i++) {
-			if (!(exec >> i & 1))
-				continue;
-			if (m->store)
-				memcpy((char *)p[i] + 4 * k, &reg[i], 4);
-			else
-				memcpy(&reg[i], (char *)p[i] + 4 * k, 4);
-		}
+	if (m->store)
+		sim_lanes_store(w, in->vdata, addr, dense, m->bytes / 4u);
+	else
+		sim_lanes_load(w, in->vdst, addr, dense, m->bytes / 4u);
 }
 
 /* Host pointer of a flat address: LDS and scratch through their apertures, else memory. */
@@ -163,25 +155,40 @@ void *sim_flat_lane(struct sim_wave *w, const struct sim_inst *in, int lane, uin
 	return in->enc == ENC_FLAT ? flat_pointer(w, in, lane, addr, size, write) : sim_access(w, in, lane, addr, size, write);
 }
 
-/* Pointers of all active lanes.  Global accesses usually lie in one allocation: their lowest and highest byte are looked
- * up once; if that fails each lane is looked at. */
-static bool flat_pointers(struct sim_wave *w, const struct sim_inst *in, const struct move *m, uint64_t exec, void *p[LANES])
+/* Addresses of a global access: a scalar base with 32-bit offsets, or 64 bits a lane. */
+static SIM_LANES_FN void global_addresses(const struct sim_wave *w, const struct sim_inst *in, uint64_t addr[LANES])
 {
+	uint64_t base = (uint64_t)(int64_t)in->offset + (in->use_saddr ? sim_sgpr64(w, in->saddr) : 0);
+	const uint32_t *lo = w->vgpr[in->vaddr], *hi = w->vgpr[in->vaddr + 1];
+	if (in->use_saddr)
+		for (int i = 0; i < LANES; i++)
+			addr[i] = base + lo[i];
+	else
+		for (int i = 0; i < LANES; i++)
+			addr[i] = base + (lo[i] | (uint64_t)hi[i] << 32);
+}
+
+/* Host addresses of all active lanes.  Global accesses usually lie in one allocation: their lowest and highest byte are
+ * looked up once; if that fails each lane is looked at. */
+static bool flat_addresses(struct sim_wave *w, const struct sim_inst *in, const struct move *m, uint64_t addr[LANES], bool *dense)
+{
+	uint64_t exec = sim_exec(w);
+	*dense = false;
 	if (in->enc == ENC_GLOBAL) {
-		uint64_t lo = ~UINT64_C(0), hi = 0;
-		for (int i = 0; i < LANES; i++) {
-			uint64_t addr = flat_address(w, in, i);
-			bool on = exec >> i & 1;
-			p[i] = (void *)(uintptr_t)addr;
-			lo = on && addr < lo ? addr : lo;
-			hi = on && addr > hi ? addr : hi;
-		}
-		if (exec == 0 || sim_same_range(w, lo, hi + m->bytes, m->store))
+		global_addresses(w, in, addr);
+		struct sim_span span = sim_span_of(addr, exec, m->bytes);
+		*dense = span.dense;
+		if (sim_same_range(w, span.lo, span.hi, m->store))
 			return true;
 	}
-	for (int i = 0; i < LANES; i++)
-		if (exec >> i & 1 && !(p[i] = sim_flat_lane(w, in, i, m->bytes, m->store)))
+	for (uint64_t left = exec; left; left &= left - 1) {
+		int i = __builtin_ctzll(left);
+		void *p = sim_flat_lane(w, in, i, m->bytes, m->store);
+		if (!p)
 			return false;
+		addr[i] = (uint64_t)(uintptr_t)p;
+	}
+	sim_span_of(addr, exec, m->bytes);
 	return true;
 }
 
@@ -218,15 +225,16 @@ void exec_flat(struct sim_wave *w, const struct sim_inst *in)
 		return;
 	if (!rows_exist(w, in, in->vaddr, in->enc == ENC_SCRATCH || in->use_saddr ? 1 : 2))
 		return;
-	void *p[LANES];
-	if (!flat_pointers(w, in, &m, exec, p))
+	uint64_t addr[LANES];
+	bool dense;
+	if (!exec || !flat_addresses(w, in, &m, addr, &dense))
 		return;
 	if (m.lds) {
 		for (int i = 0; i < LANES && w->state == WAVE_RUN; i++)
 			if (exec >> i & 1)
-				to_lds(w, in, i, &m, p[i]);
+				to_lds(w, in, i, &m, (void *)(uintptr_t)addr[i]);
 	} else {
-		move_lanes(w, in, &m, exec, p);
+		move_lanes(w, in, &m, addr, dense);
 	}
 	if (in->enc != ENC_SCRATCH)
 		*(m.store ? &w->group->stats.global_written : &w->group->stats.global_read) += m.bytes * (uint64_t)__builtin_popcountll(exec);
@@ -283,26 +291,41 @@ void *sim_buffer_lane(struct sim_wave *w, const struct sim_inst *in, int lane, u
 	return sim_access(w, in, lane, b.base + at, size, write);
 }
 
-/* The usual case: every active lane is inside the records and in one allocation. */
-static bool buffer_all_inside(struct sim_wave *w, const struct sim_inst *in, const struct move *m, const struct buffer *b, uint64_t exec)
+static SIM_LANES_FN void raw_addresses(const uint32_t *offset, uint64_t base, uint64_t addr[LANES])
 {
-	uint64_t lo = ~UINT64_C(0), hi = 0, at;
-	void *p[LANES];
-	for (int i = 0; i < LANES; i++) {
-		if (!(exec >> i & 1))
-			continue;
-		if (!buffer_lane(w, in, b, i, 0, &at, m->bytes))
-			return false;
-		p[i] = (void *)(uintptr_t)(b->base + at);
-		lo = at < lo ? at : lo;
-		hi = at > hi ? at : hi;
+	for (int i = 0; i < LANES; i++)
+		addr[i] = base + offset[i];
+}
+
+/* Addresses where every active lane is inside the records; false where one is not. */
+static bool buffer_addresses(struct sim_wave *w, const struct sim_inst *in, const struct move *m, const struct buffer *b, uint64_t addr[LANES],
+	struct sim_span *span)
+{
+	uint64_t exec = sim_exec(w), base = b->base + (uint32_t)in->offset + b->soffset;
+	if (!b->stride && in->use_vaddr && !in->idxen) {
+		raw_addresses(w->vgpr[in->vaddr], base, addr);
+		*span = sim_span_of(addr, exec, m->bytes);
+		return span->hi - b->base <= b->records;
 	}
-	if (exec == 0)
-		return true;
-	if (!sim_same_range(w, b->base + lo, b->base + hi + m->bytes, m->store))
+	for (int i = 0; i < LANES; i++) {
+		bool inside = buffer_lane(w, in, b, i, 0, &addr[i], m->bytes);
+		if (!inside && exec >> i & 1)
+			return false;
+		addr[i] += b->base;
+	}
+	*span = sim_span_of(addr, exec, m->bytes);
+	return true;
+}
+
+/* The usual case: every active lane is inside the records and in one allocation. */
+static bool buffer_all_inside(struct sim_wave *w, const struct sim_inst *in, const struct move *m, const struct buffer *b)
+{
+	uint64_t addr[LANES];
+	struct sim_span span;
+	if (!buffer_addresses(w, in, m, b, addr, &span) || !sim_same_range(w, span.lo, span.hi, m->store))
 		return false;
-	move_lanes(w, in, m, exec, p);
-	*(m->store ? &w->group->stats.global_written : &w->group->stats.global_read) += m->bytes * (uint64_t)__builtin_popcountll(exec);
+	move_lanes(w, in, m, addr, span.dense);
+	*(m->store ? &w->group->stats.global_written : &w->group->stats.global_read) += m->bytes * (uint64_t)__builtin_popcountll(sim_exec(w));
 	return true;
 }
 
@@ -313,7 +336,7 @@ static void buffer_move(struct sim_wave *w, const struct sim_inst *in, const str
 	uint64_t exec = sim_exec(w), moved = 0, at;
 	struct buffer b;
 	buffer_of(w, in, &b);
-	if (!m->lds && !b.swizzle && buffer_all_inside(w, in, m, &b, exec))
+	if (!exec || (!m->lds && !b.swizzle && buffer_all_inside(w, in, m, &b)))
 		return;
 	for (int i = 0; i < LANES && w->state == WAVE_RUN; i++) {
 		uint8_t bytes[16] = {0};

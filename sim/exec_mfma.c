@@ -163,24 +163,33 @@ static inline __attribute__((always_inline)) void widen_row(float *out, uint32_t
 	}
 }
 
-/* out[block][k][m] */
+static inline __attribute__((always_inline)) void widen_as(float *out, uint32_t (*v)[LANES], const struct shape *s, enum element e, unsigned m,
+	const float *codes)
+{
+	unsigned bits = bits_of[e], groups = s->blocks > 1 ? 1 : LANES / m, per_lane = s->k / groups;
+	bool split = s->split && bits == 8;
+	unsigned halves = split ? 2 : 1, run = split ? 16 : per_lane; /* k in order: halves, lane groups, elements of a lane */
+	for (unsigned b = 0; b < s->blocks; b++)
+		for (unsigned half = 0; half < halves; half++)
+			for (unsigned group = 0; group < groups; group++)
+				for (unsigned j = 0; j < run; j++, out += m)
+					widen_row(out, v, e, (j + 16 * half) * bits, m * (s->blocks > 1 ? b : group), m, codes);
+}
+
+/* out[block][k][m]; what is usual has loops of its own. */
 static SIM_LANES_FN void widen(float *out, uint32_t (*v)[LANES], const struct shape *s, enum element e, bool fnuz)
 {
 	const float *codes = e >= E_FP8 && e <= E_FP4 ? table[e <= E_BF8 ? fnuz : 0][e] : NULL;
-	unsigned bits = bits_of[e], m = s->m, groups = s->blocks > 1 ? 1 : LANES / m, per_lane = s->k / groups;
-	bool split = s->split && bits == 8;
-	for (unsigned b = 0; b < s->blocks; b++)
-		for (unsigned k = 0; k < s->k; k++) {
-			unsigned group = k / per_lane, j = k % per_lane;
-			if (split) {
-				unsigned half = k / (s->k / 2u), rest = k % (s->k / 2u);
-				group = rest / 16;
-				j = rest % 16 + 16 * half;
-			}
-			unsigned lane = m * (s->blocks > 1 ? b : group);
-			widen_row(out, v, e, j * bits, lane, m, codes);
-			out += m;
-		}
+	if (e == E_BF16 && s->m == 16)
+		widen_as(out, v, s, E_BF16, 16, codes);
+	else if (e == E_BF16 && s->m == 32)
+		widen_as(out, v, s, E_BF16, 32, codes);
+	else if (e == E_F16 && s->m == 16)
+		widen_as(out, v, s, E_F16, 16, codes);
+	else if (e == E_F16 && s->m == 32)
+		widen_as(out, v, s, E_F16, 32, codes);
+	else
+		widen_as(out, v, s, e, s->m, codes);
 }
 
 /* ---- accumulation ---- */
@@ -195,36 +204,111 @@ static uint32_t *row_at(uint32_t (*v)[LANES], unsigned m, unsigned block, unsign
 	return &v[i][4 * block];
 }
 
-#define ACCUMULATE(T, N) do { \
-	T acc[N]; \
-	for (unsigned n = 0; n < N; n++) acc[n] = c[n]; \
-	for (unsigned k = 0; k < kn; k++) { \
-		T x = a[k * N]; \
-		const T *y = b + k * N; \
-		for (unsigned n = 0; n < N; n++) acc[n] += x * y[n]; \
-	} \
-	for (unsigned n = 0; n < N; n++) d[n] = acc[n]; } while (0)
+/* Four rows of a block (of the eight there is room for) at once, in columns of 16 as two vectors (of 4 where the block is 4 wide): eight sums that do not wait
+ * for each other.  Rows of C and D start at c[r] and d[r]; a is A from the first row on. */
+struct rows { uint32_t *d[8]; const uint32_t *c[8]; };
+typedef float vec8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef float vec4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint32_t wide8 __attribute__((vector_size(32), aligned(4), may_alias));
+typedef uint32_t wide4 __attribute__((vector_size(16), aligned(4), may_alias));
 
-static SIM_LANES_FN void row_f32(sim_f32 *d, const sim_f32 *c, const sim_f32 *a, const sim_f32 *b, unsigned kn, unsigned n)
+#define AT(V, p, n) (*(V *)((p) + (n)))
+#define COLUMNS_16(V, T, n) do { \
+	V s0 = AT(const V, rows->c[0], n), s1 = AT(const V, rows->c[1], n), s2 = AT(const V, rows->c[2], n), s3 = AT(const V, rows->c[3], n); \
+	V t0 = AT(const V, rows->c[0], n + 8), t1 = AT(const V, rows->c[1], n + 8), t2 = AT(const V, rows->c[2], n + 8), t3 = AT(const V, rows->c[3], n + 8); \
+	for (unsigned k = 0; k < kn; k++) { \
+		const T *x = a + k * m; \
+		V y = AT(const V, b + k * m, n), z = AT(const V, b + k * m, n + 8); \
+		s0 += x[0] * y, s1 += x[1] * y, s2 += x[2] * y, s3 += x[3] * y; \
+		t0 += x[0] * z, t1 += x[1] * z, t2 += x[2] * z, t3 += x[3] * z; \
+	} \
+	AT(V, rows->d[0], n) = s0, AT(V, rows->d[1], n) = s1, AT(V, rows->d[2], n) = s2, AT(V, rows->d[3], n) = s3; \
+	AT(V, rows->d[0], n + 8) = t0, AT(V, rows->d[1], n + 8) = t1, AT(V, rows->d[2], n + 8) = t2, AT(V, rows->d[3], n + 8) = t3; } while (0)
+#define COLUMNS_4(V, T) do { \
+	V s[4]; \
+	for (unsigned r = 0; r < 4; r++) s[r] = AT(const V, rows->c[r], 0); \
+	for (unsigned k = 0; k < kn; k++) \
+		for (unsigned r = 0; r < 4; r++) s[r] += a[k * 4 + r] * AT(const V, b, k * 4); \
+	for (unsigned r = 0; r < 4; r++) AT(V, rows->d[r], 0) = s[r]; } while (0)
+#define ACCUMULATE(V8, V4, T) do { if (m == 4) COLUMNS_4(V4, T); else for (unsigned n = 0; n < m; n += 16) COLUMNS_16(V8, T, n); } while (0)
+
+static SIM_LANES_FN void rows_f32(const struct rows *rows, const sim_f32 *a, const sim_f32 *b, unsigned kn, unsigned m)
 {
-	if (n == 32)
-		ACCUMULATE(sim_f32, 32);
-	else if (n == 16)
-		ACCUMULATE(sim_f32, 16);
-	else
-		ACCUMULATE(sim_f32, 4);
+	ACCUMULATE(vec8, vec4, sim_f32);
 }
 
-typedef uint32_t sim_w32 __attribute__((may_alias));
-
-static SIM_LANES_FN void row_i32(sim_w32 *d, const sim_w32 *c, const sim_w32 *a, const sim_w32 *b, unsigned kn, unsigned n)
+#pragma GCC push_options
+#pragma GCC optimize("fp-contract=fast")
+/* The same result for operands whose products f32 holds: multiply and add in one instruction where the host has it. */
+static SIM_LANES_FN void rows_f32_exact(const struct rows *rows, const sim_f32 *a, const sim_f32 *b, unsigned kn, unsigned m)
 {
-	if (n == 32)
-		ACCUMULATE(sim_w32, 32);
-	else if (n == 16)
-		ACCUMULATE(sim_w32, 16);
-	else
-		ACCUMULATE(sim_w32, 4);
+	ACCUMULATE(vec8, vec4, sim_f32);
+}
+
+/* Eight rows of 16 columns, a vector of AVX-512 each: left to four rows of two vectors, hosts that have it do half of what they can. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+typedef float vec16 __attribute__((vector_size(64), aligned(4), may_alias));
+#define EIGHT _Pragma("GCC unroll 8") for (unsigned r = 0; r < 8; r++)
+
+static __attribute__((target("arch=x86-64-v4"))) void eight_rows_f32_exact(const struct rows *rows, const sim_f32 *a, const sim_f32 *b,
+	unsigned kn, unsigned m)
+{
+	for (unsigned n = 0; n < m; n += 16) {
+		vec16 s[8];
+		EIGHT s[r] = AT(const vec16, rows->c[r], n);
+		for (unsigned k = 0; k < kn; k++)
+			EIGHT s[r] += a[k * m + r] * AT(const vec16, b + k * m, n);
+		EIGHT AT(vec16, rows->d[r], n) = s[r];
+	}
+}
+
+static bool takes_eight(unsigned m)
+{
+	return m >= 16 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma");
+}
+#else
+#define eight_rows_f32_exact rows_f32_exact
+static bool takes_eight(unsigned m) { return m > 32; } /* never */
+#endif
+#pragma GCC pop_options
+
+static SIM_LANES_FN void rows_i32(const struct rows *rows, const sim_w32 *a, const sim_w32 *b, unsigned kn, unsigned m)
+{
+	ACCUMULATE(wide8, wide4, sim_w32);
+}
+
+typedef uint16_t sim_w16 __attribute__((may_alias));
+
+/* Whether the products of operand x with any other that passes are exact and finite in f32: for bf16, magnitudes 0 or between
+ * 2^-63 and 2^63; for f16 all but infinities and NaN; for what is widened otherwise, 12 bits of mantissa as well. */
+static SIM_LANES_FN bool exact16(const sim_w16 *x, unsigned n, uint16_t least, uint16_t most)
+{
+	uint16_t bad = 0;
+	for (unsigned i = 0; i < n; i++) {
+		uint16_t mag = x[i] & 0x7fff;
+		bad |= (uint16_t)((mag != 0) & ((uint16_t)(mag - least) > (uint16_t)(most - least)));
+	}
+	return !bad;
+}
+
+static SIM_LANES_FN bool exact32(const float *x, unsigned n)
+{
+	uint32_t bad = 0;
+	for (unsigned i = 0; i < n; i++) {
+		uint32_t mag = num_bits(x[i]) & 0x7fffffffu;
+		bad |= (mag != 0) & (mag - 0x20000000u > 0x5f000000u - 0x20000000u);
+		bad |= mag & 0xfff;
+	}
+	return !bad;
+}
+
+static bool exact(uint32_t (*v)[LANES], const float *x, const struct shape *s, enum element e)
+{
+	unsigned n = (unsigned)s->m * s->k * s->blocks; /* of 16 bits: whole registers */
+	if (e == E_BF16)
+		return exact16((const sim_w16 *)v[0], n, 0x2000, 0x5f00);
+	return e == E_F16 ? exact16((const sim_w16 *)v[0], n, 1, 0x7bff) : exact32(x, n);
 }
 
 /* ---- scales ---- */
@@ -385,18 +469,23 @@ void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
 			return;
 		}
 	}
+	bool fused = s.a != E_I8 && exact(&w->vgpr[in->src[0].reg], a, &s, s.a) && exact(&w->vgpr[in->src[1].reg], b, &s, s.b);
+	unsigned step = fused && takes_eight(s.m) ? 8 : 4;
 	for (unsigned block = 0; block < s.blocks; block++) {
 		unsigned from = block; /* cbsz: blocks in groups of 2^cbsz share A's block abid */
 		if (!s.split && in->cbsz)
 			from = (block & ~((1u << in->cbsz) - 1)) | (in->abid & ((1u << in->cbsz) - 1));
 		const float *x = a + from * s.k * s.m, *y = b + block * s.k * s.m;
-		for (unsigned i = 0; i < s.m; i++) {
-			uint32_t *d = row_at(D, s.m, block, i);
-			const uint32_t *c = constant ? splat : row_at(C, s.m, block, i);
+		for (unsigned i = 0; i < s.m; i += step) {
+			struct rows rows;
+			for (unsigned r = 0; r < step; r++) {
+				rows.d[r] = row_at(D, s.m, block, i + r);
+				rows.c[r] = constant ? splat : row_at(C, s.m, block, i + r);
+			}
 			if (s.a == E_I8)
-				row_i32(d, c, (const sim_w32 *)x + i, (const sim_w32 *)y, s.k, s.m);
+				rows_i32(&rows, (const sim_w32 *)x + i, (const sim_w32 *)y, s.k, s.m);
 			else
-				row_f32((sim_f32 *)d, (const sim_f32 *)c, x + i, y, s.k, s.m);
+				(step == 8 ? eight_rows_f32_exact : fused ? rows_f32_exact : rows_f32)(&rows, x + i, y, s.k, s.m);
 		}
 	}
 }

@@ -91,6 +91,19 @@ static SIM_LANES_FN void pair_f32(unsigned op, const uint32_t *a, const uint32_t
 	}
 }
 
+static SIM_LANES_FN void pair_row(const uint32_t *row, uint32_t flip, bool flush, uint32_t *d)
+{
+	uint32_t all = flush ? 0 : 0x7f800000u; /* without flushing every value passes as a number with an exponent */
+	for (int i = 0; i < LANES; i++)
+		d[i] = ((row[i] | all) & 0x7f800000u ? row[i] : row[i] & 0x80000000u) ^ flip;
+}
+
+static SIM_LANES_FN void pair_fill(uint32_t v, uint32_t *d)
+{
+	for (int i = 0; i < LANES; i++)
+		d[i] = v;
+}
+
 /* f32 pairs: half h of source k is one of its two registers, or of an SGPR pair; constants have no upper half. */
 static const uint32_t *pair_source(struct sim_wave *w, const struct sim_inst *in, int k, bool high, uint32_t buf[LANES])
 {
@@ -107,10 +120,10 @@ static const uint32_t *pair_source(struct sim_wave *w, const struct sim_inst *in
 		v = (uint32_t)(sim_scalar(w, s) >> (32 * sel));
 	if (row && !flip && !w->flush_in)
 		return row;
-	for (int i = 0; i < LANES; i++) {
-		uint32_t x = row ? row[i] : v;
-		buf[i] = (w->flush_in && !(x & 0x7f800000u) ? x & 0x80000000u : x) ^ flip;
-	}
+	if (row)
+		pair_row(row, flip, w->flush_in, buf);
+	else
+		pair_fill((w->flush_in && !(v & 0x7f800000u) ? v & 0x80000000u : v) ^ flip, buf);
 	return buf;
 }
 
@@ -135,7 +148,8 @@ static void pairs(struct sim_wave *w, const struct sim_inst *in)
 		if (w->state != WAVE_RUN)
 			return;
 		pair_f32(in->op, a, b, c, d[h]);
-		sim_round_f32(sim_round32(w), in->op, a, b, c, d[h]);
+		if (sim_round32(w))
+			sim_round_f32(sim_round32(w), in->op, a, b, c, d[h]);
 		if (in->clamp || w->flush_out)
 			for (int i = 0; i < LANES; i++) {
 				uint32_t x = d[h][i];

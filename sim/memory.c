@@ -150,6 +150,16 @@ bool sim_memory_range(struct sim_memory *m, uint64_t addr, uint64_t *lo, uint64_
 	return best != NULL;
 }
 
+bool sim_memory_written(struct sim_memory *m, uint64_t lo, uint64_t hi)
+{
+	bool found = false;
+	pthread_rwlock_rdlock(&m->lock);
+	for (size_t i = ranges_upto(m, hi); i > 0 && m->ranges[i - 1].reach > lo && !found; i--)
+		found = m->ranges[i - 1].writable && m->ranges[i - 1].lo < hi && m->ranges[i - 1].hi > lo;
+	pthread_rwlock_unlock(&m->lock);
+	return found;
+}
+
 /* How far [addr, end) is from a range: 0 inside or touching it from within. */
 static uint64_t range_distance(const struct range *r, uint64_t addr, uint64_t end)
 {

@@ -1,4 +1,4 @@
-/* memory_ops.h -- what exec_memory.c and exec_atomic.c share: lane addresses, and atomic operations on one value. */
+/* memory_ops.h -- what memory instructions and LDS share: lane addresses, moves of whole rows, atomic operations on one value. */
 #ifndef TDSL_SIM_MEMORY_OPS_H
 #define TDSL_SIM_MEMORY_OPS_H
 #include "exec.h"
@@ -14,6 +14,14 @@ void *sim_buffer_lane(struct sim_wave *, const struct sim_inst *, int lane, uint
 /* Where lane `lane` of a copy to LDS writes, or NULL after sim_fail. */
 uint8_t *sim_lds_target(struct sim_wave *, const struct sim_inst *, int lane, uint32_t bytes);
 void *sim_scratch(struct sim_wave *, const struct sim_inst *, int lane, uint64_t at, uint32_t size);
+
+/* lanes.c: where the accesses of all active lanes lie, [lo, hi); dense: lane after lane without gaps.  Inactive lanes take
+ * the address of the first active one, so that what follows may touch it. */
+struct sim_span { uint64_t lo, hi; bool dense; };
+struct sim_span sim_span_of(uint64_t addr[LANES], uint64_t exec, unsigned bytes);
+/* 1 to 4 dwords a lane under EXEC between registers from `reg` and host addresses that were checked and passed sim_span_of. */
+void sim_lanes_load(struct sim_wave *, unsigned reg, const uint64_t addr[LANES], bool dense, unsigned words);
+void sim_lanes_store(struct sim_wave *, unsigned reg, const uint64_t addr[LANES], bool dense, unsigned words);
 
 /* The operations, named as LDS and memory opcodes share them. */
 enum sim_atomic {

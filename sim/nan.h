@@ -12,7 +12,7 @@ static inline float nan1(float r, float a) { return a != a ? quiet(a) : r; }
 static inline float nan2(float r, float a, float b) { return r != r && a == a && b == b ? num_float(0x7fc00000u) : r; }
 
 static inline bool is_nan_bits(uint32_t u) { return (u & 0x7fffffffu) > 0x7f800000u; }
-static inline bool is_snan_bits(uint32_t u) { return is_nan_bits(u) && !(u & 0x00400000u); }
+static inline bool is_snan_bits(uint32_t u) { return (u & 0x7fffffffu) - 0x7f800001u < 0x003fffffu; }
 /* Signed integers in the order of the floats, -0 below +0. */
 static inline int32_t order_key(uint32_t u) { return (int32_t)(u ^ (uint32_t)((int32_t)u >> 31 & 0x7fffffff)); }
 
@@ -20,8 +20,8 @@ static inline uint32_t pick_nan(uint32_t r, uint32_t a, uint32_t b, bool ieee)
 {
 	r = is_nan_bits(b) ? a : r;
 	r = is_nan_bits(a) ? b : r;
-	r = ieee && is_snan_bits(b) ? b | 0x00400000u : r;
-	return ieee && is_snan_bits(a) ? a | 0x00400000u : r;
+	r = ieee & is_snan_bits(b) ? b | 0x00400000u : r;
+	return ieee & is_snan_bits(a) ? a | 0x00400000u : r;
 }
 static inline uint32_t min_f32(uint32_t a, uint32_t b, bool ieee)
 {

@@ -1,11 +1,13 @@
 /* operand.c -- sources of vector instructions as rows of 64 lanes, and results back into registers.
  *
  * In: a decoded source.  Out: a pointer to 64 values with DPP, SDWA, op_sel, sign modifiers and denormal flushing applied.
- * The common case, a plain VGPR, costs nothing: the pointer is the register row.  Results pass sim_put*, which applies
+ * The common case, a plain VGPR, is in exec.h and costs nothing: the pointer is the register row.  Results pass sim_put*, which applies
  * output modifiers and merges under EXEC; with EXEC full and nothing to apply the handler computes in place. */
+#pragma GCC optimize("O3,no-math-errno,no-trapping-math")
 #include "exec.h"
 
 #include <math.h>
+#include <pthread.h>
 
 /* M0: the byte address in 15:0, what is read there in 18:16 (u8, u16, 32 bits, -, i8, i16). */
 static uint32_t lds_direct(const struct sim_wave *w)
@@ -79,20 +81,39 @@ static void dpp_from(unsigned ctrl, uint8_t from[LANES])
 	}
 }
 
+/* The same of all controls, and the lanes that have a source. */
+struct dpp { uint8_t from[LANES]; uint64_t lanes; };
+static struct dpp dpp_table[512];
+static pthread_once_t dpp_once = PTHREAD_ONCE_INIT;
+
+static void dpp_build(void)
+{
+	for (unsigned ctrl = 0; ctrl < 512; ctrl++) {
+		struct dpp *t = &dpp_table[ctrl];
+		dpp_from(ctrl, t->from);
+		for (int i = 0; i < LANES; i++)
+			t->lanes |= (uint64_t)(t->from[i] != 255) << i;
+	}
+}
+
 /* Lanes that DPP lets a result be written to: rows and banks enabled, and a source lane that exists and is active (a
  * missing one reads 0 under bound_ctrl). */
 uint64_t sim_dpp_lanes(const struct sim_wave *w, const struct sim_inst *in, uint8_t from[LANES])
 {
-	uint64_t exec = sim_exec(w), lanes = 0;
-	dpp_from(in->dpp_ctrl, from);
-	for (int i = 0; i < LANES; i++) {
-		if (from[i] != 255 && !(exec >> from[i] & 1))
+	pthread_once(&dpp_once, dpp_build);
+	const struct dpp *t = &dpp_table[in->dpp_ctrl & 511];
+	uint64_t exec = sim_exec(w), lanes = t->lanes, row = 0, on = 0;
+	memcpy(from, t->from, LANES);
+	for (int i = 0; exec != ~UINT64_C(0) && i < LANES; i++)
+		if (from[i] != 255 && !(exec >> from[i] & 1)) {
 			from[i] = 255;
-		bool on = in->row_mask >> (i / 16) & 1 && in->bank_mask >> (i / 4 % 4) & 1;
-		if (on && (from[i] != 255 || in->bound_ctrl))
-			lanes |= UINT64_C(1) << i;
-	}
-	return lanes;
+			lanes &= ~(UINT64_C(1) << i);
+		}
+	for (int i = 0; i < 4; i++)
+		row |= in->bank_mask >> i & 1 ? UINT64_C(15) << (4 * i) : 0;
+	for (int i = 0; i < 4; i++)
+		on |= in->row_mask >> i & 1 ? row << (16 * i) : 0;
+	return on & (in->bound_ctrl ? ~UINT64_C(0) : lanes);
 }
 
 static uint32_t sdwa_pick(uint32_t v, unsigned sel, bool sext)
@@ -124,16 +145,33 @@ static const uint32_t *row_of(struct sim_wave *w, const struct sim_inst *in, uns
 	return w->vgpr[reg];
 }
 
+static SIM_LANES_FN void take_lanes(const uint32_t *row, const uint8_t from[LANES], uint32_t *d)
+{
+	for (int i = 0; i < LANES; i++)
+		d[i] = from[i] == 255 ? 0 : row[from[i] & 63];
+}
+
+static SIM_LANES_FN void change_sign(const uint32_t *row, uint32_t keep, uint32_t flip, uint32_t *d)
+{
+	for (int i = 0; i < LANES; i++)
+		d[i] = (row[i] & keep) ^ flip;
+}
+
+static SIM_LANES_FN void flush_row(const uint32_t *row, uint32_t exponent, uint32_t sign, uint32_t *d)
+{
+	for (int i = 0; i < LANES; i++)
+		d[i] = row[i] & exponent ? row[i] : row[i] & sign;
+}
+
 static const uint32_t *dpp_row(struct sim_wave *w, const struct sim_inst *in, const uint32_t *row, uint32_t buf[LANES])
 {
 	uint8_t from[LANES];
 	sim_dpp_lanes(w, in, from);
-	for (int i = 0; i < LANES; i++)
-		buf[i] = from[i] == 255 ? 0 : row[from[i]];
+	take_lanes(row, from, buf);
 	return buf;
 }
 
-const uint32_t *sim_src32(struct sim_wave *w, const struct sim_inst *in, int k, uint32_t buf[LANES])
+const uint32_t *sim_src32_slowly(struct sim_wave *w, const struct sim_inst *in, int k, uint32_t buf[LANES])
 {
 	const struct sim_src *s = &in->src[k];
 	const uint32_t *row;
@@ -158,14 +196,12 @@ const uint32_t *sim_src32(struct sim_wave *w, const struct sim_inst *in, int k, 
 	if (s->abs || s->neg) {
 		uint32_t sign = s->type == 'h' ? 0x8000u : 0x80000000u;
 		uint32_t keep = s->abs ? ~sign : ~0u, flip = s->neg ? sign : 0;
-		for (int i = 0; i < LANES; i++)
-			buf[i] = (row[i] & keep) ^ flip;
+		change_sign(row, keep, flip, buf);
 		row = buf;
 	}
 	if ((s->type == 'f' && w->flush_in) || (s->type == 'h' && w->flush_in16)) {
 		uint32_t exponent = s->type == 'f' ? 0x7f800000u : 0x7c00, sign = s->type == 'f' ? 0x80000000u : 0x8000;
-		for (int i = 0; i < LANES; i++)
-			buf[i] = row[i] & exponent ? row[i] : row[i] & sign;
+		flush_row(row, exponent, sign, buf);
 		row = buf;
 	}
 	return row;
@@ -205,6 +241,14 @@ const uint64_t *sim_src64(struct sim_wave *w, const struct sim_inst *in, int k, 
 
 /* ---- results ---- */
 
+static SIM_LANES_FN void merge(uint32_t *d, const uint32_t *row, uint64_t mask)
+{
+	uint32_t half[2] = {(uint32_t)mask, (uint32_t)(mask >> 32)};
+	for (int h = 0; h < 2; h++)
+		for (int i = 0; i < 32; i++)
+			d[32 * h + i] = half[h] >> i & 1 ? row[32 * h + i] : d[32 * h + i];
+}
+
 void sim_put_row(struct sim_wave *w, uint32_t reg, const uint32_t *row, uint64_t mask)
 {
 	uint32_t *d = w->vgpr[reg];
@@ -212,8 +256,7 @@ void sim_put_row(struct sim_wave *w, uint32_t reg, const uint32_t *row, uint64_t
 		memcpy(d, row, sizeof w->vgpr[0]);
 		return;
 	}
-	for (int i = 0; i < LANES; i++)
-		d[i] = mask >> i & 1 ? row[i] : d[i];
+	merge(d, row, mask);
 }
 
 void sim_put_mask(struct sim_wave *w, unsigned sgpr, uint64_t mask)
@@ -235,24 +278,16 @@ static unsigned output_modifier(const struct sim_wave *w, const struct sim_inst 
 	return w->ieee || !(in->dtype == 'f' ? w->flush_out : w->flush_out16) ? 0 : in->omod;
 }
 
-/* Something has to happen between the computed row and the register. */
-static bool shaped(const struct sim_wave *w, const struct sim_inst *in)
+/* Values of the computed row change before they are stored. */
+static bool reshaped(const struct sim_wave *w, const struct sim_inst *in)
 {
-	if (in->sdwa || in->dpp || in->omod)
+	if (in->sdwa || in->omod)
 		return true;
 	switch (in->dtype) {
 	case 'h': case 's': return true;
 	case 'f': return in->clamp || w->flush_out;
 	default: return false;
 	}
-}
-
-uint32_t *sim_dst32(struct sim_wave *w, const struct sim_inst *in, uint32_t buf[LANES])
-{
-	uint32_t reg = sim_indexed(w, in->vdst, 3);
-	if (reg >= w->nvgpr || sim_exec(w) != ~UINT64_C(0) || shaped(w, in))
-		return buf;
-	return w->vgpr[reg];
 }
 
 static float modify_f32(const struct sim_wave *w, const struct sim_inst *in, float x)
@@ -282,7 +317,7 @@ static uint32_t sdwa_merge(const struct sim_inst *in, uint32_t old, uint32_t v)
 	return rest | (v << shift & field);
 }
 
-void sim_put32(struct sim_wave *w, const struct sim_inst *in, const uint32_t *row)
+void sim_put32_slowly(struct sim_wave *w, const struct sim_inst *in, const uint32_t *row)
 {
 	uint32_t buf[LANES];
 	uint64_t mask = sim_exec(w);
@@ -292,12 +327,12 @@ void sim_put32(struct sim_wave *w, const struct sim_inst *in, const uint32_t *ro
 	uint32_t *d = w->vgpr[reg];
 	if (row == d)
 		return;
-	if (shaped(w, in)) {
+	if (in->dpp) {
+		uint8_t from[LANES];
+		mask &= sim_dpp_lanes(w, in, from);
+	}
+	if (reshaped(w, in)) {
 		bool half = in->dtype == 'h' || in->dtype == 's';
-		if (in->dpp) {
-			uint8_t from[LANES];
-			mask &= sim_dpp_lanes(w, in, from);
-		}
 		for (int i = 0; i < LANES; i++) {
 			uint32_t v = row[i];
 			if (in->dtype == 'f') {

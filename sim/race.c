@@ -10,6 +10,7 @@
  * between two threads can hide a race, never invent one.  Workgroups are unordered, but for a writer that has written its
  * cache back (buffer_wbl2 sc1) and a reader that has dropped its own (buffer_inv sc1): the XCDs' L2s are not coherent.
  * Atomics do not race with atomics. */
+#pragma GCC optimize("O3")
 #include "check.h"
 
 #include <pthread.h>
@@ -48,8 +49,9 @@ static bool lds_load(struct check *c, struct sim_wave *w, const struct sim_inst 
 	const struct check_lds *d = &c->lds[dword];
 	if (d->mask & mask && !written_before(c, w->index, COUNT_LGKM, d))
 		return lds_report(c, w, in, lane, dword, false, d->wave, true, d->at, d->wave == w->index);
-	c->lds_read[dword * c->nwaves + w->index] = number << 4 | mask;
+	c->lds_read[w->index * c->lds_dwords + dword] = number << 4 | mask;
 	c->lds_read_at[dword] = in->at;
+	c->lds_map[dword / 64].read |= UINT64_C(1) << dword % 64;
 	return true;
 }
 
@@ -62,17 +64,19 @@ static bool lds_store(struct check *c, struct sim_wave *w, const struct sim_inst
 	bool same_order = d->wave == self && (d->count & 3) == counter;
 	if (d->mask & mask && !same_order && !(u->atomic && d->count & ATOMIC) && !written_before(c, self, counter, d))
 		return lds_report(c, w, in, lane, dword, true, d->wave, true, d->at, d->wave == self);
-	const uint32_t *reads = &c->lds_read[dword * c->nwaves];
-	for (uint32_t r = 0; r < c->nwaves; r++) {
-		bool open = r == self ? counter == COUNT_VM && reads[r] >> 4 > c->wave[r].done[COUNT_LGKM] : reads[r] >> 4 > c->wave[r].visible[COUNT_LGKM];
-		if (open && reads[r] & mask && !(u->atomic && d->count & ATOMIC))
-			return lds_report(c, w, in, lane, dword, true, r, false, c->lds_read_at[dword], r == self);
+	size_t quads = c->lds_dwords / 4 + 1;
+	for (uint32_t k = 0; k < 2 * c->nwaves; k++) { /* reads of the dword, then of four with it */
+		uint32_t r = k / 2, read = k % 2 ? c->quad_read[r * quads + dword / 4] : c->lds_read[r * c->lds_dwords + dword], by = read >> 4;
+		bool open = r == self ? counter == COUNT_VM && by > c->wave[r].done[COUNT_LGKM] : by > c->wave[r].visible[COUNT_LGKM];
+		if (open && read & mask && !(u->atomic && d->count & ATOMIC))
+			return lds_report(c, w, in, lane, dword, true, r, false, k % 2 ? c->quad_read_at[dword / 4] : c->lds_read_at[dword], r == self);
 	}
 	d->mask = (uint8_t)(d->wave == self && d->number == number ? d->mask | mask : mask);
 	d->number = number;
 	d->at = in->at;
 	d->wave = (uint8_t)self;
 	d->count = (uint8_t)(counter | (u->atomic ? ATOMIC : 0));
+	c->lds_map[dword / 64].written |= UINT64_C(1) << dword % 64;
 	return true;
 }
 
@@ -279,6 +283,67 @@ static bool global_dword(struct check *c, struct sim_wave *w, const struct sim_i
 	return true;
 }
 
+/* Memory that no kernel may write needs no history. */
+static bool is_constant(struct check *c, uint64_t lo, uint64_t hi)
+{
+	struct sim_memory *m = c->group->launch->memory;
+	uint64_t first, end;
+	bool writable;
+	for (int i = 0; i < 4; i++)
+		if (lo >= c->constant[i].lo && hi <= c->constant[i].hi)
+			return true;
+	if (!sim_memory_range(m, lo, &first, &end, &writable) || writable || hi > end || sim_memory_written(m, first, end))
+		return false;
+	unsigned k = c->constant_next++ & 3;
+	c->constant[k].lo = first;
+	c->constant[k].hi = end;
+	return true;
+}
+
+/* A lane's access of whole dwords that nobody touched before; false where one was, or where they lie in two pages. */
+static bool untouched(struct check *c, bool store, uint32_t number, uint64_t addr, unsigned bytes, uint64_t now)
+{
+	struct check_page *p = page_at(c, addr >> PAGE_SHIFT);
+	unsigned first = addr >> 2 & (PAGE_CELLS - 1), n = bytes / 4;
+	uint64_t any = 0;
+	if (!p || (addr | bytes) & 3 || first + n > PAGE_CELLS || __atomic_load_n(&p->bytes, __ATOMIC_ACQUIRE))
+		return false;
+	for (unsigned k = 0; k < n; k++)
+		any |= load_cell(&p->writer[first + k]) | load_cell(&p->reader[first + k]);
+	for (unsigned k = 0; !any && k < n; k++)
+		store_cell(&(store ? p->writer : p->reader)[first + k], now | UINT64_C(15) << 40);
+	for (unsigned k = 0; !any && store && k < n; k++)
+		p->number[first + k] = number;
+	return !any;
+}
+
+static SIM_LANES_FN void extent_of_all(const uint64_t addr[LANES], uint64_t *lo, uint64_t *hi)
+{
+	uint64_t least = addr[0], most = addr[0];
+	for (int i = 0; i < LANES; i++) {
+		least = addr[i] < least ? addr[i] : least;
+		most = addr[i] > most ? addr[i] : most;
+	}
+	*lo = least;
+	*hi = most;
+}
+
+static void extent_of(const struct check_lanes *l, uint64_t *lo, uint64_t *hi)
+{
+	*lo = ~UINT64_C(0);
+	*hi = 0;
+	if (l->all) {
+		extent_of_all(l->addr, lo, hi);
+		*hi += l->bytes[0];
+		return;
+	}
+	for (int i = 0; i < LANES; i++)
+		if (l->bytes[i]) {
+			*lo = l->addr[i] < *lo ? l->addr[i] : *lo;
+			*hi = l->addr[i] + l->bytes[i] > *hi ? l->addr[i] + l->bytes[i] : *hi;
+		}
+}
+
 bool race_global(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, const struct check_lanes *l)
 {
 	if (!c->global || !c->workgroup)
@@ -289,24 +354,19 @@ bool race_global(struct check *c, struct sim_wave *w, const struct sim_inst *in,
 			workgroup_flags(c->global, c->workgroup, in->op == OP_buffer_wbl2 ? RELEASED : ACQUIRED);
 		return true;
 	}
-	uint64_t lo = ~UINT64_C(0), hi = 0;
-	for (int i = 0; i < LANES; i++)
-		if (l->bytes[i]) {
-			lo = l->addr[i] < lo ? l->addr[i] : lo;
-			hi = l->addr[i] + l->bytes[i] > hi ? l->addr[i] + l->bytes[i] : hi;
-		}
+	uint64_t lo, hi;
+	extent_of(l, &lo, &hi);
 	if (lo >= hi)
 		return true;
-	if (!u->store && !sim_same_range(w, lo, hi, true)) {
-		uint64_t first, end;
-		bool writable;
-		if (sim_memory_range(c->group->launch->memory, lo, &first, &end, &writable) && hi <= end)
-			return true; /* memory that no kernel may write */
-	}
+	if (!u->store && is_constant(c, lo, hi))
+		return true;
 	uint64_t now = c->workgroup | (uint64_t)(w->index & 15) << 24 | (uint64_t)(c->wave[w->index].epoch & 0xfff) << 28 |
 	               (uint64_t)u->atomic << 44 | (uint64_t)(in->at / 4 & 0x7ffff) << 45;
+	uint32_t number = c->wave[w->index].issued[COUNT_VM] + 1;
 	for (int i = 0; i < LANES; i++) {
 		uint64_t end = l->addr[i] + l->bytes[i];
+		if (!l->bytes[i] || untouched(c, u->store, number, l->addr[i], l->bytes[i], now))
+			continue;
 		for (uint64_t at = l->addr[i]; at < end; at = (at | 3) + 1) {
 			uint64_t left = end - (at & ~UINT64_C(3)), mask = (15u << (at & 3)) & (left < 4 ? (1u << left) - 1 : 15u);
 			if (!global_dword(c, w, in, u->store, i, at, now | mask << 40))

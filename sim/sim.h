@@ -45,6 +45,8 @@ bool sim_memory_find(struct sim_memory *, uint64_t addr, size_t size, bool write
  * do, a writable one first, then the one reaching furthest.  False where none does.  What lies outside the range given
  * may still be good by another allocation: sim_memory_find decides. */
 bool sim_memory_range(struct sim_memory *, uint64_t addr, uint64_t *lo, uint64_t *hi, bool *writable);
+/* Whether an allocation that kernels may write reaches into [lo, hi). */
+bool sim_memory_written(struct sim_memory *, uint64_t lo, uint64_t hi);
 /* Text for a report: the nearest allocation and the distance, e.g. "2 bytes past the end of 'x' (8192 bytes)". */
 void sim_memory_describe(struct sim_memory *, uint64_t addr, size_t size, char *buf, size_t len);
 

@@ -1,8 +1,11 @@
 /* device_help.c -- see device_help.h. */
 #include "device_help.h"
 #include "../sim/sim.h"
+#include "../base/num.h"
+#include "ptx_run.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,6 +73,40 @@ static void fill_arguments(struct device_run *d, const struct model_launch *l, v
 	}
 }
 
+/* Elements from a tensor's first to its last. */
+static int64_t extent_of(const struct ir_tensor *t)
+{
+	int64_t last = 1;
+	for (int i = 0; i < t->rank; i++)
+		last += (t->extent[i] - 1) * t->stride[i];
+	return last;
+}
+
+/* The same by the interpreter of PTX. */
+static void launch_ptx(struct device_run *d, const struct device_code *c, const struct model_launch *l, void *workspace, size_t bytes, const char *what)
+{
+	struct ptx_range memory[20];
+	_Alignas(16) uint8_t block[1024] = {0};
+	struct ptx_launch p = {.text = c->elf, .kernel = l->symbol, .block = (uint32_t)l->block, .arguments = block,
+	                       .argument_bytes = (size_t)l->kernarg_bytes, .memory = memory, .shared = l->lds};
+	fill_arguments(d, l, workspace, block);
+	for (int i = 0; i < d->r->k->nparams; i++) {
+		const struct ir_tensor *t = &d->r->tensors[i];
+		if (!d->r->k->params[i].is_tensor || !t->data || d->r->k->params[i].role == IR_TEMP || !ir_tensor_count(t))
+			continue;
+		memory[p.nmemory++] = (struct ptx_range){t->data, (size_t)dtype_bytes(t->dtype, extent_of(t)), d->r->k->params[i].role != IR_IN};
+	}
+	if (bytes)
+		memory[p.nmemory++] = (struct ptx_range){workspace, bytes, true};
+	bool empty = false;
+	for (int i = 0; i < 3; i++) {
+		p.grid[i] = (uint32_t)host_value(d, l->grid[i]);
+		empty = empty || !p.grid[i];
+	}
+	if (!empty)
+		ck_assert_msg(ptx_run(&p, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+}
+
 static void launch(struct device_run *d, struct sim_object *o, const struct model_launch *l, void *workspace, size_t bytes, const char *what)
 {
 	struct sim_memory *m = sim_memory_new();
@@ -80,11 +117,8 @@ static void launch(struct device_run *d, struct sim_object *o, const struct mode
 		const struct ir_tensor *t = &d->r->tensors[p];
 		if (!d->r->k->params[p].is_tensor || !t->data || d->r->k->params[p].role == IR_TEMP)
 			continue;
-		int64_t last = 1;
-		for (int i = 0; i < t->rank; i++)
-			last += (t->extent[i] - 1) * t->stride[i];
 		if (ir_tensor_count(t))
-			sim_memory_add(m, t->data, (size_t)dtype_bytes(t->dtype, last), d->r->k->params[p].name, d->r->k->params[p].role != IR_IN);
+			sim_memory_add(m, t->data, (size_t)dtype_bytes(t->dtype, extent_of(t)), d->r->k->params[p].name, d->r->k->params[p].role != IR_IN);
 	}
 	if (bytes)
 		sim_memory_add(m, workspace, bytes, "workspace", true);
@@ -119,8 +153,22 @@ static bool both_nan(enum dtype t, uint32_t a, uint32_t b)
 	       (t == DT_BF16 && (a & 0x7fff) > 0x7f80 && (b & 0x7fff) > 0x7f80) || (t == DT_F16 && (a & 0x7fff) > 0x7c00 && (b & 0x7fff) > 0x7c00);
 }
 
-/* Bit for bit; NaNs of the wider formats may differ in their payload. */
-static void compare(struct device_run *d, int p, const uint8_t *want, const uint8_t *got, const char *what)
+static void find_turns(struct ir_ins *i, void *found)
+{
+	*(bool *)found = *(bool *)found || i->op == IR_SIN_TURNS || i->op == IR_COS_TURNS;
+}
+
+/* sin and cos where the instruction takes radians: turns are multiplied first, and rounded. */
+static bool is_inexact(const struct device_run *d, const struct device_code *c)
+{
+	bool turns = false;
+	for (int p = 0; p < c->final->nphases; p++)
+		ir_walk(c->final->phases[p].body, find_turns, &turns);
+	return turns && target_is_nvptx(d->target);
+}
+
+/* Bit for bit; NaNs of the wider formats may differ in their payload.  inexact: f32 within 2^-20. */
+static void compare(struct device_run *d, int p, const uint8_t *want, const uint8_t *got, bool inexact, const char *what)
 {
 	const struct ir_tensor *t = &d->r->tensors[p];
 	size_t n = (size_t)dtype_bytes(t->dtype, ir_tensor_count(t)), step = dtype_info(t->dtype)->bits < 8 ? 1 : dtype_info(t->dtype)->bits / 8;
@@ -129,6 +177,8 @@ static void compare(struct device_run *d, int p, const uint8_t *want, const uint
 			uint32_t a = 0, b = 0;
 			memcpy(&a, want + i, step < 4 ? step : 4);
 			memcpy(&b, got + i, step < 4 ? step : 4);
+			if (inexact && t->dtype == DT_F32 && fabsf(num_float(a) - num_float(b)) <= 0x1p-20f)
+				continue;
 			ck_assert_msg(both_nan(t->dtype, a, b), "%s: %s[%zu] is 0x%x, the evaluator has 0x%x", what, d->r->k->params[p].name,
 			              i / step, b, a);
 		}
@@ -148,6 +198,7 @@ void device_compile(struct device_run *d, const struct variant *v, struct device
 	c->launches = made.launches;
 	c->nlaunches = made.nlaunches;
 	c->workspace = made.workspace;
+	setenv("TDSL_PTXAS", "", 1);                     /* PTX as text, for ptx_run */
 	ck_assert_msg(object_build(d->session, d->target, made.module, &c->elf, &c->size, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	ck_assert_msg(object_facts(&d->arena, d->target, c->elf, c->size, true, &facts, &nfacts, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	for (int i = 0; i < nfacts; i++)
@@ -187,17 +238,22 @@ void device_check(struct device_run *d, const struct device_code *c, const char 
 	for (int p = 0; p < k->nparams; p++)
 		if (want[p])
 			t[p].data = got[p] + GUARD;
-	struct sim_object *o;
+	struct sim_object *o = NULL;
 	size_t bytes = c->workspace ? (size_t)host_value(d, c->workspace) : 0;
 	void *workspace = bytes ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
 	if (bytes)
 		memset(workspace, POISON, bytes);
-	ck_assert_msg(sim_object_load(&o, sim_chip_by_name(d->target->name), c->elf, c->size, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	bool ptx = target_is_nvptx(d->target);
+	if (!ptx)
+		ck_assert_msg(sim_object_load(&o, sim_chip_by_name(d->target->name), c->elf, c->size, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	for (int i = 0; i < c->nlaunches; i++)
-		launch(d, o, &c->launches[i], workspace, bytes, what);
+		if (ptx)
+			launch_ptx(d, c, &c->launches[i], workspace, bytes, what);
+		else
+			launch(d, o, &c->launches[i], workspace, bytes, what);
 	for (int p = 0; p < k->nparams; p++)
 		if (want[p]) {
-			compare(d, p, want[p] + GUARD, got[p] + GUARD, what);
+			compare(d, p, want[p] + GUARD, got[p] + GUARD, is_inexact(d, c), what);
 			t[p].data = before[p];
 			if (keep && before[p])
 				memcpy(before[p], want[p] + GUARD, (size_t)dtype_bytes(t[p].dtype, ir_tensor_count(&t[p])));
@@ -205,18 +261,20 @@ void device_check(struct device_run *d, const struct device_code *c, const char 
 			free(got[p]);
 		}
 	free(workspace);
-	sim_object_free(o);
+	if (o)
+		sim_object_free(o);
 }
 
 void device_check_all(struct ir_run *r, const char *target, struct dsl_pin *pins, int npins, const char *sizes)
 {
 	struct device_run d;
-	struct dsl_kernel text = {.pins = pins, .npins = npins};
+	struct dsl_kernel text = {0};
+	struct dsl_special special = {.pins = pins, .npins = npins};
 	struct variant *v;
 	int n, ran = 0;
 	device_open(&d, r, target);
 	r->k->target = target;
-	ck_assert_msg(plan_variants(&d.arena, r->k, &text, d.target, &v, &n, d.err, sizeof d.err) == 0, "%s", d.err);
+	ck_assert_msg(plan_variants(&d.arena, r->k, &text, &special, d.target, &v, &n, d.err, sizeof d.err) == 0, "%s", d.err);
 	for (int i = 0; i < n; i++) {
 		struct device_code code;
 		const char *what = arena_printf(&d.arena, "%s %s %s, variant %s", r->k->name, target, sizes, v[i].text);

@@ -8,7 +8,7 @@
 #include <check.h>
 #include <stdio.h>
 
-static const char *const chips[] = {"gfx942", "gfx950"};
+static const char *const chips[] = {"gfx942", "gfx950", "sm_90a"};
 
 static void rmsnorm(const char *target, int M, int N, struct dsl_pin *pin)
 {
@@ -94,8 +94,8 @@ int main(void)
 	TCase *t = tcase_create("bit for bit");
 	tcase_set_timeout(t, 300);
 	tcase_add_test(t, rmsnorm_rows);
-	tcase_add_loop_test(t, products, 0, 2);
-	tcase_add_loop_test(t, attentions, 0, 2);
+	tcase_add_loop_test(t, products, 0, 3);
+	tcase_add_loop_test(t, attentions, 0, 3);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

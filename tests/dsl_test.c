@@ -141,9 +141,9 @@ START_TEST(shipped)
 	ck_assert_str_eq(k->packed[0].text, "T=bf16,Q=fp8");
 	ck_assert_int_eq(k->packed[0].types[0], DT_BF16);
 	ck_assert_int_eq(k->packed[0].native[1], 8);
-	ck_assert_int_eq(k->npins, 7);
-	ck_assert_str_eq(k->pins[1].symbol, "N");
-	ck_assert_int_eq(k->pins[1].value, 4096);
+	ck_assert_int_eq(k->packed[0].special->npins, 7);
+	ck_assert_str_eq(k->packed[0].special->pins[1].symbol, "N");
+	ck_assert_int_eq(k->packed[0].special->pins[1].value, 4096);
 	struct model_kernel m;
 	ck_assert_int_eq(dsl_signature(&ar, f, k, &d, &m), 0);
 	static const char *const order[] = {"x", "w", "eps", "y", "scale"};
@@ -163,6 +163,9 @@ START_TEST(shipped)
 	ck_assert_int_eq(gated->npacked, 1);
 	ck_assert_str_eq(gated->packed[0].text, "T=bf16,Q=fp8,S=f32");
 	ck_assert_int_eq(dsl_signature(&ar, f, gated, &d, &m), 0);
+	for (int i = 0; i < f->nkernels; i++)
+		if (strcmp(f->kernels[i].name, "sreglu_128") == 0)
+			ck_assert(f->kernels[i].nall == 3 && f->kernels[i].npacked == 0);   /* none for the template, and no line of its own */
 	ck_assert_int_eq(m.symbols[1].tensor, 0);              /* N: from the input, h[M, 2*N], although the output y has it plain */
 	ck_assert_int_eq(m.symbols[1].mul, 2);
 	arena_free(&ar);

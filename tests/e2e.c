@@ -13,12 +13,12 @@ static const DLDataType types[] = {
 	[E2E_BF16] = {TDSL_DL_BFLOAT, 16, 1}, [E2E_F16] = {TDSL_DL_FLOAT, 16, 1}, [E2E_F32] = {TDSL_DL_FLOAT, 32, 1},
 	[E2E_I32] = {TDSL_DL_INT, 32, 1}, [E2E_I8] = {TDSL_DL_INT, 8, 1},
 	[E2E_E4M3FN] = {TDSL_DL_E4M3FN, 8, 1}, [E2E_E4M3FNUZ] = {TDSL_DL_E4M3FNUZ, 8, 1},
-	[E2E_E8M0] = {TDSL_DL_E8M0FNU, 8, 1},
+	[E2E_E8M0] = {TDSL_DL_E8M0FNU, 8, 1}, [E2E_E2M1] = {TDSL_DL_E2M1FN, 4, 2},
 };
 
 enum e2e_type e2e_code_type(enum ref_code f)
 {
-	return f == REF_INT8 ? E2E_I8 : f == REF_E4M3FN ? E2E_E4M3FN : E2E_E4M3FNUZ;
+	return f == REF_INT8 ? E2E_I8 : f == REF_E2M1 ? E2E_E2M1 : f == REF_E4M3FN ? E2E_E4M3FN : E2E_E4M3FNUZ;
 }
 
 enum e2e_type e2e_half_type(enum ref_half t)
@@ -50,17 +50,19 @@ struct e2e_tensor *e2e_tensor(enum e2e_type type, int rank, const int64_t *shape
 	struct e2e_tensor *x = calloc(1, sizeof *x);
 	ck_assert_ptr_nonnull(x);
 	int64_t step = place.step ? place.step : 1, span = 1;
-	x->size = types[type].bits / 8;
+	int a_byte = types[type].bits < 8 ? 2 : 1;
+	place.pitch /= a_byte, place.shift /= a_byte;
+	x->size = (size_t)(types[type].bits * types[type].lanes / 8);
 	for (int d = rank - 1; d >= 0; d--) {
-		x->shape[d] = shape[d];
-		x->strides[d] = d == rank - 1 ? step : d == rank - 2 && place.pitch ? place.pitch : x->strides[d + 1] * (shape[d + 1] ? shape[d + 1] : 1);
+		x->shape[d] = d == rank - 1 ? shape[d] / a_byte : shape[d];
+		x->strides[d] = d == rank - 1 ? step : d == rank - 2 && place.pitch ? place.pitch : x->strides[d + 1] * (x->shape[d + 1] ? x->shape[d + 1] : 1);
 	}
 	if (place.swapped) {
 		x->strides[2] = shape[1] * x->strides[1] / (shape[2] ? shape[2] : 1);
 		x->strides[1] = shape[3] * step;
 	}
 	for (int d = 0; d < rank; d++)
-		span += shape[d] ? (shape[d] - 1) * x->strides[d] : 0;
+		span += x->shape[d] ? (x->shape[d] - 1) * x->strides[d] : 0;
 	x->bytes = 2 * E2E_GUARD + (size_t)(span + place.shift) * x->size;
 	x->bytes = (x->bytes + 255) / 256 * 256;
 	x->memory = aligned_alloc(256, x->bytes);
@@ -116,6 +118,14 @@ tdsl_kernel e2e_kernel(const struct e2e_chip *chip, const char *name, tdsl_strea
 	ck_assert_msg(tdsl_kernel_find(&kernel, pack, name) == 0, "%s", tdsl_error());
 	*stream = open[slot].stream;
 	return kernel;
+}
+
+bool e2e_shipped(const struct e2e_chip *chip, const char *name)
+{
+	tdsl_stream stream;
+	struct tdsl_kernel_info info;
+	ck_assert_int_eq(tdsl_kernel_query(&info, e2e_kernel(chip, name, &stream)), 0);
+	return info.nvariants > 0;
 }
 
 void e2e_call(const struct e2e_chip *chip, const char *name, const union tdsl_arg *args, int n, const char *what)

@@ -16,7 +16,7 @@ enum { E2E_GUARD = 256, E2E_POISON = 0xa5 };
 struct e2e_chip { const char *name, *device; enum ref_code fp8; };
 extern const struct e2e_chip e2e_chips[2];
 
-enum e2e_type { E2E_BF16, E2E_F16, E2E_F32, E2E_I32, E2E_I8, E2E_E4M3FN, E2E_E4M3FNUZ, E2E_E8M0 };
+enum e2e_type { E2E_BF16, E2E_F16, E2E_F32, E2E_I32, E2E_I8, E2E_E4M3FN, E2E_E4M3FNUZ, E2E_E8M0, E2E_E2M1 };
 enum e2e_type e2e_code_type(enum ref_code);
 enum e2e_type e2e_half_type(enum ref_half);
 
@@ -32,7 +32,8 @@ struct e2e_tensor {
 	bool output;
 };
 
-/* A tensor of `rank` dimensions; `dense` (may be NULL: stays poison) is copied in.  Free with e2e_free. */
+/* A tensor of `rank` dimensions; `dense` (may be NULL: stays poison) is copied in.  E2E_E2M1: shape and place count elements, the
+ * bytes hold two each, and so do the struct's own fields.  Free with e2e_free. */
 struct e2e_tensor *e2e_tensor(enum e2e_type, int rank, const int64_t *shape, struct e2e_place, const void *dense);
 void e2e_free(struct e2e_tensor *);
 /* Elements in order into `dense`; checks that no other byte changed. */
@@ -40,6 +41,8 @@ void e2e_read(struct e2e_tensor *, void *dense, const char *what);
 
 /* Opens the device and the pack ($B/kernels.tpack) and makes the device the default; once a process and device. */
 tdsl_kernel e2e_kernel(const struct e2e_chip *, const char *name, tdsl_stream *stream);
+/* Whether the pack holds code of it; else a call compiles it. */
+bool e2e_shipped(const struct e2e_chip *, const char *name);
 /* Calls and requires success: a list of tensors and scalars as union tdsl_arg. */
 void e2e_call(const struct e2e_chip *, const char *name, const union tdsl_arg *args, int n, const char *what);
 

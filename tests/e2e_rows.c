@@ -42,7 +42,7 @@ static int64_t count(struct shape s)
 enum ref_code call_code(const struct call *c, enum e2e_type t)
 {
 	(void)c;
-	return t == E2E_I8 ? REF_INT8 : t == E2E_E4M3FN ? REF_E4M3FN : REF_E4M3FNUZ;
+	return t == E2E_I8 ? REF_INT8 : t == E2E_E2M1 ? REF_E2M1 : t == E2E_E4M3FN ? REF_E4M3FN : REF_E4M3FNUZ;
 }
 
 /* --- numbers as bytes of a type, and back */
@@ -61,6 +61,11 @@ static double narrow(const struct call *c, enum e2e_type t, double v, void *raw,
 		uint8_t code = (uint8_t)(ilogb(v) + 127);
 		((uint8_t *)raw)[at] = code;
 		return ldexp(1, code - 127);
+	}
+	case E2E_E2M1: {
+		uint8_t code = ref_code_round(REF_E2M1, v);
+		((uint8_t *)raw)[at / 2] |= (uint8_t)(code << at % 2 * 4);
+		return ref_code_value(REF_E2M1, code);
 	}
 	default:
 		((uint8_t *)raw)[at] = ref_code_round(call_code(c, t), v);
@@ -106,6 +111,14 @@ void call_absent(struct call *c) { c->n++; }
 void call_number(struct call *c, double v) { c->args[c->n++].f = v; }
 void call_integer(struct call *c, int64_t v) { c->args[c->n++].i = v; }
 int call_out(struct call *c, enum e2e_type t, struct shape s) { return add(c, t, s, NULL); }
+int call_maybe(struct call *c, bool there, enum e2e_type t, struct shape s)
+{
+	if (there)
+		return call_out(c, t, s);
+	call_absent(c);
+	return -1;
+}
+
 void call_go(struct call *c) { e2e_call(c->chip, c->kernel, c->args, c->n, c->what); }
 
 void call_end(struct call *c)
@@ -119,10 +132,12 @@ void call_end(struct call *c)
 
 /* --- comparisons */
 
-static void *result(struct call *c, int arg)
+void *call_result(struct call *c, int arg)
 {
-	void *raw = room(c->count[arg], 4);
+	uint8_t *raw = room(c->count[arg], 4);
 	e2e_read(c->tensors[arg], raw, c->what);
+	for (int64_t i = c->count[arg] - 1; i >= 0 && c->types[arg] == E2E_E2M1; i--)
+		raw[i] = raw[i / 2] >> i % 2 * 4 & 15;
 	return raw;
 }
 
@@ -130,7 +145,7 @@ void call_plain(struct call *c, int arg, const double *want, int64_t columns)
 {
 	char why[128];
 	enum ref_half h = c->types[arg] == E2E_BF16 ? REF_BF16 : REF_F16;
-	uint16_t *got = result(c, arg);
+	uint16_t *got = call_result(c, arg);
 	struct ref_diff d = ref_diff_half(h, got, want, columns ? c->count[arg] / columns : 0, columns);
 	ck_assert_msg(ref_agree_plain(&d, why, sizeof why), "%s: argument %d [%ld]: %s (found %g, expected %g)", c->what, arg, (long)d.worst, why,
 	              ref_half_value(h, got[d.worst]), want[d.worst]);
@@ -139,7 +154,7 @@ void call_plain(struct call *c, int arg, const double *want, int64_t columns)
 
 void call_near(struct call *c, int arg, const double *want, double relative, double absolute)
 {
-	float *got = result(c, arg);
+	float *got = call_result(c, arg);
 	for (int64_t i = 0; i < c->count[arg]; i++) {
 		double g = c->types[arg] == E2E_F32 ? (double)got[i] : ref_half_value(c->types[arg] == E2E_BF16 ? REF_BF16 : REF_F16, ((uint16_t *)got)[i]);
 		ck_assert_msg(fabs(g - want[i]) <= relative * fabs(want[i]) + absolute || (isnan(g) && isnan(want[i])) || g == want[i],
@@ -152,7 +167,7 @@ void call_codes(struct call *c, int arg, const double *want)
 {
 	char why[128];
 	enum ref_code f = call_code(c, c->types[arg]);
-	uint8_t *got = result(c, arg);
+	uint8_t *got = call_result(c, arg);
 	struct ref_diff d = ref_diff_codes(f, got, want, c->count[arg]);
 	ck_assert_msg(ref_agree_codes(&d, why, sizeof why), "%s: argument %d [%ld]: %s (found %g, expected %g)", c->what, arg, (long)d.worst, why,
 	              ref_code_value(f, got[d.worst]), want[d.worst]);
@@ -162,7 +177,7 @@ void call_codes(struct call *c, int arg, const double *want)
 void call_codes_within(struct call *c, int arg, const double *want, double absolute)
 {
 	enum ref_code f = call_code(c, c->types[arg]);
-	uint8_t *got = result(c, arg);
+	uint8_t *got = call_result(c, arg);
 	for (int64_t i = 0; i < c->count[arg]; i++) {
 		double a = absolute + 0x1p-20 * fabs(want[i]);
 		int32_t lo = ref_code_step(f, ref_code_round(f, want[i] - a)), hi = ref_code_step(f, ref_code_round(f, want[i] + a)), g = ref_code_step(f, got[i]);
@@ -174,7 +189,7 @@ void call_codes_within(struct call *c, int arg, const double *want, double absol
 void call_scales(struct call *c, int arg, const double *want)
 {
 	char why[128];
-	void *got = result(c, arg);
+	void *got = call_result(c, arg);
 	if (c->types[arg] == E2E_F32) {
 		struct ref_diff d = ref_diff_f32(got, want, c->count[arg]);
 		ck_assert_msg(ref_agree_scale(&d, why, sizeof why), "%s: scale %ld: %s (found %.9g, expected %.9g)", c->what, (long)d.worst, why,

@@ -35,9 +35,13 @@ void call_number(struct call *, double);
 void call_integer(struct call *, int64_t);
 /* The position of an output: for the comparisons below. */
 int call_out(struct call *, enum e2e_type, struct shape);
+/* The same, or an absent one: -1. */
+int call_maybe(struct call *, bool there, enum e2e_type, struct shape);
 void call_go(struct call *);
 void call_end(struct call *);
 
+/* The elements of an output, e2m1's codes one a byte; free it. */
+void *call_result(struct call *, int arg);
 /* Comparisons with the whole tensor number `arg`.  16 bits: within an ulp as ref.h says; f32: within `relative` plus `absolute`. */
 void call_plain(struct call *, int arg, const double *want, int64_t columns);
 void call_near(struct call *, int arg, const double *want, double relative, double absolute);

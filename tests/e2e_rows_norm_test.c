@@ -6,14 +6,23 @@
 #include <string.h>
 
 enum form { WHOLE, ROWS, GROUPS };       /* one scale of the tensor, or none; one a row; one a group */
-struct norm { const char *kernel; int layer; enum form form; int group; enum ref_scale scale; };
+struct norm { const char *kernel; int layer; enum form form; int group; enum ref_scale scale; bool t5, fp4; };
 static const struct norm norms[] = {
-	{"rmsnorm", 0, WHOLE, 0, 0}, {"layernorm", 1, WHOLE, 0, 0},
-	{"add_rmsnorm_quant", 0, ROWS, 0, 0}, {"layernorm_quant", 1, ROWS, 0, 0},
-	{"rmsnorm_128", 0, GROUPS, 128, 0}, {"rmsnorm_128_e8m0", 0, GROUPS, 128, REF_SCALE_E8M0}, {"rmsnorm_mxfp8", 0, GROUPS, 32, REF_SCALE_E8M0},
-	{"layernorm_128", 1, GROUPS, 128, 0}, {"layernorm_128_e8m0", 1, GROUPS, 128, REF_SCALE_E8M0}, {"layernorm_mxfp8", 1, GROUPS, 32, REF_SCALE_E8M0},
+	{"rmsnorm", 0, WHOLE, 0, 0, false, false}, {"layernorm", 1, WHOLE, 0, 0, false, false},
+	{"add_rmsnorm_quant", 0, ROWS, 0, 0, false, false}, {"layernorm_quant", 1, ROWS, 0, 0, false, false},
+	{"rmsnorm_t5", 0, WHOLE, 0, 0, true, false}, {"rmsnorm_t5_quant", 0, ROWS, 0, 0, true, false}, {"rmsnorm_t5_128", 0, GROUPS, 128, 0, true, false},
+	{"rmsnorm_t5_128_e8m0", 0, GROUPS, 128, REF_SCALE_E8M0, true, false}, {"rmsnorm_t5_mxfp8", 0, GROUPS, 32, REF_SCALE_E8M0, true, false},
+	{"rmsnorm_128", 0, GROUPS, 128, 0, false, false}, {"rmsnorm_128_e8m0", 0, GROUPS, 128, REF_SCALE_E8M0, false, false}, {"rmsnorm_mxfp8", 0, GROUPS, 32, REF_SCALE_E8M0, false, false},
+	{"rmsnorm_mxfp4", 0, GROUPS, 32, REF_SCALE_E8M0, false, true}, {"rmsnorm_t5_mxfp4", 0, GROUPS, 32, REF_SCALE_E8M0, true, true},
+	{"layernorm_mxfp4", 1, GROUPS, 32, REF_SCALE_E8M0, false, true},
+	{"layernorm_128", 1, GROUPS, 128, 0, false, false}, {"layernorm_128_e8m0", 1, GROUPS, 128, REF_SCALE_E8M0, false, false}, {"layernorm_mxfp8", 1, GROUPS, 32, REF_SCALE_E8M0, false, false},
 };
 enum { NNORMS = sizeof norms / sizeof *norms };
+
+static double to_bf16(double x) { return ref_half_value(REF_BF16, ref_half_round(REF_BF16, x)); }
+static double to_f16(double x) { return ref_half_value(REF_F16, ref_half_round(REF_F16, x)); }
+static double to_f32(double x) { return (float)x; }
+static double (*rounding(void))(double) { return e2e_input() == E2E_BF16 ? to_bf16 : e2e_input() == E2E_F16 ? to_f16 : to_f32; }
 
 /* full: with every optional tensor, weights of 1 + w, a cap where there is one.  type: of a WHOLE result (E2E_E4M3FN: the chip's). */
 struct size { int64_t batch, m, n; bool full; enum e2e_type in, type; struct e2e_place x, y; };
@@ -35,7 +44,7 @@ static void check(struct call *c, const struct norm *k, const struct size *z, co
 {
 	int64_t rows = (z->batch ? z->batch : 1) * z->m, n = z->n, groups = k->form == GROUPS ? (n + k->group - 1) / k->group : 1;
 	double *v = calloc((size_t)(rows * n + 1), 8), *u = calloc((size_t)(rows * n + 1), 8), *y = calloc((size_t)(rows * n + 1), 8),
-		*rstd = calloc((size_t)rows + 1, 8), *mu = calloc((size_t)rows + 1, 8), *scales = calloc((size_t)(rows * groups + 1), 8);
+		*rstd = calloc((size_t)rows + 1, 8), *mu = calloc((size_t)rows + 1, 8), *scales = calloc((size_t)(rows * (groups + !groups) + 1), 8);
 	ref_norm(p, x, rows, n, v, u, rstd, mu);
 	for (int64_t i = 0; i < rows * n && smooth; i++)
 		v[i] *= smooth[i % n];
@@ -44,7 +53,7 @@ static void check(struct call *c, const struct norm *k, const struct size *z, co
 			y[i] = v[i] / scale;
 		call_any(c, o->y, y, n);
 	} else {
-		ref_quantize(k->scale, c->chip->fp8, limit, v, rows, n, 1, k->form == ROWS ? n + !n : k->group, y, scales);
+		ref_quantize(k->scale, k->fp4 ? REF_E2M1 : c->chip->fp8, limit, v, rows, n, 1, k->form == ROWS ? n + !n : k->group, y, scales);
 		for (int64_t i = 0; i < rows && !n; i++)
 			scales[i] = 1;
 		call_scales(c, o->scale, scales);
@@ -71,14 +80,18 @@ static void check(struct call *c, const struct norm *k, const struct size *z, co
 static void run(const struct e2e_chip *chip, const struct norm *k, struct size z)
 {
 	z.in = e2e_input();
+	if (k->fp4) {                            /* extents, pitches and shifts are even */
+		z.n += z.n % 2;
+		z.y.pitch += z.y.pitch % 2, z.y.shift += z.y.shift % 2;
+	}
 	struct call c;
 	struct out o = {-1, -1, -1, -1, -1, -1, -1};
 	double eps = (float)1e-5, scale = 0.0625, amax = 0.5, limit = z.full ? 2 : 0, *smooth = NULL, start = z.n > 2048 ? 100 : 0.5;
-	enum e2e_type fp8 = e2e_code_type(chip->fp8), y = k->form == WHOLE && z.type != E2E_E4M3FN ? z.type : fp8;
+	enum e2e_type fp8 = k->fp4 ? E2E_E2M1 : e2e_code_type(chip->fp8), y = k->form == WHOLE && z.type != E2E_E4M3FN ? z.type : fp8;
 	bool coded = y == fp8;
 	call_begin(&c, chip, k->kernel, "batch %ld, M %ld, N %ld, %s, types %d %d, x pitch %ld step %ld shift %ld, y pitch %ld shift %ld", (long)z.batch,
 	           (long)z.m, (long)z.n, z.full ? "full" : "bare", z.in, y, (long)z.x.pitch, (long)z.x.step, (long)z.x.shift, (long)z.y.pitch, (long)z.y.shift);
-	struct ref_norm p = {.layer = k->layer, .eps = eps, .offset = z.full};
+	struct ref_norm p = {.layer = k->layer, .eps = eps, .offset = z.full, .round = k->t5 ? rounding() : NULL};
 	const double *x = call_in(&c, z.in, rows_of(&z, z.n, z.x), 1.5);
 	amax = start;
 	if (z.full)
@@ -98,6 +111,10 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 		smooth = call_in(&c, E2E_F32, SHAPE(z.n), 1);
 	else if (k->form == ROWS)
 		call_absent(&c);
+	if (k->form == ROWS && z.full)
+		call_values(&c, E2E_F32, SHAPE(1), &limit);
+	else if (k->form == ROWS)
+		call_absent(&c);
 	o.amax = c.n;
 	if (z.full)
 		call_values(&c, E2E_F32, SHAPE(1), &amax);
@@ -105,8 +122,6 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 		call_absent(&c);
 	call_number(&c, eps);
 	call_number(&c, p.offset);
-	if (k->form == ROWS)
-		call_number(&c, limit);
 	o.y = call_out(&c, y, rows_of(&z, z.n, z.y));
 	if (k->form == ROWS)
 		o.scale = call_out(&c, E2E_F32, one_of(&z));
@@ -186,53 +201,84 @@ END_TEST
 
 /* --- row-wise and transposed, each with its own scales, from one read */
 
-static void both(const struct e2e_chip *chip, int64_t m, int64_t n, bool full)
+struct both { const char *kernel; int layer; int64_t group; enum ref_scale scale; };
+static const struct both boths[] = {
+	{"rmsnorm_both_mxfp8", 0, 32, REF_SCALE_E8M0}, {"layernorm_both_mxfp8", 1, 32, REF_SCALE_E8M0},
+};
+enum { NBOTHS = sizeof boths / sizeof *boths, ROW_WISE = 1, COLUMN_WISE = 2 };
+
+static void both(const struct e2e_chip *chip, const struct both *k, int64_t m, int64_t n, bool full, int ways)
 {
 	struct call c;
 	size_t all = (size_t)(m * n) + 1;
-	int64_t gm = (m + 31) / 32, gn = (n + 31) / 32;
+	int64_t gm = (m + k->group - 1) / k->group, gn = (n + k->group - 1) / k->group;
 	double *v = calloc(all, 8), *u = calloc(all, 8), *y = calloc(all, 8), *t = calloc(all, 8), *rstd = calloc((size_t)m + 1, 8), *mu = calloc((size_t)m + 1, 8),
-		*s = calloc((size_t)(m * (gn + 1)) + 1, 8), *st = calloc((size_t)(n * (gm + 1)) + 1, 8);
-	struct ref_norm p = {.eps = (float)1e-5, .offset = full};
-	enum e2e_type fp8 = e2e_code_type(chip->fp8);
-	call_begin(&c, chip, "rmsnorm_both_mxfp8", "M %ld, N %ld, %s", (long)m, (long)n, full ? "full" : "bare");
+		*s = calloc((size_t)(m * (gn + 1)) + 1, 8), *st = calloc((size_t)(n * (gm + 1)) + 1, 8), amax = 0.5, start = 0.5;
+	struct ref_norm p = {.layer = k->layer, .eps = (float)1e-5, .offset = full};
+	enum e2e_type fp8 = e2e_code_type(chip->fp8), scale = k->scale == REF_SCALE_E8M0 ? E2E_E8M0 : E2E_F32;
+	call_begin(&c, chip, k->kernel, "M %ld, N %ld, %s, ways %d", (long)m, (long)n, full ? "full" : "bare", ways);
 	const double *x = call_in(&c, e2e_input(), SHAPE(m, n), 1.5);
 	if (full)
 		p.res = call_in(&c, e2e_input(), SHAPE(m, n), 1);
 	else
 		call_absent(&c);
 	p.w = call_in(&c, e2e_input(), SHAPE(n), 0.5);
+	if (k->layer && full)
+		p.b = call_in(&c, e2e_input(), SHAPE(n), 0.5);
+	else if (k->layer)
+		call_absent(&c);
+	int at_amax = k->layer ? -1 : c.n;
+	if (!k->layer && full)
+		call_values(&c, E2E_F32, SHAPE(1), &start);
+	else if (!k->layer)
+		call_absent(&c);
 	call_number(&c, p.eps), call_number(&c, p.offset);
-	int at_y = call_out(&c, fp8, SHAPE(m, n)), at_s = call_out(&c, E2E_E8M0, SHAPE(m, gn)), at_t = call_out(&c, fp8, SHAPE(n, m)),
-		at_st = call_out(&c, E2E_E8M0, SHAPE(n, gm)), at_res = -1, at_rstd = -1;
-	if (full)
-		at_res = call_out(&c, e2e_input(), SHAPE(m, n)), at_rstd = call_out(&c, E2E_F32, SHAPE(m));
-	else
-		call_absent(&c), call_absent(&c);
+	int at_y = call_maybe(&c, ways & ROW_WISE, fp8, SHAPE(m, n)), at_s = call_maybe(&c, ways & ROW_WISE, scale, SHAPE(m, gn)),
+		at_t = call_maybe(&c, ways & COLUMN_WISE, fp8, SHAPE(n, m)), at_st = call_maybe(&c, ways & COLUMN_WISE, scale, SHAPE(n, gm)),
+		at_res = call_maybe(&c, full, e2e_input(), SHAPE(m, n)), at_rstd = call_maybe(&c, full, E2E_F32, SHAPE(m)),
+		at_mu = k->layer ? call_maybe(&c, full, E2E_F32, SHAPE(m)) : -1;
 	call_go(&c);
 	ref_norm(&p, x, m, n, v, u, rstd, mu);
-	ref_quantize(REF_SCALE_E8M0, chip->fp8, 0, v, m, n, 1, 32, y, s);
-	call_scales(&c, at_s, s);
-	call_codes(&c, at_y, y);
+	if (ways & ROW_WISE) {
+		ref_quantize(k->scale, chip->fp8, 0, v, m, n, 1, k->group, y, s);
+		call_scales(&c, at_s, s);
+		call_codes(&c, at_y, y);
+	}
 	for (int64_t i = 0; i < m * n; i++)
 		t[i % n * m + i / n] = v[i];
-	ref_quantize(REF_SCALE_E8M0, chip->fp8, 0, t, n, m, 1, 32, y, st);
-	call_scales(&c, at_st, st);
-	call_codes(&c, at_t, y);
+	if (ways & COLUMN_WISE) {
+		ref_quantize(k->scale, chip->fp8, 0, t, n, m, 1, k->group, y, st);
+		call_scales(&c, at_st, st);
+		call_codes(&c, at_t, y);
+	}
 	if (full) {
 		call_any(&c, at_res, u, n);
 		call_near(&c, at_rstd, rstd, 0x1p-20, 0);
 	}
+	if (full && k->layer)
+		call_near(&c, at_mu, mu, 0x1p-20, 0x1p-20);
+	amax = ref_amax(v, m * n) > start ? ref_amax(v, m * n) : start;
+	if (full && !k->layer)
+		call_near(&c, at_amax, &amax, 0x1p-20, 0);
 	call_end(&c);
 	free(v), free(u), free(y), free(t), free(rstd), free(mu), free(s), free(st);
 }
 
 START_TEST(both_agree)
 {
+	const struct both *k = &boths[_i / 2];
+	const struct e2e_chip *chip = &e2e_chips[_i % 2];
 	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {0, 64}, {32, 128}, {33, 769}, {65, 64}, {2, 4096}, {1, 14336}};
 	for (size_t i = 0; i < sizeof mn / sizeof *mn; i++)
 		for (int full = 0; full < 2; full++)
-			both(&e2e_chips[_i], mn[i][0], mn[i][1], full);
+			both(chip, k, mn[i][0], mn[i][1], full, ROW_WISE | COLUMN_WISE);
+	both(chip, k, 33, 129, true, ROW_WISE);
+	both(chip, k, 64, 256, false, ROW_WISE);
+	both(chip, k, 33, 129, false, COLUMN_WISE);
+	both(chip, k, 64, 256, true, COLUMN_WISE);
+	both(chip, k, 3, 0, true, ROW_WISE | COLUMN_WISE);
+	if (e2e_full())
+		both(chip, k, 33, 131072, true, ROW_WISE | COLUMN_WISE);
 }
 END_TEST
 
@@ -287,7 +333,7 @@ int main(void)
 	tcase_add_loop_test(t, sizes_agree, 0, 2 * NNORMS);
 	tcase_add_loop_test(t, long_rows_agree, 0, NNORMS);
 	tcase_add_loop_test(t, places_agree, 0, 2 * NNORMS);
-	tcase_add_loop_test(t, both_agree, 0, 2);
+	tcase_add_loop_test(t, both_agree, 0, 2 * NBOTHS);
 	tcase_add_loop_test(t, backward_agrees, 0, 4);
 	suite_add_tcase(suite, t);
 	return e2e_main(suite);

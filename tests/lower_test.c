@@ -1,4 +1,4 @@
-/* lower_test.c -- what ordinary kernels use, lowered: every kernel of tests/lower, both chips, every instance, every variant.
+/* lower_test.c -- what ordinary kernels use, lowered: every kernel of tests/lower, every chip, every instance, every variant.
  *
  * In: kernels as text; the comment above each says what to run it with:
  *     sizes: M=3 N=769, M=0 N=1        extents, one run each (twice where there are optional tensors: given, and absent)
@@ -20,10 +20,10 @@
 #include <string.h>
 #include "../base/num.h"
 
-static const char *const chips[] = {"gfx942", "gfx950"};
+static const char *const chips[] = {"gfx942", "gfx950", "sm_90a"};
 static const char *const files[] = {"rows", "quant", "act", "index", "loops", "phases", "types", "dots", "refused"};
 
-enum { MOST_CODES = 32, MOST_INSTRUCTIONS = 4000 };
+enum { CHIPS = 3, MOST_CODES = 32, MOST_INSTRUCTIONS = 4000 };
 
 struct bench_case { struct device_run d; struct ir_run r; const char *doc, *name; double bound; struct device_code code[MOST_CODES]; int ncodes; };
 
@@ -187,7 +187,7 @@ static void run_instance(struct dsl_file *f, const struct dsl_kernel *text, cons
 	ck_assert_msg(dsl_elaborate(&c->r.arena, f, text, b, chip, &diag, &c->r.k) == 0, "%s", diag_text(&diag));
 	c->r.k->target = chip;
 	device_open(&c->d, &c->r, chip);
-	ck_assert_msg(plan_variants(&c->d.arena, c->r.k, text, c->d.target, &v, &c->ncodes, c->d.err, sizeof c->d.err) == 0, "%s", c->d.err);
+	ck_assert_msg(plan_variants(&c->d.arena, c->r.k, text, b->special, c->d.target, &v, &c->ncodes, c->d.err, sizeof c->d.err) == 0, "%s", c->d.err);
 	ck_assert_int_le(c->ncodes, MOST_CODES);
 	for (int i = 0; i < c->ncodes; i++)
 		c->code[i].v = &v[i];
@@ -234,13 +234,15 @@ START_TEST(lowers)
 	struct arena a = {0};
 	struct diag diag = {.arena = &a};
 	struct dsl_file *f;
-	const char *only = getenv("LOWER_ONLY");
-	char *path = arena_printf(&a, "tests/lower/%s.tdsl", files[_i / 2]), *text = ir_help_file(&a, path);
+	const char *only = getenv("LOWER_ONLY"), *chip = getenv("LOWER_CHIP");
+	if (chip && strcmp(chip, chips[_i % CHIPS]))
+		return;
+	char *path = arena_printf(&a, "tests/lower/%s.tdsl", files[_i / CHIPS]), *text = ir_help_file(&a, path);
 	ck_assert_msg(dsl_parse(&a, text, strlen(text), path, NULL, &diag, &f) == 0, "%s", diag_text(&diag));
 	for (int k = 0; k < f->nkernels; k++)
 		for (int b = 0; b < f->kernels[k].nall; b++)
 			if (!only || strcmp(only, f->kernels[k].name) == 0)
-				run_instance(f, &f->kernels[k], &f->kernels[k].all[b], chips[_i % 2]);
+				run_instance(f, &f->kernels[k], &f->kernels[k].all[b], chips[_i % CHIPS]);
 	arena_free(&a);
 }
 END_TEST
@@ -250,7 +252,7 @@ int main(void)
 	Suite *s = suite_create("lower");
 	TCase *t = tcase_create("lower");
 	tcase_set_timeout(t, 300);
-	tcase_add_loop_test(t, lowers, 0, 2 * (int)(sizeof files / sizeof *files));
+	tcase_add_loop_test(t, lowers, 0, CHIPS * (int)(sizeof files / sizeof *files));
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

@@ -99,7 +99,7 @@ START_TEST(each_pass_keeps_the_results)
 				want[p][i] = ir_tensor_get(&r.tensors[p], i);
 		}
 	r.k->target = "gfx950";
-	ck_assert_msg(plan_variants(&r.arena, r.k, &text, target_by_name("gfx950"), &v, &n, r.err, sizeof r.err) == 0, "%s", r.err);
+	ck_assert_msg(plan_variants(&r.arena, r.k, &text, NULL, target_by_name("gfx950"), &v, &n, r.err, sizeof r.err) == 0, "%s", r.err);
 	for (int i = 0; i < n; i++) {
 		struct hexpr_env env = {r.symbols, r.k->nsymbols, leaf, NULL};
 		const char *why;

@@ -1,6 +1,7 @@
 """py_torch.py -- tensors and operators of torch: both ways of a call, torch.compile without a graph break, gradients; run by
 wheel_test.py, and left out with a line where torch is not installed."""
 import importlib.util
+import threading
 
 import ml_dtypes
 import numpy as np
@@ -30,6 +31,11 @@ def compiled(t):
     pack = tdsl.compile(TEXT, kernels=["scaled"])
     x, w = np.ones((3, 40), np.float32), np.arange(40, dtype=np.float32)
     t.check((pack.scaled(x, w) == w).all(), "a compiled kernel: another result")
+    # a choice of types that no pack holds: compiled for the call, its outputs allocated
+    h = np.linspace(-3, 3, 6 * 256, dtype=np.float32).reshape(2, 3, 256)
+    g, up = h[..., :128].astype(np.float64), h[..., 128:].astype(np.float64)
+    y = tdsl.swiglu(h, y=np.float32)
+    t.check(y.dtype == np.float32 and np.allclose(y.reshape(2, 3, 128), g / (1 + np.exp(-g)) * up, rtol=1e-5, atol=1e-6), "an instance of no pack")
     raises(t, tdsl.Error, "text.tdsl:", lambda: tdsl.compile("kernel broken("))
 
 
@@ -48,6 +54,23 @@ def tensors(t):
     t.check(back[0] is y and back[1] is scale, "out= of torch")
     x.requires_grad_()
     t.check((tdsl.rmsnorm_quant(x, w)[1] == scale).all(), "a tensor that requires gradients")
+    # outputs that share an allocation live and die by themselves, on any thread; large ones do not share
+    x = x.detach()
+    bits, kept = y.view(torch.uint8).clone(), []
+    for i in range(200):
+        a, b = tdsl.rmsnorm_quant(x, w)
+        kept.append(a if i % 2 else b)
+    del a, b
+    t.check(all(torch.equal(k.view(torch.uint8), bits) if i % 2 else torch.equal(k, scale) for i, k in enumerate(kept)), "an output after the other is gone")
+    t.check(kept[0].is_contiguous() and kept[0].data_ptr() % 64 == 0 and kept[1].untyped_storage().nbytes() == bits.numel(), "each is a tensor of its own")
+    thread = threading.Thread(target=kept.clear)
+    thread.start()
+    thread.join()
+    large = torch.randn(300, 1024, dtype=torch.bfloat16)
+    a, b = tdsl.rmsnorm_quant(large, torch.ones(1024, dtype=torch.bfloat16))
+    again = tdsl.rmsnorm_quant._slow(large, torch.ones(1024, dtype=torch.bfloat16))
+    t.check(torch.equal(a.view(torch.uint8), again[0].view(torch.uint8)) and torch.equal(b, again[1]), "large outputs")
+    t.check(abs(a.data_ptr() - b.data_ptr()) >= a.numel(), "large outputs lie apart")
 
 
 def operators(t):
@@ -69,18 +92,147 @@ def operators(t):
     t.check(torch.ops.tdsl.rmsnorm_quant(x, w, y_dtype=torch.int8)[0].dtype == torch.int8, "y_dtype")
 
 
-def gradients(t):
+def outputs(t):
+    """Optional outputs, types, tensors that a kernel updates, leading dimensions."""
     import torch
     import tdsl.torch
+    x, res, w = (torch.randn(*s, dtype=torch.bfloat16) for s in ((2, 3, 256), (2, 3, 256), (256,)))
+    y, s, r = tdsl.torch.add_rmsnorm_quant(x, res, w, res_out=True)
+    t.check(y.shape == x.shape and s.shape == (2, 3) and torch.equal(r, (x.float() + res.float()).bfloat16()), f"{y.shape} {s.shape} {r.shape}")
+    t.check(len(tdsl.torch.add_rmsnorm_quant(x, res, w)) == 2, "what was not asked for is left out")
+    raw = torch.ops.tdsl.add_rmsnorm_quant(x, res, w)
+    t.check(len(raw) == 4 and raw[2].numel() == raw[3].numel() == 0 and torch.equal(raw[1], s), "the operator: what was not asked for is empty")
+    amax = torch.zeros(1)
+    y, = [tdsl.torch.rmsnorm(x, w=w, amax=amax)]
+    t.check(abs(amax.item() / y.float().abs().max().item() - 1) < 2**-8, f"amax {amax}")
+    turned = tdsl.torch.cast_transpose(x.reshape(6, 256), y_dtype=torch.bfloat16, yt=True)
+    t.check(torch.equal(turned, x.reshape(6, 256).T), "cast_transpose")
+    squares = torch.zeros(2)
+    t.check(not tdsl.torch.multi_l2norm(torch.ones(10, dtype=torch.bfloat16), torch.tensor([0, 4, 10], dtype=torch.int32), squares), "no output")
+    t.check(squares.tolist() == [4, 6], f"multi_l2norm: {squares}")
+
+    def step(x, w, amax):
+        return tdsl.torch.rmsnorm(x, w=w, amax=amax) * 2
+    other = torch.zeros(1)
+    found = torch.compile(step, fullgraph=True, backend="aot_eager")(x, w, other)
+    t.check(torch.equal(found, y * 2) and torch.equal(other, amax), "an updated tensor under torch.compile")
+
+
+def references():
+    """By the operator's name: its arguments and the same in torch, which differentiates it."""
+    import torch
+    f = torch.nn.functional
+    acts = {"silu": f.silu, "gelu": f.gelu, "gelu_tanh": lambda x: f.gelu(x, approximate="tanh"), "relu": f.relu, "srelu": lambda x: f.relu(x)**2,
+            "qgelu": lambda x: x * torch.sigmoid(1.702 * x)}
+    gates = {"swiglu": "silu", "geglu": "gelu", "geglu_tanh": "gelu_tanh", "reglu": "relu", "sreglu": "srelu", "qgeglu": "qgelu"}
+
+    def gated(act):
+        def forward(h, b):
+            g, up = (h + b).chunk(2, -1)
+            return acts[act](g) * up
+        return forward
+
+    def rms(x, res, w):
+        u = x + res
+        return u * torch.rsqrt((u * u).mean(-1, keepdim=True) + 1e-6) * w, u
+
+    def layer(x, res, w, b):
+        return f.layer_norm(x + res, (x.shape[-1],), w, b, 1e-5), x + res
+    for name, act in gates.items():
+        yield name, {"h": (2, 35, 96), "b": (96,)}, {}, gated(act)
+    for act in acts:
+        yield f"{act}_act", {"x": (70, 40), "b": (40,)}, {}, lambda x, b, act=act: acts[act](x + b)
+    yield "rmsnorm", {"x": (70, 136), "w": (136,)}, {}, lambda x, w: rms(x, 0, w)[0]
+    yield "rmsnorm", {"x": (2, 35, 136), "res": (2, 35, 136), "w": (136,)}, {"res_out": True}, rms
+    yield "layernorm", {"x": (2, 35, 136), "w": (136,), "b": (136,)}, {}, lambda x, w, b: layer(x, 0, w, b)[0]
+    yield "layernorm", {"x": (70, 136), "res": (70, 136), "w": (136,), "b": (136,)}, {"res_out": True}, layer
+    def clamped(h, b):
+        g, up = (h + b).chunk(2, -1)
+        g = g.clamp(max=1.37)
+        return g * torch.sigmoid(1.702 * g) * (up.clamp(-1.37, 1.37) + 1)
+    yield "swiglu_clamped", {"h": (2, 35, 96), "b": (96,)}, {"limit": 1.37}, clamped      # no sum of inputs lies on it
+    tokens = torch.tensor([3, 0, 7], dtype=torch.int32)
+    there = (torch.arange(7) < tokens[:, None])[..., None]
+    for name, act in gates.items():
+        yield f"{name}_masked", {"h": (3, 7, 96)}, {"tokens": tokens}, lambda h, act=act: gated(act)(h, 0) * there
+    yield "softmax_rows", {"x": (2, 5, 136)}, {"scale": 0.3}, lambda x: torch.softmax(0.3 * x, -1)
+    seen = torch.ones(5, 136).tril(131) > 0
+    yield "softmax_rows", {"x": (2, 5, 136)}, {"causal": 1}, lambda x: torch.softmax(torch.where(seen, x, -torch.inf), -1)
+
+
+def gradients(t):
+    """Against torch's own of the same formula in f64: f32 to its rounding, bf16 to its own; eager and compiled."""
+    import torch
+    import tdsl.torch
+    torch.manual_seed(5)
+    ran = set()
+    for name, shapes, named, reference in references():
+        ran.add(name)
+        inputs = {n: torch.randn(*s, dtype=torch.bfloat16) for n, s in shapes.items()}
+        exact = {n: v.double().requires_grad_() for n, v in inputs.items()}
+        wanted = reference(**exact)
+        wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+        factors = [torch.randn(w.shape, dtype=torch.bfloat16) for w in wanted]
+        sum((w * g).sum() for w, g in zip(wanted, factors)).backward()
+
+        def loss(f, values):
+            found = f(**values, **named)
+            found = found if isinstance(found, tuple) else (found,)
+            return sum((y.double() * g).sum() for y, g in zip(found, factors)), found
+        for dtype, compiled, most in ((torch.float32, False, 2e-6), (torch.bfloat16, False, 8e-3), (torch.bfloat16, True, 8e-3), (torch.float32, True, 2e-6)):
+            values = {n: v.detach().to(dtype).requires_grad_() for n, v in inputs.items()}
+            f = getattr(tdsl.torch, name)
+            if compiled:
+                torch._dynamo.reset()
+                f = torch.compile(lambda f=f, **v: f(**v), fullgraph=True, backend="aot_eager")
+            value, found = loss(f, values)
+            value.backward()
+            for y, w in zip(found, wanted):
+                error = (y.double() - w).norm() / w.norm()
+                t.check(y.shape == w.shape and error < most, f"{name} {dtype}: forward differs by {error}")
+            for n in values:
+                error = (values[n].grad.double() - exact[n].grad).norm() / exact[n].grad.norm()
+                t.check(values[n].grad.dtype == dtype and error < most, f"{name} {dtype}, compiled {compiled}: the gradient of {n} differs by {error}")
+    have = {n for n, op in tdsl.torch._kernels.items() if op.backward and n in tdsl.bundled().kernels}
+    t.check(ran == have, f"differentiable, tested or not: {have ^ ran}")
+    backward = {n for n in tdsl.bundled().kernels if n.endswith("_bwd")}
+    served = {op.backward for op in tdsl.torch._kernels.values()}
+    t.check(backward <= served, f"kernels of backward that serve nothing: {backward - served}")
+
+
+def partly(t):
+    """Gradients of some inputs alone; what has none is refused by name."""
+    import torch
+    import tdsl.torch
+    bf16 = torch.bfloat16
+    x, res, w, scale = torch.randn(6, 64, dtype=bf16), torch.randn(6, 64, dtype=bf16), torch.randn(64, dtype=bf16), torch.ones(1)
+    a = x.clone().requires_grad_()
+    y, total = tdsl.torch.rmsnorm(a, res, w, res_out=True)
+    total.sum().backward()                                   # through the sum alone
+    t.check(torch.equal(a.grad, torch.ones_like(x)), "the gradient of the sum alone")
+    v = w.clone().requires_grad_()
+    tdsl.torch.rmsnorm(x, w=v).sum().backward()
+    t.check(v.grad is not None and v.grad.shape == w.shape, "the weights' gradient alone")
+    with torch.no_grad():
+        t.check(isinstance(tdsl.torch.rmsnorm(a, w=w), torch.Tensor), "without gradients nothing is saved")
+    raises(t, NotImplementedError, "rstd=True", lambda: torch.ops.tdsl.rmsnorm(a, w=w)[0].sum().backward())
+    raises(t, NotImplementedError, "no backward with scale", lambda: tdsl.torch.rmsnorm(a, w=w, scale=scale).sum().backward())
+    mask = torch.zeros(6, 64, dtype=bf16, requires_grad=True)
+    raises(t, NotImplementedError, "no gradient of mask", lambda: tdsl.torch.softmax_rows(x[None], mask).sum().backward())
+    codes, s = tdsl.torch.rmsnorm_quant(a, w)
+    t.check(not codes.requires_grad, "codes have no gradient")
+    raises(t, NotImplementedError, "rmsnorm_quant_bwd", lambda: s.sum().backward())
+    q = torch.randn(1, 2, 8, 64, dtype=bf16)
+    raises(t, NotImplementedError, "attention_bwd", lambda: tdsl.torch.attention(q.clone().requires_grad_(), q, q, .1).sum().backward())
+    for name, args in (("swiglu", (torch.randn(5, 64, dtype=bf16, requires_grad=True),)), ("softmax_rows", (torch.randn(1, 5, 64, dtype=bf16, requires_grad=True),))):
+        found = torch.library.opcheck(getattr(torch.ops.tdsl, name).default, args)
+        t.check(set(found.values()) == {"SUCCESS"}, f"{name}: {found}")
+    # another pack's, by its names alone
     t.check(tdsl.torch.register(tdsl.compile(TEXT)) == ["scaled", "scaled_bwd"], "register")
     a, b = torch.randn(3, 40, requires_grad=True), torch.randn(40)
     tdsl.torch.scaled(a, b).sum().backward()
     t.check((a.grad == b).all(), "the gradient by a backward kernel")
-    a.grad = None
-    torch.compile(lambda a, b: tdsl.torch.scaled(a, b).square().sum(), fullgraph=True, backend="aot_eager")(a, b).backward()
-    t.check(torch.allclose(a.grad, 2 * a.detach() * b * b), "the gradient under torch.compile")
-    q = torch.randn(1, 2, 8, 64, dtype=torch.bfloat16)
-    raises(t, NotImplementedError, "attention_bwd", lambda: tdsl.torch.attention(q.clone().requires_grad_(), q, q, .1).sum().backward())
+    raises(t, NotImplementedError, "scaled has no gradient of w", lambda: tdsl.torch.scaled(a, b.clone().requires_grad_()).sum().backward())
 
 
 def checks(totals):
@@ -88,5 +240,5 @@ def checks(totals):
     if importlib.util.find_spec("torch") is None:
         print("py_torch: torch's tensors, operators and gradients are not tested: torch is not installed")
         return
-    for function in (tensors, operators, gradients):
+    for function in (tensors, operators, outputs, gradients, partly):
         totals.run(function)

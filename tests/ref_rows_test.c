@@ -91,6 +91,34 @@ START_TEST(activations)
 }
 END_TEST
 
+static const double limit = 1.5, alpha = 1.7, offset = 0.5;
+
+static double clamped_loss(struct problem *p)
+{
+	double sum = 0;
+	for (int i = 0; i < ROWS * N; i++)
+		sum += p->c[i] * ref_clamped_swiglu(p->x[i], p->x[ROWS * N + i], limit, alpha, offset);
+	return sum;
+}
+
+START_TEST(clamped_gates)
+{
+	struct problem p = {.loss = clamped_loss};
+	double by_gate[ROWS * N], by_up[ROWS * N];
+	int clamped = 0;
+	fill(&p, 8);
+	for (int i = 0; i < ROWS * N; i++) {
+		ref_clamped_swiglu_bwd(p.x[i], p.x[ROWS * N + i], limit, alpha, offset, &by_gate[i], &by_up[i]);
+		clamped += (by_gate[i] == 0) + (by_up[i] == 0);
+		by_gate[i] *= p.c[i];
+		by_up[i] *= p.c[i];
+	}
+	ck_assert_int_gt(clamped, 3);
+	check(&p, p.x, ROWS * N, by_gate, "gate");
+	check(&p, p.x + ROWS * N, ROWS * N, by_up, "up");
+}
+END_TEST
+
 static double softmax_loss(struct problem *p)
 {
 	double y[ROWS * N];
@@ -115,6 +143,7 @@ int main(void)
 	TCase *t = tcase_create("finite differences");
 	tcase_add_loop_test(t, norms, 0, 2);
 	tcase_add_loop_test(t, activations, 0, 12);
+	tcase_add_test(t, clamped_gates);
 	tcase_add_test(t, softmax);
 	suite_add_tcase(s, t);
 	SRunner *runner = srunner_create(s);

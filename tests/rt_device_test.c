@@ -295,14 +295,14 @@ static void refused(const char *name, int code, const char *text)
 
 START_TEST(names_that_are_no_devices)
 {
-	refused("", TDSL_EDEVICE, "'' is not a device; expected hip:N, sim:gfx942, sim:gfx950 or null:gfx942");
+	refused("", TDSL_EDEVICE, "'' is not a device; expected hip:N, cuda:N, sim:gfx942, sim:gfx950 or null:gfx942");
 	refused("gpu", TDSL_EDEVICE, "'gpu' is not a device");
 	refused("hip:", TDSL_EDEVICE, "hip:: expected hip:N with N a device number");
 	refused("hip:-1", TDSL_EDEVICE, "expected hip:N");
 	refused("hip:0x", TDSL_EDEVICE, "expected hip:N");
-	refused("cuda:0", TDSL_EUNSUPPORTED, "cuda:0: CUDA devices are not built into this runtime");
+	refused("cuda:-1", TDSL_EDEVICE, "cuda:-1: expected cuda:N with N a device number");
 	refused("sim:gfx90a", TDSL_EDEVICE, "sim:gfx90a: no simulated chip 'gfx90a'; there are gfx942, gfx950");
-	refused("null:gfx1100", TDSL_EDEVICE, "null:gfx1100: unknown target 'gfx1100'; expected gfx942 or gfx950");
+	refused("null:gfx1100", TDSL_EDEVICE, "null:gfx1100: unknown target 'gfx1100'; expected gfx942, gfx950 or sm_90a");
 	refused("sim:gfx942aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", TDSL_EDEVICE, "is not a device");
 }
 END_TEST

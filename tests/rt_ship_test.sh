@@ -152,6 +152,28 @@ check "a table of tuned choices" sh -c "$B/tdslc tune kernels.tdsl --kernel grou
 check "it has an entry" grep -q "^grouped_gemm	T=bf16	gfx942	\*	" "$dir/tune"
 TDSL_TUNE=$dir/tune check "it is read" "$dir/alone/m"
 
+# ---- tuning on a device: counts of the simulated one as time; dispatch follows the table; what is above the peak is rejected
+tune() { env TDSL_SIM_LIBRARY="$B/libtdsl_sim.so" "$B/tdslc" tune "$@"; }
+check "by the simulated device" tune "$dir/here/k.tdsl" --instance T=f32 --target gfx942,gfx950 --device sim:gfx942 --size N=16 -o "$dir/table"
+says 'best scale[T=f32] gfx942 N=16: '
+says ' us modelled'
+best=$(sed -n 's/^scale\tT=f32\tgfx942\tN=16\t\(.*\)\t0\.[0-9]*$/\1/p' "$dir/table")
+check "one entry, of that device: $(cat "$dir/table")" test "$(wc -l <"$dir/table")" = 2 -a -n "$best"
+TDSL_TUNE=$dir/table TDSL_LOG=debug check "dispatch reads it" "$dir/alone/m"
+says "variant $best,"
+says "runs, by TDSL_TUNE"
+check "where there is no device, both chips by the model" env -u TDSL_DEVICE TDSL_HIP_LIBRARY="$dir/none" TDSL_SIM_LIBRARY="$B/libtdsl_sim.so" \
+	"$B/tdslc" tune "$dir/here/k.tdsl" --instance T=f32 --target gfx942,gfx950 --size N=16 -o "$dir/table"
+check "two entries" test "$(grep -c 'N=16' "$dir/table")" = 2
+check "a device that takes no time" tune "$dir/here/k.tdsl" --instance T=f32 --target gfx942 --device null:gfx942 --size N=4096 -o "$dir/table"
+says "is above the hardware's peak: rejected"
+check "nothing of it in the table" test "$(cat "$dir/table")" = "tdsl tune 1"
+refused "--size Q=4: no kernel here has this size" tune "$dir/here/k.tdsl" --instance T=f32 --device sim:gfx942 --size Q=4
+refused "--size N=x: NAME=NUMBER is needed" tune "$dir/here/k.tdsl" --size N=x
+refused "sim:gfx1" tune "$dir/here/k.tdsl" --instance T=f32 --device sim:gfx1
+check "integers are given" tune kernels.tdsl --kernel multi_amax --target gfx942 --device sim:gfx942 -o "$dir/table"
+says "first holds integers: --in FILE with it is needed; left out"
+
 # ---- docs/environment.md has the table of runtime/env.c
 for name in $(grep -oE '\{"TDSL_[A-Z_]+"' runtime/env.c | tr -d '{"'); do
 	check "docs/environment.md names $name" grep -qF "| \`$name\` |" docs/environment.md

@@ -54,35 +54,53 @@ def package(t):
     import tdsl
     place = Path(tdsl.__file__).resolve()
     t.check(PLACE in place.parents, f"the package tested is not the installed one: {place}")
-    name, size = Path(wheel("tdsl")).name, Path(wheel("tdsl")).stat().st_size
-    t.check("-cp39-abi3-manylinux_2_" in name, f"the wheel's tag: {name}")
+    file, size = Path(wheel("tdsl")).name, Path(wheel("tdsl")).stat().st_size
+    t.check("-cp39-abi3-manylinux_2_" in file, f"the wheel's tag: {file}")
     t.check(size <= 10 << 20, f"the wheel has {size} bytes; 10 MB are the limit")
+    t.check("-py3-none-manylinux_2_" in Path(wheel("tdsl_compiler")).name, f"the compiler's tag: {wheel('tdsl_compiler')}")
+    needed = subprocess.run(["readelf", "-d", place.parent / "libtdslc.so"], capture_output=True, text=True).stdout
+    t.check("libc.so.6" in needed and "LLVM" not in needed, f"the compiler needs: {needed}")
+    for name in ("tdsl", "tdsl_compiler"):
+        with zipfile.ZipFile(wheel(name)) as z:
+            licences = [n for n in z.namelist() if "/licenses/" in n]
+            t.check(len(licences) == (3 if name == "tdsl" else 5) and all(len(z.read(n)) > 500 for n in licences), f"{name}: licences {licences}")
     with zipfile.ZipFile(wheel("tdsl")) as z:
         t.check(not [n for n in z.namelist() if "LLVM" in n or "tdslc" in n], f"the wheel holds {z.namelist()}")
 
 
 def packs(t):
-    """PACK= of `make wheel`: what python/packs.txt leaves out, and a name that it lacks."""
+    """PACK= of `make wheel`: which kernels of kernels.tdsl are where, and a name that python/packs.txt lacks."""
+    import tdsl
+    from tdsl import aiter
+
     def chosen(text, name):
-        path = B / "wheel" / "packs.tdsl"
-        path.write_text(text)
-        r = subprocess.run([sys.executable, HERE.parent / "python/pack_kernels.py", path, name], capture_output=True, text=True)
+        r = subprocess.run([sys.executable, HERE.parent / "python/pack_kernels.py", text, name], capture_output=True, text=True)
         return r.stdout.split()[1::2] if r.returncode == 0 else r.stderr
-    text = "kernel norm(x)\nkernel norm_bwd(x)\n# kernel no\nkernel attention(q)\n"
-    t.check(chosen(text, "all") == ["norm", "norm_bwd", "attention"], chosen(text, "all"))
-    t.check(chosen(text, "inference") == ["norm", "attention"], chosen(text, "inference"))
-    t.check(chosen(text, "training") == ["norm", "norm_bwd"], chosen(text, "training"))
+    text = HERE.parent / "kernels.tdsl"
+    every, inference, training = (chosen(text, name) for name in ("all", "inference", "training"))
+    t.check(every == tdsl.bundled().kernels, f"all, and not in the pack or the other way round: {set(every) ^ set(tdsl.bundled().kernels)}")
+    t.check(set(every) == set(inference) | set(training), f"in neither: {set(every) - set(inference) - set(training)}")
+    t.check(inference == [k for k in every if k in inference] and training == [k for k in every if k in training], "another order than the text's")
+    t.check(not [k for k in inference if k.endswith("_bwd")] and {k for k in every if k.endswith("_bwd")} <= set(training), "gradients are training's")
+    calls = {row.kernel for row in aiter.ROWS}
+    t.check(calls <= set(inference), f"AITER's calls need {calls - set(inference)}")
+    only_inference, only_training = set(inference) - set(training), {k for k in set(training) - set(inference) if not k.endswith("_bwd")}
+    t.check(only_inference == {"attention"}, f"inference alone: {only_inference}")
+    both = {k for k in every if any(p.name == "scale_t" for p in getattr(tdsl, k).params)}
+    t.check(len(both) > 3 and only_training == both | {"delayed_scaling", "multi_amax", "multi_l2norm", "multi_scale", "multi_adam"},
+            f"training alone: {only_training}")
     t.check("expected one of" in chosen(text, "other"), chosen(text, "other"))
 
 
 def gpu(t):
-    """py_gpu.py in a process where the simulated driver stands for ROCm's."""
+    """py_gpu.py and py_cuda.py, each in a process where another library stands for the driver."""
     import tdsl
     library = str(Path(tdsl.__file__).parent / "libtdsl_sim.so")
-    r = subprocess.run([sys.executable, HERE / "py_gpu.py"], env={**os.environ, "TDSL_HIP_LIBRARY": library, "TDSL_SIM_CHIPS": "gfx942,gfx950"},
-                       capture_output=True, text=True)
-    found = re.search(r"Checks: (\d+), Failures: 0, Errors: 0", r.stdout)
-    t.check(r.returncode == 0 and found and int(found[1]) > 10, f"py_gpu.py: exit {r.returncode}\n{r.stdout}{r.stderr}")
+    for file, more in (("py_gpu.py", {"TDSL_HIP_LIBRARY": library, "TDSL_SIM_CHIPS": "gfx942,gfx950"}),
+                       ("py_cuda.py", {"TDSL_CUDA_LIBRARY": str(B / "tests/libcuda_fake.so"), "TDSL_HIP_LIBRARY": "/nowhere", "TDSL_JIT": "0"})):
+        r = subprocess.run([sys.executable, HERE / file], env={**os.environ, **more}, capture_output=True, text=True)
+        found = re.search(r"Checks: (\d+), Failures: 0, Errors: 0", r.stdout)
+        t.check(r.returncode == 0 and found and int(found[1]) > 10, f"{file}: exit {r.returncode}\n{r.stdout}{r.stderr}")
 
 
 def no_llvm(t):

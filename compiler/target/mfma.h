@@ -1,21 +1,34 @@
-/* mfma.h -- matrix instructions as data: one row each.  Layouts: gfx9.md's shapes, checked against AMD's Matrix Instruction
- * Calculator for CDNA3 and the CDNA4 ISA guide.  An instruction computes D[rows x cols] += A[rows x k] B[k x cols] in one wave:
- * A: lane % rows is the row, lane / rows picks the next `elems` consecutive k; B alike with columns; D: register groups of 4
- * consecutive rows: row = 4 * (lane / cols) + r % 4 + (8 or 16) * (r / 4), column lane % cols. */
+/* mfma.h -- matrix instructions as data: one row each.  Layouts: gfx9.md's shapes, checked against AMD's Matrix Instruction Calculator
+ * for CDNA3 and the CDNA4 ISA guide; PTX ISA, "Matrix Fragments for mma.m16n8k16" and its neighbours.  An instruction computes
+ * D[rows x cols] += A[rows x k] B[k x cols] in one wave.  Of an operand a lane holds `elems` consecutive registers along k for each of its
+ * positions along rows (or cols); which k these are is up to the layout, as long as both operands agree.  The map says which bits of
+ * lane and register are which positions. */
 #ifndef TDSL_MFMA_H
 #define TDSL_MFMA_H
 #include "../../base/dtype.h"
 
-enum mfma_operand { MFMA_V4I16, MFMA_V8BF16, MFMA_V4F16, MFMA_V8F16, MFMA_I64, MFMA_F32 };
+/* What one bit of a number adds to the position: `step` along rows ('r') or columns ('c'). */
+struct mfma_bit { char axis; unsigned char step; };
+struct mfma_map {
+	struct mfma_bit reg[2], lane[6];      /* D: four registers a lane; lane bits past the wave's are 0 */
+	const char *operand;                  /* by lane bit: 'f' steps along rows (or cols), from 1 on; 'k' along k.  The rest is in registers */
+};
+
+/* MFMA_WORDS: as many dwords as there are. */
+enum mfma_operand { MFMA_V4I16, MFMA_V8BF16, MFMA_V4F16, MFMA_V8F16, MFMA_I64, MFMA_F32, MFMA_WORDS };
 struct mfma {
 	enum dtype a, b;            /* operand element types */
 	int rows, cols, k;
-	int elems;                  /* k-consecutive elements a lane holds of one operand */
+	int elems;                  /* k-consecutive elements a lane holds of one operand and position */
 	enum mfma_operand operand;  /* LLVM type of an operand */
 	const char *intrinsic;
+	const struct mfma_map *map;
 };
 
 struct target;
 /* The matrix instruction for operands of these types, or NULL. */
 const struct mfma *target_mfma(const struct target *, enum dtype a, enum dtype b);
+/* Bits of a lane's number that step along k, and positions along rows or cols that lanes alone reach. */
+int mfma_k_bits(const struct mfma *);
+int mfma_lane_positions(const struct mfma *);
 #endif

@@ -1,37 +1,61 @@
 /* targets.c -- the chips the compiler knows, one row each, and their matrix instructions.
- * In: a name.  Out: facts.  Sources: CDNA3 and CDNA4 ISA guides; intrinsics as selected by LLVM 22. */
+ * In: a name.  Out: facts.  Sources: CDNA3 and CDNA4 ISA guides; CUDA programming guide's table of compute
+ * capabilities (9.0: 227 KB of shared memory for a block); intrinsics as selected by LLVM 22. */
 #include "../compile.h"
 #include "mfma.h"
 
 #include <string.h>
 
+/* A: lane % 16 is the row, lane / 16 picks k; B alike with columns; D: rows 4 * (lane / 16) + register, column lane % 16. */
+static const struct mfma_map mfma_16x16 = {
+	.reg = {{'r', 1}, {'r', 2}}, .lane = {{'c', 1}, {'c', 2}, {'c', 4}, {'c', 8}, {'r', 4}, {'r', 8}}, .operand = "ffffkk",
+};
+
 static const struct mfma gfx942_mfma[] = {
-	{DT_BF16, DT_BF16, 16, 16, 16, 4, MFMA_V4I16, "llvm.amdgcn.mfma.f32.16x16x16bf16.1k"},
-	{DT_F16, DT_F16, 16, 16, 16, 4, MFMA_V4F16, "llvm.amdgcn.mfma.f32.16x16x16f16"},
-	{DT_E4M3FNUZ, DT_E4M3FNUZ, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8"},
-	{DT_E4M3FNUZ, DT_E5M2FNUZ, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8"},
-	{DT_E5M2FNUZ, DT_E4M3FNUZ, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.fp8"},
-	{DT_E5M2FNUZ, DT_E5M2FNUZ, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.bf8"},
-	{DT_I8, DT_I8, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.i32.16x16x32.i8"},
-	{DT_F32, DT_F32, 16, 16, 4, 1, MFMA_F32, "llvm.amdgcn.mfma.f32.16x16x4f32"},
+	{DT_BF16, DT_BF16, 16, 16, 16, 4, MFMA_V4I16, "llvm.amdgcn.mfma.f32.16x16x16bf16.1k", &mfma_16x16},
+	{DT_F16, DT_F16, 16, 16, 16, 4, MFMA_V4F16, "llvm.amdgcn.mfma.f32.16x16x16f16", &mfma_16x16},
+	{DT_E4M3FNUZ, DT_E4M3FNUZ, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8", &mfma_16x16},
+	{DT_E4M3FNUZ, DT_E5M2FNUZ, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8", &mfma_16x16},
+	{DT_E5M2FNUZ, DT_E4M3FNUZ, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.fp8", &mfma_16x16},
+	{DT_E5M2FNUZ, DT_E5M2FNUZ, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.bf8", &mfma_16x16},
+	{DT_I8, DT_I8, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.i32.16x16x32.i8", &mfma_16x16},
+	{DT_F32, DT_F32, 16, 16, 4, 1, MFMA_F32, "llvm.amdgcn.mfma.f32.16x16x4f32", &mfma_16x16},
 };
 
 static const struct mfma gfx950_mfma[] = {
-	{DT_BF16, DT_BF16, 16, 16, 32, 8, MFMA_V8BF16, "llvm.amdgcn.mfma.f32.16x16x32.bf16"},
-	{DT_F16, DT_F16, 16, 16, 32, 8, MFMA_V8F16, "llvm.amdgcn.mfma.f32.16x16x32.f16"},
-	{DT_E4M3, DT_E4M3, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8"},
-	{DT_E4M3, DT_E5M2, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8"},
-	{DT_E5M2, DT_E4M3, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.fp8"},
-	{DT_E5M2, DT_E5M2, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.bf8"},
-	{DT_I8, DT_I8, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.i32.16x16x32.i8"},
-	{DT_F32, DT_F32, 16, 16, 4, 1, MFMA_F32, "llvm.amdgcn.mfma.f32.16x16x4f32"},
+	{DT_BF16, DT_BF16, 16, 16, 32, 8, MFMA_V8BF16, "llvm.amdgcn.mfma.f32.16x16x32.bf16", &mfma_16x16},
+	{DT_F16, DT_F16, 16, 16, 32, 8, MFMA_V8F16, "llvm.amdgcn.mfma.f32.16x16x32.f16", &mfma_16x16},
+	{DT_E4M3, DT_E4M3, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8", &mfma_16x16},
+	{DT_E4M3, DT_E5M2, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8", &mfma_16x16},
+	{DT_E5M2, DT_E4M3, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.fp8", &mfma_16x16},
+	{DT_E5M2, DT_E5M2, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.bf8", &mfma_16x16},
+	{DT_I8, DT_I8, 16, 16, 32, 8, MFMA_I64, "llvm.amdgcn.mfma.i32.16x16x32.i8", &mfma_16x16},
+	{DT_F32, DT_F32, 16, 16, 4, 1, MFMA_F32, "llvm.amdgcn.mfma.f32.16x16x4f32", &mfma_16x16},
+};
+
+/* The instruction's own columns are the rows here, and its A the operand of the columns: so a product lies as the A of the next one.
+ * Own A: lane / 4 is the row, and 8 more in a register; lane % 4 picks k.  Own D: row lane / 4 and 8 more, columns 2 * (lane % 4) and 1 more. */
+static const struct mfma_map mma_8x16 = {
+	.reg = {{'r', 1}, {'c', 8}}, .lane = {{'r', 2}, {'r', 4}, {'c', 1}, {'c', 2}, {'c', 4}}, .operand = "kkfff",
+};
+
+static const struct mfma sm90_mma[] = {
+	{DT_BF16, DT_BF16, 8, 16, 16, 4, MFMA_WORDS, "llvm.nvvm.mma.m16n8k16.row.col.bf16", &mma_8x16},
+	{DT_F16, DT_F16, 8, 16, 16, 4, MFMA_WORDS, "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", &mma_8x16},
+	{DT_E4M3, DT_E4M3, 8, 16, 32, 8, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32", &mma_8x16},
+	{DT_E4M3, DT_E5M2, 8, 16, 32, 8, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e4m3.f32", &mma_8x16},
+	{DT_E5M2, DT_E4M3, 8, 16, 32, 8, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32", &mma_8x16},
+	{DT_E5M2, DT_E5M2, 8, 16, 32, 8, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32", &mma_8x16},
+	{DT_I8, DT_I8, 8, 16, 32, 8, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.s8", &mma_8x16},
+	{DT_F32, DT_F32, 8, 16, 8, 2, MFMA_WORDS, "llvm.nvvm.mma.m16n8k8.row.col.tf32", &mma_8x16},
 };
 
 #define ROWS(t) t, sizeof t / sizeof *t
 
 static const struct target targets[] = {
-	{"gfx942", "amdgcn-amd-amdhsa", "gfx942", 64, 512, 65536, 1024, true, false, false, ROWS(gfx942_mfma)},
-	{"gfx950", "amdgcn-amd-amdhsa", "gfx950", 64, 512, 163840, 1024, false, true, true, ROWS(gfx950_mfma)},
+	{"gfx942", "amdgcn-amd-amdhsa", "gfx942", "", 64, 512, 131072, 65536, 1024, true, false, false, false, false, false, ROWS(gfx942_mfma)},
+	{"gfx950", "amdgcn-amd-amdhsa", "gfx950", "", 64, 512, 131072, 163840, 1024, false, true, true, true, false, false, ROWS(gfx950_mfma)},
+	{"sm_90a", "nvptx64-nvidia-cuda", "sm_90a", "+ptx84", 32, 255, 65536, 232448, 1024, false, true, false, false, true, true, ROWS(sm90_mma)},
 };
 
 const struct target *target_by_name(const char *name)
@@ -42,10 +66,33 @@ const struct target *target_by_name(const char *name)
 	return NULL;
 }
 
+const char *target_names(void)
+{
+	return "gfx942, gfx950, sm_90a";
+}
+
+bool target_is_nvptx(const struct target *t)
+{
+	return strncmp(t->triple, "nvptx", 5) == 0;
+}
+
 const struct mfma *target_mfma(const struct target *t, enum dtype a, enum dtype b)
 {
 	for (int i = 0; i < t->nmfma; i++)
 		if (t->mfma[i].a == a && t->mfma[i].b == b)
 			return &t->mfma[i];
 	return NULL;
+}
+
+int mfma_k_bits(const struct mfma *m)
+{
+	int n = 0;
+	for (const char *c = m->map->operand; *c; c++)
+		n += *c == 'k';
+	return n;
+}
+
+int mfma_lane_positions(const struct mfma *m)
+{
+	return 1 << ((int)strlen(m->map->operand) - mfma_k_bits(m));
 }

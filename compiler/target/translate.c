@@ -1,5 +1,6 @@
 /* translate.c -- hands a kernel to its target's translator: the triple decides.  A new target is a folder and a row here. */
-#include "amdgcn/translate.h"
+#include "amdgcn/machine.h"
+#include "nvptx/machine.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +10,7 @@ static const struct {
 	int (*run)(struct arena *, const struct ir_kernel *, const struct variant *, LLVMContextRef, struct translated *, char *, size_t);
 } translators[] = {
 	{"amdgcn-", amdgcn_translate},
+	{"nvptx64-", nvptx_translate},
 };
 
 int translate(struct arena *arena, const struct ir_kernel *final, const struct variant *v, LLVMContextRef context, struct translated *out,

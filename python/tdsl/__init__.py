@@ -1,7 +1,7 @@
 """tdsl -- kernels from a pack as Python functions, on numpy arrays or anything that offers DLPack.
 
     import numpy as np, ml_dtypes, tdsl
-    tdsl.open("sim:gfx942")                                  # or "hip:0"; the first device opened is the default
+    tdsl.open("sim:gfx942")                                  # or "hip:0", "cuda:0"; the first device opened is the default
     y, scale = tdsl.rmsnorm_quant(x, w, eps=1e-6)            # functions of the bundled pack
     y, scale = tdsl.rmsnorm_quant(x, w, y=np.int8)           # another output type; or y=array to write into
     pack = tdsl.open_pack("kernels.tpack")                   # any other pack: pack.rmsnorm_quant(...)

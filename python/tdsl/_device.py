@@ -65,7 +65,7 @@ _devices = {}
 
 
 def open(name):
-    """The device of this name ("hip:0", "sim:gfx942", "null:gfx942"), opened once.  The first one is the default of every call."""
+    """The device of this name ("hip:0", "cuda:0", "sim:gfx942", "null:gfx942"), opened once.  The first one is the default of every call."""
     if name not in _devices:
         _devices[name] = Device(name)
     return _devices[name]

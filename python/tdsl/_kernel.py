@@ -139,7 +139,7 @@ class Kernel(core.Kernel):
         for i, tensor in tensors.items():
             array[i].t = ctypes.pointer(tensor.t)
         stage = control.get("stage")
-        stage = device.kind in GPU_KINDS if stage is None else stage
+        stage = (device.kind in GPU_KINDS if stage is None else stage) and any(t.library == "numpy" for t in tensors.values())
         try:
             self._stage(tensors, stage and device)
             made = {i: Tensor(self._allocate(i, dtype, array, stream, tensors), self.params[i].name, True) for i, dtype in wanted.items()}
@@ -147,7 +147,7 @@ class Kernel(core.Kernel):
             self._stage(made, stage and device)
             for i, tensor in made.items():
                 array[i].t = ctypes.pointer(tensor.t)
-            self._run(array, device, stream, wait=stage)
+            self._run(array, device, stream, tensors, wait=stage)
             for i, tensor in tensors.items():
                 if tensor.pointer is not None and self.params[i].is_output:
                     tensor.fetch()
@@ -206,17 +206,22 @@ class Kernel(core.Kernel):
             if device and tensor.library == "numpy":
                 tensor.stage(device, upload=self.params[i].is_input)
 
-    def _run(self, array, device, stream, wait):
+    def _run(self, array, device, stream, tensors, wait):
+        """Workspace is torch's where the tensors are: it is kept until the stream has used it, and nothing has to wait."""
         n, workspace = len(self.params), c_void_p()
         size = check(lib.tdsl_workspace(self.handle, stream, array, n)) if self.has_workspace else 0
-        if size:
+        like = next((t.value for t in tensors.values() if t.library == "torch"), None) if size else None
+        if like is not None:
+            room = like.new_empty(size + 16, dtype=sys.modules["torch"].uint8)
+            workspace.value = (room.data_ptr() + 15) // 16 * 16
+        elif size:
             check(lib.tdsl_alloc(byref(workspace), device.handle, size))
         try:
             check(lib.tdsl_call(self.handle, stream, array, n, workspace, size))
-            if size or wait:
+            if wait or (size and like is None):
                 check(lib.tdsl_sync(stream))
         finally:
-            if size:
+            if size and like is None:
                 lib.tdsl_free(device.handle, workspace)
 
 

@@ -98,7 +98,7 @@ class Tensor:
             raise TypeError(f"{what}: no kernel takes elements of type {tensor.dtype}")
         kind = tensor.device.type
         if kind not in ("cpu", "cuda"):
-            raise TypeError(f"{what}: a tensor on {tensor.device}; the CPU or a GPU of ROCm is expected")
+            raise TypeError(f"{what}: a tensor on {tensor.device}; the CPU or a GPU is expected")
         gpu = ROCM if sys.modules["torch"].version.hip else CUDA
         self.fill(tensor.data_ptr(), tensor.shape, tensor.stride(), code, 2 if code == E2M1 else 1,
                   (CPU, 0) if kind == "cpu" else (gpu, tensor.device.index or 0))

@@ -2,27 +2,39 @@
 
 In: a pack (at import the bundled one; `register` takes others).  Out: for each kernel an operator with a schema from the pack, a
 fake function, so that torch.compile and torch.export trace it without a graph break and with symbolic sizes, and a backward
-where the pack has one.  Outputs are allocated by torch and returned; parameters that a kernel updates are marked in the schema.
+where the pack has one.  Outputs are allocated by torch and returned.
 
-Backward, by names: the kernel K_bwd serves K if each of its inputs is an input, scalar or output of K or "d" and the name of
-one of K's outputs, and its outputs are "d" and names of K's inputs.  A kernel without one refuses in backward(), by name.
+torch.ops.tdsl.K takes the inputs and scalars; an optional output is a flag of its name, and comes back empty where that is not
+set.  tdsl.torch.K is a function on top: it returns the outputs that were asked for alone, and sets the flags that a backward
+needs.  Optional tensors that a kernel updates make a second overload, torch.ops.tdsl.K.inout, which torch does not differentiate.
+
+Backward, by names: K_bwd serves K, K_act and K_rows if each of its required inputs is an input, a scalar or an output of K, or
+"d" and the name of one of K's outputs, and its outputs are "d" and names of K's inputs.  Where K has res and res_out (its row is
+x + res), K_bwd gets res_out for x and the gradient of res_out for dres, and its dx is the gradient of both.  What has no
+backward is refused in backward(), by name; so is a gradient of an input for which K_bwd has no output.
 """
 import ast
+import ctypes
 import math
 import operator
 
 import torch
 
 from . import bundled
-from ._device import device_of
+from ._abi import Arg, DLDataType, DLTensor, lib
+from ._device import check, device_of
 from ._kernel import Pack
-from ._tensor import E2M1, TORCH, torch_dtype
+from ._tensor import CPU, E2M1, TORCH, torch_dtype
 
 CODES = {name: code for code, name in TORCH.items()}
 OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv, ast.FloorDiv: operator.floordiv,
               ast.Mod: operator.mod}
 FUNCTIONS = {"cdiv": lambda a, b: (a + b - 1) // b, "min": min, "max": max}
+WIDE = ("f32", "f16", "bf16", "f64")
+# An optional input that K_bwd neither takes nor has a gradient of must be absent: it would change the others'.  A mask acts through the output.
+HARMLESS = ("mask",)
 _kernels = {}                                                # operators registered, by name
+_functions = {}                                              # tdsl.torch.NAME
 
 
 def _evaluate(node, symbols):
@@ -43,77 +55,103 @@ def _extents(param):
     return list(ast.parse(f"({text},)", mode="eval").body.elts) if text else []
 
 
-class _Operator:
-    """One kernel with what torch needs to know of it."""
+class _Ones(dict):
+    """Every size is 1."""
 
-    def __init__(self, kernel, backward):
-        self.kernel, self.backward, self.name = kernel, backward, kernel.__name__
-        self.takes = [kernel.params[i] for i in kernel.takes]
-        self.outputs = [i for i in kernel.outputs if not kernel.params[i].is_input and not kernel.params[i].is_optional]
-        self.updated = [p.name for p in self.takes if p.is_tensor and p.is_output]
+    def __missing__(self, name):
+        return 1
+
+
+class _Operator:
+    """One overload of a kernel's operator with what torch needs to know of it.  inout: with the optional tensors that it updates."""
+
+    def __init__(self, kernel, backward, inout):
+        self.kernel, self.backward, self.name = kernel, backward, kernel.__name__ + (".inout" if inout else "")
+        takes = [kernel.params[i] for i in kernel.takes]
+        also = [p for p in takes if p.is_tensor and p.is_output and p.is_optional]
+        self.takes = [p for p in takes if p not in also]     # by position
+        self.also = also if inout else []                    # by name
+        pure = [i for i in kernel.outputs if not kernel.params[i].is_input]
+        self.outputs = sorted(pure, key=lambda i: kernel.params[i].is_optional)      # required ones first
+        self.flags = [kernel.params[i].name for i in self.outputs if kernel.params[i].is_optional]
+        self.updates = any(p.is_tensor and p.is_output for p in self.takes + self.also)
         inputs = [p for p in self.takes if p.is_tensor]
         of_inputs = [tuple(p.by_instance[i] for p in inputs) for i in range(len(kernel.instances))]
-        # where equal inputs allow several types of an output, the caller may name one
-        self.chosen = [i for i in self.outputs if any(of_inputs[a] == of_inputs[b] and kernel.params[i].by_instance[a] != kernel.params[i].by_instance[b]
-                                                      for a in range(len(of_inputs)) for b in range(a))]
+        # where equal inputs allow several types of an output, the caller may name one; optional ones follow those that are always there
+        always = [i for i in pure if not kernel.params[i].is_optional]
+        self.chosen = [i for i in always or pure if any(
+            of_inputs[a] == of_inputs[b] and kernel.params[i].by_instance[a] != kernel.params[i].by_instance[b]
+            for a in range(len(of_inputs)) for b in range(a))]
+        self.known = {}                                      # element types of the outputs by those of the inputs
 
     def schema(self):
-        parts, starred = [], False
-        for i, p in enumerate(self.takes):
+        parts, default = [], True                            # nothing without a default follows one that has it
+        for i, p in reversed(list(enumerate(self.takes))):
+            default = default and (p.is_optional if p.is_tensor else p.default is not None)
             if p.is_tensor:
-                mark = f"({chr(97 + i)}!)" if p.is_output else ""
-                parts.append(f"Tensor{mark}{'?' if p.is_optional else ''} {p.name}" + ("=None" if p.is_optional else ""))
+                mark = f"({chr(97 + i)}!)" if p.is_output else "?" if p.is_optional else ""
+                parts.insert(0, f"Tensor{mark} {p.name}" + ("=None" if default else ""))
             else:
-                parts.append(f"{'int' if p.letter in 'il' else 'float'} {p.name}" + ("" if p.default is None else f"={p.default!r}"))
-        for i in self.chosen:
-            parts += ["*"] * (not starred) + [f"ScalarType? {self.kernel.params[i].name}_dtype=None"]
-            starred = True
+                parts.insert(0, f"{'int' if p.letter in 'il' else 'float'} {p.name}" + (f"={p.default!r}" if default else ""))
+        named = [f"Tensor({chr(97 + len(self.takes) + i)}!) {p.name}" for i, p in enumerate(self.also)]
+        named += [f"ScalarType? {self.kernel.params[i].name}_dtype=None" for i in self.chosen] + [f"bool {name}=False" for name in self.flags]
         n = len(self.outputs)
-        return f"({', '.join(parts)}) -> {'Tensor' if n == 1 else '(' + ', '.join(['Tensor'] * n) + ')'}"
+        return f"({', '.join(parts + ['*'] * bool(named) + named)}) -> {'Tensor' if n == 1 else '(' + ', '.join(['Tensor'] * n) + ')'}"
 
     def values(self, args, named):
-        """Arguments by the kernel's names, and the types asked for."""
+        """Arguments by the kernel's names, the types asked for, and the outputs to make."""
         values = dict(zip((p.name for p in self.takes), args))
-        values.update((k, v) for k, v in named.items() if not k.endswith("_dtype"))
+        values.update((k, v) for k, v in named.items() if not k.endswith("_dtype") and k not in self.flags)
         types = {k[:-6]: v for k, v in named.items() if k.endswith("_dtype") and v is not None}
-        return values, types
+        return {k: v for k, v in values.items() if v is not None}, types, {n for n in self.flags if named.get(n)}
 
     def run(self, *args, **named):
-        values, types = self.values(args, named)
-        result = self.kernel(**values, **types)
-        result = result if isinstance(result, tuple) else (result,)
-        mine = [r for i, r in zip([i for i in self.kernel.outputs if not self.kernel.params[i].is_optional], result) if i in self.outputs]
-        return mine[0] if len(mine) == 1 else tuple(mine)
+        values, types, wanted = self.values(args, named)
+        made = self.make(values, types, wanted)
+        self.kernel(**values, **{n: t for n, t in made.items() if n in wanted or n not in self.flags})
+        return self.results(made)
 
     def fake(self, *args, **named):
-        values, types = self.values(args, named)
-        symbols, like, given = {}, None, {}
-        for index, p in zip(self.kernel.takes, self.takes):
+        return self.results(self.make(*self.values(args, named)))
+
+    def results(self, made):
+        return tuple(made.values()) if len(made) > 1 else next(iter(made.values()), None)
+
+    def make(self, values, types, wanted):
+        """New outputs by name; an optional one that is not wanted has no elements.  Leading dimensions of the inputs are kept.
+        Where `tokens` says how many rows are there, the others are zero."""
+        symbols, leading, given, like = {}, {}, {}, None
+        for p in self.takes + self.also:
             value = values.get(p.name)
             if not p.is_tensor or value is None:
                 continue
             like = value if like is None else like
-            given[index] = CODES.get(str(value.dtype).partition(".")[2])
+            given[p.name] = CODES.get(str(value.dtype).partition(".")[2])
             extents, shape = _extents(p), list(value.shape)
-            if not extents:
-                continue
-            if given[index] == E2M1:
+            if given[p.name] == E2M1:
                 shape[-1] = shape[-1] * 2
             folded = len(shape) - len(extents)
             if folded < 0:
                 raise RuntimeError(f"tdsl::{self.name}: {p.name} has {len(shape)} dimensions; {p.extents} are expected")
-            shape = [math.prod(shape[:folded + 1]), *shape[folded + 1:]]
-            for node, size in zip(extents, shape):
+            if not extents:
+                continue
+            if folded and isinstance(extents[0], ast.Name):
+                leading.setdefault(extents[0].id, shape[:folded + 1])
+            for node, size in zip(extents, [math.prod(shape[:folded + 1]), *shape[folded + 1:]]):
                 self.solve(node, size, symbols)
-        instance, target = self.instance(given, types)
-        made = []
+        if self.backward:                                    # which takes the gradient in the type of the input
+            types = {**{self.kernel.params[i].name: like.dtype for i in self.chosen}, **types}
+        codes, made = self.element_types(given, types), {}
         for i in self.outputs:
-            code = self.kernel.element(instance, i, target)
-            shape = [_evaluate(e, symbols) for e in _extents(self.kernel.params[i])]
-            if code == E2M1:
+            p, dtype = self.kernel.params[i], torch_dtype(codes[i])
+            extents = _extents(p)
+            shape = [_evaluate(e, symbols) for e in extents] if p.name in wanted or p.name not in self.flags else [0]
+            if shape != [0] and extents and isinstance(extents[0], ast.Name) and extents[0].id in leading:
+                shape[:1] = leading[extents[0].id]
+            if codes[i] == E2M1:
                 shape[-1] = shape[-1] // 2
-            made.append(like.new_empty(shape, dtype=torch_dtype(code)))
-        return made[0] if len(made) == 1 else tuple(made)
+            made[p.name] = like.new_empty(shape, dtype=dtype) if "tokens" not in given else like.new_zeros(shape, dtype=dtype)
+        return made
 
     @staticmethod
     def solve(node, size, symbols):
@@ -125,72 +163,154 @@ class _Operator:
             if isinstance(right, ast.Constant):
                 _Operator.solve(left, size // right.value if isinstance(node.op, ast.Mult) else size - right.value, symbols)
 
-    def instance(self, given, types):
-        target = device_of(None).target
-        for i in range(len(self.kernel.instances)):
-            def code(index):
-                return self.kernel.element(i, index, target)
-            if all(code(index) == c for index, c in given.items()) and all(
-                    torch_dtype(code(o)) == types.get(self.kernel.params[o].name, torch_dtype(code(o))) for o in self.outputs):
-                return i, target
-        raise RuntimeError(f"tdsl::{self.name}: no instance takes these element types; it has {'; '.join(self.kernel.instances)}")
+    def element_types(self, given, types):
+        """DLPack's codes of the outputs: of the first instance that takes these inputs and gives these types; else, where a compiler
+        is at hand, of the one that it makes."""
+        device = device_of(None)
+        key = (device.target, *given.items(), *types.items())
+        if key not in self.known:
+            self.known[key] = self.of_pack(given, types, device.target) or self.of_runtime(given, types, device)
+        return self.known[key]
+
+    def of_pack(self, given, types, target):
+        at = {p.name: i for i, p in enumerate(self.kernel.params)}
+        for instance in range(len(self.kernel.instances)):
+            found = {i: self.kernel.element(instance, i, target) for i in [*self.outputs, *(at[n] for n in given)]}
+            if all(found[at[n]] == code for n, code in given.items()) and all(torch_dtype(found[at[n]]) == kind for n, kind in types.items()):
+                return {i: found[i] for i in self.outputs}
+        return None
+
+    def of_runtime(self, given, types, device):
+        """Asks with tensors of one element each."""
+        kernel, hold, found = self.kernel, [], {}
+        args, shape = (Arg * len(kernel.params))(), (ctypes.c_int64 * 8)(*[1] * 8)
+        for i, p in enumerate(kernel.params):
+            code = CODES.get(str(types[p.name]).partition(".")[2]) if p.name in types else given.get(p.name)
+            if code is not None:
+                sizes = (ctypes.c_int64 * 8)(*(_evaluate(e, _Ones()) for e in _extents(p)))
+                hold.append(DLTensor(ndim=p.rank, dtype=DLDataType(*code, 1), shape=sizes))
+                hold[-1].device.device_type = CPU
+                args[i].t = ctypes.pointer(hold[-1])
+        for i in self.outputs:
+            dtype = DLDataType()
+            check(lib.tdsl_output(ctypes.byref(dtype), shape, kernel.handle, device.stream, args, len(kernel.params), i))
+            found[i] = dtype.code, dtype.bits
+        return found
+
+    # ---- gradients
 
     def setup_context(self, ctx, inputs, output, keyword_only_inputs=None):
-        outputs = output if isinstance(output, tuple) else (output,)
-        ctx.outputs = [(o.shape, o.dtype, o.device) for o in outputs]
+        names = [self.kernel.params[i].name for i in self.outputs]
+        outputs = dict(zip(names, output if isinstance(output, tuple) else (output,)))
+        tensors = {p.name: v for p, v in zip(self.takes, inputs) if p.is_tensor and v is not None}
+        ctx.types = {n: v.dtype for n, v in tensors.items()}
+        ctx.likes = {n: (o.shape, o.dtype, o.device) for n, o in outputs.items()}
         ctx.scalars = {p.name: v for p, v in zip(self.takes, inputs) if not p.is_tensor}
-        tensors = {p.name: v for p, v in zip(self.takes, inputs) if p.is_tensor}
-        tensors.update((self.kernel.params[i].name, o) for i, o in zip(self.outputs, outputs))
-        ctx.mark_non_differentiable(*(o for o in outputs if o.dtype.itemsize < 2 or not o.dtype.is_floating_point))
-        wanted = [p.name for p in _kernels[self.backward].takes] if self.backward else []
-        ctx.names = [n for n in wanted if n in tensors]
+        wanted = {p.name for p in _kernels[self.backward].takes} if self.backward else set()
+        through = {n for n in names if "d" + n in wanted} | ({"res_out"} if "res" in tensors and "dres" in wanted else set())
+        ctx.mark_non_differentiable(*(o for n, o in outputs.items() if self.backward and n not in through or o.dtype.itemsize < 2
+                                      or not o.dtype.is_floating_point))
+        tensors.update((n, o) for n, o in outputs.items() if n not in self.flags or keyword_only_inputs[n])
+        if "res" in tensors and "dres" in wanted:            # the row is x + res
+            tensors["x"] = tensors.get("res_out")
+        ctx.names = [n for n in wanted if tensors.get(n) is not None]
         ctx.save_for_backward(*(tensors[n] for n in ctx.names))
 
     def differentiate(self, ctx, *grads):
         if not self.backward:
             raise NotImplementedError(f"tdsl::{self.name} has no backward: the pack holds no kernel {self.name}_bwd")
         back = _kernels[self.backward]
-        values = {**ctx.scalars, **dict(zip(ctx.names, ctx.saved_tensors))}
-        for i, grad, (shape, dtype, device) in zip(self.outputs, grads, ctx.outputs):
-            values["d" + self.kernel.params[i].name] = torch.zeros(shape, dtype=dtype, device=device) if grad is None else grad
-        result = getattr(torch.ops.tdsl, self.backward)(*(values[p.name] for p in back.takes if p.name in values))
-        result = result if isinstance(result, (tuple, list)) else (result,)
-        found = {back.kernel.params[i].name: r for i, r in zip(back.outputs, result)}
-        return tuple(found.get("d" + p.name) for p in self.takes)
+        takes, gives = {p.name: p for p in back.takes}, {back.kernel.params[i].name for i in back.outputs}
+        needs = [p.name for p, need in zip(self.takes, ctx.needs_input_grad) if need]
+        both = "res" in ctx.types and "dres" in takes
+        for name in needs:
+            if "d" + name not in gives and not (both and name == "res"):
+                raise NotImplementedError(f"tdsl::{self.name} has no gradient of {name}: {self.backward} gives {', '.join(sorted(gives))}")
+        for name in ctx.types:
+            if name not in takes and "d" + name not in gives and name not in HARMLESS and not (both and name == "res") and next(p for p in self.takes if p.name == name).is_optional:
+                raise NotImplementedError(f"tdsl::{self.name} has no backward with {name}: {self.backward} does not take it")
+        values = {**{n: v for n, v in ctx.scalars.items() if n in takes}, **dict(zip(ctx.names, ctx.saved_tensors))}
+        for i, grad in zip(self.outputs, grads):
+            name = self.kernel.params[i].name
+            if "d" + name in takes:
+                shape, dtype, device = ctx.likes[name]
+                values["d" + name] = torch.zeros(shape, dtype=dtype, device=device) if grad is None else grad.contiguous()
+            elif name == "res_out" and both and grad is not None:
+                values["dres"] = grad.contiguous()
+        missing = [n for n, p in takes.items() if p.is_tensor and not p.is_optional and n not in values]
+        if missing:
+            missing = ["res_out" if both and n == "x" else n for n in missing]
+            raise NotImplementedError(f"tdsl::{self.name}: its backward needs {', '.join(missing)}: call it with {missing[0]}=True, or as tdsl.torch.{self.name}")
+        values.update((p.name, None) for p in back.takes if p.is_tensor and p.name not in values)
+        result = getattr(torch.ops.tdsl, self.backward)(**values, **{n: n[1:] in needs for n in back.flags})
+        found = dict(zip((back.kernel.params[i].name for i in back.outputs), result if isinstance(result, (tuple, list)) else (result,)))
+        source = {p.name: "dx" if both and p.name == "res" else "d" + p.name for p in self.takes}
+        return tuple(found[source[p.name]].to(ctx.types[p.name]) if p.name in needs else None for p in self.takes)
 
 
 def _backward_of(kernel, pack):
     """The name of the kernel that gives its gradients, or None."""
-    name = kernel.__name__ + "_bwd"
-    if name not in pack.kernels:
-        return None
-    back = getattr(pack, name)
+    name = kernel.__name__
     inputs = {kernel.params[i].name for i in kernel.takes}
     outputs = {kernel.params[i].name for i in kernel.outputs}
-    fits = all(back.params[i].name in inputs | outputs | {"d" + o for o in outputs} for i in back.takes)
-    return name if fits and all(back.params[i].name in {"d" + i for i in inputs} for i in back.outputs) else None
+    # only numbers have gradients, codes do not
+    wide = {p.name for p in (kernel.params[i] for i in kernel.outputs) if set(p.types) & set(WIDE)}
+    for stem in [name] + [name[:-len(end)] for end in ("_act", "_rows") if name.endswith(end)]:
+        back = getattr(pack, stem + "_bwd") if stem + "_bwd" in pack.kernels else None
+        if back is None:
+            continue
+        takes = [back.params[i] for i in back.takes]
+        if (all(p.name in inputs | outputs | {"d" + o for o in wide} for p in takes if p.is_tensor and not p.is_optional)
+                and all(back.params[i].name in {"d" + i for i in inputs} for i in back.outputs)):
+            return back.__name__
+    return None
+
+
+def _function(op):
+    """tdsl.torch.K: the outputs asked for, and for a backward what it needs."""
+    name, flags = op.kernel.__name__, op.flags
+    packet = getattr(torch.ops.tdsl, name)
+    taken = {p.name for p in _kernels[op.backward].takes} if op.backward else set()
+    saved = [n for n in flags if n in taken or (n == "res_out" and "dres" in taken)]
+    place = next((i for i, p in enumerate(op.takes) if p.name == "res"), len(op.takes))
+    outputs = [op.kernel.params[i].name for i in op.outputs]
+
+    def function(*args, **named):
+        wanted = [n for n in outputs if n not in flags or named.get(n)]
+        if saved and torch.is_grad_enabled() and any(isinstance(a, torch.Tensor) and a.requires_grad for a in (*args, *named.values())):
+            has_res = named.get("res") is not None or len(args) > place and args[place] is not None
+            named.update((n, True) for n in saved if n != "res_out" or has_res)
+        result = packet(*args, **named)
+        result = [r for n, r in zip(outputs, result if isinstance(result, (tuple, list)) else (result,)) if n in wanted]
+        return result[0] if len(result) == 1 else tuple(result)
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = op.kernel.__doc__
+    return function
 
 
 def register(pack: Pack):
     """Registers the kernels of a pack as operators; names registered before stay as they are.  Returns the new names."""
-    new = []
-    for name in pack.kernels:
-        if name in _kernels:
-            continue
+    new = [name for name in pack.kernels if name not in _kernels]
+    for name in new:
         kernel = getattr(pack, name)
-        op = _kernels[name] = _Operator(kernel, _backward_of(kernel, pack))
-        torch.library.define(f"tdsl::{name}", op.schema())
-        torch.library.impl(f"tdsl::{name}", "CompositeExplicitAutograd")(op.run)
-        torch.library.register_fake(f"tdsl::{name}")(op.fake)
-        if not op.updated:                                   # torch differentiates only operators that change nothing
-            torch.library.register_autograd(f"tdsl::{name}", op.differentiate, setup_context=op.setup_context)
-        new.append(name)
+        backward = _backward_of(kernel, pack)
+        _kernels[name] = _Operator(kernel, backward, False)
+        overloads = [_kernels[name]] + ([_Operator(kernel, None, True)] if any(
+            p.is_tensor and p.is_input and p.is_output and p.is_optional for p in kernel.params) else [])
+        for op in overloads:
+            torch.library.define(f"tdsl::{op.name}", op.schema())
+            torch.library.impl(f"tdsl::{op.name}", "CompositeExplicitAutograd")(op.run)
+            torch.library.register_fake(f"tdsl::{op.name}")(op.fake)
+            if not op.updates:                               # torch differentiates only operators that change nothing
+                torch.library.register_autograd(f"tdsl::{op.name}", op.differentiate, setup_context=op.setup_context)
+    for name in new:
+        _functions[name] = _function(_kernels[name])
     return new
 
 
 def __getattr__(name):
-    if name in _kernels:
-        return getattr(torch.ops.tdsl, name)
+    if name in _functions:
+        return _functions[name]
     raise AttributeError(f"tdsl.torch has no {name!r}; registered are {', '.join(_kernels)}")
 
 

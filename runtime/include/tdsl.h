@@ -11,7 +11,8 @@
  * free accepts NULL.  Strings and structures returned belong to the library and live as long as the object they describe.
  *
  * Threads: every function may be called from any thread.  Closing something that another thread is using is the caller's
- * mistake.  The library prints nothing unless TDSL_LOG asks for it, never exits, and leaves the caller's current HIP device as it was.
+ * mistake.  The library prints nothing unless TDSL_LOG asks for it, never exits, and leaves the caller's current HIP
+ * device or CUDA context as it was.
  * docs/environment.md lists the environment variables; a value outside that table is an error (TDSL_EINVAL). */
 #ifndef TDSL_H
 #define TDSL_H
@@ -69,7 +70,7 @@ enum {
 	TDSL_EWORKSPACE = -14, /* workspace missing, too small or misaligned */
 	TDSL_ELAUNCH = -15,    /* the driver, or the simulated device, refused or failed; outputs may be written in part */
 	TDSL_ECOMPILE = -16,   /* the text has errors; tdsl_error() has the first, tdsl_compile's messages all */
-	TDSL_EUNSUPPORTED = -17 /* not built in, e.g. CUDA devices or no compiler beside the runtime */
+	TDSL_EUNSUPPORTED = -17 /* not built in, e.g. no compiler beside the runtime */
 };
 /* Text of this thread's last negative return; "" if there was none. */
 TDSL_API const char *tdsl_error(void);
@@ -78,13 +79,15 @@ TDSL_API const char *tdsl_error_name(int code);
 
 /* ---- devices and streams -------------------------------------------------------------------------------------------------
  *   hip:N         AMD GPU number N, by libamdhip64 (HIP 5, 6 or 7; one already in the process is used)
+ *   cuda:N        NVIDIA GPU number N of compute capability 9.0, by libcuda.so.1 (one already in the process is used); the context is
+ *                 the primary one, so that memory, streams, events and graphs are shared with torch and the CUDA runtime
  *   sim:gfx942    simulated MI300X; sim:gfx950: MI355X.  Host tensors (kDLCPU) are used in place; calls are synchronous
- *   null:gfx942   does nothing (and null:gfx950): for measuring host cost.  Memory functions work on host memory
- * Where ROCm's own emulator stands in for the driver library, hip:N runs on it unchanged.  TDSL_HIP_LIBRARY and TDSL_SIM_LIBRARY
- * name the libraries outright.  A fault leaves a device failing until it is closed and opened again (a real one: for good).
+ *   null:gfx942   does nothing (and null:gfx950, null:sm_90a): for measuring host cost.  Memory functions work on host memory
+ * Where ROCm's own emulator stands in for the driver library, hip:N runs on it unchanged.  TDSL_HIP_LIBRARY, TDSL_CUDA_LIBRARY
+ * and TDSL_SIM_LIBRARY name the libraries outright.  A fault leaves a device failing until it is closed and opened again (a real one: for good).
  * Opening a device again gives the same handle; each open needs its close.  The first device opened by tdsl_open is the
  * process's default (what a NULL stream means) until it is closed or tdsl_set_default names another.  With none open a NULL
- * stream opens TDSL_DEVICE; without that variable hip:0; and fails if there is no GPU: never a silent simulator. */
+ * stream opens TDSL_DEVICE; without that variable hip:0, else cuda:0; and fails if there is no GPU: never a silent simulator. */
 typedef struct tdsl_device_s *tdsl_device;
 typedef struct tdsl_stream_s *tdsl_stream;
 
@@ -94,7 +97,7 @@ TDSL_API int tdsl_set_default(tdsl_device);
 /* The default device, opened by the rules above; not to be closed. */
 TDSL_API int tdsl_default(tdsl_device *dev);
 
-/* A stream says where a call runs: a device and the driver's stream on it (hipStream_t; NULL = its default stream). */
+/* A stream says where a call runs: a device and the driver's stream on it (hipStream_t, CUstream; NULL = its default stream). */
 TDSL_API int tdsl_stream_open(tdsl_stream *stream, tdsl_device, void *native);
 TDSL_API void tdsl_stream_close(tdsl_stream);
 /* Waits for the stream's work; errors of earlier launches show here. */
@@ -102,8 +105,8 @@ TDSL_API int tdsl_sync(tdsl_stream);
 
 struct tdsl_device_info {
 	const char *name;    /* "hip:0" */
-	const char *kind;    /* "hip", "sim", "null" */
-	const char *target;  /* "gfx942" */
+	const char *kind;    /* "hip", "cuda", "sim", "null" */
+	const char *target;  /* "gfx942", "sm_90a" */
 	const char *library; /* the driver loaded, e.g. "libamdhip64.so.6"; "" for null */
 	DLDevice dl;         /* what tensors in this device's memory carry */
 };

@@ -11,8 +11,11 @@
 /* Sign, 4 exponent bits, 3 mantissa bits.  OCP: bias 7, S.1111.111 is NaN.  FNUZ: bias 8, 0x80 is the only NaN. */
 double ref_code_value(enum ref_code f, uint8_t code)
 {
+	static const double e2m1[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};          /* sign, 2 exponent bits, 1 mantissa bit */
 	if (f == REF_INT8)
 		return (int8_t)code;
+	if (f == REF_E2M1)
+		return code & 8 ? -e2m1[code & 7] : e2m1[code & 7];
 	if (f == REF_E4M3FN ? (code & 0x7f) == 0x7f : code == 0x80)
 		return NAN;
 	int e = code >> 3 & 15, m = code & 7, bias = f == REF_E4M3FN ? 7 : 8;
@@ -22,17 +25,17 @@ double ref_code_value(enum ref_code f, uint8_t code)
 
 double ref_code_max(enum ref_code f)
 {
-	return f == REF_INT8 ? 127 : f == REF_E4M3FN ? 448 : 240;
+	return f == REF_INT8 ? 127 : f == REF_E2M1 ? 6 : f == REF_E4M3FN ? 448 : 240;
 }
 
 uint8_t ref_code_round(enum ref_code f, double x)
 {
 	if (f == REF_INT8)
-		return isnan(x) ? 0 : (uint8_t)(int8_t)fmax(-127, fmin(127, nearbyint(x)));
+		return isnan(x) ? 0 : (uint8_t)(int8_t)fmax(-128, fmin(127, nearbyint(x)));
 	if (isnan(x))
-		return f == REF_E4M3FN ? 0x7f : 0x80;
+		return f == REF_E4M3FN ? 0x7f : f == REF_E2M1 ? 7 : 0x80;
 	double top = ref_code_max(f), a = fmin(fabs(x), top);
-	int lo = 0, hi = f == REF_E4M3FN ? 0x7e : 0x7f;   /* value(lo) <= a <= value(hi): codes grow with values */
+	int lo = 0, hi = f == REF_E4M3FN ? 0x7e : f == REF_E2M1 ? 7 : 0x7f;   /* value(lo) <= a <= value(hi): codes grow with values */
 	while (hi - lo > 1) {
 		int mid = (lo + hi) / 2;
 		if (ref_code_value(f, (uint8_t)mid) <= a)
@@ -42,8 +45,8 @@ uint8_t ref_code_round(enum ref_code f, double x)
 	}
 	double below = a - ref_code_value(f, (uint8_t)lo), above = ref_code_value(f, (uint8_t)hi) - a;
 	int c = below < above ? lo : above < below ? hi : lo % 2 ? hi : lo;
-	if (signbit(x) && (c || f == REF_E4M3FN))
-		c |= 0x80;
+	if (signbit(x) && (c || f != REF_E4M3FNUZ))
+		c |= f == REF_E2M1 ? 8 : 0x80;
 	return (uint8_t)c;
 }
 
@@ -53,6 +56,8 @@ int32_t ref_code_step(enum ref_code f, uint8_t code)
 		return (int8_t)code;
 	if (isnan(ref_code_value(f, code)))
 		return INT32_MIN;
+	if (f == REF_E2M1)
+		return code & 8 ? -(code & 7) : code & 7;
 	return code & 0x80 ? -(code & 0x7f) : code;
 }
 

@@ -11,11 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* ---- formats: 8-bit codes and 16-bit numbers */
-enum ref_code { REF_E4M3FN, REF_E4M3FNUZ, REF_INT8 };
-double ref_code_max(enum ref_code);                       /* 448, 240, 127 */
+/* ---- formats: codes of at most 8 bits, one a byte, and 16-bit numbers */
+enum ref_code { REF_E4M3FN, REF_E4M3FNUZ, REF_INT8, REF_E2M1 };
+double ref_code_max(enum ref_code);                       /* 448, 240, 127, 6 */
 double ref_code_value(enum ref_code, uint8_t code);       /* NaN for NaN codes */
-/* Nearest even, saturating; NaN stays NaN (int8: 0). */
+/* Nearest even, saturating; NaN stays NaN (int8: 0, e2m1, which has none: 6). */
 uint8_t ref_code_round(enum ref_code, double x);
 /* Position of a code among the format's values: neighbours differ by 1, both zeros are 0.  NaN codes: INT32_MIN. */
 int32_t ref_code_step(enum ref_code, uint8_t code);

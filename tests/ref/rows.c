@@ -31,7 +31,8 @@ void ref_norm(const struct ref_norm *p, const double *x, int64_t rows, int64_t n
 		for (int64_t j = 0; j < n; j++) {
 			double e = element(p, x, i * n + j);
 			u[i * n + j] = e;
-			v[i * n + j] = (e - s.mu) * s.rstd * (p->offset + (p->w ? p->w[j] : 0)) + (p->b ? p->b[j] : 0);
+			double w = p->offset + (p->w ? p->w[j] : 0), h = (e - s.mu) * s.rstd;
+			v[i * n + j] = p->round ? p->round(p->round(h) * w) : h * w + (p->b ? p->b[j] : 0);
 		}
 		rstd[i] = s.rstd;
 		mu[i] = s.mu;
@@ -127,6 +128,13 @@ double ref_clamped_swiglu(double gate, double up, double limit, double alpha, do
 	return g * logistic(alpha * g) * (u + offset);
 }
 
+void ref_clamped_swiglu_bwd(double gate, double up, double limit, double alpha, double offset, double *by_gate, double *by_up)
+{
+	double g = gate > limit ? limit : gate, u = up > limit ? limit : up < -limit ? -limit : up, s = logistic(alpha * g);
+	*by_gate = gate > limit ? 0 : s * (1 + alpha * g * (1 - s)) * (u + offset);
+	*by_up = up > limit || up < -limit ? 0 : g * s;
+}
+
 /* ---- quantisation */
 
 double ref_amax(const double *v, int64_t n)
@@ -203,7 +211,7 @@ void ref_delayed_scaling(double *history, int64_t h, int64_t k, double top, doub
 	for (int64_t t = 0; t < k; t++) {
 		double amax = 0;
 		for (int64_t i = 0; i < (newest && h ? 1 : h); i++)
-			amax = fmax(amax, history[i * k + t]);
+			amax = isnan(history[i * k + t]) ? INFINITY : fmax(amax, history[i * k + t]);
 		for (int64_t i = h - 1; i > 0; i--)
 			history[i * k + t] = history[(i - 1) * k + t];
 		if (h)

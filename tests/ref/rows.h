@@ -6,8 +6,9 @@
 #define REF_ROWS_H
 #include "ref.h"
 
-/* ---- norms.  u = x + res is normalised; w NULL: weights of 0, b NULL: no bias; v: the result.  mu is 0 where not layer. */
-struct ref_norm { int layer; double eps, offset; const double *res, *w, *b; };
+/* ---- norms.  u = x + res is normalised; w NULL: weights of 0, b NULL: no bias; v: the result.  mu is 0 where not layer.
+ * round (may be NULL): T5's way, which rounds u / rms and then its product with the weight to the type of x. */
+struct ref_norm { int layer; double eps, offset; const double *res, *w, *b; double (*round)(double); };
 void ref_norm(const struct ref_norm *, const double *x, int64_t rows, int64_t n, double *v, double *u, double *rstd, double *mu);
 /* Gradients with respect to x, w and b of sum(dy * v); dres (may be NULL) is added to dx. */
 void ref_norm_bwd(const struct ref_norm *, const double *dy, const double *x, const double *dres, int64_t rows, int64_t n, double *dx, double *dw,
@@ -21,6 +22,8 @@ double ref_act_slope(enum ref_act, double x);
 void ref_activate(enum ref_act, int gated, const double *h, const double *b, int64_t rows, int64_t n, double *v);
 void ref_activate_bwd(enum ref_act, int gated, const double *dy, const double *h, const double *b, int64_t rows, int64_t n, double *dh, double *db);
 double ref_clamped_swiglu(double gate, double up, double limit, double alpha, double offset);
+/* Its derivatives; no gradient passes where a clamp acts. */
+void ref_clamped_swiglu_bwd(double gate, double up, double limit, double alpha, double offset, double *by_gate, double *by_up);
 
 /* ---- quantisation: y is v in units of its scale, not yet rounded to codes */
 enum ref_scale { REF_SCALE_F32, REF_SCALE_E8M0 };       /* e8m0: the smallest power of two not below amax / max */

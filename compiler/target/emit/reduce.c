@@ -1,10 +1,10 @@
 /* reduce.c -- reductions in the fixed order: registers (in `chains` partial results), then lanes by butterfly, then waves.
- * In: reductions that stand side by side.  Out: their results, in every lane.  Exchanges over lane bits 0-3 are DPP; what remains (bits
- * 4 and 5, waves) of all of them goes through LDS in one round with one barrier: each row of 16 lanes writes one partial result, each
- * lane reads the one its own low bits name and finishes the butterfly by DPP.  Where the lanes of a row hold different results, a wave
+ * In: reductions that stand side by side.  Out: their results, in every lane.  Exchanges over the machine's low lane bits (a row of
+ * lanes) are cheap; what remains (higher lane bits, waves) of all of them goes through LDS in one round with one barrier: each row of
+ * lanes writes one partial result, each lane reads the one its own low bits name and finishes the butterfly inside the wave.  Where the lanes of a row hold different results, a wave
  * finishes its lanes first and every lane folds the waves' partial results itself, in the butterfly's order. */
 #include "../../pass.h"
-#include "emit.h"
+#include "machine.h"
 
 enum { ROUND = 16, HIGH = 8 };
 
@@ -121,12 +121,13 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 		p->lanes |= (unsigned)steps(&from->lane[b], i->over) << b;
 	for (int b = 0; from && b < from->nwave; b++)
 		p->waves |= (unsigned)steps(&from->wave[b], i->over) << b;
-	bool row_done = true;                      /* after DPP all 16 lanes of a row agree */
-	for (int b = 0; from && b < 4; b++)
+	int row = e->machine->row_bits;
+	bool row_done = true;                      /* after the exchanges all lanes of a row agree */
+	for (int b = 0; from && b < row; b++)
 		row_done = row_done && ((p->lanes >> b & 1) || is_zero(&from->lane[b]));
-	int high = __builtin_popcount(p->lanes >> 4) + __builtin_popcount(p->waves);
+	int high = __builtin_popcount(p->lanes >> row) + __builtin_popcount(p->waves);
 	bool narrow = i->dtype != DT_I64;          /* a round's slots are dwords */
-	p->through_lds = narrow && row_done && high <= 6 && (p->waves || high == 2);
+	p->through_lds = narrow && row_done && high <= emit_lane_bits(e) && (p->waves || high == 2);
 	p->by_waves = p->waves && !p->through_lds;
 }
 
@@ -146,12 +147,12 @@ static void exchange(struct emit *e, struct part *p, int bit)
 }
 
 /* Slots of a result register: kept high bits (which row of lanes or wave is another result) above the reduced ones. */
-static void high_bits(const struct part *p, int *reduced, int *nreduced, int *kept, int *nkept)
+static void high_bits(struct emit *e, const struct part *p, int *reduced, int *nreduced, int *kept, int *nkept)
 {
 	*nreduced = *nkept = 0;
-	for (int b = 4; b < 6 + p->from->nwave; b++) {
-		bool r = b < 6 ? p->lanes >> b & 1 : p->waves >> (b - 6) & 1;
-		bool zero = is_zero(b < 6 ? &p->from->lane[b] : &p->from->wave[b - 6]);
+	for (int b = e->machine->row_bits, lane = emit_lane_bits(e); b < lane + p->from->nwave; b++) {
+		bool r = b < lane ? p->lanes >> b & 1 : p->waves >> (b - lane) & 1;
+		bool zero = is_zero(b < lane ? &p->from->lane[b] : &p->from->wave[b - lane]);
 		if (r)
 			reduced[(*nreduced)++] = b;
 		else if (!zero)
@@ -185,7 +186,7 @@ static LLVMValueRef bytes_of(struct emit *e, LLVMValueRef slot, int each)
 static void round_through_lds(struct emit *e, struct part *p, int n)
 {
 	int reduced[HIGH], nreduced, kept[HIGH], nkept, words = 0;
-	high_bits(&p[0], reduced, &nreduced, kept, &nkept);
+	high_bits(e, &p[0], reduced, &nreduced, kept, &nkept);
 	for (int k = 0; k < n; k++) {
 		p[k].at = words * 4;
 		words += p[k].regs;
@@ -199,7 +200,7 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 	LLVMValueRef index = r;
 	if (k)
 		index = LLVMBuildOr(e->b, LLVMBuildShl(e->b, k, emit_int(e, nreduced), ""), r, "");
-	LLVMValueRef at = bytes_of(e, index, slot);    /* the 16 lanes of a row write one value to one place: cheaper than a branch */
+	LLVMValueRef at = bytes_of(e, index, slot);    /* the lanes of a row write one value to one place: cheaper than a branch */
 	for (int j = 0; j < n; j++)
 		for (int x = 0; x < p[j].regs; x++)
 			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x));
@@ -316,7 +317,7 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 	}
 	for (int k = 0; k < n; k++) {
 		struct part *p = &parts[k];
-		int top = p->through_lds ? 4 : 6;
+		int top = p->through_lds ? e->machine->row_bits : emit_lane_bits(e);
 		for (int b = 0; b < top; b++)
 			if (p->lanes >> b & 1)
 				exchange(e, p, b);
@@ -331,7 +332,7 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 		nlds = 0;
 		int index[ROUND];
 		for (int j = k; j < n; j++)
-			if (!done[j] && parts[j].through_lds && parts[j].lanes >> 4 == parts[k].lanes >> 4 && parts[j].waves == parts[k].waves) {
+			if (!done[j] && parts[j].through_lds && parts[j].lanes >> e->machine->row_bits == parts[k].lanes >> e->machine->row_bits && parts[j].waves == parts[k].waves) {
 				done[j] = true;
 				index[nlds] = j;
 				lds[nlds++] = parts[j];

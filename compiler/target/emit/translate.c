@@ -1,8 +1,9 @@
 /* translate.c -- one device function per phase: arguments, grid, control flow, debug lines.
  * In: a kernel after the last pass.  Out: an LLVM module and the launches that a pack records.  Arguments are what the function uses
- * and no more; the grid is one dimension per grid axis, the first declared first. */
-#include "emit.h"
-#include "translate.h"
+ * and no more, each at a multiple of its own size (4 or 8 bytes) behind the one before: the same block of bytes on every family.  The
+ * grid is one dimension per grid axis, the first declared first. */
+#include "../../llvm_shim.h"
+#include "machine.h"
 
 #include <llvm-c/DebugInfo.h>
 #include <stdarg.h>
@@ -21,6 +22,11 @@ LLVMValueRef emit_fail(struct emit *e, const struct ir_ins *at, const char *fmt,
 	}
 	e->failed = true;
 	return LLVMGetPoison(e->i32);
+}
+
+int emit_lane_bits(const struct emit *e)
+{
+	return __builtin_ctz((unsigned)e->v->target->wave);
 }
 
 LLVMValueRef emit_int(struct emit *e, int64_t v)
@@ -292,31 +298,6 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 			add_argument(e, a, KA_SYMBOL, i, 0, e->i32);
 }
 
-static void set_attribute(struct emit *e, const char *key, const char *value)
-{
-	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
-	                        LLVMCreateStringAttribute(e->ctx, key, (unsigned)strlen(key), value, (unsigned)strlen(value)));
-}
-
-static void set_attributes(struct emit *e)
-{
-	static const char *const none[] = {"amdgpu-no-dispatch-ptr", "amdgpu-no-queue-ptr", "amdgpu-no-implicitarg-ptr", "amdgpu-no-dispatch-id",
-	                                   "amdgpu-no-workitem-id-y", "amdgpu-no-workitem-id-z", "amdgpu-no-lds-kernel-id",
-	                                   "amdgpu-no-multigrid-sync-arg", "amdgpu-no-hostcall-ptr", "amdgpu-no-heap-ptr",
-	                                   "amdgpu-no-default-queue", "amdgpu-no-completion-action", "amdgpu-no-flat-scratch-init"};
-	char size[32];
-	snprintf(size, sizeof size, "%d,%d", 64 * e->v->waves, 64 * e->v->waves);
-	set_attribute(e, "amdgpu-flat-work-group-size", size);
-	set_attribute(e, "uniform-work-group-size", "true");
-	set_attribute(e, "amdgpu-ieee", "false");
-	if (e->has_dot)
-		set_attribute(e, "amdgpu-agpr-alloc", "0");
-	for (unsigned i = 0; i < sizeof none / sizeof *none; i++)
-		set_attribute(e, none[i], "");
-	unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
-	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->ctx, nounwind, 0));
-}
-
 static void bind_arguments(struct emit *e, const struct arguments *a)
 {
 	for (int n = 0; n < a->n; n++) {
@@ -344,6 +325,7 @@ static LLVMValueRef hexpr_value(struct emit *e, const struct hexpr *x)
 	case HX_MUL: return LLVMBuildMul(e->b, a, b, "");
 	case HX_DIV: case HX_EXACT: return LLVMBuildUDiv(e->b, a, b, "");
 	case HX_REM: return LLVMBuildURem(e->b, a, b, "");
+	case HX_MAX: return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSGT, a, b, ""), a, b, "");
 	case HX_CDIV: return LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, a, LLVMBuildSub(e->b, b, emit_int(e, 1), ""), ""), b, "");
 	default: return emit_fail(e, NULL, "internal: host expression in device code");
 	}
@@ -379,16 +361,10 @@ static void bind_temps(struct emit *e)
 	}
 }
 
-static LLVMValueRef workgroup(struct emit *e, int dim)
-{
-	static const char *const name[] = {"llvm.amdgcn.workgroup.id.x", "llvm.amdgcn.workgroup.id.y", "llvm.amdgcn.workgroup.id.z"};
-	return emit_call(e, name[dim], NULL, 0, NULL, 0);
-}
-
-/* Grid axes take x, y, z as declared; a fourth and later ones share z. */
+/* Grid axes take x, y, z as declared; more than the machine's dimensions share the last. */
 static void bind_grid(struct emit *e, const struct hexpr *grid[3])
 {
-	int slots = 0;
+	int slots = 0, most = e->machine->grid_dims - 1;
 	struct { int axis; const struct hexpr *tiles; } slot[LAYOUT_AXES];
 	for (int i = 0; i < 3; i++)
 		grid[i] = hexpr_const(e->arena, 1);
@@ -414,14 +390,14 @@ static void bind_grid(struct emit *e, const struct hexpr *grid[3])
 	}
 	LLVMValueRef rest = NULL;
 	for (int s = 0; s < slots; s++) {
-		int dim = s < 2 ? s : 2;
-		LLVMValueRef id = s <= 2 ? workgroup(e, dim) : rest;
-		if (s >= 2 && s + 1 < slots) {
+		int dim = s < most ? s : most;
+		LLVMValueRef id = s <= most ? e->machine->workgroup(e, dim) : rest;
+		if (s >= most && s + 1 < slots) {
 			LLVMValueRef n = hexpr_value(e, slot[s].tiles);
 			rest = LLVMBuildUDiv(e->b, id, n, "");
 			id = LLVMBuildURem(e->b, id, n, "");
 		}
-		grid[dim] = s <= 2 ? slot[s].tiles : hexpr_op(e->arena, HX_MUL, grid[2], slot[s].tiles);
+		grid[dim] = s <= most ? slot[s].tiles : hexpr_op(e->arena, HX_MUL, grid[dim], slot[s].tiles);
 		int tile = e->ph->axes[slot[s].axis].tile;
 		e->axis_base[slot[s].axis] = tile == 1 ? id : LLVMBuildMul(e->b, id, emit_int(e, tile), "");
 	}
@@ -439,17 +415,8 @@ static LLVMValueRef clamp(struct emit *e, LLVMValueRef x, LLVMValueRef most)
 /* x of lane - d, or `none` in the first d lanes */
 static LLVMValueRef from_below(struct emit *e, LLVMValueRef x, int d, LLVMValueRef lane, LLVMValueRef none)
 {
-	LLVMValueRef at = LLVMBuildShl(e->b, LLVMBuildSub(e->b, lane, emit_int(e, d), ""), emit_int(e, 2), "");
-	LLVMValueRef a[2] = {at, x};
-	LLVMValueRef y = emit_call(e, "llvm.amdgcn.ds.bpermute", NULL, 0, a, 2);
+	LLVMValueRef y = e->machine->lane_gather(e, x, LLVMBuildSub(e->b, lane, emit_int(e, d), ""));
 	return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSGE, lane, emit_int(e, d), ""), y, none, "");
-}
-
-static LLVMValueRef read_lane(struct emit *e, LLVMValueRef x, LLVMValueRef lane)
-{
-	LLVMValueRef a[2] = {x, lane};
-	LLVMTypeRef t = e->i32;
-	return emit_call(e, "llvm.amdgcn.readlane", &t, 1, a, 2);
 }
 
 static LLVMValueRef load_bound(struct emit *e, int tensor, LLVMValueRef index)
@@ -464,14 +431,15 @@ static LLVMValueRef load_bound(struct emit *e, int tensor, LLVMValueRef index)
 	return x;
 }
 
-/* Finds (group, first row) of this row tile: 64 groups at a time, one a lane; bounds made non-decreasing by a running maximum,
+/* Finds (group, first row) of this row tile: a wave of groups at a time, one a lane; bounds made non-decreasing by a running maximum,
  * tiles counted by a prefix sum over the wave.  A tile behind the last group ends the function. */
 static void find_ragged_tile(struct emit *e, int axis)
 {
 	const struct ir_axis *ax = &e->ph->axes[axis];
 	LLVMValueRef groups = hexpr_value(e, e->ph->axes[ax->ragged_group].extent), total = hexpr_value(e, ax->ragged_total);
 	LLVMValueRef want = ax->tile == 1 ? e->axis_base[axis] : LLVMBuildUDiv(e->b, e->axis_base[axis], emit_int(e, ax->tile), "");
-	LLVMValueRef lane = LLVMBuildAnd(e->b, e->tid, emit_int(e, 63), ""), zero = emit_int(e, 0);
+	int wave = e->v->target->wave;
+	LLVMValueRef lane = LLVMBuildAnd(e->b, e->tid, emit_int(e, wave - 1), ""), zero = emit_int(e, 0);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), head = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""),
 		body = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), next = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""),
 		none = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), found = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
@@ -488,7 +456,7 @@ static void find_ragged_tile(struct emit *e, int axis)
 	LLVMValueRef safe = LLVMBuildSelect(e->b, in, g, last, "");
 	LLVMValueRef lo = clamp(e, load_bound(e, ax->ragged_tensor, safe), total);
 	LLVMValueRef hi = clamp(e, load_bound(e, ax->ragged_tensor, LLVMBuildAdd(e->b, safe, emit_int(e, 1), "")), total);
-	for (int d = 1; d < 64; d *= 2) {
+	for (int d = 1; d < wave; d *= 2) {
 		LLVMValueRef a[2] = {lo, from_below(e, lo, d, lane, zero)};
 		lo = emit_call(e, "llvm.smax", &t, 1, a, 2);
 	}
@@ -501,27 +469,28 @@ static void find_ragged_tile(struct emit *e, int axis)
 	n = LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, n, emit_int(e, ax->tile - 1), ""), emit_int(e, ax->tile), "");
 	n = LLVMBuildSelect(e->b, in, n, zero, "");
 	LLVMValueRef upto = n;
-	for (int d = 1; d < 64; d *= 2)
+	for (int d = 1; d < wave; d *= 2)
 		upto = LLVMBuildAdd(e->b, upto, from_below(e, upto, d, lane, zero), "");
 	upto = LLVMBuildAdd(e->b, upto, done, "");
 	LLVMValueRef mine = LLVMBuildICmp(e->b, LLVMIntSLT, want, upto, "");
-	LLVMTypeRef t64 = e->i64;
-	LLVMValueRef ballot = emit_call(e, "llvm.amdgcn.ballot", &t64, 1, &mine, 1);
-	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, ballot, LLVMConstInt(e->i64, 0, 0), ""), found, next);
+	LLVMValueRef ballot = e->machine->ballot(e, mine);
+	LLVMTypeRef bits = LLVMTypeOf(ballot);
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, ballot, LLVMConstNull(bits), ""), found, next);
 	LLVMPositionBuilderAtEnd(e->b, next);
-	LLVMValueRef first2 = LLVMBuildAdd(e->b, first, emit_int(e, 64), ""), done2 = read_lane(e, upto, emit_int(e, 63)), low2 = read_lane(e, hi, emit_int(e, 63));
+	LLVMValueRef first2 = LLVMBuildAdd(e->b, first, emit_int(e, wave), ""), done2 = e->machine->lane_read(e, upto, emit_int(e, wave - 1)), low2 = e->machine->lane_read(e, hi, emit_int(e, wave - 1));
 	LLVMBuildBr(e->b, head);
 	LLVMAddIncoming(first, (LLVMValueRef[]){zero, first2}, (LLVMBasicBlockRef[]){before, next}, 2);
 	LLVMAddIncoming(done, (LLVMValueRef[]){zero, done2}, (LLVMBasicBlockRef[]){before, next}, 2);
 	LLVMAddIncoming(low, (LLVMValueRef[]){zero, low2}, (LLVMBasicBlockRef[]){before, next}, 2);
 	LLVMPositionBuilderAtEnd(e->b, found);
 	LLVMValueRef ct[2] = {ballot, LLVMConstInt(e->i1, 1, 0)};
-	LLVMValueRef at = LLVMBuildTrunc(e->b, emit_call(e, "llvm.cttz", &t64, 1, ct, 2), e->i32, "");
-	LLVMValueRef tiles = read_lane(e, n, at), end = read_lane(e, upto, at), start = read_lane(e, lo, at);
+	LLVMValueRef at = emit_call(e, "llvm.cttz", &bits, 1, ct, 2);
+	at = bits == e->i32 ? at : LLVMBuildTrunc(e->b, at, e->i32, "");
+	LLVMValueRef tiles = e->machine->lane_read(e, n, at), end = e->machine->lane_read(e, upto, at), start = e->machine->lane_read(e, lo, at);
 	LLVMValueRef inside = LLVMBuildSub(e->b, want, LLVMBuildSub(e->b, end, tiles, ""), "");
 	e->axis_base[ax->ragged_group] = LLVMBuildAdd(e->b, first, at, "");
 	e->axis_base[axis] = LLVMBuildAdd(e->b, start, LLVMBuildMul(e->b, inside, emit_int(e, ax->tile), ""), "");
-	e->axis_limit[axis] = read_lane(e, hi, at);
+	e->axis_limit[axis] = e->machine->lane_read(e, hi, at);
 }
 
 static void open_debug(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file, const char *name, int line)
@@ -542,25 +511,30 @@ static void start_function(struct emit *e, const char *name, const struct argume
 {
 	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->ctx), a->types, (unsigned)a->n, 0);
 	e->fn = LLVMAddFunction(e->mod, name, type);
-	LLVMSetFunctionCallConv(e->fn, 91);                  /* amdgpu_kernel */
-	set_attributes(e);
+	e->machine->kernel(e);
+	unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
+	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex, LLVMCreateEnumAttribute(e->ctx, nounwind, 0));
 	LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), body = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
 	LLVMPositionBuilderAtEnd(e->b, entry);
-	e->tid = emit_call(e, "llvm.amdgcn.workitem.id.x", NULL, 0, NULL, 0);
+	e->tid = e->machine->thread(e);
 	e->entry_end = LLVMBuildBr(e->b, body);
 	LLVMPositionBuilderAtEnd(e->b, body);
 	e->lds = LLVMAddGlobalInAddressSpace(e->mod, LLVMArrayType2(e->i8, 0), "", 3);
 	e->lds_small = LLVMAddGlobalInAddressSpace(e->mod, LLVMArrayType2(e->i8, 0), "", 3);
 }
 
-/* The placeholder becomes a global of the size that turned out to be needed. */
+/* The placeholder becomes a global of the size that turned out to be needed, or one whose size the launch gives. */
 static void finish_lds(struct emit *e, const char *name, const char *what, LLVMValueRef placeholder, int bytes)
 {
 	LLVMTypeRef t = LLVMArrayType2(e->i8, (uint64_t)bytes);
 	if (bytes) {
-		LLVMValueRef g = LLVMAddGlobalInAddressSpace(e->mod, t, arena_printf(e->arena, "%s.%s", name, what), 3);
-		LLVMSetInitializer(g, LLVMGetPoison(t));
-		LLVMSetLinkage(g, LLVMInternalLinkage);
+		bool sized = bytes <= e->machine->static_lds;
+		LLVMValueRef g = LLVMAddGlobalInAddressSpace(e->mod, sized ? t : LLVMArrayType2(e->i8, 0),
+		                                             arena_printf(e->arena, "%s%c%s", name, e->machine->separator, what), 3);
+		if (sized) {
+			LLVMSetInitializer(g, LLVMGetPoison(t));
+			LLVMSetLinkage(g, LLVMInternalLinkage);
+		}
 		LLVMSetAlignment(g, 16);
 		LLVMReplaceAllUsesWith(placeholder, g);
 	}
@@ -582,7 +556,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 			symbols_in(ph->axes[ph->axes[a].ragged_group].extent, u.symbol);
 		}
 		grid += ph->axes[a].kind == AXIS_GRID;
-		if (grid > 3)
+		if (grid > e->machine->grid_dims)
 			for (int x = 0; x < ph->naxes; x++)
 				symbols_in(ph->axes[x].extent, u.symbol);
 	}
@@ -613,8 +587,10 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		emit_fail(e, NULL, "%s needs %d bytes of LDS, %s has %d", name, e->lds_bytes + e->lds_small_bytes, e->v->target->name, e->v->target->lds_bytes);
 		return -1;
 	}
-	*out = (struct model_launch){.symbol = name, .block = 64 * e->v->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list,
-	                             .nkargs = args.n, .kernarg_bytes = (args.bytes + 7) / 8 * 8};
+	int unit = e->machine->argument_unit;
+	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->v->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list,
+	                             .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit,
+	                             .lds = e->lds_bytes + e->lds_small_bytes};
 	return 0;
 }
 
@@ -633,10 +609,10 @@ static struct emit fresh(const struct emit *base)
 	return e;
 }
 
-int amdgcn_translate(struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx, struct translated *out,
-                     char *err, size_t errlen)
+int emit_kernel(const struct machine *machine, struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx,
+                struct translated *out, char *err, size_t errlen)
 {
-	struct emit base = {.arena = arena, .k = k, .v = v, .err = err, .errlen = errlen, .ctx = ctx};
+	struct emit base = {.machine = machine, .arena = arena, .k = k, .v = v, .err = err, .errlen = errlen, .ctx = ctx};
 	base.mod = LLVMModuleCreateWithNameInContext(k->name, ctx);
 	base.b = LLVMCreateBuilderInContext(ctx);
 	LLVMSetTarget(base.mod, v->target->triple);
@@ -649,14 +625,11 @@ int amdgcn_translate(struct arena *arena, const struct ir_kernel *k, const struc
 	base.f16 = LLVMHalfTypeInContext(ctx);
 	base.bf16 = LLVMBFloatTypeInContext(ctx);
 	base.p1 = LLVMPointerTypeInContext(ctx, 1);
-	base.p3 = LLVMPointerTypeInContext(ctx, 3);
-	base.p4 = LLVMPointerTypeInContext(ctx, 4);
-	base.p8 = LLVMPointerTypeInContext(ctx, 8);
 	LLVMDIBuilderRef di = LLVMCreateDIBuilder(base.mod);
 	const char *name = k->file ? k->file : "kernel.tdsl", *slash = strrchr(name, '/');
 	name = slash ? slash + 1 : name; /* an object does not depend on the folder that its text lies in */
 	LLVMMetadataRef file = LLVMDIBuilderCreateFile(di, name, strlen(name), "", 0);
-	LLVMDIBuilderCreateCompileUnit(di, LLVMDWARFSourceLanguageC11, file, "tdslc", 5, 1, "", 0, 0, "", 0, LLVMDWARFEmissionLineTablesOnly, 0, 0, 0, "", 0, "", 0);
+	shim_line_unit(di, file, "tdslc", machine->line_directives);
 	LLVMMetadataRef version = LLVMValueAsMetadata(LLVMConstInt(base.i32, LLVMDebugMetadataVersion(), 0));
 	LLVMAddModuleFlag(base.mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18, version);
 	struct model_launch *all = arena_alloc(arena, sizeof *all * (size_t)k->nphases);
@@ -664,7 +637,7 @@ int amdgcn_translate(struct arena *arena, const struct ir_kernel *k, const struc
 	*out = (struct translated){0};
 	for (int p = 0; p < k->nphases && !status; p++) {
 		struct emit e = fresh(&base);
-		const char *symbol = k->nphases == 1 ? k->name : arena_printf(arena, "%s.%d", k->name, p);
+		const char *symbol = k->nphases == 1 ? k->name : arena_printf(arena, "%s%c%d", k->name, machine->separator, p);
 		status = emit_phase(&e, di, file, &k->phases[p], symbol, &all[p]);
 		base.condition = e.condition;
 	}

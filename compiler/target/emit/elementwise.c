@@ -1,7 +1,7 @@
 /* elementwise.c -- arithmetic and comparisons on scalars and short vectors.
  * In: operands of one width.  Out: one LLVM value.  No fast-math flags: op.def's meaning is exact.  Functions with an instruction of
  * their own go to it directly (llvm.exp2 would be nine instructions under IEEE denormals). */
-#include "emit.h"
+#include "machine.h"
 
 #include <float.h>
 #include <string.h>
@@ -14,17 +14,13 @@ LLVMTypeRef op_type_like(struct emit *e, enum dtype t, LLVMValueRef like)
 	return emit_vector(emit_type(e, t), vector_length(like));
 }
 
-/* Calls an intrinsic that exists for scalars only, per element. */
-LLVMValueRef op_per_element(struct emit *e, const char *name, LLVMValueRef *args, int nargs, bool overloaded)
+/* The machine's function, which takes scalars only, per element. */
+static LLVMValueRef approximate(struct emit *e, enum ir_op op, LLVMValueRef x)
 {
-	int n = vector_length(args[0]);
-	LLVMValueRef parts[64], one[3];
-	for (int i = 0; i < n; i++) {
-		for (int a = 0; a < nargs; a++)
-			one[a] = n > 1 ? LLVMBuildExtractElement(e->b, args[a], emit_int(e, i), "") : args[a];
-		LLVMTypeRef t = LLVMTypeOf(one[0]);
-		parts[i] = emit_call(e, name, &t, overloaded ? 1 : 0, one, nargs);
-	}
+	int n = vector_length(x);
+	LLVMValueRef parts[64];
+	for (int i = 0; i < n; i++)
+		parts[i] = e->machine->approximate(e, op, n > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, i), "") : x);
 	return vector_join(e, parts, n, 1);
 }
 
@@ -105,6 +101,37 @@ static LLVMValueRef philox(struct emit *e, LLVMValueRef seed, LLVMValueRef count
 	return wide ? LLVMBuildSExt(e->b, c[0], t64, "") : c[0];
 }
 
+/* A NaN in this value has 16 zeros in its lower half: what came from bf16 or from an operation itself (0x7fc00000) does, and operations
+ * hand on an operand's.  left: how many instructions are still looked at. */
+static bool has_short_nans(const struct ir_ins *i, int *left)
+{
+	int first = i->op == IR_SELECT, n = i->op == IR_REDUCE ? 1 : i->nargs;
+	if (--*left < 0)
+		return false;
+	switch (i->op) {
+	case IR_CONST:
+		return true;
+	case IR_CVT:
+		return i->args[0]->dtype == DT_BF16 || i->args[0]->dtype == DT_I32;
+	case IR_ADD: case IR_SUB: case IR_MUL: case IR_DIV: case IR_FMA: case IR_NEG: case IR_ABS: case IR_MIN: case IR_MAX: case IR_SQRT:
+	case IR_RSQRT: case IR_RCP: case IR_SELECT: case IR_REDUCE: case IR_RELAYOUT:
+		for (int a = first; a < n; a++)
+			if (!has_short_nans(i->args[a], left))
+				return false;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static LLVMValueRef convert(struct emit *e, const struct ir_ins *i, LLVMValueRef x)
+{
+	int left = 64;
+	if (i->dtype == DT_BF16 && i->args[0]->dtype == DT_F32 && !(i->flags & IR_SATURATE) && !e->v->target->cvt_pk_bf16 && has_short_nans(i->args[0], &left))
+		return op_round_bf16(e, x);
+	return op_convert(e, x, (enum dtype)i->args[0]->dtype, (enum dtype)i->dtype, i->flags & IR_SATURATE);
+}
+
 LLVMValueRef op_build(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 {
 	bool f = dtype_is_float(i->dtype);
@@ -118,12 +145,7 @@ LLVMValueRef op_build(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 		a[1] = LLVMConstInt(e->i1, 0, 0);
 		return op_whole(e, "llvm.abs", a, 2);
 	case IR_SQRT: return op_whole(e, "llvm.sqrt", a, 1);
-	case IR_RSQRT: return op_per_element(e, "llvm.amdgcn.rsq", a, 1, true);
-	case IR_RCP: return op_per_element(e, "llvm.amdgcn.rcp", a, 1, true);
-	case IR_EXP2: return op_per_element(e, "llvm.amdgcn.exp2", a, 1, true);
-	case IR_LOG2: return op_per_element(e, "llvm.amdgcn.log", a, 1, true);
-	case IR_SIN_TURNS: return op_per_element(e, "llvm.amdgcn.sin", a, 1, true);
-	case IR_COS_TURNS: return op_per_element(e, "llvm.amdgcn.cos", a, 1, true);
+	case IR_RSQRT: case IR_RCP: case IR_EXP2: case IR_LOG2: case IR_SIN_TURNS: case IR_COS_TURNS: return approximate(e, i->op, a[0]);
 	case IR_FLOOR: return op_whole(e, "llvm.floor", a, 1);
 	case IR_CEIL: return op_whole(e, "llvm.ceil", a, 1);
 	case IR_ROUND: return op_whole(e, "llvm.rint", a, 1);
@@ -142,7 +164,7 @@ LLVMValueRef op_build(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 	case IR_FMA: return op_whole(e, "llvm.fma", a, 3);
 	case IR_SELECT: return LLVMBuildSelect(e->b, a[0], a[1], a[2], "");
 	case IR_PHILOX: return philox(e, a[0], a[1]);
-	case IR_CVT: return op_convert(e, a[0], (enum dtype)i->args[0]->dtype, (enum dtype)i->dtype, i->flags & IR_SATURATE);
+	case IR_CVT: return convert(e, i, a[0]);
 	case IR_BITCAST: return LLVMBuildBitCast(e->b, a[0], op_type_like(e, i->dtype, a[0]), "");
 	default:
 		return emit_fail(e, i, "%s is not lowered yet", ir_op_info[i->op].text);
@@ -169,6 +191,45 @@ LLVMValueRef op_identity(struct emit *e, enum ir_reduce kind, enum dtype t)
 	return LLVMConstInt(type, (uint64_t)(kind == RED_PROD || kind == RED_ALL ? 1 : kind == RED_MAX ? -most - 1 : kind == RED_MIN ? most : 0), 1);
 }
 
+/* select(has t, load of t, constant), as elaboration makes it of every optional tensor.  An absent tensor loads as zeros, so the
+ * constant's bits are all there is to set, and their word is one scalar register where the condition would be a mask of the wave. */
+static bool is_optional_load(const struct ir_ins *i)
+{
+	const struct ir_ins *has = i->args[0], *load = i->args[1], *none = i->args[2];
+	return has->op == IR_HAS && load->op == IR_LOAD && load->imm == has->imm && none->op == IR_CONST &&
+	       (i->dtype == DT_F32 || i->dtype == DT_F16 || i->dtype == DT_BF16);
+}
+
+/* 0 where the tensor is there, else the constant; computed once in front. */
+static LLVMValueRef absent_bits(struct emit *e, int64_t tensor, uint32_t constant)
+{
+	LLVMValueRef *known = e->tensors[tensor].absent, bits = LLVMConstInt(e->i32, constant, 0);
+	if (known[0] && known[1] == bits)
+		return known[0];
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	LLVMPositionBuilderBefore(e->b, e->entry_end);
+	LLVMValueRef absent = LLVMBuildICmp(e->b, LLVMIntEQ, e->tensors[tensor].pointer, LLVMConstNull(e->p1), "");
+	known[0] = LLVMBuildSelect(e->b, absent, bits, LLVMConstNull(e->i32), "");
+	if (!e->v->aligned)                                 /* element by element there are many masks: vector registers are what is left */
+		known[0] = e->machine->hidden_copy(e, known[0], NULL);
+	known[1] = bits;
+	LLVMPositionBuilderAtEnd(e->b, here);
+	return known[0];
+}
+
+static LLVMValueRef optional_load(struct emit *e, const struct ir_ins *i, LLVMValueRef x)
+{
+	int bits = dtype_info((enum dtype)i->dtype)->bits, n = vector_length(x);
+	bool dwords = bits * n % 32 == 0;
+	LLVMTypeRef one = dwords || bits == 32 ? e->i32 : e->i16;
+	int words = dwords ? bits * n / 32 : n;
+	uint32_t code = num_from_f32((float)i->args[2]->num, (enum dtype)i->dtype, false);
+	LLVMValueRef none = absent_bits(e, i->args[0]->imm, bits == 32 ? code : code << 16 | code);
+	none = op_splat(e, one == e->i32 ? none : LLVMBuildTrunc(e->b, none, one, ""), words);
+	LLVMValueRef set = LLVMBuildOr(e->b, LLVMBuildBitCast(e->b, x, emit_vector(one, words), ""), none, "");
+	return LLVMBuildBitCast(e->b, set, LLVMTypeOf(x), "");
+}
+
 /* Registers are handled in groups as wide as the result's or any operand's, so that dwords stay dwords. */
 void emit_elementwise(struct emit *e, const struct ir_ins *i)
 {
@@ -184,7 +245,7 @@ void emit_elementwise(struct emit *e, const struct ir_ins *i)
 		LLVMValueRef args[8] = {0};
 		for (int a = 0; a < i->nargs; a++)
 			args[a] = value_vector(e, i->args[a], i->layout, r, width);
-		LLVMValueRef x = op_build(e, i, args);
+		LLVMValueRef x = i->op == IR_SELECT && e->machine->scalar_masks && is_optional_load(i) ? optional_load(e, i, args[1]) : op_build(e, i, args);
 		if (e->failed)
 			return;
 		value_set(e, i, r, width, x);

@@ -1,4 +1,5 @@
-/* emit.h -- laid-out tile IR to LLVM IR for AMDGPU: the state of one kernel function and the parts that write it.
+/* emit.h -- laid-out tile IR to LLVM IR: the state of one kernel function and the parts that write it.  What differs between families
+ * of chips lies behind `machine` (machine.h); nothing here or in the files below names a chip.
  *
  * A tile value is an array of LLVM values, one per group of `pack` consecutive registers of its layout: f32 pairs (packed VALU
  * forms) or fours (accumulators), 16-bit pairs and 8-bit fours (dwords), else single elements.  Values made of positions alone have
@@ -6,8 +7,9 @@
  *
  *   translate.c   function, arguments, grid, control flow    index.c       positions, register maps, addresses' parts
  *   value.c       reading values in any grouping             elementwise.c arithmetic and conversions
- *   memory.c      buffer loads and stores                    reduce.c      reductions across registers, lanes, waves
- *   relayout.c    moves through LDS                          dot.c         matrix instructions                              */
+ *   memory.c      loads, stores, updates: what, not how      reduce.c      reductions across registers, lanes, waves
+ *   lds.c         moves through LDS                          dot.c         matrix instructions
+ *   convert.c     conversions, the narrow ones in software where the chip has none                                       */
 #ifndef TDSL_EMIT_H
 #define TDSL_EMIT_H
 #include <llvm-c/Core.h>
@@ -21,6 +23,7 @@ struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
 struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; };
 
+struct machine;
 struct remembered { const struct ir_ins *of; const struct layout *layout; int reg; LLVMValueRef v; int older; };
 
 struct emit {
@@ -28,16 +31,17 @@ struct emit {
 	const struct ir_kernel *k;
 	const struct ir_phase *ph;
 	const struct variant *v;
+	const struct machine *machine;
 	char *err; size_t errlen; bool failed;
 	LLVMContextRef ctx; LLVMModuleRef mod; LLVMBuilderRef b;
 	LLVMValueRef fn;
-	LLVMTypeRef i1, i8, i16, i32, i64, f32, f16, bf16, p1, p3, p4, p8;
+	LLVMTypeRef i1, i8, i16, i32, i64, f32, f16, bf16, p1;
 	LLVMValueRef entry_end;                  /* instruction in the entry block before which lane arithmetic goes */
 	LLVMValueRef tid;                        /* workitem id, i32 */
 	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
 	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */
 	struct value *values;                    /* by instruction id */
-	struct { LLVMValueRef pointer, stride[6], fold_stride; } *tensors;  /* by parameter */
+	struct { LLVMValueRef pointer, stride[6], fold_stride, absent[2]; } *tensors;  /* by parameter; absent: optional_load's */
 	LLVMValueRef *scalars, *symbols;         /* by parameter, by symbol */
 	LLVMValueRef fold_inner;                 /* rows are (row / inner, row % inner) of tensors with a fold_stride */
 	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
@@ -54,6 +58,11 @@ struct emit {
 	LLVMMetadataRef scope;                   /* DISubprogram */
 };
 
+/* compile.h's translate(), with a family's table. */
+int emit_kernel(const struct machine *, struct arena *, const struct ir_kernel *, const struct variant *, LLVMContextRef, struct translated *,
+                char *err, size_t errlen);
+
+int emit_lane_bits(const struct emit *);                             /* log2 of the lanes of a wave */
 LLVMValueRef emit_fail(struct emit *, const struct ir_ins *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 LLVMValueRef emit_int(struct emit *, int64_t);                       /* i32 constant */
 LLVMValueRef emit_call(struct emit *, const char *intrinsic, LLVMTypeRef *overload, int noverload, LLVMValueRef *args, int nargs);
@@ -87,21 +96,25 @@ void emit_elementwise(struct emit *, const struct ir_ins *);
 LLVMTypeRef op_type_like(struct emit *, enum dtype, LLVMValueRef like);                  /* as many elements */
 LLVMValueRef op_splat(struct emit *, LLVMValueRef one, int n);
 LLVMValueRef op_whole(struct emit *, const char *intrinsic, LLVMValueRef *args, int nargs);     /* overloaded by the first's type */
-LLVMValueRef op_per_element(struct emit *, const char *intrinsic, LLVMValueRef *args, int nargs, bool overloaded);
 LLVMValueRef op_combine(struct emit *, enum ir_reduce, enum dtype, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef op_identity(struct emit *, enum ir_reduce, enum dtype);
 
 /* convert.c */
+LLVMValueRef op_clamped(struct emit *, LLVMValueRef f32, enum dtype range);     /* into the finite range of a type; NaN stays */
+/* <n x i8> of 4-bit codes (n 2 or a multiple of 4) -> two a byte, the first in the low half: i8 or <n/4 x i16>; and back from as many bits. */
+LLVMValueRef op_halves_joined(struct emit *, LLVMValueRef codes);
+LLVMValueRef op_halves_apart(struct emit *, LLVMValueRef, int n);
 LLVMValueRef op_convert(struct emit *, LLVMValueRef, enum dtype from, enum dtype to, bool saturate);
+LLVMValueRef op_round_bf16(struct emit *, LLVMValueRef f32);   /* to nearest even, where a NaN's lower half is zero: then it stays one */
 
-/* memory.c */
+/* memory.c (memory.h: the parts of an access) */
 void emit_load(struct emit *, const struct ir_ins *);
 void emit_store(struct emit *, const struct ir_ins *);
 void emit_update(struct emit *, const struct ir_ins *);
 
 /* lds.c */
 LLVMValueRef lds_pointer(struct emit *, LLVMValueRef base, LLVMValueRef byte, int constant);
-void lds_barrier(struct emit *);                                     /* waits for this wave's LDS accesses, then s_barrier */
+void lds_barrier(struct emit *);                                     /* LDS accesses before it are seen by all waves behind it */
 void lds_enter_loop(struct emit *);                                  /* everything read in the loop may still be read by others */
 LLVMValueRef lds_read(struct emit *, const struct ir_ins *, int reg, int n); /* registers of a value that waits in LDS */
 void emit_relayout(struct emit *, const struct ir_ins *);

@@ -2,11 +2,13 @@
  * In: operands in operand layouts (registers: k first, in runs of `elems` an instruction), the accumulator in its layout.  Out: the
  * result's groups of four rows.  For every step of k, ascending: one instruction for each block of rows and columns; an operand that
  * waits in LDS is read at its first use in the step. */
-#include "emit.h"
+#include "machine.h"
 
-static LLVMTypeRef operand_type(struct emit *e, enum mfma_operand o)
+/* words: that the operand takes, all its positions together */
+static LLVMTypeRef operand_type(struct emit *e, enum mfma_operand o, int words)
 {
 	switch (o) {
+	case MFMA_WORDS: return emit_vector(e->i32, words);
 	case MFMA_V4I16: return emit_vector(e->i16, 4);
 	case MFMA_V8BF16: return emit_vector(e->bf16, 8);
 	case MFMA_V4F16: return emit_vector(e->f16, 4);
@@ -37,6 +39,31 @@ static int wide_axis(struct emit *e, ir_axes axes)
 	return 0;
 }
 
+static int k_bits(const struct layout *l, int k)
+{
+	int n = 0;
+	while (n < l->nreg && l->reg[n].step[k])
+		n++;
+	return n;
+}
+
+/* One side of a product, and the fragments made of it so far, by their first register. */
+struct operand { const struct ir_ins *of; int free, k, positions; LLVMValueRef *fragments; };
+
+/* The registers along k for every position that a lane holds of an instruction's rows (or columns) from `at` on. */
+static LLVMValueRef fragment(struct emit *e, const struct mfma *m, const struct operand *o, int at, int kpos, int in_block)
+{
+	const struct layout *l = o->of->layout;
+	int step = mfma_lane_positions(m), parts = o->positions / step, first = register_at(e, l, o->free, at, o->k, kpos) + in_block;
+	LLVMValueRef *known = &o->fragments[first], part[8];
+	if (*known)
+		return *known;
+	for (int p = 0; p < parts; p++)
+		part[p] = value_vector(e, o->of, l, register_at(e, l, o->free, at + p * step, o->k, kpos) + in_block, m->elems);
+	int words = parts * m->elems * dtype_info(o->of->dtype)->bits / 32;
+	return *known = LLVMBuildBitCast(e->b, vector_join(e, part, parts, m->elems), operand_type(e, m->operand, words), "");
+}
+
 void emit_dot(struct emit *e, const struct ir_ins *i)
 {
 	const struct ir_ins *a = i->args[0], *b = i->args[1], *acc = i->flags & IR_ACC ? i->args[2] : NULL;
@@ -51,30 +78,24 @@ void emit_dot(struct emit *e, const struct ir_ins *i)
 	}
 	const struct mfma *m = target_mfma(e->v->target, a->dtype, b->dtype);
 	value_new(e, i);
-	LLVMTypeRef ot = operand_type(e, m->operand), at = emit_vector(i->dtype == DT_I32 ? e->i32 : e->f32, 4);
-	int regs = layout_regs(i->layout), coord[LAYOUT_AXES];
-	int steps = layout_regs(a->layout) / a->layout->rep[fa] / m->elems, per_block = 1 << a->layout->nreg;
+	LLVMTypeRef at = emit_vector(i->dtype == DT_I32 ? e->i32 : e->f32, 4);
+	int regs = layout_regs(i->layout), coord[LAYOUT_AXES], per_block = 1 << k_bits(a->layout, k);
+	int steps = per_block * a->layout->rep[k] / m->elems;
 	LLVMValueRef *d = arena_alloc(e->arena, sizeof *d * (size_t)regs);
-	LLVMValueRef *fragment_a = arena_alloc(e->arena, sizeof *d * (size_t)layout_regs(a->layout));
-	LLVMValueRef *fragment_b = arena_alloc(e->arena, sizeof *d * (size_t)layout_regs(b->layout));
+	struct operand rows = {a, fa, k, m->rows, arena_alloc(e->arena, sizeof *d * (size_t)layout_regs(a->layout))};
+	struct operand cols = {b, fb, k, m->cols, arena_alloc(e->arena, sizeof *d * (size_t)layout_regs(b->layout))};
 	for (int s = 0; s < steps; s++) {
 		/* step s: registers s * elems .. of the run along k, which are the lowest register bits and the repeats of k */
 		int in_block = s * m->elems % per_block, kpos = s * m->elems / per_block * a->layout->block[k];
 		for (int r = 0; r < regs; r += 4) {
 			layout_coord(i->layout, r, 0, 0, coord);
-			int ra = register_at(e, a->layout, fa, coord[fa], k, kpos) + in_block;
-			int rb = register_at(e, b->layout, fb, coord[fb], k, kpos) + in_block;
-			if (!fragment_a[ra])
-				fragment_a[ra] = LLVMBuildBitCast(e->b, value_vector(e, a, a->layout, ra, m->elems), ot, "");
-			if (!fragment_b[rb])
-				fragment_b[rb] = LLVMBuildBitCast(e->b, value_vector(e, b, b->layout, rb, m->elems), ot, "");
+			LLVMValueRef fragment_a = fragment(e, m, &rows, coord[fa], kpos, in_block);
+			LLVMValueRef fragment_b = fragment(e, m, &cols, coord[fb], kpos, in_block);
 			if (!s)
 				d[r] = acc ? value_vector(e, acc, i->layout, r, 4) : LLVMConstNull(at);
-			LLVMValueRef args[6] = {fragment_a[ra], fragment_b[rb], d[r], emit_int(e, 0), emit_int(e, 0), emit_int(e, 0)};
-			d[r] = emit_call(e, m->intrinsic, NULL, 0, args, 6);
+			d[r] = e->machine->product(e, m, fragment_a, fragment_b, d[r]);
 		}
-		LLVMValueRef nothing = emit_int(e, 0);         /* the reads of later steps stay behind: all at once they would not fit */
-		emit_call(e, "llvm.amdgcn.sched.barrier", NULL, 0, &nothing, 1);
+		e->machine->keep_order(e);                     /* the reads of later steps stay behind: all at once they would not fit */
 	}
 	for (int r = 0; r < regs; r += 4)
 		value_set(e, i, r, 4, d[r]);

@@ -1,9 +1,7 @@
 /* index.c -- positions: what each lane, wave and register contributes, and values computed from positions alone.
  * In: layouts, index instructions.  Out: i32 (and i1, f32) values per register.  Lane parts are computed once, in the entry block;
  * index values are computed at the first use in a scope and remembered until the scope ends. */
-#include "emit.h"
-
-#include <string.h>
+#include "machine.h"
 
 /* Bits of the workitem id that step along the axis, as runs of equal shift: part = sum of ((tid >> from) & mask) << to. */
 LLVMValueRef index_lane(struct emit *e, const struct layout *l, int axis)
@@ -101,8 +99,8 @@ void index_release(struct emit *e, int mark)
 }
 
 /* The masks of a 128 x 64 tile are 32 pairs of scalar registers: kept from one use to the next they spill.  So each instruction of
- * a matrix kernel computes its masks again, from a copy of the lane's position that LLVM cannot see through (an empty
- * assembly text, no instruction), or it would merge them. */
+ * a matrix kernel computes its masks again, from a copy of the lane's position that LLVM cannot see through (machine.h's
+ * hidden_copy, no instruction), or it would merge them. */
 void index_forget(struct emit *e)
 {
 	if (!e->has_dot)
@@ -118,11 +116,7 @@ static LLVMValueRef lane_copy(struct emit *e, LLVMValueRef lane)
 	for (int i = 0; i < e->ncopies; i++)
 		if (e->copies[i].lane == lane)
 			return e->copies[i].copy;
-	LLVMTypeRef types[2] = {e->i32, e->i32}, t = LLVMFunctionType(e->i32, types, e->loop_position ? 2 : 1, 0);
-	LLVMValueRef args[2] = {lane, e->loop_position};       /* the loop's position: or the copy would move out of the loop */
-	const char *form = e->loop_position ? "=v,0,s" : "=v,0";
-	LLVMValueRef text = LLVMGetInlineAsm(t, "", 0, form, strlen(form), 0, 0, LLVMInlineAsmDialectATT, 0);
-	LLVMValueRef copy = LLVMBuildCall2(e->b, t, text, args, e->loop_position ? 2 : 1, "");
+	LLVMValueRef copy = e->machine->hidden_copy(e, lane, e->loop_position);   /* the loop's position: or the copy would move out of the loop */
 	if (e->ncopies == e->cap_copies)
 		e->copies = arena_grow(e->arena, e->copies, e->ncopies, &e->cap_copies, sizeof *e->copies);
 	e->copies[e->ncopies].lane = lane;
@@ -168,7 +162,7 @@ static int64_t copy_bits(struct emit *e, const struct layout *l)
 {
 	int64_t copies = 0;
 	if (!l)
-		return (64 << 5) - 1;
+		return e->v->target->max_threads - 1;
 	for (int bit = 0; bit < l->nlane + l->nwave; bit++) {
 		const struct layout_basis *b = bit < l->nlane ? &l->lane[bit] : &l->wave[bit - l->nlane];
 		bool zero = true;

@@ -1,7 +1,7 @@
 /* lds.c -- what crosses lanes and waves: exchanges inside a wave, LDS addresses, barriers, moves between layouts.
- * In: values under one layout.  Out: the same elements under another.  Barriers are bare s_barrier behind an explicit wait for LDS:
- * a fence would also wait for every global access. */
-#include "emit.h"
+ * In: values under one layout.  Out: the same elements under another.  A tile in LDS is written once, read after a
+ * barrier, and its place reused behind another. */
+#include "machine.h"
 
 LLVMValueRef lds_pointer(struct emit *e, LLVMValueRef base, LLVMValueRef byte, int constant)
 {
@@ -13,13 +13,7 @@ LLVMValueRef lds_pointer(struct emit *e, LLVMValueRef base, LLVMValueRef byte, i
 
 void lds_barrier(struct emit *e)
 {
-	LLVMValueRef lgkm0 = emit_int(e, 0xc07f);        /* gfx9 waitcnt: vmcnt 63, expcnt 7, lgkmcnt 0 */
-	if (e->v->waves > 1) {
-		emit_call(e, "llvm.amdgcn.s.waitcnt", NULL, 0, &lgkm0, 1);
-		emit_call(e, "llvm.amdgcn.s.barrier", NULL, 0, NULL, 0);
-	} else {
-		emit_call(e, "llvm.amdgcn.wave.barrier", NULL, 0, NULL, 0);
-	}
+	e->machine->barrier(e);
 	e->lds_written = false;
 	for (int r = 0; r < e->nregions; r++)
 		e->regions[r].dirty = false;
@@ -47,17 +41,8 @@ void emit_if_end(struct emit *e, LLVMValueRef join)
 	LLVMPositionBuilderAtEnd(e->b, LLVMValueAsBasicBlock(join));
 }
 
-static LLVMValueRef dpp(struct emit *e, LLVMValueRef v, int control)
-{
-	LLVMValueRef args[6] = {LLVMGetPoison(e->i32), v, emit_int(e, control), emit_int(e, 15), emit_int(e, 15), LLVMConstInt(e->i1, 1, 0)};
-	LLVMTypeRef t = e->i32;
-	return emit_call(e, "llvm.amdgcn.update.dpp", &t, 1, args, 6);
-}
-
-/* DPP controls: CDNA3 ISA guide, "DPP control".  Mirrors stand for exclusive or where lower lanes agree. */
 LLVMValueRef lane_xor(struct emit *e, LLVMValueRef v, int bit, bool lower_equal)
 {
-	enum { QUAD_XOR1 = 0xb1, QUAD_XOR2 = 0x4e, ROW_ROR8 = 0x128, ROW_HALF_MIRROR = 0x141 };
 	LLVMTypeRef t = LLVMTypeOf(v);
 	if (t == e->i64) {                               /* by halves */
 		LLVMTypeRef two = emit_vector(e->i32, 2);
@@ -69,27 +54,7 @@ LLVMValueRef lane_xor(struct emit *e, LLVMValueRef v, int bit, bool lower_equal)
 		return LLVMBuildBitCast(e->b, out, t, "");
 	}
 	LLVMValueRef x = t == e->i32 ? v : LLVMBuildBitCast(e->b, v, e->i32, "");
-	switch (bit) {
-	case 0: x = dpp(e, x, QUAD_XOR1); break;
-	case 1: x = dpp(e, x, QUAD_XOR2); break;
-	case 3: x = dpp(e, x, ROW_ROR8); break;
-	case 2:
-		if (lower_equal) {
-			x = dpp(e, x, ROW_HALF_MIRROR);
-			break;
-		}
-		/* fall through */
-	case 4: {
-		LLVMValueRef a[2] = {x, emit_int(e, 0x1f | (1 << bit) << 10)};    /* bit mode: and 31, or 0, xor 2^bit */
-		x = emit_call(e, "llvm.amdgcn.ds.swizzle", NULL, 0, a, 2);
-		break;
-	}
-	default: {
-		LLVMValueRef other = LLVMBuildXor(e->b, LLVMBuildAnd(e->b, e->tid, emit_int(e, 63), ""), emit_int(e, 1 << bit), "");
-		LLVMValueRef a[2] = {LLVMBuildShl(e->b, other, emit_int(e, 2), ""), x};
-		x = emit_call(e, "llvm.amdgcn.ds.bpermute", NULL, 0, a, 2);
-	}
-	}
+	x = e->machine->lane_xor(e, x, bit, lower_equal);
 	return t == e->i32 ? x : LLVMBuildBitCast(e->b, x, t, "");
 }
 
@@ -273,7 +238,7 @@ void emit_relayout(struct emit *e, const struct ir_ins *i)
 		rename_registers(e, i);
 		return;
 	}
-	struct lds_tile *t = tile_of(e, i->layout, inner_axis(e, i->layout), i->dtype == DT_I1 ? 1 : dtype_info(i->dtype)->bits / 8);
+	struct lds_tile *t = tile_of(e, i->layout, inner_axis(e, i->layout), i->dtype == DT_I1 || dtype_info(i->dtype)->bits < 8 ? 1 : dtype_info(i->dtype)->bits / 8);
 	place_tile(e, t);
 	write_tile(e, v, t);
 	out->waiting = t;

@@ -1,0 +1,723 @@
+"""h200_times.py -- the timed part of bench/h200.py: what is timed, by which contestants, and how it is told.
+
+In: the options and the report of h200.py, a GPU.  Out: the report's rows, hosts, profile and verdicts, and their tables.  A Work is one
+kernel of the pack with its tensors, its bytes, Triton's candidates (kernel, arguments, constants, warps, grid), and torch's expression.
+Triton is tuned over its whole space by short measurements; the two best are measured as long as everybody else.
+"""
+import concurrent.futures
+import json
+import math
+import multiprocessing
+import os
+import statistics
+import subprocess
+import time
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+import triton
+
+import tdsl
+import triton_h200 as tk
+
+DEVICE, DRY = "cuda", False                                  # dry: few elements on the host, to exercise this file without a GPU
+BF16, F32, U8, FP8, E8 = torch.bfloat16, torch.float32, torch.uint8, torch.float8_e4m3fn, torch.float8_e8m0fnu
+TOP = 448.0
+SHAPES = [(1, 4096), (128, 4096), (4096, 4096), (16384, 4096), (8192, 8192), (32768, 8192), (4096, 16384), (65536, 1024), (16384, 7168)]
+GLU_SHAPES = [(1, 14336), (128, 14336), (4096, 14336), (16384, 14336), (16384, 2048)]
+SQUARE_SHAPES = [(4096, 4096), (16384, 4096), (8192, 14336)]
+OTHER_SHAPES = [(1, 4096), (128, 4096), (4096, 4096), (16384, 4096)]
+QUICK = {(1, 4096), (128, 4096), (16384, 4096), (1, 14336), (128, 14336), (4096, 14336)}
+SMALL = 128                                                  # rows up to which graph replays decide
+# Triton's times on the machine where the space was first measured, us: repeated rows must come within 5 %.
+BEFORE = {
+    "rmsnorm_quant": dict(zip(SHAPES, (4.6, 5.4, 19.4, 56.4, 58.3, 207, 64.0, 53.1, 101))),
+    "layernorm_quant": dict(zip(SHAPES, (4.7, 5.7, 20.4, 60.8, 63.7, 229, 72.4, 56.1, 113))),
+    "add_rmsnorm_quant": dict(zip(SHAPES, (5.4, 6.2, 35.2, 116, 118, 444, 126, 115, 201))),
+    "rmsnorm_128": dict(zip(SHAPES, (4.0, 5.3, 18.8, 54.5, 57.6, 206, 65.4, 53.7, 98.9))),
+    "rmsnorm_mxfp8": dict(zip(SHAPES, (4.3, 5.4, 17.9, 54.3, 59.5, 207, 62.9, 53.5, 100))),
+    "quantize_rows": dict(zip(SHAPES, (4.2, 4.7, 17.5, 53.0, 53.0, 189, 53.6, 53.1, 87.3))),
+    "swiglu_128": dict(zip(GLU_SHAPES, (4.0, 7.3, 78.2, 288, 47.5))),
+    "cast_transpose": dict(zip(SQUARE_SHAPES, (23.2, 75.2, 126))),
+}
+
+
+class Work:
+    """One kernel to time.  make(M, N, device) -> tensors by name, inputs random; given: the pack's inputs by name, ("scale", "one") for
+    tensor "one" as scale; out: its outputs."""
+
+    def __init__(self, name, shapes, make, nbytes, given, out, triton, eager=None, scalars=None, first=False):
+        self.name, self.shapes, self.make, self.nbytes, self.out, self.triton, self.eager = name, shapes, make, nbytes, out, triton, eager
+        self.given = [g if isinstance(g, tuple) else (g, g) for g in given]
+        self.scalars, self.kernel, self.first = scalars or {}, name.removesuffix("_fp8"), first
+
+    def ours(self, pack, t):
+        f, x = getattr(pack, self.kernel), t[self.given[0][1]]
+        named = {**{a: t[b] for a, b in self.given[1:]}, **self.scalars, **{o: t[o] for o in self.out}}
+        return lambda: f(x, **named)
+
+
+def bf(*shape, device):
+    return torch.randn(*shape, device=device, dtype=BF16)
+
+
+def empty(*shape, dtype=F32, device):
+    return torch.empty(*shape, device=device, dtype=dtype)
+
+
+# ---- torch's expressions, traced by torch.compile and run eagerly
+
+def t_rows(v):
+    s = v.abs().amax(-1, keepdim=True).clamp_min(1e-12) / TOP
+    return (v * (1 / s)).to(FP8), s
+
+
+def t_groups(v, g):
+    b = v.unflatten(-1, (-1, g))
+    s = b.abs().amax(-1, keepdim=True).clamp_min(1e-12) / TOP
+    return (b * (1 / s)).to(FP8).flatten(-2), s
+
+
+def t_norm(x, w, layer):
+    x, w = x.float(), w.float()
+    return F.layer_norm(x, (x.shape[-1],), w, None, 1e-6) if layer else F.rms_norm(x, (x.shape[-1],), w, 1e-6)
+
+
+def t_unit(f, x):
+    return {"none": lambda v: v, "silu": F.silu, "gelu": F.gelu, "gelu_tanh": lambda v: F.gelu(v, approximate="tanh"), "relu": F.relu,
+            "srelu": lambda v: F.relu(v).square(), "qgelu": lambda v: v * torch.sigmoid(1.702 * v)}[f](x)
+
+
+def t_gate(f, h):
+    g, u = h.float().chunk(2, -1)
+    return t_unit(f, g) * u
+
+
+def t_add(x, r, w):
+    s = x.float() + r.float()
+    return (s.to(x.dtype), *t_rows(F.rms_norm(s, (s.shape[-1],), w.float(), 1e-6)))
+
+
+# ---- what is timed
+
+def norm_work(name, layer, kind, shapes, add=False, mx=False, g=0, out=FP8, first=False):
+    """kind: rows, groups, static."""
+    def make(m, n, device):
+        t = dict(x=bf(m, n, device=device), w=bf(n, device=device), y=empty(m, n, dtype=out, device=device))
+        if add:
+            t.update(res=bf(m, n, device=device), res_out=empty(m, n, dtype=BF16, device=device))
+        if kind == "rows":
+            t["scale"] = empty(m, device=device)
+        elif kind == "groups":
+            t["scale"] = empty(m, n // g, dtype=E8 if mx else F32, device=device)
+        else:
+            t["one"] = torch.full((1,), 0.05, device=device)
+        return t
+
+    def candidates(m, n):
+        p, space = tk.row_space(n)
+        for r, w in space:
+            grid, label = (triton.cdiv(m, r),), f"R{r} w{w}"
+            if kind == "rows":
+                yield label, tk.rms_row_quant, lambda t: (t["x"], t["w"], t.get("res", t["x"]), t.get("res_out", t["x"]), t["y"], t["scale"], m, n, 1e-6), dict(
+                    FMAX=TOP, R=r, BLOCK=p, ADD=add, LAYER=layer), w, grid
+            elif kind == "groups":
+                yield label, tk.norm_block_quant, lambda t: (t["x"], t["w"], t["y"], t["scale"].view(U8) if mx else t["scale"], m, n, 1e-6), dict(
+                    FMAX=TOP, R=r, BLOCK=p, G=g, MX=mx, LAYER=layer), w, grid
+            else:
+                yield label, tk.norm_static, lambda t: (t["x"], t["w"], t["one"], t["y"], m, n, 1e-6), dict(
+                    R=r, BLOCK=p, LAYER=layer, SCALED=out is FP8), w, grid
+
+    def nbytes(m, n):
+        base = m * n * (2 + (1 if out is FP8 else 2)) + (4 * m * n if add else 0)
+        return base + (4 * m if kind == "rows" else m * n // 32 if kind == "groups" else 0)
+    given = ["x", "w"] + (["res"] if add else [])
+    eager = None
+    if kind == "rows":
+        eager = (lambda t: t_add(t["x"], t["res"], t["w"])) if add else (lambda t: t_rows(t_norm(t["x"], t["w"], layer)))
+    elif kind == "groups" and not mx:
+        eager = lambda t: t_groups(t_norm(t["x"], t["w"], layer), g)
+    elif kind == "static" and out is BF16:
+        eager = lambda t: t_norm(t["x"], t["w"], layer).to(BF16)
+    if kind == "static" and out is FP8:
+        given = given + [("scale", "one")]
+    return Work(name, shapes, make, nbytes, given, ["y"] + (["scale"] if kind != "static" else []) + (["res_out"] if add else []), candidates, eager, dict(eps=1e-6), first)
+
+
+def unit_work(name, f, gated, kind, shapes, mx=False, g=128, out=FP8, clamp=False, peers=False, first=False):
+    def make(m, n, device):
+        t = {"x": bf(m, 2 * n if gated else n, device=device), "y": empty(m, n, dtype=out, device=device)}
+        if kind == "groups":
+            t["scale"] = empty(m, n // g, dtype=E8 if mx else F32, device=device)
+        elif kind == "rows":
+            t["scale"] = empty(m, device=device)
+        else:
+            t["one"] = torch.full((1,), 0.05, device=device)
+        return t
+
+    def candidates(m, n):
+        if kind == "rows":
+            p, space = tk.row_space(n)
+            for r, w in space:
+                yield f"R{r} w{w}", tk.unit_row_quant, lambda t: (t["x"], t["y"], t["scale"], m, n), dict(FMAX=TOP, R=r, BLOCK=p, F=tk.UNITS[f]), w, (triton.cdiv(m, r),)
+            return
+        for r, k, w in tk.TILE_SPACE:
+            grid, label = (triton.cdiv(m, r), triton.cdiv(n, k)), f"R{r} b{k} w{w}"
+            if peers:
+                yield label, tk.glu_block_quant, lambda t: (t["x"], t["y"], t["scale"], m, n), dict(FMAX=TOP, R=r, BLOCK=k, G=g, GELU=f == "gelu_tanh"), w, grid
+            elif kind == "groups":
+                yield label, tk.unit_block_quant, lambda t: (t["x"], t["y"], t["scale"].view(U8) if mx else t["scale"], m, n), dict(
+                    FMAX=TOP, R=r, BLOCK=k, G=g, F=tk.UNITS[f], GLU=gated, CLAMP=clamp, MX=mx), w, grid
+            else:
+                yield label, tk.unit_static, lambda t: (t["x"], t["one"], t["y"], m, n), dict(
+                    R=r, BLOCK=k, F=tk.UNITS[f], GLU=gated, CLAMP=clamp, SCALED=out is FP8), w, grid
+
+    def nbytes(m, n):
+        return m * n * ((4 if gated else 2) + (1 if out is FP8 else 2)) + (m * n // 32 if kind == "groups" else 4 * m if kind == "rows" else 0)
+    eager = None
+    value = (lambda t: t_gate(f, t["x"])) if gated else (lambda t: t_unit(f, t["x"].float()))
+    if not clamp and not mx:
+        eager = {"groups": lambda t: t_groups(value(t), g), "rows": lambda t: t_rows(value(t))}.get(kind) or (
+            (lambda t: value(t).to(BF16)) if out is BF16 else (lambda t: (value(t) * (1 / t["one"])).to(FP8)))
+    return Work(name, shapes, make, nbytes, [("h" if gated else "x", "x")] + ([("scale", "one")] if kind == "static" and out is FP8 else []),
+                ["y"] + (["scale"] if kind != "static" else []), candidates, eager, first=first)
+
+
+def row_work(name, shapes, first=False):
+    def candidates(m, n):
+        p, space = tk.row_space(n)
+        for r, w in space:
+            yield f"R{r} w{w}", tk.row_quant, lambda t: (t["x"], t["y"], t["scale"], m, n), dict(FMAX=TOP, R=r, BLOCK=p), w, (triton.cdiv(m, r),)
+    return Work(name, shapes, lambda m, n, device: dict(x=bf(m, n, device=device), y=empty(m, n, dtype=FP8, device=device), scale=empty(m, device=device)),
+                           lambda m, n: m * n * 3 + 4 * m, ["x"], ["y", "scale"], candidates, lambda t: t_rows(t["x"].float()), first=first)
+
+
+def cast_work():
+    def make(m, n, device):
+        return dict(x=bf(m, n, device=device), y=empty(m, n, dtype=FP8, device=device), yt=empty(n, m, dtype=FP8, device=device), one=torch.ones(1, device=device))
+
+    def candidates(m, n):
+        for p, q, w in tk.SQUARE_SPACE:
+            yield f"{p}x{q} w{w}", tk.cast_transpose, lambda t: (t["x"], t["y"], t["yt"], t["one"], m, n), dict(BM=p, BN=q), w, (triton.cdiv(m, p), triton.cdiv(n, q))
+    return Work("cast_transpose", SQUARE_SHAPES, make, lambda m, n: m * n * 4, ["x", ("scale", "one")], ["y", "yt"], candidates,
+                           lambda t: ((v := (t["x"].float() * t["one"]).to(FP8)), v.t().contiguous()), first=True)
+
+
+def square_work(name, g, mx, both):
+    e = E8 if mx else F32
+
+    def make(m, n, device):
+        t = dict(x=bf(m, n, device=device), y=empty(m, n, dtype=FP8, device=device))
+        if both:
+            t.update(scale=empty(m, n // g, dtype=e, device=device), yt=empty(n, m, dtype=FP8, device=device), scale_t=empty(n, m // g, dtype=e, device=device))
+        else:
+            t["scale"] = empty(triton.cdiv(m, g), n // g, dtype=e, device=device)
+        return t
+
+    def candidates(m, n):
+        def u(s):
+            return s.view(U8) if mx else s
+        for b, w in ((128, 4), (128, 8), (128, 16)) + (((64, 4), (64, 8), (32, 2), (32, 4)) if both and g == 32 else ()):
+            grid = (triton.cdiv(m, b), triton.cdiv(n, b))
+            if both:
+                yield f"{b} w{w}", tk.both_quant, lambda t: (t["x"], t["y"], u(t["scale"]), t["yt"], u(t["scale_t"]), m, n), dict(FMAX=TOP, B=b, G=g, MX=mx), w, grid
+            else:
+                yield f"{b} w{w}", tk.tile_quant, lambda t: (t["x"], t["y"], u(t["scale"]), m, n), dict(FMAX=TOP, G=g, MX=mx), w, grid
+    return Work(name, SQUARE_SHAPES[:2], make, lambda m, n: m * n * (4 if both else 3) + (m * n // 16 if both else 0), ["x"],
+                           ["y", "scale"] + (["yt", "scale_t"] if both else []), candidates)
+
+
+def dequant_work(name, gm, gn, mx):
+    def make(m, n, device):
+        shape = (m,) if not gn else (triton.cdiv(m, gm), n // gn)
+        scale = torch.full(shape, 121, device=device, dtype=U8).view(E8) if mx else torch.rand(shape, device=device)
+        return dict(y=torch.randn(m, n, device=device).to(FP8), scale=scale, x=empty(m, n, dtype=BF16, device=device))
+
+    def candidates(m, n):
+        for r, k, w in tk.TILE_SPACE:
+            yield f"R{r} b{k} w{w}", tk.dequant, lambda t: (t["y"], t["scale"].view(U8) if mx else t["scale"], t["x"], m, n), dict(
+                R=r, BLOCK=k, GM=gm, GN=gn, E8=mx), w, (triton.cdiv(m, r), triton.cdiv(n, k))
+    return Work(name, OTHER_SHAPES, make, lambda m, n: m * n * 3 + (4 * m if not gn else 0 if gm > 1 else m * n // 32), ["y", "scale"], ["x"], candidates,
+                           None if mx or gn else lambda t: (t["y"].float() * t["scale"][:, None]).to(BF16))
+
+
+def back_work(name, f, gated):
+    def make(m, n, device):
+        wide = 2 * n if gated else n
+        return {"dy": bf(m, n, device=device), "h" if gated else "x": bf(m, wide, device=device), "dh" if gated else "dx": empty(m, wide, dtype=BF16, device=device)}
+    a, b = ("h", "dh") if gated else ("x", "dx")
+
+    def candidates(m, n):
+        for r, k, w in tk.TILE_SPACE:
+            yield f"R{r} b{k} w{w}", tk.unit_back, lambda t: (t["dy"], t[a], t[b], m, n), dict(R=r, BLOCK=k, F=tk.UNITS[f], GLU=gated), w, (triton.cdiv(m, r), triton.cdiv(n, k))
+    return Work(name, OTHER_SHAPES, make, lambda m, n: m * n * (10 if gated else 6), ["dy", a], [b], candidates)
+
+
+def norm_back_work(name, layer):
+    def make(m, n, device):
+        return dict(dy=bf(m, n, device=device), x=bf(m, n, device=device), w=bf(n, device=device), rstd=torch.rand(m, device=device), mu=torch.zeros(m, device=device),
+                    dx=empty(m, n, dtype=BF16, device=device))
+
+    def candidates(m, n):
+        p, space = tk.row_space(n)
+        for r, w in space:
+            yield f"R{r} w{w}", tk.norm_back, lambda t: (t["dy"], t["x"], t["w"], t["rstd"], t["mu"], t["dx"], m, n), dict(R=r, BLOCK=p, LAYER=layer), w, (triton.cdiv(m, r),)
+    return Work(name, OTHER_SHAPES, make, lambda m, n: m * n * 6 + 8 * m, ["dy", "x", "w", "rstd"] + (["mu"] if layer else []), ["dx"], candidates)
+
+
+def plain_works():
+    def row(kernel, args, **meta):
+        def candidates(m, n):
+            p, space = tk.row_space(n)
+            for r, w in space:
+                yield f"R{r} w{w}", kernel, lambda t: args(t, m, n), dict(R=r, BLOCK=p, **meta), w, (triton.cdiv(m, r),)
+        return candidates
+
+    def adds(m, n):
+        for k, w in ((1024, 4), (2048, 4), (2048, 8), (4096, 8), (8192, 8)):
+            yield f"b{k} w{w}", tk.add_rows, lambda t: (t["x"], t["res"], t["y"], m * n), dict(BLOCK=k), w, (triton.cdiv(m * n, k),)
+    yield Work("add", OTHER_SHAPES, lambda m, n, device: dict(x=bf(m, n, device=device), res=bf(m, n, device=device), y=empty(m, n, dtype=BF16, device=device)),
+                          lambda m, n: m * n * 6, ["x", "res"], ["y"], adds, lambda t: t["x"] + t["res"])
+    yield Work("softmax_rows", OTHER_SHAPES, lambda m, n, device: dict(x=bf(1, m, n, device=device), y=empty(1, m, n, dtype=BF16, device=device)),
+                          lambda m, n: m * n * 4, ["x"], ["y"], row(tk.softmax_row, lambda t, m, n: (t["x"], t["y"], m, n, 1.0)), lambda t: torch.softmax(t["x"], -1))
+    yield Work("softmax_bwd", OTHER_SHAPES, lambda m, n, device: dict(dy=bf(m, n, device=device), y=torch.rand(m, n, device=device).to(BF16), dx=empty(m, n, dtype=BF16, device=device)),
+                          lambda m, n: m * n * 6, ["dy", "y"], ["dx"], row(tk.softmax_back, lambda t, m, n: (t["dy"], t["y"], t["dx"], m, n, 1.0)))
+
+
+def masked_work(name, mx):
+    def make(m, n, device):
+        tokens = torch.tensor([m, m // 2, m // 4, m], dtype=torch.int32)
+        return dict(h=bf(4, m, 2 * n, device=device), tokens=tokens.to(device), y=torch.zeros(4, m, n, device=device).to(FP8),
+                    scale=torch.zeros(4, m, n // 128, device=device, dtype=U8).view(E8) if mx else torch.zeros(4, m, n // 128, device=device))
+
+    def candidates(m, n):
+        for k, w in ((512, 1), (1024, 2), (1024, 4), (2048, 4), (2048, 8)):
+            yield f"b{k} w{w}", tk.masked_block_quant, lambda t: (t["h"], t["tokens"], t["y"], t["scale"].view(U8) if mx else t["scale"], 4, m, n), dict(
+                FMAX=TOP, BLOCK=k, G=128, MX=mx), w, (4 * m, triton.cdiv(n, k))
+    return Work(name, [(128, 4096), (2048, 4096)], make, lambda m, n: (2 * m + m // 2 + m // 4) * n * 5, ["h", "tokens"], ["y", "scale"], candidates)
+
+
+def works():
+    """All, those of BEFORE first."""
+    yield norm_work("rmsnorm_quant", False, "rows", SHAPES, first=True)
+    yield norm_work("layernorm_quant", True, "rows", SHAPES, first=True)
+    yield norm_work("add_rmsnorm_quant", False, "rows", SHAPES, add=True, first=True)
+    yield norm_work("rmsnorm_128", False, "groups", SHAPES, g=128, first=True)
+    yield norm_work("rmsnorm_mxfp8", False, "groups", SHAPES, g=32, mx=True, first=True)
+    yield row_work("quantize_rows", SHAPES, first=True)
+    yield unit_work("swiglu_128", "silu", True, "groups", GLU_SHAPES, peers=True, first=True)
+    yield unit_work("geglu_tanh_128", "gelu_tanh", True, "groups", GLU_SHAPES, peers=True, first=True)
+    yield cast_work()
+    for layer in (False, True):
+        name = "layernorm" if layer else "rmsnorm"
+        yield norm_work(name, layer, "static", OTHER_SHAPES, out=BF16)
+        yield norm_work(f"{name}_fp8", layer, "static", OTHER_SHAPES)
+        yield norm_work(f"{name}_128_e8m0", layer, "groups", OTHER_SHAPES, g=128, mx=True)
+    yield norm_work("layernorm_128", True, "groups", OTHER_SHAPES, g=128)
+    yield norm_work("layernorm_mxfp8", True, "groups", OTHER_SHAPES, g=32, mx=True)
+    for name, f in (("swiglu", "silu"), ("geglu", "gelu"), ("geglu_tanh", "gelu_tanh"), ("reglu", "relu"), ("sreglu", "srelu"), ("qgeglu", "qgelu")):
+        yield unit_work(name, f, True, "static", OTHER_SHAPES, out=BF16)
+        yield unit_work(f"{name}_fp8", f, True, "static", OTHER_SHAPES)
+        yield unit_work(f"{f}_act", f, False, "static", OTHER_SHAPES, out=BF16)
+        yield unit_work(f"{f}_act_fp8", f, False, "static", OTHER_SHAPES)
+        yield back_work(f"{name}_bwd", f, True)
+        yield back_work(f"{f}_bwd", f, False)
+    for name, f in (("swiglu_rows", "silu"), ("geglu_rows", "gelu"), ("geglu_tanh_rows", "gelu_tanh")):
+        yield unit_work(name, f, True, "rows", OTHER_SHAPES)
+    yield unit_work("swiglu_quant", "silu", True, "groups", OTHER_SHAPES)
+    yield unit_work("geglu_128", "gelu", True, "groups", OTHER_SHAPES)
+    yield unit_work("swiglu_128_e8m0", "silu", True, "groups", OTHER_SHAPES, mx=True)
+    yield unit_work("swiglu_mxfp8", "silu", True, "groups", OTHER_SHAPES, mx=True, g=32)
+    yield unit_work("swiglu_clamped", "silu", True, "static", OTHER_SHAPES, out=BF16, clamp=True)
+    yield unit_work("swiglu_clamped_128", "silu", True, "groups", OTHER_SHAPES, clamp=True)
+    for f in ("gelu_tanh", "relu", "srelu"):
+        yield unit_work(f"{f}_128", f, False, "groups", OTHER_SHAPES)
+    yield unit_work("quantize_128", "none", False, "groups", OTHER_SHAPES)
+    yield unit_work("quantize_128_e8m0", "none", False, "groups", OTHER_SHAPES, mx=True)
+    yield unit_work("quantize_mxfp8", "none", False, "groups", OTHER_SHAPES, mx=True, g=32)
+    yield masked_work("swiglu_masked_128", False)
+    yield masked_work("swiglu_masked_128_e8m0", True)
+    for name, g, mx, both in (("quantize_128x128", 128, False, False), ("quantize_128x128_e8m0", 128, True, False), ("quantize_both_128", 128, False, True),
+                              ("quantize_both_mxfp8", 32, True, True)):
+        yield square_work(name, g, mx, both)
+    for name, gm, gn, mx in (("dequantize_rows", 1, 0, False), ("dequantize_128", 1, 128, False), ("dequantize_mxfp8", 1, 32, True), ("dequantize_128x128", 128, 128, False)):
+        yield dequant_work(name, gm, gn, mx)
+    yield norm_back_work("rmsnorm_bwd", False)
+    yield norm_back_work("layernorm_bwd", True)
+    yield from plain_works()
+
+
+# ---- measuring
+
+def sync():
+    if not DRY:
+        torch.cuda.synchronize()
+
+
+def times(calls, most=0.025, least=9):
+    """[median, 10th, 90th percentile] in us of one call; `calls` take turns, the L2 is overwritten before each."""
+    if DRY:
+        begin = time.perf_counter()
+        calls[0]()
+        return [round((time.perf_counter() - begin) * 1e6, 2)] * 3
+    for c in calls:
+        c()
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    start.record()
+    for i in range(3):
+        FLUSH.zero_()
+        calls[i % len(calls)]()
+    end.record()
+    torch.cuda.synchronize()
+    n = max(least, min(120, int(most * 1e3 / max(start.elapsed_time(end) / 3, 1e-3))))
+    events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(n)]
+    for i, (a, b) in enumerate(events):
+        FLUSH.zero_()
+        a.record()
+        calls[i % len(calls)]()
+        b.record()
+    torch.cuda.synchronize()
+    us = sorted(a.elapsed_time(b) * 1e3 for a, b in events)
+    return [round(us[min(n - 1, int(n * q))], 2) for q in (0.5, 0.1, 0.9)]
+
+
+def graph_times(calls, inside=32, replays=31):
+    """The same of one call in a graph of `inside` calls, by its replays."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for i in range(inside):
+            calls[i % len(calls)]()
+    for _ in range(3):
+        graph.replay()
+    us = []
+    for _ in range(replays):
+        a, b = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        a.record()
+        graph.replay()
+        b.record()
+        b.synchronize()
+        us.append(a.elapsed_time(b) * 1e3 / inside)
+    us.sort()
+    return [round(us[int(replays * q)], 2) for q in (0.5, 0.1, 0.9)]
+
+
+def candidate(c, t):
+    label, kernel, args, meta, warps, grid = c
+    values, launch = args(t), kernel[grid]
+    return lambda: launch(*values, **meta, num_warps=warps)
+
+
+def precompile(names, shapes):
+    """In a process of its own: Triton's candidates into its cache on disk."""
+    done = wrong = 0
+    for work in works():
+        for m, n in shapes.get(work.name, ()) if work.name in names else ():
+            t = work.make(m, n, device="meta")
+            for _, kernel, args, meta, warps, _ in work.triton(m, n):
+                try:
+                    kernel.warmup(*[a.dtype if isinstance(a, torch.Tensor) else a for a in args(t)], grid=(1,), **meta, num_warps=warps)
+                    done += 1
+                except Exception as e:
+                    wrong += 1
+                    text = f"{work.name} {meta}: {type(e).__name__}: {str(e)[:200]}"
+    return done, wrong, text if wrong else ""
+
+
+def triton_compile(o, report, shapes):
+    begin = time.monotonic()
+    # the first work of a kind compiles what others of the same kernel and extents use again
+    names = [w for w in shapes]
+    parts = [names[i::o.jobs] for i in range(o.jobs) if names[i::o.jobs]]
+    with concurrent.futures.ProcessPoolExecutor(len(parts), mp_context=multiprocessing.get_context("spawn")) as pool:
+        jobs = [pool.submit(precompile, part, shapes) for part in parts]
+        got = [j.result(timeout=max(10.0, o.budget - (time.monotonic() - o.started))) for j in jobs]
+    report["triton_candidates"] = sum(g[0] for g in got)
+    print(f"Triton: {sum(g[0] for g in got)} candidates compiled in {time.monotonic() - begin:.0f} s by {len(parts)} processes; "
+          f"{sum(g[1] for g in got)} refused{': ' + next(g[2] for g in got if g[2]) if any(g[1] for g in got) else ''}", flush=True)
+
+
+def triton_best(work, m, n, sets, row):
+    found, refused = [], ""
+    for c in work.triton(m, n):
+        if DRY and found:
+            break
+        try:
+            calls = [candidate(c, t) for t in sets]
+            found.append((times(calls, most=0.004, least=5)[0], c[0], calls))
+        except Exception as e:
+            refused = f"{type(e).__name__}: {str(e)[:120]}"
+    if not found:
+        row["triton"] = {"error": refused or "no candidate"}
+        return None
+    found.sort(key=lambda f: f[0])
+    us, config, calls = min(((times(calls), label, calls) for _, label, calls in found[:2]), key=lambda b: b[0][0])
+    row["triton"] = {"us": us, "config": config, "candidates": len(found)}
+    return calls
+
+
+def agreement(work, t, ours, theirs):
+    """Share of the outputs' elements that are within a step of each other (f32: one part in 10^5)."""
+    ours()
+    kept = {o: t[o].clone() for o in work.out}
+    for o in work.out:
+        t[o].view(U8).zero_()
+    theirs()
+    sync()
+    good = 0
+    for o in work.out:
+        a, b = (x.view(U8).float() if x.dtype == E8 else x.float() for x in (kept[o], t[o]))
+        near = {FP8: 0.126, BF16: 0.008, F32: 1e-5}.get(t[o].dtype, 0.0) * a.abs() + (0.002 if t[o].dtype == FP8 else 0)
+        good += int((((a - b).abs() <= near) | (a.isnan() & b.isnan())).sum())
+    return round(good / sum(k.numel() for k in kept.values()), 5)
+
+
+def time_one(o, report, pack, work, m, n):
+    nbytes = work.nbytes(m, n)
+    count = 1 if DRY else max(1, min(8, int(300e6 // nbytes) + 1))
+    sets = [work.make(m, n, DEVICE) for _ in range(count)]
+    row = {"kernel": work.name, "shape": [m, n], "bytes": nbytes}
+    report["rows"].append(row)
+    ours, theirs = [work.ours(pack, t) for t in sets], None
+    row["ours"] = {"us": times(ours), "variant": tdsl.last_call()["predicate"]}
+    if not o.no_triton:
+        theirs = triton_best(work, m, n, sets, row)
+    if theirs:
+        row["ours"]["again"], row["triton"]["again"] = times(ours), times(theirs) # in turn: the clock may have moved
+        row["agree"] = agreement(work, sets[0], ours[0], theirs[0])
+    if work.eager and not o.no_eager:
+        row["eager"] = {"us": times([lambda t=t: work.eager(t) for t in sets], most=0.01, least=5)}
+    if m <= SMALL and not o.no_graph and not DRY:
+        row["graph"] = {"ours": graph_times(ours)}
+        if theirs:
+            row["graph"]["triton"] = graph_times(theirs)
+    us = best(row, "ours")
+    row["GBs"] = round(nbytes / us / 1e3, 1)
+    row["of_copy"] = round(row["GBs"] / report["copy_GBs"], 4)
+    return row
+
+
+def best(row, who):
+    """The lesser of the two medians, us."""
+    return min(row[who][k][0] for k in ("us", "again") if k in row[who])
+
+
+def ratio(row):
+    """Triton's time over ours, by the graph where there is one; None without both."""
+    g = row.get("graph", {})
+    if "triton" in g:
+        return g["triton"][0] / g["ours"][0]
+    if "us" in row.get("triton", {}):
+        return best(row, "triton") / best(row, "ours")
+    return None
+
+
+def asked_works(o, report, wanted):
+    """The works of --kernels without those that lost the device when they were checked; and the kernels that are wrong."""
+    every, lost = list(works()), report.get("fatal", [])
+    names = wanted(o, [w.name for w in every])
+    return [w for w in every if w.name in names and w.kernel not in lost], set(report.get("wrong", []))
+
+
+def shapes_of(o, work):
+    if DRY:
+        return [(128, 512)] if work.shapes in (SQUARE_SHAPES, SQUARE_SHAPES[:2]) or "masked" in work.name else [(3, 512)]
+    return [s for s in work.shapes if o.rows == "all" or s in QUICK] or work.shapes[-1:]
+
+
+def time_all(o, report, wanted):
+    pack = tdsl.open_pack(o.pack)
+    chosen, bad = asked_works(o, report, wanted)
+    if not o.no_triton and not DRY:
+        try:
+            triton_compile(o, report, {w.name: shapes_of(o, w) for w in chosen})
+        except Exception as e:
+            report["failed"].append(f"Triton's compilation ahead: {type(e).__name__}: {e}")
+            print(f"-- Triton's compilation ahead failed ({type(e).__name__}: {str(e)[:200]}); compiled as they come", flush=True)
+    table = (Path(o.out) / "table.txt").open("w")
+    for work in chosen:
+        line = []
+        for m, n in shapes_of(o, work):
+            if time.monotonic() - o.started > o.budget:
+                report["left_out"].append(f"{work.name} {(m, n)}")
+                continue
+            try:
+                row = time_one(o, report, pack, work, m, n)
+                sync()
+            except Exception as e:
+                text = f"{work.name} {(m, n)}: {type(e).__name__}: {str(e)[:200]}"
+                report["failed"].append(text)
+                print("--", text, flush=True)
+                if "CUDA error" in str(e) or "CUDA_ERROR" in str(e):
+                    raise
+                continue
+            x = ratio(row)
+            wrong = " WRONG" if work.kernel in bad else ""
+            g = row.get("graph", {})
+            line.append(f"{m}x{n} {g['ours'][0] if g else best(row, 'ours'):g}" + (f"/{x:.2f}" if x else "") + (f" {100 * row['of_copy']:.0f}%" if row["bytes"] > 1e8 else ""))
+            print(f"{work.name:20} {m:6}x{n:<6} ours {row['ours']['us']} {row['GBs']:7.1f} GB/s {100 * row['of_copy']:5.1f}% | triton {row.get('triton')} | "
+                  f"eager {row.get('eager', {}).get('us')} | graph {g} | x{x or 0:.3f} agree {row.get('agree')}{wrong} [{row['ours']['variant']}]", file=table, flush=True)
+        print(f"{work.name:18} {'  '.join(line)}", flush=True)
+
+
+def copy(o, report):
+    """The bandwidth of a copy of 2 GB, read and written bytes counted."""
+    global FLUSH
+    FLUSH = torch.empty(64 << 20, dtype=torch.int32, device="cuda")
+    a = torch.randn(1 << 30, device="cuda", dtype=BF16)
+    b = torch.empty_like(a)
+    us = times([lambda: b.copy_(a)], most=0.05)
+    report["copy_us"], report["copy_GBs"], report["rows"] = us, round(4 * a.numel() / us[0] / 1e3, 1), []
+    print(f"copy of {a.numel() * 2 / 1e9:.2f} GB: {us[0]} us, {report['copy_GBs']} GB/s\n"
+          "kernel; for each MxN: our us / Triton's time over ours, and of the copy's bandwidth above 100 MB", flush=True)
+
+
+def host(o, report):
+    """Host time of a call: C, Python, Triton, torch; calls in batches that the driver's queue holds."""
+    found = report["host_ns"] = {}
+    binary = Path(o.build) / "h200_host"
+    if binary.exists():
+        run = subprocess.run([str(binary), o.pack, o.device], capture_output=True, text=True, timeout=60)
+        try:
+            found.update({f"C: {k}": v for k, v in json.loads(run.stdout).items()})
+        except ValueError:
+            print(f"-- h200_host: status {run.returncode}: {run.stderr.strip()[:300]}", flush=True)
+    pack, kernel = tdsl.open_pack(o.pack), None
+    f = pack.rmsnorm_quant
+    x, w = bf(16, 4096, device=DEVICE), bf(4096, device=DEVICE)
+    y, s = f(x, w)
+    z = torch.ones(16, device="cuda")
+    p, (r, warps) = 4096, (1, 4)
+    kernel = tk.rms_row_quant[(16,)]
+    contestants = {
+        "Python: tdsl, outputs given": lambda: f(x, w, y=y, scale=s), "Python: tdsl, outputs allocated": lambda: f(x, w),
+        "Python: Triton, outputs given": lambda: kernel(x, w, x, x, y, s, 16, 4096, 1e-6, FMAX=TOP, R=r, BLOCK=p, ADD=False, LAYER=False, num_warps=warps),
+        "Python: torch, z.add_(1)": lambda: z.add_(1), "Python: an empty function": lambda: None}
+    for name, call in contestants.items():
+        for _ in range(50):
+            call()
+        torch.cuda.synchronize()
+        batches = []
+        for _ in range(61):
+            start = time.perf_counter_ns()
+            for _ in range(128):
+                call()
+            batches.append((time.perf_counter_ns() - start) / 128)
+            torch.cuda.synchronize()
+        found[name] = round(statistics.median(batches), 1)
+    for name, value in found.items():
+        print(f"  host {name}: {value:g} ns")
+
+
+def profile(o, report, wanted):
+    """Device kernels a call, by torch's profiler."""
+    from torch.profiler import ProfilerActivity
+    from torch.profiler import profile as recording
+    pack, counts = tdsl.open_pack(o.pack), {}
+    chosen, _ = asked_works(o, report, wanted)
+    for work in chosen:
+        try:
+            t = work.make(*[s for s in work.shapes if s[0] <= 4096][-1], DEVICE)
+            call = work.ours(pack, t)
+            call()
+            torch.cuda.synchronize()
+            with recording(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
+                for _ in range(3):
+                    call()
+                torch.cuda.synchronize()
+            events = [e.name for e in p.events() if str(e.device_type).endswith("CUDA")]
+            counts[work.name] = [len(events) / 3, sorted(set(events))]
+        except Exception as e:
+            report["failed"].append(f"profile of {work.name}: {type(e).__name__}: {str(e)[:120]}")
+    report["profile"] = counts
+    several = {k: v[0] for k, v in counts.items() if v[0] != 1}
+    print(f"profile: {len(counts) - len(several)} of {len(counts)} works are one kernel a call" + (f"; others: {several}" if several else ""), flush=True)
+
+
+def compiled(o, report, wanted):
+    """torch.compile of torch's expressions, one shape after the other while time is left; the first works first."""
+    chosen, _ = asked_works(o, report, wanted)
+    done = 0
+    for work in sorted((w for w in chosen if w.eager), key=lambda w: not w.first):
+        for m, n in shapes_of(o, work):
+            row = next((r for r in report["rows"] if r["kernel"] == work.name and r["shape"] == [m, n]), None)
+            if row is None or time.monotonic() - o.started > o.budget:
+                continue
+            try:
+                torch._dynamo.reset()
+                sets = [work.make(m, n, DEVICE) for _ in range(max(1, min(8, int(300e6 // row["bytes"]) + 1)))]
+                function = torch.compile(work.eager, dynamic=False)
+                row["compile"] = {"us": times([lambda t=t: function(t) for t in sets], most=0.01, least=5)}
+                done += 1
+            except Exception as e:
+                row["compile"] = {"error": f"{type(e).__name__}: {str(e)[:120]}"}
+    got = [r["compile"]["us"][0] / best(r, "ours") for r in report["rows"] if "us" in r.get("compile", {})]
+    print(f"torch.compile: {done} rows" + (f"; its time over ours {min(got):.2f} to {max(got):.2f}" if got else ""), flush=True)
+
+
+def verdicts(o, report):
+    """Each figure that the kernels should reach: met or not, and where not."""
+    rows = [r for r in report["rows"] if ratio(r)]
+    lines = report["verdicts"] = []
+
+    def say(text, met, where=()):
+        lines.append({"figure": text, "met": met, "where": list(where)})
+        print(f"{'met    ' if met else 'NOT MET'} {text}" + (f": {', '.join(list(where)[:12])}{' and more' if len(list(where)) > 12 else ''}" if not met else ""))
+
+    def at(r):
+        return f"{r['kernel']} {r['shape'][0]}x{r['shape'][1]} {ratio(r):.2f}"
+    for title, some in () if DRY else (("peers' shapes", [r for r in rows if r["kernel"] in BEFORE]), ("all rows", rows)):
+        if some:
+            mean = math.exp(sum(math.log(ratio(r)) for r in some) / len(some))
+            slower = sorted((r for r in some if ratio(r) < 1), key=ratio)
+            say(f"{title}: never slower than Triton ({len(some) - len(slower)} of {len(some)})", not slower, map(at, slower))
+            say(f"{title}: Triton's time over ours, geometric mean {mean:.3f}, >= 1.05", mean >= 1.05)
+    large = [r for r in report["rows"] if r["bytes"] > 1e8 and "GBs" in r and not DRY]
+    under = [r for r in large if r["of_copy"] < 0.93]
+    if large:
+        say(f"above 100 MB: >= 93 % of the copy's bandwidth ({len(large) - len(under)} of {len(large)})", not under,
+            [f"{r['kernel']} {r['shape'][0]}x{r['shape'][1]} {100 * r['of_copy']:.0f}%" for r in sorted(under, key=lambda r: r["of_copy"])])
+    again = [(r["kernel"], r["shape"], best(r, "triton") / BEFORE[r["kernel"]][tuple(r["shape"])]) for r in rows if tuple(r["shape"]) in BEFORE.get(r["kernel"], {})]
+    off = [f"{k} {s[0]}x{s[1]} {x:.2f}" for k, s, x in again if abs(x - 1) > 0.05]
+    if again:
+        say(f"Triton's repeated rows within 5 % of the first measurement ({len(again) - len(off)} of {len(again)})", not off, off)
+    least = 0.95 if DRY else 0.999                           # Triton's interpreter loses the carry when it rounds to fp8
+    differ = [f"{r['kernel']} {r['shape'][0]}x{r['shape'][1]} {r['agree']}" for r in rows if r.get("agree", 1) < least]
+    if rows:
+        say(f"the contestants' results agree (a step, {100 * least:g} %)", not differ, differ)
+    hosts = report.get("host_ns", {})
+    if "C: above" in hosts:
+        say(f"C call above cuLaunchKernel: {hosts['C: above']:g} ns, <= 200", hosts["C: above"] <= 200)
+        above = hosts["Python: tdsl, outputs given"] - hosts["C: cuLaunchKernel"]
+        say(f"Python call above cuLaunchKernel: {above:.0f} ns given, {hosts['Python: tdsl, outputs allocated'] - hosts['C: cuLaunchKernel']:.0f} allocated, <= 2000", above <= 2000)
+    if report.get("profile"):
+        several = [k for k, v in report["profile"].items() if v[0] != 1]
+        say("one kernel a call", not several, several)
+
+
+def dry(o, report, part, wanted):
+    """Each work once, a small shape on the simulated device, Triton's first candidate by its interpreter; times mean nothing.  What is
+    seen: every call is accepted, and its results and Triton's agree."""
+    global DEVICE, DRY
+    DEVICE, DRY = "cpu", True
+    os.makedirs(o.out, exist_ok=True)
+    report.update(copy_GBs=1.0, rows=[])
+    part(o, report, "times", lambda o, r: time_all(o, r, wanted))
+    part(o, report, "verdicts", verdicts)
+
+
+def measure(o, report, part, wanted):
+    os.makedirs(o.out, exist_ok=True)
+    part(o, report, "copy", copy)
+    if "copy_GBs" not in report:
+        return
+    part(o, report, "times", lambda o, r: time_all(o, r, wanted))
+    if not o.no_host:
+        part(o, report, "host", host)
+    if not o.no_profile:
+        part(o, report, "profile", lambda o, r: profile(o, r, wanted))
+    if not o.no_compile:
+        part(o, report, "compile", lambda o, r: compiled(o, r, wanted))
+    o.budget = math.inf                                      # what was found is told
+    part(o, report, "verdicts", verdicts)
+    print("seconds:", report["seconds"], "failed:", report["failed"][:8], "left out:", len(report["left_out"]))

@@ -1,0 +1,391 @@
+"""triton_h200.py -- Triton's side of bench/h200.py: plain, idiomatic kernels with a small tuning space each.
+
+In: tensors that are dense, extents, and constants: R rows a program, BLOCK columns (for row kernels a power of two not below N), warps.
+Out: the same results as the pack's kernels of these names.  The first five and their spaces are those with which the project's figures for
+Triton were first taken; the others cover the rest of the row kernels in the same manner.  Row kernels hold R whole rows a program.
+"""
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _scale(n, FMAX: tl.constexpr, axis: tl.constexpr):
+    return tl.maximum(tl.max(tl.abs(n), axis), 1e-12) / FMAX
+
+
+@triton.jit
+def _power(s):
+    """e8m0 rounded up: the code, and one over the scale."""
+    b = s.to(tl.int32, bitcast=True)
+    e = tl.minimum(((b >> 23) & 255) + ((b & 0x7FFFFF) != 0).to(tl.int32), 254)
+    return e, ((254 - e) << 23).to(tl.float32, bitcast=True)
+
+
+@triton.jit
+def rms_row_quant(X, W, RES, RES_OUT, Y, S, M, N, eps, FMAX: tl.constexpr, R: tl.constexpr, BLOCK: tl.constexpr, ADD: tl.constexpr, LAYER: tl.constexpr):
+    """[residual add +] RMSNorm or LayerNorm, one 8-bit scale a row."""
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    x = tl.load(X + o, mask=m, other=0.0).to(tl.float32)
+    if ADD:
+        x += tl.load(RES + o, mask=m, other=0.0).to(tl.float32)
+        tl.store(RES_OUT + o, x.to(RES_OUT.dtype.element_ty), mask=m)
+    w = tl.load(W + c, mask=c < N, other=0.0).to(tl.float32)[None, :]
+    if LAYER:
+        x = tl.where(m, x - (tl.sum(x, 1) / N)[:, None], 0.0)
+    n = x * tl.rsqrt(tl.sum(x * x, 1) / N + eps)[:, None] * w
+    s = _scale(n, FMAX, 1)
+    tl.store(S + r, s, mask=r < M)
+    tl.store(Y + o, (n * (1.0 / s)[:, None]).to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def norm_block_quant(X, W, Y, S, M, N, eps, FMAX: tl.constexpr, R: tl.constexpr, BLOCK: tl.constexpr, G: tl.constexpr, MX: tl.constexpr,
+                     LAYER: tl.constexpr):
+    """A norm, one scale per G columns: f32, or e8m0 rounded up."""
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    x = tl.load(X + o, mask=m, other=0.0).to(tl.float32)
+    w = tl.load(W + c, mask=c < N, other=0.0).to(tl.float32)[None, :]
+    if LAYER:
+        x = tl.where(m, x - (tl.sum(x, 1) / N)[:, None], 0.0)
+    n = tl.reshape(x * tl.rsqrt(tl.sum(x * x, 1) / N + eps)[:, None] * w, (R, BLOCK // G, G))
+    s = _scale(n, FMAX, 2)
+    g = tl.arange(0, BLOCK // G)
+    so = r[:, None].to(tl.int64) * (N // G) + g[None, :]
+    sm = (r[:, None] < M) & (g[None, :] < N // G)
+    if MX:
+        e, inv = _power(s)
+        tl.store(S + so, e.to(tl.uint8), mask=sm)
+    else:
+        inv = 1.0 / s
+        tl.store(S + so, s, mask=sm)
+    tl.store(Y + o, tl.reshape(n * inv[:, :, None], (R, BLOCK)).to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def glu_block_quant(X, Y, S, M, N, FMAX: tl.constexpr, R: tl.constexpr, BLOCK: tl.constexpr, G: tl.constexpr, GELU: tl.constexpr):
+    """X [M, 2N] -> Y fp8 [M, N], S f32 [M, N/G]: silu(gate) * up, or gelu_tanh(gate) * up."""
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    pid = tl.program_id(1)
+    c = pid * BLOCK + tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    i = r[:, None].to(tl.int64) * 2 * N + c[None, :]
+    g = tl.load(X + i, mask=m, other=0.0).to(tl.float32)
+    u = tl.load(X + i + N, mask=m, other=0.0).to(tl.float32)
+    if GELU:
+        y = g * tl.sigmoid(1.5957691216057308 * (g + 0.044715 * g * g * g)) * u
+    else:
+        y = g * tl.sigmoid(g) * u
+    yb = tl.reshape(y, (R, BLOCK // G, G))
+    s = _scale(yb, FMAX, 2)
+    k = pid * (BLOCK // G) + tl.arange(0, BLOCK // G)
+    tl.store(S + r[:, None].to(tl.int64) * (N // G) + k[None, :], s, mask=(r[:, None] < M) & (k[None, :] < N // G))
+    tl.store(Y + r[:, None].to(tl.int64) * N + c[None, :], tl.reshape(yb * (1.0 / s)[:, :, None], (R, BLOCK)).to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def row_quant(X, Y, S, M, N, FMAX: tl.constexpr, R: tl.constexpr, BLOCK: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    x = tl.load(X + o, mask=m, other=0.0).to(tl.float32)
+    s = _scale(x, FMAX, 1)
+    tl.store(S + r, s, mask=r < M)
+    tl.store(Y + o, (x * (1.0 / s)[:, None]).to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def cast_transpose(X, Y, YT, SCALE, M, N, BM: tl.constexpr, BN: tl.constexpr):
+    """Static scale, by which is multiplied; Y [M, N] and YT [N, M] in one pass."""
+    r = tl.program_id(0) * BM + tl.arange(0, BM)
+    c = tl.program_id(1) * BN + tl.arange(0, BN)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    q = (tl.load(X + r[:, None].to(tl.int64) * N + c[None, :], mask=m, other=0.0).to(tl.float32) * tl.load(SCALE)).to(Y.dtype.element_ty)
+    tl.store(Y + r[:, None].to(tl.int64) * N + c[None, :], q, mask=m)
+    tl.store(YT + c[:, None].to(tl.int64) * M + r[None, :], tl.trans(q), mask=(c[:, None] < N) & (r[None, :] < M))
+
+
+# ---- the rest of the row kernels
+
+@triton.jit
+def _unit(x, F: tl.constexpr):
+    """0 x, 1 silu, 2 gelu, 3 gelu_tanh, 4 relu, 5 squared relu, 6 quick gelu."""
+    if F == 1:
+        x = x * tl.sigmoid(x)
+    elif F == 2:
+        x = 0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))
+    elif F == 3:
+        x = x * tl.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
+    elif F == 4:
+        x = tl.maximum(x, 0.0)
+    elif F == 5:
+        x = tl.maximum(x, 0.0) * tl.maximum(x, 0.0)
+    elif F == 6:
+        x = x * tl.sigmoid(1.702 * x)
+    return x
+
+
+@triton.jit
+def _slope(x, F: tl.constexpr):
+    if F == 1:
+        s = tl.sigmoid(x)
+        x = s + x * s * (1.0 - s)
+    elif F == 2:
+        x = 0.5 * (1.0 + tl.erf(x * 0.7071067811865476)) + x * 0.3989422804014327 * tl.exp(-0.5 * x * x)
+    elif F == 3:
+        s = tl.sigmoid(1.5957691216057308 * (x + 0.044715 * x * x * x))
+        x = s + x * s * (1.0 - s) * 1.5957691216057308 * (1.0 + 0.134145 * x * x)
+    elif F == 4:
+        x = tl.where(x > 0, 1.0, 0.0)
+    elif F == 5:
+        x = 2.0 * tl.maximum(x, 0.0)
+    elif F == 6:
+        s = tl.sigmoid(1.702 * x)
+        x = s + 1.702 * x * s * (1.0 - s)
+    return x
+
+
+@triton.jit
+def _gate(X, r, c, m, N, F: tl.constexpr, GLU: tl.constexpr, CLAMP: tl.constexpr):
+    """F(gate) * up, the clamped form, or F(x), of a tile."""
+    if GLU:
+        i = r[:, None].to(tl.int64) * 2 * N + c[None, :]
+        g = tl.load(X + i, mask=m, other=0.0).to(tl.float32)
+        u = tl.load(X + i + N, mask=m, other=0.0).to(tl.float32)
+        if CLAMP:
+            g = tl.minimum(g, 7.0)
+            y = g * tl.sigmoid(1.702 * g) * (tl.minimum(tl.maximum(u, -7.0), 7.0) + 1.0)
+        else:
+            y = _unit(g, F) * u
+    else:
+        y = _unit(tl.load(X + r[:, None].to(tl.int64) * N + c[None, :], mask=m, other=0.0).to(tl.float32), F)
+    return y
+
+
+@triton.jit
+def unit_block_quant(X, Y, S, M, N, FMAX: tl.constexpr, R: tl.constexpr, BLOCK: tl.constexpr, G: tl.constexpr, F: tl.constexpr, GLU: tl.constexpr,
+                     CLAMP: tl.constexpr, MX: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    y = tl.reshape(_gate(X, r, c, m, N, F, GLU, CLAMP), (R, BLOCK // G, G))
+    s = _scale(y, FMAX, 2)
+    k = tl.program_id(1) * (BLOCK // G) + tl.arange(0, BLOCK // G)
+    so = r[:, None].to(tl.int64) * (N // G) + k[None, :]
+    sm = (r[:, None] < M) & (k[None, :] < N // G)
+    if MX:
+        e, inv = _power(s)
+        tl.store(S + so, e.to(tl.uint8), mask=sm)
+    else:
+        inv = 1.0 / s
+        tl.store(S + so, s, mask=sm)
+    tl.store(Y + r[:, None].to(tl.int64) * N + c[None, :], tl.reshape(y * inv[:, :, None], (R, BLOCK)).to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def masked_block_quant(X, TOKENS, Y, S, E, M, N, FMAX: tl.constexpr, BLOCK: tl.constexpr, G: tl.constexpr, MX: tl.constexpr):
+    """silu(gate) * up of the rows that are there, one program a row and BLOCK columns."""
+    row = tl.program_id(0)
+    if row % M < tl.load(TOKENS + row // M):
+        r = row + tl.arange(0, 1)
+        c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        m = (r[:, None] >= 0) & (c[None, :] < N)
+        y = tl.reshape(_gate(X, r, c, m, N, 1, True, False), (1, BLOCK // G, G))
+        s = _scale(y, FMAX, 2)
+        k = tl.program_id(1) * (BLOCK // G) + tl.arange(0, BLOCK // G)
+        so = r[:, None].to(tl.int64) * (N // G) + k[None, :]
+        sm = k[None, :] < N // G
+        if MX:
+            e, inv = _power(s)
+            tl.store(S + so, e.to(tl.uint8), mask=sm)
+        else:
+            inv = 1.0 / s
+            tl.store(S + so, s, mask=sm)
+        tl.store(Y + r[:, None].to(tl.int64) * N + c[None, :], tl.reshape(y * inv[:, :, None], (1, BLOCK)).to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def unit_static(X, SCALE, Y, M, N, R: tl.constexpr, BLOCK: tl.constexpr, F: tl.constexpr, GLU: tl.constexpr, CLAMP: tl.constexpr, SCALED: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    y = _gate(X, r, c, m, N, F, GLU, CLAMP)
+    if SCALED:
+        y = y * (1.0 / tl.load(SCALE))
+    tl.store(Y + r[:, None].to(tl.int64) * N + c[None, :], y.to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def unit_row_quant(X, Y, S, M, N, FMAX: tl.constexpr, R: tl.constexpr, BLOCK: tl.constexpr, F: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    y = _gate(X, r, c, m, N, F, True, False)
+    s = _scale(y, FMAX, 1)
+    tl.store(S + r, s, mask=r < M)
+    tl.store(Y + r[:, None].to(tl.int64) * N + c[None, :], (y * (1.0 / s)[:, None]).to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def norm_static(X, W, SCALE, Y, M, N, eps, R: tl.constexpr, BLOCK: tl.constexpr, LAYER: tl.constexpr, SCALED: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    x = tl.load(X + o, mask=m, other=0.0).to(tl.float32)
+    w = tl.load(W + c, mask=c < N, other=0.0).to(tl.float32)[None, :]
+    if LAYER:
+        x = tl.where(m, x - (tl.sum(x, 1) / N)[:, None], 0.0)
+    n = x * tl.rsqrt(tl.sum(x * x, 1) / N + eps)[:, None] * w
+    if SCALED:
+        n = n * (1.0 / tl.load(SCALE))
+    tl.store(Y + o, n.to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def dequant(Y, S, X, M, N, R: tl.constexpr, BLOCK: tl.constexpr, GM: tl.constexpr, GN: tl.constexpr, E8: tl.constexpr):
+    """One scale per GM x GN; GN 0: a row."""
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    if GN == 0:
+        s = tl.load(S + r, mask=r < M, other=0.0)[:, None]
+    else:
+        s = tl.load(S + (r[:, None] // GM).to(tl.int64) * (N // GN) + c[None, :] // GN, mask=m, other=0)
+    if E8:
+        s = (s.to(tl.int32) << 23).to(tl.float32, bitcast=True)
+    tl.store(X + o, (tl.load(Y + o, mask=m, other=0.0).to(tl.float32) * s).to(X.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def add_rows(X, RES, Y, COUNT, BLOCK: tl.constexpr):
+    o = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    m = o < COUNT
+    y = tl.load(X + o, mask=m, other=0.0).to(tl.float32) + tl.load(RES + o, mask=m, other=0.0).to(tl.float32)
+    tl.store(Y + o, y.to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def softmax_row(X, Y, M, N, scale, R: tl.constexpr, BLOCK: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    x = tl.load(X + o, mask=m, other=float("-inf")).to(tl.float32) * scale
+    e = tl.exp(x - tl.max(x, 1)[:, None])
+    tl.store(Y + o, (e / tl.sum(e, 1)[:, None]).to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def softmax_back(DY, Y, DX, M, N, scale, R: tl.constexpr, BLOCK: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    d = tl.load(DY + o, mask=m, other=0.0).to(tl.float32)
+    p = tl.load(Y + o, mask=m, other=0.0).to(tl.float32)
+    tl.store(DX + o, (scale * p * (d - tl.sum(d * p, 1)[:, None])).to(DX.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def norm_back(DY, X, W, RSTD, MU, DX, M, N, R: tl.constexpr, BLOCK: tl.constexpr, LAYER: tl.constexpr):
+    """The gradient of the input alone."""
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    rstd = tl.load(RSTD + r, mask=r < M, other=0.0)[:, None]
+    x = tl.load(X + o, mask=m, other=0.0).to(tl.float32)
+    if LAYER:
+        x = tl.where(m, x - tl.load(MU + r, mask=r < M, other=0.0)[:, None], 0.0)
+    h = x * rstd
+    d = tl.load(DY + o, mask=m, other=0.0).to(tl.float32) * tl.load(W + c, mask=c < N, other=0.0).to(tl.float32)[None, :]
+    y = d - h * (tl.sum(d * h, 1) / N)[:, None]
+    if LAYER:
+        y = y - (tl.sum(d, 1) / N)[:, None]
+    tl.store(DX + o, (y * rstd).to(DX.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def unit_back(DY, X, DX, M, N, R: tl.constexpr, BLOCK: tl.constexpr, F: tl.constexpr, GLU: tl.constexpr):
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    d = tl.load(DY + o, mask=m, other=0.0).to(tl.float32)
+    if GLU:
+        i = r[:, None].to(tl.int64) * 2 * N + c[None, :]
+        g = tl.load(X + i, mask=m, other=0.0).to(tl.float32)
+        u = tl.load(X + i + N, mask=m, other=0.0).to(tl.float32)
+        tl.store(DX + i, (d * u * _slope(g, F)).to(DX.dtype.element_ty), mask=m)
+        tl.store(DX + i + N, (d * _unit(g, F)).to(DX.dtype.element_ty), mask=m)
+    else:
+        x = tl.load(X + o, mask=m, other=0.0).to(tl.float32)
+        tl.store(DX + o, (d * _slope(x, F)).to(DX.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def tile_quant(X, Y, S, M, N, FMAX: tl.constexpr, G: tl.constexpr, MX: tl.constexpr):
+    """One scale per G x G."""
+    r = tl.program_id(0) * G + tl.arange(0, G)
+    c = tl.program_id(1) * G + tl.arange(0, G)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    x = tl.load(X + o, mask=m, other=0.0).to(tl.float32)
+    s = tl.maximum(tl.max(tl.max(tl.abs(x), 1), 0), 1e-12) / FMAX
+    at = S + tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
+    if MX:
+        e, inv = _power(s)
+        tl.store(at, e.to(tl.uint8))
+    else:
+        inv = 1.0 / s
+        tl.store(at, s)
+    tl.store(Y + o, (x * inv).to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def _both(x, m, Y, S, o, so, sm, P: tl.constexpr, Q: tl.constexpr, G: tl.constexpr, FMAX: tl.constexpr, MX: tl.constexpr):
+    y = tl.reshape(x, (P, Q // G, G))
+    s = _scale(y, FMAX, 2)
+    if MX:
+        e, inv = _power(s)
+        tl.store(S + so, e.to(tl.uint8), mask=sm)
+    else:
+        inv = 1.0 / s
+        tl.store(S + so, s, mask=sm)
+    tl.store(Y + o, tl.reshape(y * inv[:, :, None], (P, Q)).to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def both_quant(X, Y, S, YT, ST, M, N, FMAX: tl.constexpr, B: tl.constexpr, G: tl.constexpr, MX: tl.constexpr):
+    """In groups of G columns, and transposed in groups of G rows, from one read of B x B."""
+    r = tl.program_id(0) * B + tl.arange(0, B)
+    c = tl.program_id(1) * B + tl.arange(0, B)
+    m = (r[:, None] < M) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    x = tl.load(X + o, mask=m, other=0.0).to(tl.float32)
+    k = tl.program_id(1) * (B // G) + tl.arange(0, B // G)
+    j = tl.program_id(0) * (B // G) + tl.arange(0, B // G)
+    _both(x, m, Y, S, o, r[:, None].to(tl.int64) * (N // G) + k[None, :], (r[:, None] < M) & (k[None, :] < N // G), B, B, G, FMAX, MX)
+    _both(tl.trans(x), (c[:, None] < N) & (r[None, :] < M), YT, ST, c[:, None].to(tl.int64) * M + r[None, :],
+          c[:, None].to(tl.int64) * (M // G) + j[None, :], (c[:, None] < N) & (j[None, :] < M // G), B, B, G, FMAX, MX)
+
+
+UNITS = {"none": 0, "silu": 1, "gelu": 2, "gelu_tanh": 3, "relu": 4, "srelu": 5, "qgelu": 6}
+
+
+def row_space(n):
+    """(rows a program, warps) for kernels that hold whole rows of n columns."""
+    p = triton.next_power_of_2(n)
+    return p, [(r, w) for r in (1, 2, 4, 8) for w in (1, 2, 4, 8, 16) if 512 <= r * p // w <= 4096 or (r == 1 and w in (4, 8, 16))]
+
+
+TILE_SPACE = ((1, 512, 1), (1, 1024, 2), (1, 1024, 4), (1, 2048, 4), (1, 2048, 8), (4, 512, 4), (2, 1024, 4), (4, 1024, 8)) # rows, columns, warps
+SQUARE_SPACE = tuple((p, q, w) for p in (32, 64, 128) for q in (32, 64, 128) for w in (4, 8))

@@ -1,0 +1,146 @@
+/* object_ptx.c -- PTX to a cubin by NVIDIA's assembler, where it is at hand, and what a PTX text says of its kernels.
+ *
+ * In: PTX as LLVM writes it.  Out: the object that a pack holds: a cubin (an ELF), or, on a machine without ptxas, the text itself with
+ * the NUL that ends it, which the driver assembles when it is loaded.  ptxas is $TDSL_PTXAS ("" = none), or the first of $PATH,
+ * $CUDA_HOME/bin, /usr/local/cuda/bin.  It runs in a directory of its own, so that the cubin holds no name that differs from run to run. */
+#include "object_code.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "compile.h"
+#include "file.h"
+
+enum { PATH_TEXT = 512, SAID = 1200 };
+
+static bool runnable(const char *dir, size_t n, char out[PATH_TEXT])
+{
+	struct stat st;
+	int len = snprintf(out, PATH_TEXT, "%.*s/ptxas", (int)n, dir);
+	return n && len < PATH_TEXT && stat(out, &st) == 0 && S_ISREG(st.st_mode) && access(out, X_OK) == 0;
+}
+
+/* True with its name where there is an assembler. */
+static bool find_ptxas(char out[PATH_TEXT])
+{
+	const char *given = getenv("TDSL_PTXAS"), *home = getenv("CUDA_HOME"), *path = getenv("PATH");
+	char bin[PATH_TEXT - 8];
+	if (given) {
+		snprintf(out, PATH_TEXT, "%s", given);
+		return *given;
+	}
+	for (size_t n; path && *path; path += n + (path[n] == ':')) {
+		n = strcspn(path, ":");
+		if (runnable(path, n, out))
+			return true;
+	}
+	snprintf(bin, sizeof bin, "%s/bin", home ? home : "");
+	return (home && runnable(bin, strlen(bin), out)) || runnable("/usr/local/cuda/bin", strlen("/usr/local/cuda/bin"), out);
+}
+
+bool object_has_assembler(void)
+{
+	char ptxas[PATH_TEXT];
+	return find_ptxas(ptxas);
+}
+
+/* Runs argv in `dir`, its output into the file "said" there; exit status, or -1. */
+static int run_in(const char *dir, char *const *argv)
+{
+	posix_spawn_file_actions_t files;
+	pid_t child;
+	int status = 0, rc;
+	extern char **environ;
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addchdir_np(&files, dir);
+	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&files, 1, "said", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	posix_spawn_file_actions_adddup2(&files, 1, 2);
+	rc = posix_spawn(&child, argv[0], &files, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	if (rc) {
+		errno = rc;
+		return -1;
+	}
+	while (waitpid(child, &status, 0) < 0)
+		if (errno != EINTR)
+			return -1;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+static char *name_in(char out[PATH_TEXT], const char *dir, const char *name)
+{
+	snprintf(out, PATH_TEXT, "%s/%s", dir, name);
+	return out;
+}
+
+/* What the assembler said, on one line. */
+static void said(const char *dir, char *err, size_t errlen)
+{
+	char name[PATH_TEXT], text[SAID] = "";
+	FILE *f = fopen(name_in(name, dir, "said"), "r");
+	size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+	if (f)
+		fclose(f);
+	while (n && text[n - 1] == '\n')
+		text[--n] = 0;
+	for (size_t i = 0; i < n; i++)
+		if (text[i] == '\n')
+			text[i] = ' ';
+	snprintf(err, errlen, "ptxas: %s", n ? text : "failed without a message");
+}
+
+static int assemble(const char *ptxas, const char *dir, const struct target *t, const char *ptx, size_t n, void **out, size_t *size, char *err,
+                    size_t errlen)
+{
+	char name[PATH_TEXT], arch[64], *image;
+	char *argv[] = {(char *)ptxas, arch, "-O3", "-lineinfo", "kernel.ptx", "-o", "kernel.cubin", NULL};
+	snprintf(arch, sizeof arch, "-arch=%s", t->cpu);
+	FILE *f = fopen(name_in(name, dir, "kernel.ptx"), "w");
+	bool written = f && fwrite(ptx, 1, n, f) == n;
+	if ((f && fclose(f)) || !written) {
+		snprintf(err, errlen, "%s: %s", name, strerror(errno));
+		return -1;
+	}
+	int status = run_in(dir, argv);
+	if (status < 0) {
+		snprintf(err, errlen, "%s: %s", ptxas, strerror(errno));
+		return -1;
+	}
+	if (status) {
+		said(dir, err, errlen);
+		return -1;
+	}
+	*out = image = file_read(name_in(name, dir, "kernel.cubin"), size, err, errlen);
+	return image ? 0 : -1;
+}
+
+int object_assemble(const struct target *t, char *ptx, size_t n, void **out, size_t *size, char *err, size_t errlen)
+{
+	static const char *const parts[] = {"kernel.ptx", "kernel.cubin", "said"};
+	char ptxas[PATH_TEXT], dir[PATH_TEXT], name[PATH_TEXT];
+	const char *temp = getenv("TMPDIR");
+	if (!find_ptxas(ptxas)) {
+		*out = ptx;
+		*size = n + 1;
+		return 0;
+	}
+	snprintf(dir, sizeof dir, "%.400s/tdsl-ptxas-XXXXXX", temp && *temp ? temp : "/tmp");
+	if (!mkdtemp(dir)) {
+		snprintf(err, errlen, "%s: %s", dir, strerror(errno));
+		free(ptx);
+		return -1;
+	}
+	int rc = assemble(ptxas, dir, t, ptx, n, out, size, err, errlen);
+	for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
+		unlink(name_in(name, dir, parts[i]));
+	rmdir(dir);
+	free(ptx);
+	return rc;
+}

@@ -1,0 +1,172 @@
+/* machine.c -- the AMDGPU family's answers to emit/machine.h: who a lane is, exchanges, barriers, arithmetic with an instruction.
+ * In: values of the kernel under translation.  Out: calls of LLVM's AMDGPU intrinsics, one an instruction.  Functions with an
+ * instruction of their own go to it directly (llvm.exp2 would be nine instructions under IEEE denormals). */
+#include "machine.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* --- identity --------------------------------------------------------------------------------------------------------------- */
+
+static void set_attribute(struct emit *e, const char *key, const char *value)
+{
+	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
+	                        LLVMCreateStringAttribute(e->ctx, key, (unsigned)strlen(key), value, (unsigned)strlen(value)));
+}
+
+static void kernel(struct emit *e)
+{
+	static const char *const none[] = {"amdgpu-no-dispatch-ptr", "amdgpu-no-queue-ptr", "amdgpu-no-implicitarg-ptr", "amdgpu-no-dispatch-id",
+	                                   "amdgpu-no-workitem-id-y", "amdgpu-no-workitem-id-z", "amdgpu-no-lds-kernel-id",
+	                                   "amdgpu-no-multigrid-sync-arg", "amdgpu-no-hostcall-ptr", "amdgpu-no-heap-ptr",
+	                                   "amdgpu-no-default-queue", "amdgpu-no-completion-action", "amdgpu-no-flat-scratch-init"};
+	char size[32];
+	int threads = e->v->target->wave * e->v->waves;
+	LLVMSetFunctionCallConv(e->fn, 91);                  /* amdgpu_kernel */
+	snprintf(size, sizeof size, "%d,%d", threads, threads);
+	set_attribute(e, "amdgpu-flat-work-group-size", size);
+	set_attribute(e, "uniform-work-group-size", "true");
+	set_attribute(e, "amdgpu-ieee", "false");
+	if (e->has_dot)
+		set_attribute(e, "amdgpu-agpr-alloc", "0");
+	for (unsigned i = 0; i < sizeof none / sizeof *none; i++)
+		set_attribute(e, none[i], "");
+}
+
+static LLVMValueRef thread(struct emit *e)
+{
+	return emit_call(e, "llvm.amdgcn.workitem.id.x", NULL, 0, NULL, 0);
+}
+
+static LLVMValueRef workgroup(struct emit *e, int dim)
+{
+	static const char *const name[] = {"llvm.amdgcn.workgroup.id.x", "llvm.amdgcn.workgroup.id.y", "llvm.amdgcn.workgroup.id.z"};
+	return emit_call(e, name[dim], NULL, 0, NULL, 0);
+}
+
+static LLVMValueRef hidden_copy(struct emit *e, LLVMValueRef lane, LLVMValueRef loop)
+{
+	LLVMTypeRef types[2] = {e->i32, e->i32}, t = LLVMFunctionType(e->i32, types, loop ? 2 : 1, 0);
+	LLVMValueRef args[2] = {lane, loop};
+	const char *form = loop ? "=v,0,s" : "=v,0";
+	LLVMValueRef text = LLVMGetInlineAsm(t, "", 0, form, strlen(form), 0, 0, LLVMInlineAsmDialectATT, 0);
+	return LLVMBuildCall2(e->b, t, text, args, loop ? 2 : 1, "");
+}
+
+/* --- lanes ------------------------------------------------------------------------------------------------------------------ */
+
+static LLVMValueRef dpp(struct emit *e, LLVMValueRef v, int control)
+{
+	LLVMValueRef args[6] = {LLVMGetPoison(e->i32), v, emit_int(e, control), emit_int(e, 15), emit_int(e, 15), LLVMConstInt(e->i1, 1, 0)};
+	LLVMTypeRef t = e->i32;
+	return emit_call(e, "llvm.amdgcn.update.dpp", &t, 1, args, 6);
+}
+
+/* DPP controls: CDNA3 ISA guide, "DPP control".  Mirrors stand for exclusive or where lower lanes agree. */
+static LLVMValueRef exchange(struct emit *e, LLVMValueRef x, int bit, bool lower_equal)
+{
+	enum { QUAD_XOR1 = 0xb1, QUAD_XOR2 = 0x4e, ROW_ROR8 = 0x128, ROW_HALF_MIRROR = 0x141 };
+	switch (bit) {
+	case 0: return dpp(e, x, QUAD_XOR1);
+	case 1: return dpp(e, x, QUAD_XOR2);
+	case 3: return dpp(e, x, ROW_ROR8);
+	case 2:
+		if (lower_equal)
+			return dpp(e, x, ROW_HALF_MIRROR);
+		/* fall through */
+	case 4: {
+		LLVMValueRef a[2] = {x, emit_int(e, 0x1f | (1 << bit) << 10)};    /* bit mode: and 31, or 0, xor 2^bit */
+		return emit_call(e, "llvm.amdgcn.ds.swizzle", NULL, 0, a, 2);
+	}
+	default: {
+		LLVMValueRef other = LLVMBuildXor(e->b, LLVMBuildAnd(e->b, e->tid, emit_int(e, 63), ""), emit_int(e, 1 << bit), "");
+		LLVMValueRef a[2] = {LLVMBuildShl(e->b, other, emit_int(e, 2), ""), x};
+		return emit_call(e, "llvm.amdgcn.ds.bpermute", NULL, 0, a, 2);
+	}
+	}
+}
+
+static LLVMValueRef gather(struct emit *e, LLVMValueRef x, LLVMValueRef lane)
+{
+	LLVMValueRef a[2] = {LLVMBuildShl(e->b, lane, emit_int(e, 2), ""), x};
+	return emit_call(e, "llvm.amdgcn.ds.bpermute", NULL, 0, a, 2);
+}
+
+static LLVMValueRef read_lane(struct emit *e, LLVMValueRef x, LLVMValueRef lane)
+{
+	LLVMValueRef a[2] = {x, lane};
+	LLVMTypeRef t = e->i32;
+	return emit_call(e, "llvm.amdgcn.readlane", &t, 1, a, 2);
+}
+
+static LLVMValueRef ballot(struct emit *e, LLVMValueRef x)
+{
+	LLVMTypeRef t = e->i64;
+	return emit_call(e, "llvm.amdgcn.ballot", &t, 1, &x, 1);
+}
+
+static LLVMValueRef uniform(struct emit *e, LLVMValueRef x)
+{
+	LLVMTypeRef t = e->i32;
+	return emit_call(e, "llvm.amdgcn.readfirstlane", &t, 1, &x, 1);
+}
+
+/* --- order ------------------------------------------------------------------------------------------------------------------ */
+
+/* A bare s_barrier behind an explicit wait for LDS: a fence would also wait for every global access. */
+static void barrier(struct emit *e)
+{
+	LLVMValueRef lgkm0 = emit_int(e, 0xc07f);        /* gfx9 waitcnt: vmcnt 63, expcnt 7, lgkmcnt 0 */
+	if (e->v->waves > 1) {
+		emit_call(e, "llvm.amdgcn.s.waitcnt", NULL, 0, &lgkm0, 1);
+		emit_call(e, "llvm.amdgcn.s.barrier", NULL, 0, NULL, 0);
+	} else {
+		emit_call(e, "llvm.amdgcn.wave.barrier", NULL, 0, NULL, 0);
+	}
+}
+
+static void keep_order(struct emit *e)
+{
+	LLVMValueRef nothing = emit_int(e, 0);
+	emit_call(e, "llvm.amdgcn.sched.barrier", NULL, 0, &nothing, 1);
+}
+
+/* --- arithmetic ------------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef approximate(struct emit *e, enum ir_op op, LLVMValueRef x)
+{
+	const char *name = op == IR_RSQRT ? "llvm.amdgcn.rsq" : op == IR_RCP ? "llvm.amdgcn.rcp" : op == IR_EXP2 ? "llvm.amdgcn.exp2"
+	                 : op == IR_LOG2 ? "llvm.amdgcn.log" : op == IR_SIN_TURNS ? "llvm.amdgcn.sin" : "llvm.amdgcn.cos";
+	LLVMTypeRef t = LLVMTypeOf(x);
+	return emit_call(e, name, &t, 1, &x, 1);
+}
+
+static LLVMValueRef clamp(struct emit *e, LLVMValueRef x, LLVMValueRef least, LLVMValueRef most)
+{
+	LLVMTypeRef t = LLVMTypeOf(x);
+	LLVMValueRef a[3] = {x, least, most};
+	return emit_call(e, "llvm.amdgcn.fmed3", &t, 1, a, 3);
+}
+
+static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
+{
+	LLVMValueRef args[6] = {a, b, acc, emit_int(e, 0), emit_int(e, 0), emit_int(e, 0)};
+	return emit_call(e, m->intrinsic, NULL, 0, args, 6);
+}
+
+static const struct machine machine = {
+	.kernel = kernel, .scalar_masks = true, .separator = '.', .grid_dims = 3, .argument_unit = 8, .static_lds = INT_MAX, .thread = thread, .workgroup = workgroup, .hidden_copy = hidden_copy,
+	.row_bits = 4, .lane_xor = exchange, .lane_gather = gather, .lane_read = read_lane, .ballot = ballot, .uniform = uniform,
+	.barrier = barrier, .keep_order = keep_order,
+	.approximate = approximate, .clamp = clamp, .to_fp8 = amdgcn_to_fp8, .from_fp8 = amdgcn_from_fp8, .to_fp4 = amdgcn_to_fp4,
+	.to_integer = amdgcn_to_integer,
+	.access_open = amdgcn_access_open, .load = amdgcn_load, .store = amdgcn_store, .update = amdgcn_update,
+	.product = product,
+};
+
+int amdgcn_translate(struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx, struct translated *out,
+                     char *err, size_t errlen)
+{
+	return emit_kernel(&machine, arena, k, v, ctx, out, err, errlen);
+}

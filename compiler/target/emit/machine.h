@@ -1,0 +1,68 @@
+/* machine.h -- what the common translation asks of a chip's family: one table of functions each, defined in that family's folder.
+ *
+ * Every function appends LLVM instructions at the builder's place and returns the value.  Words are i32 values; `v` stands for any
+ * scalar of 32 bits unless said otherwise.  A family that lacks a thing calls emit_fail, which names the kernel's line.
+ *
+ *   part                    whose user is             holds
+ *   identity                translate.c, index.c      who am I: thread, workgroup; what a kernel function is
+ *   lanes                   reduce.c, translate.c     exchange inside a wave
+ *   order                   lds.c, dot.c              barriers
+ *   arithmetic              elementwise.c, convert.c  what has an instruction of its own
+ *   memory                  memory.c                  one access of some registers of every lane
+ *   matrix                  dot.c                     one matrix instruction                                              */
+#ifndef TDSL_MACHINE_H
+#define TDSL_MACHINE_H
+#include "emit.h"
+
+struct access;
+
+struct machine {
+	/* --- identity --- */
+	/* The function `e->fn` becomes a kernel of the workgroup size that e->v says; called before its body is written. */
+	void (*kernel)(struct emit *);
+	bool scalar_masks;                                               /* a condition is a mask of the wave in scalar registers, of which there are few */
+	bool line_directives;                                            /* lines of the text go into the assembly, not into sections */
+	char separator;                                                  /* in names made of several parts */
+	int grid_dims;                                                   /* how many are as long as any grid axis may be; the rest share the last */
+	int argument_unit;                                               /* bytes that the argument block's size is rounded up to */
+	int static_lds;                                                  /* more bytes than that are declared without a size: the launch gives it */
+	LLVMValueRef (*thread)(struct emit *);                           /* number in the workgroup */
+	LLVMValueRef (*workgroup)(struct emit *, int dim);               /* 0..2 */
+	/* `lane` again, in a way that LLVM takes for another value; `loop`: of the innermost loop's position, or NULL. */
+	LLVMValueRef (*hidden_copy)(struct emit *, LLVMValueRef lane, LLVMValueRef loop);
+
+	/* --- lanes --- */
+	int row_bits;                                                    /* lane bits that a reduction exchanges cheaper than by LDS */
+	/* Value of lane ^ (1 << bit); lower_equal: lanes that differ in lower bits alone hold the same. */
+	LLVMValueRef (*lane_xor)(struct emit *, LLVMValueRef word, int bit, bool lower_equal);
+	LLVMValueRef (*lane_gather)(struct emit *, LLVMValueRef word, LLVMValueRef lane);  /* of the lane that each lane names */
+	LLVMValueRef (*lane_read)(struct emit *, LLVMValueRef word, LLVMValueRef lane);    /* of one lane, the same for all */
+	LLVMValueRef (*ballot)(struct emit *, LLVMValueRef i1);          /* bit n: lane n's; an integer as wide as a wave */
+	LLVMValueRef (*uniform)(struct emit *, LLVMValueRef word);       /* all lanes hold the same: may become a scalar */
+
+	/* --- order --- */
+	void (*barrier)(struct emit *);                                  /* the workgroup's LDS accesses before it are seen behind it */
+	void (*keep_order)(struct emit *);                               /* nothing moves across: bounds what is live */
+
+	/* --- arithmetic --- */
+	/* f32 scalars: RSQRT, RCP, EXP2, LOG2, SIN_TURNS, COS_TURNS as numerics defines them. */
+	LLVMValueRef (*approximate)(struct emit *, enum ir_op, LLVMValueRef x);
+	LLVMValueRef (*clamp)(struct emit *, LLVMValueRef x, LLVMValueRef least, LLVMValueRef most);  /* f32 scalars, x not NaN */
+	/* The chip's own 8-bit floats (target.fp8_fnuz says which), `x` f32 or <n x f32>.  to_fp8: NULL where no instruction rounds so. */
+	LLVMValueRef (*to_fp8)(struct emit *, LLVMValueRef x, enum dtype, bool saturate);
+	LLVMValueRef (*from_fp8)(struct emit *, LLVMValueRef x, enum dtype);
+	/* e2m1 codes, one a byte, where target.cvt_pk_fp4: saturates, NaN to 6 with its sign. */
+	LLVMValueRef (*to_fp4)(struct emit *, LLVMValueRef x);
+	/* f32 or <n x f32> to integers of at most 32 bits: truncates, NaN to 0; saturate: rounds to nearest even and clamps. */
+	LLVMValueRef (*to_integer)(struct emit *, LLVMValueRef x, enum dtype, bool saturate);
+
+	/* --- memory: see memory.h --- */
+	void (*access_open)(struct emit *, struct access *, LLVMValueRef elements);   /* i64 behind the tensor's start, NULL = 0 */
+	LLVMValueRef (*load)(struct emit *, const struct access *, int reg, LLVMTypeRef);
+	void (*store)(struct emit *, const struct access *, int reg, LLVMValueRef);
+	void (*update)(struct emit *, const struct access *, int reg, enum ir_reduce, LLVMValueRef);
+
+	/* --- matrix --- */
+	LLVMValueRef (*product)(struct emit *, const struct mfma *, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc);
+};
+#endif

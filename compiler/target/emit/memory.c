@@ -1,0 +1,447 @@
+/* memory.c -- loads, stores and updates of tensors: how wide, from where, under which mask.
+ * Method: an address = a uniform 64-bit part + a lane's 32-bit offset + constants of registers; the machine makes an instruction of
+ * them (machine.h).  Accesses are as wide as the layout's run along the contiguous axis allows where the variant says aligned and the mask is known to
+ * be the same for the run. */
+#include "memory.h"
+
+#include "../../layout_choose.h"
+#include "machine.h"
+
+#include <stdlib.h>
+
+static bool unit_stride(const struct access *a, struct emit *e)
+{
+	(void)a;
+	return e->v->aligned;
+}
+
+/* --- how wide ---------------------------------------------------------------------------------------------------------- */
+
+/* The innermost extent of a tensor whose elements lie in pairs is even. */
+static int64_t symbol_divisor(struct emit *e, const struct access *a, int symbol)
+{
+	int64_t known = known_symbol_multiple(e->v, symbol);
+	const struct hexpr *inner = a->pairs ? a->t->extent[a->t->rank - 1] : NULL;
+	return inner && inner->op == HX_SYM && inner->imm == symbol && known % 2 ? 2 * known : known;
+}
+
+static int64_t affine_divisor(struct emit *e, const struct access *a, const struct affine *f, int except)
+{
+	int64_t d = f->constant ? (f->constant & -f->constant) : 1 << 30;
+	for (int x = 0; x < e->ph->naxes; x++)
+		if (f->coef[x] && x != except) {
+			/* the axis's base is a multiple of its tile for grid axes, of 1 otherwise; positions step by 1 */
+			int64_t c = f->coef[x] & -f->coef[x];
+			d = c < d ? c : d;
+		}
+	for (int t = 0; t < f->nterms; t++) {
+		int64_t c = f->term[t].coef & -f->term[t].coef;
+		c *= f->term[t].of ? known_divisor(f->term[t].of, e->ph, e->v) : symbol_divisor(e, a, f->term[t].symbol);
+		c &= -c;
+		d = c < d ? c : d;
+	}
+	return d;
+}
+
+/* Base of the axis's tile is a multiple of w. */
+static bool base_divides(struct emit *e, int axis, int w)
+{
+	const struct ir_axis *ax = &e->ph->axes[axis];
+	if (ax->ragged)
+		return false;
+	return ax->kind == AXIS_HELD || ax->tile % w == 0;
+}
+
+static bool mask_uniform(struct emit *e, const struct access *a, const struct ir_ins *m, int axis, int w)
+{
+	if (!(m->axes & IR_AXIS(axis)))
+		return true;
+	switch (m->op) {
+	case IR_AND: case IR_OR:
+		return mask_uniform(e, a, m->args[0], axis, w) && mask_uniform(e, a, m->args[1], axis, w);
+	case IR_NOT:
+		return mask_uniform(e, a, m->args[0], axis, w);
+	case IR_LT: {
+		/* p + rest < 0 with p a run of w positions from a multiple of w: the same for the run if w divides the rest */
+		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
+		return d.ok && d.coef[axis] == 1 && base_divides(e, axis, w) && affine_divisor(e, a, &d, axis) % w == 0;
+	}
+	case IR_LE: {
+		/* bound <= p: the same for the run if w divides both */
+		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
+		return d.ok && d.coef[axis] == -1 && base_divides(e, axis, w) && affine_divisor(e, a, &d, axis) % w == 0;
+	}
+	default:
+		return false;
+	}
+}
+
+static int width_of(struct emit *e, const struct access *a)
+{
+	int last = a->t->rank - 1, axis = -1;
+	if (!a->affine || !a->l || last < 0 || !unit_stride(a, e))
+		return 1;
+	for (int x = 0; x < e->ph->naxes; x++)
+		if (a->sub[last].coef[x] == 1 && layout_vector(a->l, x) > 0)
+			axis = x;
+	if (axis < 0)
+		return 1;
+	for (int d = 0; d < last; d++)
+		if (a->sub[d].coef[axis])
+			return 1;
+	int w = 1 << layout_vector(a->l, axis);
+	while (w * a->bytes > 16)
+		w /= 2;
+	for (; w > 1; w /= 2)
+		if (base_divides(e, axis, w) && affine_divisor(e, a, &a->sub[last], axis) % w == 0 &&
+		    (!a->mask || mask_uniform(e, a, a->mask, axis, w)))
+			break;
+	return w;
+}
+
+/* --- address parts -------------------------------------------------------------------------------------------------------- */
+
+/* Positions and extents are not negative; differences may be. */
+static bool never_negative(const struct affine *f)
+{
+	if (!f->ok || f->constant < 0)
+		return false;
+	for (int a = 0; a < LAYOUT_AXES; a++)
+		if (f->coef[a] < 0)
+			return false;
+	for (int t = 0; t < f->nterms; t++)
+		if (f->term[t].of || f->term[t].coef < 0)
+			return false;
+	return true;
+}
+
+static LLVMValueRef wide(struct emit *e, LLVMValueRef v, bool positive)
+{
+	return LLVMTypeOf(v) == e->i64 ? v : positive ? LLVMBuildZExt(e->b, v, e->i64, "") : LLVMBuildSExt(e->b, v, e->i64, "");
+}
+
+static LLVMValueRef narrow(struct emit *e, LLVMValueRef v)
+{
+	return LLVMTypeOf(v) == e->i32 ? v : LLVMBuildTrunc(e->b, v, e->i32, "");
+}
+
+static LLVMValueRef stride_of(struct emit *e, const struct access *a, int d)
+{
+	LLVMValueRef s = e->tensors[a->i->imm].stride[d];
+	return s ? s : LLVMConstInt(e->i64, 1, 0);
+}
+
+/* Uniform part of subscript d: constants, scalars and tile bases. */
+static LLVMValueRef uniform_part(struct emit *e, const struct affine *f)
+{
+	LLVMValueRef sum = f->constant ? emit_int(e, f->constant) : NULL;
+	for (int t = 0; t < f->nterms; t++) {
+		LLVMValueRef x = f->term[t].of ? e->values[f->term[t].of->id].group[0] : e->symbols[f->term[t].symbol];
+		if (LLVMTypeOf(x) == e->i64)
+			x = LLVMBuildTrunc(e->b, x, e->i32, "");
+		if (f->term[t].coef != 1)
+			x = LLVMBuildMul(e->b, x, emit_int(e, f->term[t].coef), "");
+		sum = sum ? LLVMBuildAdd(e->b, sum, x, "") : x;
+	}
+	for (int a = 0; a < e->ph->naxes; a++) {
+		if (!f->coef[a] || !e->axis_base[a])
+			continue;
+		LLVMValueRef x = e->axis_base[a];
+		if (f->coef[a] != 1)
+			x = LLVMBuildMul(e->b, x, emit_int(e, f->coef[a]), "");
+		sum = sum ? LLVMBuildAdd(e->b, sum, x, "") : x;
+	}
+	return sum;
+}
+
+static bool lane_varies(struct emit *e, const struct access *a, int d)
+{
+	for (int x = 0; x < e->ph->naxes; x++)
+		if (a->sub[d].coef[x] && a->l && layout_size(a->l, x) > 1)
+			return true;
+	return false;
+}
+
+static LLVMValueRef add64(struct emit *e, LLVMValueRef a, LLVMValueRef b)
+{
+	return a ? LLVMBuildAdd(e->b, a, b, "") : b;
+}
+
+/* Element offset of subscript value s (i32) along dimension d, i64; dimension 0 may be a fold of two. */
+static LLVMValueRef offset_along(struct emit *e, const struct access *a, int d, LLVMValueRef s)
+{
+	if (d || !a->fold)
+		return LLVMBuildMul(e->b, wide(e, s, never_negative(&a->sub[d]) && !a->scalar[d]), wide(e, stride_of(e, a, d), true), "");
+	LLVMValueRef inner = e->fold_inner;
+	LLVMValueRef q = LLVMBuildUDiv(e->b, s, inner, ""), r = LLVMBuildURem(e->b, s, inner, "");
+	LLVMValueRef x = LLVMBuildMul(e->b, wide(e, q, true), e->tensors[a->i->imm].fold_stride, "");
+	return LLVMBuildAdd(e->b, x, LLVMBuildMul(e->b, wide(e, r, true), wide(e, stride_of(e, a, 0), true), ""), "");
+}
+
+LLVMValueRef access_base(struct emit *e, const struct access *a, LLVMValueRef elements)
+{
+	LLVMValueRef base = e->tensors[a->i->imm].pointer;
+	if (!elements)
+		return base;
+	if (a->pairs)
+		elements = LLVMBuildLShr(e->b, elements, LLVMConstInt(e->i64, 1, 0), "");
+	LLVMValueRef bytes = a->bytes == 1 ? elements : LLVMBuildMul(e->b, elements, LLVMConstInt(e->i64, (unsigned)a->bytes, 0), "");
+	return LLVMBuildGEP2(e->b, e->i8, base, &bytes, 1, "");
+}
+
+/* A dimension is uniform (its whole subscript goes into the base) or varies by lane and register. */
+static void address_parts(struct emit *e, struct access *a)
+{
+	LLVMValueRef base = NULL, lane = NULL;
+	for (int d = 0; d < a->t->rank; d++) {
+		const struct ir_ins *s = a->i->args[d];
+		if (!a->sub[d].ok)
+			continue;                          /* per register: offset_of_register */
+		bool varies = lane_varies(e, a, d);
+		LLVMValueRef u = a->scalar[d] ? index_value(e, s, NULL, 0) : uniform_part(e, &a->sub[d]);
+		if (a->fold && d == 0 && varies)
+			continue;                          /* division by register */
+		if (u)
+			base = add64(e, base, offset_along(e, a, d, u));
+		for (int x = 0; varies && x < e->ph->naxes; x++) {
+			if (!a->sub[d].coef[x] || layout_size(a->l, x) == 1)
+				continue;
+			LLVMValueRef p = index_lane(e, a->l, x);
+			if (LLVMIsConstant(p))
+				continue;
+			LLVMValueRef scale = narrow(e, stride_of(e, a, d));
+			int64_t c = a->sub[d].coef[x] * a->bytes;
+			scale = c == 1 ? scale : LLVMBuildMul(e->b, scale, emit_int(e, c), "");
+			p = LLVMBuildMul(e->b, p, scale, "");
+			lane = lane ? LLVMBuildAdd(e->b, lane, p, "") : p;
+		}
+	}
+	a->lane = lane ? lane : emit_int(e, 0);
+	if (a->pairs)
+		a->lane = LLVMBuildLShr(e->b, a->lane, emit_int(e, 1), "");
+	e->machine->access_open(e, a, base);
+}
+
+void access_offset(struct emit *e, const struct access *a, int r, int64_t *constant, LLVMValueRef *uniform, LLVMValueRef *vector)
+{
+	*constant = 0;
+	*uniform = *vector = NULL;
+	for (int d = 0; d < a->t->rank; d++) {
+		bool whole = !a->sub[d].ok || (a->fold && d == 0 && lane_varies(e, a, d));
+		if (whole) {
+			LLVMValueRef s = index_value(e, a->i->args[d], a->l, r);
+			LLVMValueRef off = LLVMBuildTrunc(e->b, offset_along(e, a, d, s), e->i32, "");
+			off = LLVMBuildMul(e->b, off, emit_int(e, a->bytes), "");
+			*vector = *vector ? LLVMBuildAdd(e->b, *vector, off, "") : off;
+			continue;
+		}
+		int64_t pos = 0;
+		for (int x = 0; a->l && x < e->ph->naxes; x++)
+			if (a->sub[d].coef[x])
+				pos += a->sub[d].coef[x] * index_register(a->l, r, x);
+		if (!pos)
+			continue;
+		if (!e->tensors[a->i->imm].stride[d]) {
+			*constant += pos * a->bytes;
+			continue;
+		}
+		LLVMValueRef u = narrow(e, stride_of(e, a, d));
+		u = LLVMBuildMul(e->b, u, emit_int(e, pos * a->bytes), "");
+		*uniform = *uniform ? LLVMBuildAdd(e->b, *uniform, u, "") : u;
+	}
+	if (a->pairs) {                                /* each even by itself: open_pairs */
+		*constant /= 2;
+		*uniform = *uniform ? LLVMBuildLShr(e->b, *uniform, emit_int(e, 1), "") : NULL;
+		*vector = *vector ? LLVMBuildLShr(e->b, *vector, emit_int(e, 1), "") : NULL;
+	}
+	if (*uniform && a->width == 1) {               /* many single elements: their offsets would fill the scalar registers */
+		*vector = *vector ? LLVMBuildAdd(e->b, *vector, *uniform, "") : *uniform;
+		*uniform = NULL;
+	}
+}
+
+static bool implied(const struct hexpr *known, const struct hexpr *e)
+{
+	return hexpr_equal(known, e) || (known->op == HX_AND && (implied(known->a, e) || implied(known->b, e)));
+}
+
+/* Offsets inside a tile are 32-bit: a stride of dimension d may be at most (2^31 - 1) / (span * bytes), unless the dimension has one
+ * position; where the subscript is computed by lane, span is the tensor's extent. */
+static void limit_strides(struct emit *e, const struct access *a)
+{
+	struct arena *ar = e->arena;
+	for (int d = 0; d < a->t->rank; d++) {
+		bool computed = !a->sub[d].ok || (a->fold && d == 0 && lane_varies(e, a, d));
+		int64_t span = 0;
+		for (int x = 0; !computed && a->l && x < e->ph->naxes; x++)
+			span += llabs(a->sub[d].coef[x]) * (layout_size(a->l, x) - 1);
+		if (!e->tensors[a->i->imm].stride[d] || a->t->role == IR_TEMP || (!computed && !span))
+			continue;
+		const struct hexpr *stride = hexpr_leaf(ar, HX_STRIDE, a->i->imm * 16 + d), *fits;
+		if (computed)
+			fits = hexpr_op(ar, HX_LE, hexpr_op(ar, HX_MUL, stride, a->t->extent[d]), hexpr_const(ar, INT32_MAX / a->bytes));
+		else
+			fits = hexpr_op(ar, HX_LE, stride, hexpr_const(ar, INT32_MAX / (span * a->bytes)));
+		fits = hexpr_op(ar, HX_OR, hexpr_op(ar, HX_LE, a->t->extent[d], hexpr_const(ar, 1)), fits);
+		if (!e->condition || !implied(e->condition, fits))
+			e->condition = e->condition ? hexpr_op(ar, HX_AND, e->condition, fits) : fits;
+	}
+}
+
+/* Pairs along one axis, either in adjacent registers, which width_of then finds or which a pair of registers makes, or in adjacent lanes. */
+static void open_pairs(struct emit *e, struct access *a)
+{
+	int last = a->t->rank - 1, axis = -1;
+	for (int x = 0; a->l && last >= 0 && x < e->ph->naxes; x++)
+		if (a->sub[last].ok && a->sub[last].coef[x] == 1 && layout_size(a->l, x) > 1)
+			axis = x;
+	bool fits = axis >= 0 && a->affine && a->t->role != IR_TEMP && a->i->op != IR_UPDATE && base_divides(e, axis, 2) &&
+	            affine_divisor(e, a, &a->sub[last], axis) % 2 == 0 && (!a->mask || mask_uniform(e, a, a->mask, axis, 2));
+	for (int d = 0; fits && d < last; d++)
+		fits = !a->sub[d].coef[axis];
+	bool in_registers = fits && layout_vector(a->l, axis) > 0;
+	if (fits && !in_registers) {
+		int first[LAYOUT_AXES], second[LAYOUT_AXES];
+		layout_coord(a->l, 0, 0, 0, first);
+		layout_coord(a->l, 0, 1, 0, second);
+		fits = second[axis] == first[axis] + 1;
+	}
+	if (!fits) {
+		emit_fail(e, a->i, "this access of %s is not lowered yet: pairs of elements must be even positions of one axis and their neighbours", dtype_info(a->t->dtype)->name);
+		return;
+	}
+	a->pair_axis = axis;
+	a->width = in_registers && a->width < 2 ? 2 : a->width;
+}
+
+/* i1: this lane's position along the axis of pairs is odd. */
+static LLVMValueRef is_odd(struct emit *e, const struct access *a)
+{
+	return LLVMBuildTrunc(e->b, index_lane(e, a->l, a->pair_axis), e->i1, "");
+}
+
+static void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
+{
+	a->i = i;
+	a->t = &e->k->params[i->imm];
+	a->l = l;
+	a->mask = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
+	a->bytes = dtype_info(a->t->dtype)->bits / 8;
+	a->affine = true;
+	a->fold = e->tensors[i->imm].fold_stride != NULL;
+	for (int d = 0; d < a->t->rank; d++) {
+		a->sub[d] = affine_of(i->args[d]);
+		a->scalar[d] = !a->sub[d].ok && !wide_axes(e->ph, i->args[d]->axes);
+		if (a->scalar[d])
+			a->sub[d] = (struct affine){.ok = true};
+		for (int x = 0; l && x < e->ph->naxes; x++)     /* offsets are unsigned: what counts down is computed by register */
+			if (a->sub[d].coef[x] < 0 && layout_size(l, x) > 1)
+				a->sub[d] = (struct affine){.ok = false};
+		a->affine = a->affine && a->sub[d].ok;
+	}
+	a->pairs = dtype_info(a->t->dtype)->bits < 8;
+	a->bytes = a->pairs ? 1 : a->bytes;
+	a->width = width_of(e, a);
+	if (a->pairs)
+		open_pairs(e, a);
+	if (e->failed)
+		return;
+	limit_strides(e, a);
+	address_parts(e, a);
+	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l);
+	if (a->pairs && a->width == 1 && i->op == IR_STORE) {       /* of two lanes the even one stores */
+		LLVMValueRef even = LLVMBuildNot(e->b, is_odd(e, a), "");
+		a->first = a->first ? LLVMBuildAnd(e->b, a->first, even, "") : even;
+	}
+}
+
+LLVMValueRef access_condition(struct emit *e, const struct access *a, int r)
+{
+	if (!a->mask)
+		return a->first;
+	LLVMValueRef m = index_value(e, a->mask, a->l, r);
+	return a->first ? LLVMBuildAnd(e->b, a->first, m, "") : m;
+}
+
+/* Codes, one a byte, in adjacent registers or adjacent lanes -> two a byte, the even position in the low half. */
+static LLVMValueRef pairs_packed(struct emit *e, const struct access *a, LLVMValueRef x)
+{
+	if (a->width > 1)
+		return op_halves_joined(e, x);
+	LLVMValueRef code = LLVMBuildZExt(e->b, x, e->i32, ""), other = e->machine->lane_xor(e, code, 0, false);
+	return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, code, LLVMBuildShl(e->b, other, emit_int(e, 4), ""), ""), e->i8, "");
+}
+
+/* The reverse: what was loaded -> codes, one a byte. */
+static LLVMValueRef pairs_taken_apart(struct emit *e, const struct access *a, LLVMValueRef x)
+{
+	if (a->width > 1)
+		return op_halves_apart(e, x, a->width);
+	LLVMValueRef high = LLVMBuildLShr(e->b, x, LLVMConstInt(e->i8, 4, 0), "");
+	return LLVMBuildAnd(e->b, LLVMBuildSelect(e->b, is_odd(e, a), high, x, ""), LLVMConstInt(e->i8, 15, 0), "");
+}
+
+static LLVMTypeRef memory_type(struct emit *e, int bytes)
+{
+	return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : emit_vector(e->i32, bytes / 4);
+}
+
+void emit_load(struct emit *e, const struct ir_ins *i)
+{
+	struct access a;
+	value_new(e, i);
+	access_open(e, &a, i, i->layout);
+	if (e->failed)
+		return;
+	int regs = i->layout ? layout_regs(i->layout) : 1;
+	for (int r = 0; r < regs; r += a.width) {
+		LLVMTypeRef t = memory_type(e, access_bytes(&a));
+		LLVMValueRef x = e->machine->load(e, &a, r, t);
+		if (a.pairs)
+			x = pairs_taken_apart(e, &a, x);
+		if (!i->layout && a.bytes == 4)
+			x = e->machine->uniform(e, x);
+		if (i->dtype == DT_I1)
+			x = LLVMBuildICmp(e->b, LLVMIntNE, x, LLVMConstNull(e->i8), "");
+		else
+			x = LLVMBuildBitCast(e->b, x, emit_vector(emit_type(e, i->dtype), a.width), "");
+		value_set(e, i, r, a.width, x);
+	}
+}
+
+void emit_store(struct emit *e, const struct ir_ins *i)
+{
+	struct access a;
+	access_open(e, &a, i, i->layout);
+	if (e->failed)
+		return;
+	const struct ir_ins *value = i->args[a.t->rank];
+	int regs = a.l ? layout_regs(a.l) : 1;
+	for (int r = 0; r < regs; r += a.width) {
+		LLVMValueRef x = value_vector(e, value, a.l, r, a.width);
+		if (value->dtype == DT_I1)
+			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, a.width), "");
+		if (a.pairs)
+			x = pairs_packed(e, &a, x);
+		LLVMTypeRef t = memory_type(e, access_bytes(&a));
+		e->machine->store(e, &a, r, LLVMBuildBitCast(e->b, x, t, ""));
+	}
+}
+
+/* Atomic updates, one element each. */
+void emit_update(struct emit *e, const struct ir_ins *i)
+{
+	struct access a;
+	access_open(e, &a, i, i->layout);
+	if (e->failed)
+		return;
+	const struct ir_ins *value = i->args[a.t->rank];
+	bool f = value->dtype == DT_F32;
+	if ((i->kind != RED_SUM && i->kind != RED_MAX && i->kind != RED_MIN) || (!f && value->dtype != DT_I32)) {
+		emit_fail(e, i, "this update of %s is not lowered yet; +=, max= and min= of f32 and i32 are", dtype_info(value->dtype)->name);
+		return;
+	}
+	int regs = a.l ? layout_regs(a.l) : 1;
+	for (int r = 0; r < regs; r++)
+		e->machine->update(e, &a, r, (enum ir_reduce)i->kind, value_element(e, value, a.l, r));
+}

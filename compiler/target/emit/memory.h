@@ -1,0 +1,35 @@
+/* memory.h -- one access of a tensor's tile, taken apart: between memory.c, which finds the parts, and the machines, which make
+ * instructions of them.
+ *   byte address of register r = base + lane + access_offset(r); where access_condition(r) is false a load gives 0 or what it finds
+ *   there, a store does nothing. */
+#ifndef TDSL_MEMORY_H
+#define TDSL_MEMORY_H
+#include "emit.h"
+
+struct access {
+	const struct ir_ins *i;
+	const struct ir_param *t;
+	const struct layout *l;
+	const struct ir_ins *mask;              /* or NULL */
+	struct affine sub[6];
+	bool affine;                            /* every subscript is, or is a scalar */
+	bool scalar[6];                         /* not affine, but the same for the whole workgroup */
+	bool fold;                              /* leading dimensions may be folded: the first subscript is divided */
+	int width;                              /* elements an instruction, a power of two of at most 16 bytes, aligned to its size */
+	int bytes;                              /* of one element */
+	bool pairs;                             /* two elements a byte (e2m1, bytes = 1): offsets count elements until they are halved */
+	int pair_axis;                          /* then: the axis along which they lie */
+	LLVMValueRef lane;                      /* i32 */
+	LLVMValueRef first;                     /* i1: the copy that stores, NULL where all do; of loads NULL */
+	bool plain; LLVMValueRef base;          /* the machine's: set by its access_open */
+};
+
+/* Bytes that one instruction moves. */
+static inline int access_bytes(const struct access *a) { return a->pairs ? (a->width + 1) / 2 : a->width * a->bytes; }
+/* Pointer to `elements` (i64, NULL = none) behind the tensor's start. */
+LLVMValueRef access_base(struct emit *, const struct access *, LLVMValueRef elements);
+/* Byte offset of register r beside the lane part, to be added up: *constant known now, *uniform an i32 scalar (or NULL), *vector an i32 by
+ * lane (or NULL).  The sum with the lane part is below 2^31. */
+void access_offset(struct emit *, const struct access *, int r, int64_t *constant, LLVMValueRef *uniform, LLVMValueRef *vector);
+LLVMValueRef access_condition(struct emit *, const struct access *, int r);   /* i1, NULL = always */
+#endif

@@ -1,0 +1,70 @@
+/* convert.c -- e4m3 and e5m2 by instruction, two at a time; integers.
+ * In: f32 or the codes, a scalar or a short vector.  Out: the codes or f32.  PTX ISA, cvt: .satfinite clamps to the finite range and
+ * leaves NaN (0x7f, without its sign); there is no form that does not saturate.  Widening goes through f16, which holds every
+ * value of both. */
+#include "machine.h"
+
+LLVMValueRef nvptx_to_fp8(struct emit *e, LLVMValueRef x, enum dtype t, bool saturate)
+{
+	const char *name = t == DT_E4M3 ? "llvm.nvvm.ff.to.e4m3x2.rn" : "llvm.nvvm.ff.to.e5m2x2.rn";
+	int n = vector_length(x);
+	LLVMValueRef part[64], two[2];
+	if (!saturate)
+		return NULL;
+	if (n == 1) {
+		LLVMValueRef a[2] = {LLVMConstReal(e->f32, 0), x};               /* the second goes into the low byte */
+		return LLVMBuildTrunc(e->b, emit_call(e, name, NULL, 0, a, 2), e->i8, "");
+	}
+	for (int i = 0; i < n; i += 2) {
+		for (int h = 0; h < 2; h++)
+			two[h] = LLVMBuildExtractElement(e->b, x, emit_int(e, i + 1 - h), "");
+		part[i / 2] = emit_call(e, name, NULL, 0, two, 2);
+	}
+	return LLVMBuildBitCast(e->b, vector_join(e, part, n / 2, 1), emit_vector(e->i8, n), "");
+}
+
+LLVMValueRef nvptx_from_fp8(struct emit *e, LLVMValueRef x, enum dtype t)
+{
+	const char *name = t == DT_E4M3 ? "llvm.nvvm.e4m3x2.to.f16x2.rn" : "llvm.nvvm.e5m2x2.to.f16x2.rn";
+	int n = vector_length(x);
+	LLVMValueRef out[64], pairs = n > 1 ? LLVMBuildBitCast(e->b, x, emit_vector(e->i16, n / 2), "") : LLVMBuildZExt(e->b, x, e->i16, "");
+	for (int i = 0; i < n; i += 2) {
+		LLVMValueRef one = n > 2 ? LLVMBuildExtractElement(e->b, pairs, emit_int(e, i / 2), "") : pairs;
+		LLVMValueRef halves = emit_call(e, name, NULL, 0, &one, 1);
+		for (int h = 0; h < 2 && i + h < n; h++)
+			out[i + h] = LLVMBuildFPExt(e->b, LLVMBuildExtractElement(e->b, halves, emit_int(e, h), ""), e->f32, "");
+	}
+	return vector_join(e, out, n, 1);
+}
+
+/* Four dwords clamped to bytes, the first in the lowest: cvt.pack puts a above b, and what it is given last above both. */
+static LLVMValueRef pack_bytes(struct emit *e, const LLVMValueRef *x, bool is_signed)
+{
+	const char *text = is_signed ? "cvt.pack.sat.s8.s32.b32 $0, $1, $2, $3;" : "cvt.pack.sat.u8.s32.b32 $0, $1, $2, $3;";
+	LLVMValueRef high[3] = {x[3], x[2], emit_int(e, 0)}, low[3] = {x[1], x[0], NULL};
+	low[2] = nvptx_text(e, text, "=r,r,r,r", e->i32, high, 3, false);
+	return LLVMBuildBitCast(e->b, nvptx_text(e, text, "=r,r,r,r", e->i32, low, 3, false), emit_vector(e->i8, 4), "");
+}
+
+/* cvt to s32 clamps and gives 0 for NaN (PTX ISA, cvt). */
+LLVMValueRef nvptx_to_integer(struct emit *e, LLVMValueRef x, enum dtype to, bool saturate)
+{
+	int n = vector_length(x), bits = dtype_info(to)->bits;
+	LLVMValueRef word[64], zero = emit_int(e, 0);
+	for (int i = 0; i < n; i++) {
+		LLVMValueRef one = n > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, i), "") : x;
+		word[i] = emit_call(e, saturate ? "llvm.nvvm.f2i.rn" : "llvm.nvvm.f2i.rz", NULL, 0, &one, 1);
+	}
+	if (bits == 32 || !saturate) {
+		LLVMValueRef all = vector_join(e, word, n, 1);
+		return bits == 32 ? all : LLVMBuildTrunc(e->b, all, emit_vector(emit_type(e, to), n), "");
+	}
+	for (int i = 0; i < n; i += 4) {
+		LLVMValueRef four[4];
+		for (int j = 0; j < 4; j++)
+			four[j] = i + j < n ? word[i + j] : zero;
+		word[i / 4] = pack_bytes(e, four, to == DT_I8);
+	}
+	LLVMValueRef all = vector_join(e, word, (n + 3) / 4, 4);
+	return n % 4 ? vector_part(e, all, 0, n) : all;
+}

@@ -1,0 +1,178 @@
+/* machine.c -- the NVPTX family's answers to emit/machine.h: who a thread is, shuffles, barriers, arithmetic with an instruction.
+ * In: values of the kernel under translation.  Out: calls of LLVM's NVVM intrinsics, or PTX where LLVM has none.
+ * Approximate functions are the .ftz forms: a denormal is zero there, as base/num.h defines them. */
+#include "machine.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+LLVMValueRef nvptx_text(struct emit *e, const char *text, const char *constraints, LLVMTypeRef result, LLVMValueRef *args, int nargs, bool effect)
+{
+	LLVMTypeRef types[16];
+	for (int i = 0; i < nargs; i++)
+		types[i] = LLVMTypeOf(args[i]);
+	LLVMTypeRef t = LLVMFunctionType(result, types, (unsigned)nargs, 0);
+	LLVMValueRef f = LLVMGetInlineAsm(t, text, strlen(text), constraints, strlen(constraints), effect, 0, LLVMInlineAsmDialectATT, 0);
+	return LLVMBuildCall2(e->b, t, f, args, (unsigned)nargs, "");
+}
+
+/* --- identity --------------------------------------------------------------------------------------------------------------- */
+
+static void kernel(struct emit *e)
+{
+	char threads[16];
+	LLVMSetFunctionCallConv(e->fn, 71);                  /* ptx_kernel */
+	snprintf(threads, sizeof threads, "%d", e->v->target->wave * e->v->waves);
+	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
+	                        LLVMCreateStringAttribute(e->ctx, "nvvm.reqntid", 12, threads, (unsigned)strlen(threads)));
+}
+
+static LLVMValueRef thread(struct emit *e)
+{
+	return emit_call(e, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0, NULL, 0);
+}
+
+static LLVMValueRef workgroup(struct emit *e, int dim)
+{
+	(void)dim;                                           /* grid_dims is 1 */
+	return emit_call(e, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0, NULL, 0);
+}
+
+/* ptxas computes again what does not fit: nothing needs to be hidden. */
+static LLVMValueRef same(struct emit *e, LLVMValueRef lane, LLVMValueRef loop)
+{
+	(void)e;
+	(void)loop;
+	return lane;
+}
+
+/* --- lanes ------------------------------------------------------------------------------------------------------------------ */
+
+static LLVMValueRef shuffle(struct emit *e, const char *name, LLVMValueRef x, LLVMValueRef lane)
+{
+	LLVMValueRef a[4] = {emit_int(e, -1), x, lane, emit_int(e, 31)};
+	return emit_call(e, name, NULL, 0, a, 4);
+}
+
+static LLVMValueRef exchange(struct emit *e, LLVMValueRef x, int bit, bool lower_equal)
+{
+	(void)lower_equal;
+	return shuffle(e, "llvm.nvvm.shfl.sync.bfly.i32", x, emit_int(e, 1 << bit));
+}
+
+static LLVMValueRef gather(struct emit *e, LLVMValueRef x, LLVMValueRef lane)
+{
+	return shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", x, lane);
+}
+
+static LLVMValueRef ballot(struct emit *e, LLVMValueRef x)
+{
+	LLVMValueRef a[2] = {emit_int(e, -1), x};
+	return emit_call(e, "llvm.nvvm.vote.ballot.sync", NULL, 0, a, 2);
+}
+
+static LLVMValueRef uniform(struct emit *e, LLVMValueRef x)
+{
+	(void)e;
+	return x;
+}
+
+/* --- order ------------------------------------------------------------------------------------------------------------------ */
+
+static void barrier(struct emit *e)
+{
+	LLVMValueRef number = emit_int(e, 0), all = emit_int(e, -1);
+	if (e->v->waves > 1)
+		emit_call(e, "llvm.nvvm.barrier.cta.sync.aligned.all", NULL, 0, &number, 1);
+	else
+		emit_call(e, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
+}
+
+static void keep_order(struct emit *e)
+{
+	(void)e;                                             /* ptxas orders as its registers allow */
+}
+
+/* --- arithmetic ------------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef approximate(struct emit *e, enum ir_op op, LLVMValueRef x)
+{
+	const char *name = op == IR_RSQRT ? "llvm.nvvm.rsqrt.approx.ftz.f" : op == IR_RCP ? "llvm.nvvm.rcp.approx.ftz.f"
+	                 : op == IR_LOG2 ? "llvm.nvvm.lg2.approx.ftz.f" : op == IR_SIN_TURNS ? "llvm.nvvm.sin.approx.ftz.f" : "llvm.nvvm.cos.approx.ftz.f";
+	LLVMTypeRef t = e->f32;
+	if (op == IR_EXP2)
+		return emit_call(e, "llvm.nvvm.ex2.approx.ftz", &t, 1, &x, 1);
+	if (op == IR_SIN_TURNS || op == IR_COS_TURNS) {      /* the instruction takes radians, best within one turn */
+		LLVMValueRef whole = emit_call(e, "llvm.rint", &t, 1, &x, 1);
+		x = LLVMBuildFMul(e->b, LLVMBuildFSub(e->b, x, whole, ""), LLVMConstReal(e->f32, 2 * M_PI), "");
+	}
+	return emit_call(e, name, NULL, 0, &x, 1);
+}
+
+static LLVMValueRef clamp(struct emit *e, LLVMValueRef x, LLVMValueRef least, LLVMValueRef most)
+{
+	LLVMTypeRef t = e->f32;
+	LLVMValueRef a[2] = {x, least}, b[2] = {NULL, most};
+	b[0] = emit_call(e, "llvm.maxnum", &t, 1, a, 2);
+	return emit_call(e, "llvm.minnum", &t, 1, b, 2);
+}
+
+/* --- matrix ----------------------------------------------------------------------------------------------------------------- */
+
+/* b has the words of the instruction's own A: those of row lane / 4, then those of the row 8 below; it takes them by turns. */
+static LLVMValueRef multiply(struct emit *e, const struct mfma *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
+{
+	LLVMValueRef args[10], d = LLVMGetPoison(LLVMTypeOf(acc));
+	static const int turn[4] = {0, 2, 1, 3};
+	for (int i = 0; i < 4; i++) {
+		args[i] = LLVMBuildExtractElement(e->b, b, emit_int(e, turn[i]), "");
+		args[6 + i] = LLVMBuildExtractElement(e->b, acc, emit_int(e, i), "");
+	}
+	for (int i = 0; i < 2; i++)
+		args[4 + i] = LLVMBuildExtractElement(e->b, a, emit_int(e, i), "");
+	for (int i = 0; i < 6 && m->a == DT_F16; i++)
+		args[i] = LLVMBuildBitCast(e->b, args[i], emit_vector(e->f16, 2), "");
+	LLVMValueRef x = emit_call(e, m->intrinsic, NULL, 0, args, 10);
+	for (int i = 0; i < 4 && !e->failed; i++)
+		d = LLVMBuildInsertElement(e->b, d, LLVMBuildExtractValue(e->b, x, (unsigned)i, ""), emit_int(e, i), "");
+	return d;
+}
+
+/* The words' f32 values cut to tf32, and in *low what is left of them. */
+static LLVMValueRef split(struct emit *e, LLVMValueRef words, LLVMValueRef *low)
+{
+	int n = vector_length(words);
+	LLVMTypeRef real = emit_vector(e->f32, n), bits = emit_vector(e->i32, n);
+	LLVMValueRef high = LLVMBuildAnd(e->b, words, op_splat(e, emit_int(e, (int64_t)0xffffe000), n), "");
+	LLVMValueRef rest = LLVMBuildFSub(e->b, LLVMBuildBitCast(e->b, words, real, ""), LLVMBuildBitCast(e->b, high, real, ""), "");
+	*low = LLVMBuildBitCast(e->b, rest, bits, "");
+	return high;
+}
+
+static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
+{
+	if (m->a != DT_F32)
+		return multiply(e, m, a, b, acc);
+	/* f32 as two tf32 of 11 bits each: what is left out is below 2^-21 of the product */
+	LLVMValueRef low_a, low_b, high_a = split(e, a, &low_a), high_b = split(e, b, &low_b);
+	acc = multiply(e, m, low_a, high_b, acc);
+	acc = multiply(e, m, high_a, low_b, acc);
+	return multiply(e, m, high_a, high_b, acc);
+}
+
+static const struct machine machine = {
+	.kernel = kernel, .line_directives = true, .separator = '_', .grid_dims = 1, .argument_unit = 1, .static_lds = 48 << 10,
+	.thread = thread, .workgroup = workgroup, .hidden_copy = same,
+	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .ballot = ballot, .uniform = uniform,
+	.barrier = barrier, .keep_order = keep_order,
+	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .to_integer = nvptx_to_integer,
+	.access_open = nvptx_access_open, .load = nvptx_load, .store = nvptx_store, .update = nvptx_update,
+	.product = product,
+};
+
+int nvptx_translate(struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx, struct translated *out,
+                    char *err, size_t errlen)
+{
+	return emit_kernel(&machine, arena, k, v, ctx, out, err, errlen);
+}

@@ -1,0 +1,157 @@
+/* memory.c -- accesses through plain global addresses.
+ * Where nothing can be masked off an access is an LLVM load or store.  Elsewhere it is PTX under a predicate, since LLVM would make a
+ * branch of each: a lane that is off loads 0 and stores nothing.  Inputs are read by ld.global.nc (nothing writes them during the
+ * kernel).  An absent optional tensor's pointer is null, which is one more thing that an access asks. */
+#include "machine.h"
+
+#include <stdio.h>
+
+static bool may_be_absent(const struct emit *e, const struct access *a)
+{
+	return a->t->optional && !(e->v->given >> a->i->imm & 1);
+}
+
+void nvptx_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
+{
+	LLVMValueRef base = access_base(e, a, elements);
+	a->plain = !a->mask && !may_be_absent(e, a);
+	if (!LLVMIsConstant(a->lane) || LLVMConstIntGetZExtValue(a->lane)) {
+		LLVMValueRef lane = LLVMBuildZExt(e->b, a->lane, e->i64, "");
+		base = LLVMBuildGEP2(e->b, e->i8, base, &lane, 1, "");
+	}
+	a->base = base;
+}
+
+/* Address of register r without its constant part. */
+static LLVMValueRef pointer_at(struct emit *e, const struct access *a, int r, int64_t *constant)
+{
+	LLVMValueRef part[2], p = a->base;
+	access_offset(e, a, r, constant, &part[0], &part[1]);
+	for (int i = 0; i < 2; i++)
+		if (part[i]) {
+			LLVMValueRef wide = LLVMBuildZExt(e->b, part[i], e->i64, "");
+			p = LLVMBuildGEP2(e->b, e->i8, p, &wide, 1, "");
+		}
+	return p;
+}
+
+static LLVMValueRef whole_pointer(struct emit *e, const struct access *a, int r)
+{
+	int64_t constant;
+	LLVMValueRef p = pointer_at(e, a, r, &constant), at = LLVMConstInt(e->i64, (uint64_t)constant, 0);
+	return constant ? LLVMBuildGEP2(e->b, e->i8, p, &at, 1, "") : p;
+}
+
+/* i1, NULL = always. */
+static LLVMValueRef condition(struct emit *e, const struct access *a, int r)
+{
+	LLVMValueRef on = access_condition(e, a, r);
+	if (!may_be_absent(e, a))
+		return on;
+	LLVMValueRef there = LLVMBuildICmp(e->b, LLVMIntNE, e->tensors[a->i->imm].pointer, LLVMConstNull(e->p1), "");
+	return on ? LLVMBuildAnd(e->b, on, there, "") : there;
+}
+
+/* How PTX writes a piece of so many bytes. */
+static const struct piece { int bytes, words; const char *type, *zero, *out, *in, *list; } pieces[] = {
+	{1, 1, "u8", "mov.b16 $0, 0;", "=&h", "h", "$0"},
+	{2, 1, "b16", "mov.b16 $0, 0;", "=&h", "h", "$0"},
+	{4, 1, "b32", "mov.b32 $0, 0;", "=&r", "r", "$0"},
+	{8, 2, "v2.b32", "mov.b32 $0, 0; mov.b32 $1, 0;", "=&r,=&r", "r,r", "{$0, $1}"},
+	{16, 4, "v4.b32", "mov.b32 $0, 0; mov.b32 $1, 0; mov.b32 $2, 0; mov.b32 $3, 0;", "=&r,=&r,=&r,=&r", "r,r,r,r", "{$0, $1, $2, $3}"},
+};
+
+static const struct piece *piece_of(const struct access *a)
+{
+	const struct piece *p = pieces;
+	while (p->bytes != a->width * a->bytes)
+		p++;
+	return p;
+}
+
+static bool is_constant_memory(const struct access *a)
+{
+	return a->t->role == IR_IN;
+}
+
+static LLVMValueRef load_plain(struct emit *e, const struct access *a, int r, LLVMTypeRef t)
+{
+	LLVMValueRef x = LLVMBuildLoad2(e->b, t, whole_pointer(e, a, r), "");
+	LLVMSetAlignment(x, (unsigned)(a->width * a->bytes));
+	if (is_constant_memory(a))
+		LLVMSetMetadata(x, LLVMGetMDKindIDInContext(e->ctx, "invariant.load", 14), LLVMMDNodeInContext(e->ctx, NULL, 0));
+	return x;
+}
+
+LLVMValueRef nvptx_load(struct emit *e, const struct access *a, int r, LLVMTypeRef t)
+{
+	if (a->plain)
+		return load_plain(e, a, r, t);
+	const struct piece *p = piece_of(a);
+	int64_t constant;
+	char text[256], form[64];
+	LLVMValueRef args[3] = {pointer_at(e, a, r, &constant), LLVMConstInt(e->i64, (uint64_t)constant, 0), condition(e, a, r)};
+	bool fixed = is_constant_memory(a);
+	LLVMTypeRef word = p->bytes < 4 ? e->i16 : e->i32, words[4] = {word, word, word, word};
+	snprintf(text, sizeof text, "%s @$%d ld.global%s.%s %s, [$%d+$%d];", p->zero, p->words + 2, fixed ? ".nc" : "", p->type, p->list,
+	         p->words, p->words + 1);
+	snprintf(form, sizeof form, "%s,l,n,b%s", p->out, fixed ? "" : ",~{memory}");
+	LLVMTypeRef result = p->words == 1 ? word : LLVMStructTypeInContext(e->ctx, words, (unsigned)p->words, 0);
+	LLVMValueRef x = nvptx_text(e, text, form, result, args, 3, !fixed), part[4];
+	if (p->bytes == 1)
+		return LLVMBuildTrunc(e->b, x, e->i8, "");
+	if (p->words == 1)
+		return x;
+	for (int i = 0; i < p->words; i++)
+		part[i] = LLVMBuildExtractValue(e->b, x, (unsigned)i, "");
+	return vector_join(e, part, p->words, 1);
+}
+
+void nvptx_store(struct emit *e, const struct access *a, int r, LLVMValueRef x)
+{
+	const struct piece *p = piece_of(a);
+	LLVMValueRef on = condition(e, a, r), args[7];
+	if (!on) {
+		LLVMSetAlignment(LLVMBuildStore(e->b, x, whole_pointer(e, a, r)), (unsigned)(a->width * a->bytes));
+		return;
+	}
+	int64_t constant;
+	char text[128], form[64];
+	for (int i = 0; i < p->words; i++)
+		args[i] = p->words > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, i), "") : p->bytes == 1 ? LLVMBuildZExt(e->b, x, e->i16, "") : x;
+	args[p->words] = pointer_at(e, a, r, &constant);
+	args[p->words + 1] = LLVMConstInt(e->i64, (uint64_t)constant, 0);
+	args[p->words + 2] = on;
+	snprintf(text, sizeof text, "@$%d st.global.%s [$%d+$%d], %s;", p->words + 2, p->type, p->words, p->words + 1, p->list);
+	snprintf(form, sizeof form, "%s,l,n,b,~{memory}", p->in);
+	nvptx_text(e, text, form, LLVMVoidTypeInContext(e->ctx), args, p->words + 3, true);
+}
+
+static void reduce_at(struct emit *e, const char *op, LLVMValueRef p, LLVMValueRef x, LLVMValueRef on)
+{
+	char text[64];
+	LLVMValueRef args[3] = {p, x, on};
+	snprintf(text, sizeof text, "@$2 red.global.%s [$0], $1;", op);
+	nvptx_text(e, text, LLVMTypeOf(x) == e->f32 ? "l,f,b,~{memory}" : "l,r,b,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 3, true);
+}
+
+/* max and min of floats by their bits, as the AMDGPU family does it: x with a clear sign as a signed integer, x with the sign set the
+ * other way round as an unsigned one; a NaN is never stored. */
+static void update_by_bits(struct emit *e, bool max, LLVMValueRef p, LLVMValueRef x, LLVMValueRef on)
+{
+	LLVMValueRef bits = LLVMBuildBitCast(e->b, x, e->i32, ""), clear = LLVMBuildICmp(e->b, LLVMIntSGE, bits, emit_int(e, 0), "");
+	on = LLVMBuildAnd(e->b, on, LLVMBuildFCmp(e->b, LLVMRealORD, x, x, ""), "");
+	reduce_at(e, max ? "max.s32" : "min.s32", p, bits, LLVMBuildAnd(e->b, on, clear, ""));
+	reduce_at(e, max ? "min.u32" : "max.u32", p, bits, LLVMBuildAnd(e->b, on, LLVMBuildNot(e->b, clear, ""), ""));
+}
+
+void nvptx_update(struct emit *e, const struct access *a, int r, enum ir_reduce kind, LLVMValueRef x)
+{
+	static const char *const of_i32[] = {[RED_SUM] = "add.u32", [RED_MAX] = "max.s32", [RED_MIN] = "min.s32"};
+	LLVMValueRef p = whole_pointer(e, a, r), on = condition(e, a, r);
+	on = on ? on : LLVMConstInt(e->i1, 1, 0);
+	if (LLVMTypeOf(x) == e->f32 && kind != RED_SUM)
+		update_by_bits(e, kind == RED_MAX, p, x, on);
+	else
+		reduce_at(e, LLVMTypeOf(x) == e->f32 ? "add.f32" : of_i32[kind], p, x, on);
+}

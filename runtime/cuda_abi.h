@@ -1,0 +1,62 @@
+/* cuda_abi.h -- the part of the CUDA driver's binary interface that the runtime calls: one row per function, and a few numbers.
+ * Names (with the suffix that the library exports) and signatures are those of cuda.h; tests/rt_cuda_abi_test.c compares them with
+ * a real header.  Enumerations are `unsigned`, CUdeviceptr is `unsigned long long`: CUDA 11 to 13 agree on everything used here. */
+#ifndef TDSL_CUDA_ABI_H
+#define TDSL_CUDA_ABI_H
+#include <stddef.h>
+
+struct CUctx_st;
+struct CUmod_st;
+struct CUfunc_st;
+struct CUstream_st;
+
+/* X(name, required, arguments).  cuFuncGetParamInfo came with CUDA 12.4. */
+#define CUDA_FUNCTIONS(X) \
+	X(cuInit, 1, (unsigned flags)) \
+	X(cuDriverGetVersion, 1, (int *version)) \
+	X(cuGetErrorName, 1, (unsigned error, const char **text)) \
+	X(cuGetErrorString, 1, (unsigned error, const char **text)) \
+	X(cuDeviceGetCount, 1, (int *count)) \
+	X(cuDeviceGet, 1, (int *device, int ordinal)) \
+	X(cuDeviceGetName, 1, (char *name, int size, int device)) \
+	X(cuDeviceGetAttribute, 1, (int *value, unsigned attribute, int device)) \
+	X(cuDevicePrimaryCtxRetain, 1, (struct CUctx_st **context, int device)) \
+	X(cuDevicePrimaryCtxRelease_v2, 1, (int device)) \
+	X(cuCtxGetCurrent, 1, (struct CUctx_st **context)) \
+	X(cuCtxSetCurrent, 1, (struct CUctx_st *context)) \
+	X(cuCtxSynchronize, 1, (void)) \
+	X(cuModuleLoadDataEx, 1, (struct CUmod_st **module, const void *image, unsigned n, unsigned *options, void **values)) \
+	X(cuModuleUnload, 1, (struct CUmod_st *module)) \
+	X(cuModuleGetFunction, 1, (struct CUfunc_st **function, struct CUmod_st *module, const char *name)) \
+	X(cuFuncGetAttribute, 1, (int *value, unsigned attribute, struct CUfunc_st *function)) \
+	X(cuFuncSetAttribute, 1, (struct CUfunc_st *function, unsigned attribute, int value)) \
+	X(cuFuncGetParamInfo, 0, (struct CUfunc_st *function, size_t index, size_t *offset, size_t *size)) \
+	X(cuLaunchKernel, 1, (struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
+	                      unsigned shared, struct CUstream_st *stream, void **params, void **extra)) \
+	X(cuStreamSynchronize, 1, (struct CUstream_st *stream)) \
+	X(cuStreamIsCapturing, 1, (struct CUstream_st *stream, unsigned *status)) \
+	X(cuThreadExchangeStreamCaptureMode, 1, (unsigned *mode)) \
+	X(cuMemAlloc_v2, 1, (unsigned long long *ptr, size_t bytes)) \
+	X(cuMemFree_v2, 1, (unsigned long long ptr)) \
+	X(cuMemcpyHtoD_v2, 1, (unsigned long long dst, const void *src, size_t bytes)) \
+	X(cuMemcpyDtoH_v2, 1, (void *dst, unsigned long long src, size_t bytes))
+
+enum {
+	CUDA_INVALID_VALUE = 1, CUDA_NO_DEVICE = 100, CUDA_NO_BINARY_FOR_GPU = 209, CUDA_INVALID_PTX = 218, CUDA_UNSUPPORTED_PTX_VERSION = 222,
+	CUDA_CAPTURE_IMPLICIT = 906,            /* asked of the legacy default stream while another is captured */
+	CUDA_ATTRIBUTE_MAJOR = 75, CUDA_ATTRIBUTE_MINOR = 76, CUDA_ATTRIBUTE_RESERVED_SHARED = 111,
+	CUDA_FUNC_SHARED_BYTES = 1, CUDA_FUNC_MAX_DYNAMIC_SHARED_BYTES = 8,
+	CUDA_JIT_ERROR_LOG = 5, CUDA_JIT_ERROR_LOG_BYTES = 6,
+	CUDA_CAPTURE_RELAXED = 2,
+	CUDA_SHARED_UNASKED = 48 * 1024         /* group memory that a launch gets without the attribute above (programming guide) */
+};
+#define CUDA_EXTRA_END ((void *)0)
+#define CUDA_EXTRA_POINTER ((void *)1)
+#define CUDA_EXTRA_SIZE ((void *)2)
+
+struct cuda_table {
+#define X(name, required, args) unsigned (*name) args;
+	CUDA_FUNCTIONS(X)
+#undef X
+};
+#endif

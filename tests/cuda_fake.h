@@ -1,0 +1,25 @@
+/* cuda_fake.h -- what tests/cuda_fake.c is and has seen: the library exports one of these as `cuda_fake`.
+ * The first part says what the pretended device is and which calls fail; the second counts and keeps what was called. */
+#ifndef TDSL_CUDA_FAKE_H
+#define TDSL_CUDA_FAKE_H
+#include <stddef.h>
+#include <stdint.h>
+
+struct cuda_fake {
+	int devices, major, minor, version;
+	unsigned init_error, load_error, launch_error;
+	const char *load_log;             /* what a failing load writes into the error log */
+	unsigned capture;                 /* status of every stream: 0 none, 1 being captured */
+	unsigned capture_error;           /* or what asking gives */
+	int shared_declared;              /* bytes of group memory that every function declares */
+	size_t arguments_more;            /* bytes of arguments that functions take beyond their own */
+
+	int retained, switches, loads, unloads, launches, syncs, allocations;
+	unsigned capture_mode, load_mode; /* this process's mode now, and at the last load */
+	char image[256];                  /* start of the last image loaded */
+	unsigned grid[3], block[3], shared;
+	void *stream, *context;           /* of the last launch */
+	size_t bytes;                     /* of its arguments */
+	int shared_asked;                 /* by cuFuncSetAttribute */
+};
+#endif

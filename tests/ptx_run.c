@@ -1,0 +1,795 @@
+/* ptx_run.c -- an interpreter of the PTX that the compiler emits (PTX ISA 8.4), for ptx_run.h.
+ * Method: the kernel's text becomes a list of instructions with flattened operands; each thread runs alone until it meets an instruction
+ * of its warp (shfl, vote, mma) or of its workgroup (bar); when all of them have come it is done for all at once. */
+#include "ptx_run.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "../base/arena.h"
+#include "../base/num.h"
+
+enum { OPERANDS = 24, WARP = 32, SPIN = 50 * 1000 * 1000 };
+
+#define OPCODES(X) \
+	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(cvt) X(div) X(ex2) X(fma) X(ld) X(lg2) X(mad) X(max) \
+	X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prmt) X(rcp) X(red) X(rem) X(ret) X(rsqrt) X(selp) \
+	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
+#define MODIFIERS(X) \
+	X(add) X(approx) X(eq) X(ftz) X(ge) X(global) X(gt) X(hi) X(idx) X(le) X(lo) X(lt) X(max) X(nan) X(nc) X(ne) \
+	X(neu) X(num) X(pack) X(param) X(rmi) X(rn) X(rni) X(rpi) X(rzi) X(sat) X(satfinite) X(shared) X(v2) X(v4) \
+	X(warp) X(wide)
+#define NAME(w) #w,
+#define OP(w) OP_##w,
+#define MOD(w) MOD_##w,
+static const char *const opcodes[] = {OPCODES(NAME) NULL}, *const modifiers[] = {MODIFIERS(NAME) NULL};
+enum { OPCODES(OP) OP_UNKNOWN };
+enum { MODIFIERS(MOD) MOD_UNKNOWN };
+#define is(i, w) ((i)->opcode == OP_##w)
+#define has(i, w) ((i)->modifiers >> MOD_##w & 1)
+
+/* A type: 'u', 's', 'b', 'f' and bits; 'B' bf16, 'P' predicate, 'e' e4m3 and 'E' e5m2; x2: pairs. */
+struct type { char kind; int bits; bool x2; };
+enum where { AT_REGISTER, AT_NUMBER, AT_MEMORY, AT_SINK };
+struct operand { enum where where; int reg; uint64_t value; bool negated; };
+struct ins {
+	const char *text;
+	int opcode; uint64_t modifiers;
+	struct type type[4]; int ntypes;
+	int guard; bool guard_not;
+	struct operand op[OPERANDS]; int nop, ndest;    /* ndest: of the first operand, a vector or one */
+	int target;                                    /* of a branch */
+};
+struct named { const char *name; uint64_t value; };
+struct code {
+	struct arena arena;
+	struct ins *ins; int n, cap;
+	struct named *labels, *symbols, *classes; int nlabels, nsymbols, nclasses, cap_labels, cap_symbols, cap_classes;
+	struct named *registers; int nregisters, cap_registers;
+	int shared, arguments;
+	char *err; size_t errlen; bool failed;
+};
+struct thread { uint64_t *reg; int pc; bool done; uint32_t tid; };
+struct machine { struct code *c; const struct ptx_launch *l; struct thread *threads; uint8_t *shared; uint32_t block[3]; };
+
+static bool refuse(struct code *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static bool refuse(struct code *c, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	if (!c->failed)
+		vsnprintf(c->err, c->errlen, fmt, ap);
+	va_end(ap);
+	c->failed = true;
+	return false;
+}
+
+/* --- text to instructions --------------------------------------------------------------------------------------------------- */
+
+static void note(struct code *c, struct named **list, int *n, int *cap, const char *name, uint64_t value)
+{
+	if (*n == *cap)
+		*list = arena_grow(&c->arena, *list, *n, cap, sizeof **list);
+	(*list)[(*n)++] = (struct named){name, value};
+}
+
+static const struct named *find(const struct named *list, int n, const char *name)
+{
+	for (int i = 0; i < n; i++)
+		if (strcmp(list[i].name, name) == 0)
+			return &list[i];
+	return NULL;
+}
+
+static int register_of(struct code *c, const char *name)
+{
+	size_t digits = strcspn(name, "0123456789");
+	char class[16];
+	snprintf(class, sizeof class, "%.*s", (int)digits, name);
+	const struct named *k = find(c->classes, c->nclasses, class);
+	if (!k) {
+		refuse(c, "register %s is not declared", name);
+		return 0;
+	}
+	return (int)k->value + atoi(name + digits);
+}
+
+static struct operand operand_of(struct code *c, char *word)
+{
+	struct operand o = {AT_NUMBER, -1, 0, false};
+	if (*word == '!') {
+		o.negated = true;
+		word++;
+	}
+	if (strcmp(word, "_") == 0) {
+		o.where = AT_SINK;
+	} else if (*word == '[') {
+		char *plus = strpbrk(word + 1, "+]"), *name = word + 1;
+		o.where = AT_MEMORY;
+		o.value = plus && *plus == '+' ? strtoull(plus + 1, NULL, 0) : 0;
+		if (plus)
+			*plus = 0;
+		const struct named *s = find(c->symbols, c->nsymbols, name);
+		if (s)
+			o.value += s->value;
+		else
+			o.reg = register_of(c, name);
+	} else if (strcmp(word, "%tid.x") == 0 || strcmp(word, "%ctaid.x") == 0) {
+		o.where = AT_REGISTER;
+		o.reg = word[1] == 't' ? 0 : 1;
+	} else if (*word == '%') {
+		o.where = AT_REGISTER;
+		o.reg = register_of(c, word);
+	} else if (word[0] == '0' && (word[1] == 'f' || word[1] == 'd')) {
+		o.value = strtoull(word + 2, NULL, 16);
+	} else if (word[0] == '-' || (word[0] >= '0' && word[0] <= '9')) {
+		o.value = (uint64_t)strtoll(word, NULL, 0);
+	} else {
+		const struct named *s = find(c->symbols, c->nsymbols, word);
+		if (!s)
+			refuse(c, "unknown name %s", word);
+		o.value = s ? s->value : 0;
+	}
+	return o;
+}
+
+static bool type_of(const char *s, struct type *t)
+{
+	static const struct { const char *name; struct type t; } special[] = {
+		{"pred", {'P', 1, false}}, {"bf16", {'B', 16, false}}, {"bf16x2", {'B', 16, true}}, {"f16x2", {'f', 16, true}},
+		{"e4m3x2", {'e', 8, true}}, {"e5m2x2", {'E', 8, true}}, {"e4m3", {'e', 8, false}}, {"e5m2", {'E', 8, false}},
+	};
+	for (unsigned i = 0; i < sizeof special / sizeof *special; i++)
+		if (strcmp(s, special[i].name) == 0) {
+			*t = special[i].t;
+			return true;
+		}
+	if (!strchr("usbf", *s) || s[1] < '0' || s[1] > '9' || strspn(s + 1, "0123456789") != strlen(s + 1))
+		return false;
+	*t = (struct type){*s, atoi(s + 1), false};
+	return true;
+}
+
+static int number_of(const char *const *list, const char *name)
+{
+	int n = 0;
+	while (list[n] && strcmp(list[n], name))
+		n++;
+	return n;
+}
+
+static void add_instruction(struct code *c, char *s)
+{
+	if (c->n == c->cap)
+		c->ins = arena_grow(&c->arena, c->ins, c->n, &c->cap, sizeof *c->ins);
+	struct ins *i = &c->ins[c->n++];
+	*i = (struct ins){.text = arena_printf(&c->arena, "%s", s), .guard = -1, .ndest = 1, .target = -1};
+	if (*s == '@') {
+		i->guard_not = s[1] == '!';
+		char *end = s + strcspn(s, " \t");
+		*end = 0;
+		i->guard = register_of(c, s + 1 + i->guard_not);
+		s = end + 1;
+	}
+	s += strspn(s, " \t");
+	char *rest = s + strcspn(s, " \t"), *save;
+	if (*rest)
+		*rest++ = 0;
+	rest += strspn(rest, " \t");
+	char *opcode = arena_printf(&c->arena, "%s", s);
+	char *p = strtok_r(opcode, ".", &save);
+	i->opcode = number_of(opcodes, p ? p : "");
+	while (i->opcode != OP_UNKNOWN && (p = strtok_r(NULL, ".", &save))) {
+		if (i->ntypes < 4 && type_of(p, &i->type[i->ntypes]))
+			i->ntypes++;
+		else
+			i->modifiers |= 1ull << number_of(modifiers, p);
+	}
+	if (i->opcode == OP_UNKNOWN) {
+		refuse(c, "%s: not known", i->text);
+		return;
+	}
+	if (is(i, bra)) {
+		rest[strcspn(rest, " \t")] = 0;
+		i->op[0].value = (uint64_t)(uintptr_t)arena_printf(&c->arena, "%s", rest);
+		return;
+	}
+	bool first_vector = *rest == '{';
+	int closed = 0;
+	for (p = rest; *p;) {
+		p += strspn(p, " \t,");
+		if (*p == '{' || *p == '}') {
+			closed = *p == '}' && !closed ? i->nop : closed;
+			p++;
+			continue;
+		}
+		size_t n = strcspn(p, ",{}");
+		char *word = arena_string(&c->arena, p, n);
+		while (n && (word[n - 1] == ' ' || word[n - 1] == '\t'))
+			word[--n] = 0;
+		if (n && i->nop < OPERANDS)
+			i->op[i->nop++] = operand_of(c, word);
+		p += strcspn(p, ",{}");
+	}
+	if (first_vector)
+		i->ndest = closed;
+}
+
+static void add_parameter(struct code *c, const char *s)
+{
+	int size = strstr(s, "64 ") ? 8 : 4;
+	const char *name = strrchr(s, ' ');
+	c->arguments = (c->arguments + size - 1) / size * size;
+	note(c, &c->symbols, &c->nsymbols, &c->cap_symbols, arena_printf(&c->arena, "%s", name + 1), (uint64_t)c->arguments);
+	c->arguments += size;
+}
+
+/* ".shared .align 16 .b8 name[32]", ".extern .shared .align 16 .b8 name[]" */
+static void add_shared(struct code *c, const char *s)
+{
+	const char *bracket = strchr(s, '['), *name = bracket;
+	while (bracket && name[-1] != ' ')
+		name--;
+	if (!bracket) {
+		refuse(c, "%s", s);
+		return;
+	}
+	c->shared = (c->shared + 15) / 16 * 16;
+	note(c, &c->symbols, &c->nsymbols, &c->cap_symbols, arena_string(&c->arena, name, (size_t)(bracket - name)), (uint64_t)c->shared);
+	c->shared += atoi(bracket + 1);
+}
+
+static void directive(struct code *c, const char *s)
+{
+	char class[16], type[16];
+	int n;
+	if (strncmp(s, ".param", 6) == 0) {
+		add_parameter(c, s);
+	} else if (strstr(s, ".shared ")) {
+		add_shared(c, s);
+	} else if (sscanf(s, ".reg .%15s %15[^<]<%d>", type, class, &n) == 3) {
+		int used = c->nclasses ? (int)c->classes[c->nclasses - 1].value + (int)c->registers[c->nclasses - 1].value : 2;
+		note(c, &c->classes, &c->nclasses, &c->cap_classes, arena_printf(&c->arena, "%s", class), (uint64_t)used);
+		note(c, &c->registers, &c->nregisters, &c->cap_registers, "", (uint64_t)n);
+	}
+}
+
+/* One statement, without its end. */
+static void statement(struct code *c, char *s, bool inside)
+{
+	s += strspn(s, " \t\n");
+	size_t n = strlen(s);
+	while (n && strchr(" \t\n", s[n - 1]))
+		s[--n] = 0;
+	if (!n)
+		return;
+	if (*s == '.')
+		directive(c, s);
+	else if (s[n - 1] == ':')
+		note(c, &c->labels, &c->nlabels, &c->cap_labels, arena_string(&c->arena, s, n - 1), (uint64_t)c->n);
+	else if (inside)
+		add_instruction(c, s);
+}
+
+static bool read_code(struct code *c, const char *text, const char *kernel)
+{
+	char *entry = arena_printf(&c->arena, ".visible .entry %s(", kernel), *line = arena_printf(&c->arena, "%s", text), *save;
+	bool inside = false, in_kernel = false;
+	for (line = strtok_r(line, "\n", &save); line && !c->failed; line = strtok_r(NULL, "\n", &save)) {
+		char *comment = strstr(line, "//"), *word = line + strspn(line, " \t"), *more;
+		if (comment)
+			*comment = 0;
+		if (strncmp(word, entry, strlen(entry)) == 0) {
+			in_kernel = true;
+		} else if (!in_kernel) {
+			if (strncmp(word, ".extern .shared", 15) == 0)
+				statement(c, word, false);
+		} else if (!*word) {
+			continue;
+		} else if (*word == '{' && !inside) {
+			inside = true;
+		} else if (*word == '}') {
+			break;
+		} else if (!inside || strncmp(word, ".loc", 4) == 0) {
+			word[strcspn(word, ",")] = 0;
+			if (strncmp(word, ".param", 6) == 0)
+				statement(c, word, false);
+		} else if (strchr(word, ':') && !strchr(word, ';')) {
+			statement(c, word, true);
+		} else {
+			/* statements may stand side by side, or reach over lines: those end without ';' */
+			while (!strchr(word, ';')) {
+				char *next = strtok_r(NULL, "\n", &save);
+				if (!next)
+					return refuse(c, "a statement without an end: %s", word);
+				word = arena_printf(&c->arena, "%s %s", word, next);
+			}
+			for (char *one = strtok_r(word, ";", &more); one; one = strtok_r(NULL, ";", &more))
+				statement(c, one, true);
+		}
+	}
+	if (!in_kernel)
+		return refuse(c, "the text has no kernel %s", kernel);
+	for (int i = 0; i < c->n && !c->failed; i++)
+		if (is(&c->ins[i], bra)) {
+			const struct named *l = find(c->labels, c->nlabels, (const char *)(uintptr_t)c->ins[i].op[0].value);
+			if (!l)
+				return refuse(c, "no label for %s", c->ins[i].text);
+			c->ins[i].target = (int)l->value;
+		}
+	return !c->failed;
+}
+
+/* --- values ----------------------------------------------------------------------------------------------------------------- */
+
+static uint64_t cut(uint64_t v, int bits)
+{
+	return bits >= 64 ? v : v & ((1ull << bits) - 1);
+}
+
+static int64_t sign(uint64_t v, int bits)
+{
+	return bits >= 64 ? (int64_t)v : (int64_t)(v << (64 - bits)) >> (64 - bits);
+}
+
+static uint64_t get(const struct thread *t, const struct operand *o)
+{
+	uint64_t v = o->where == AT_REGISTER ? t->reg[o->reg] : o->value;
+	return o->negated ? !v : v;
+}
+
+static void set(struct thread *t, const struct operand *o, uint64_t v, int bits)
+{
+	if (o->where == AT_REGISTER)
+		t->reg[o->reg] = cut(v, bits);
+}
+
+static float flush(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
+
+static float least(float a, float b) { return isnan(a) ? b : isnan(b) ? a : a == b ? (signbit(a) ? a : b) : a < b ? a : b; }
+
+static enum dtype narrow(struct type t) { return t.kind == 'e' ? DT_E4M3 : t.kind == 'E' ? DT_E5M2 : t.kind == 'B' ? DT_BF16 : DT_F16; }
+
+/* --- arithmetic ------------------------------------------------------------------------------------------------------------- */
+
+static bool real_op(const struct ins *i, const uint64_t *v, uint64_t *out)
+{
+	float a = num_float((uint32_t)v[0]), b = num_float((uint32_t)v[1]), c = num_float((uint32_t)v[2]), r;
+	bool approx = has(i, approx);
+	if (approx && !has(i, ftz))
+		return false;
+	if (is(i, add)) r = a + b;
+	else if (is(i, sub)) r = a - b;
+	else if (is(i, mul)) r = a * b;
+	else if (is(i, fma)) r = fmaf(a, b, c);
+	else if (is(i, div)) r = a / b;
+	else if (is(i, min)) r = least(a, b);
+	else if (is(i, max)) r = -least(-a, -b);
+	else if (is(i, neg)) r = -a;
+	else if (is(i, abs)) r = fabsf(a);
+	else if (is(i, sqrt) && !approx) r = sqrtf(a);
+	else if (is(i, rcp)) r = approx ? num_rcp(a) : 1 / a;
+	else if (is(i, rsqrt) && approx) r = num_rsq(a);
+	else if (is(i, ex2) && approx) r = num_exp2(a);
+	else if (is(i, lg2) && approx) r = num_log2(a);
+	else if (is(i, sin) && approx) r = flush((float)sin(a));
+	else if (is(i, cos) && approx) r = (float)cos(a);
+	else return false;
+	*out = num_bits(r);
+	return true;
+}
+
+static uint64_t bit_field(uint64_t v, uint64_t at, uint64_t n, bool is_signed)
+{
+	at &= 255;
+	n &= 255;
+	uint64_t x = at > 31 ? 0 : cut(cut(v, 32) >> at, n > 32 ? 32 : (int)n);
+	return is_signed && n && n < 32 ? (uint64_t)sign(x, (int)n) : x;
+}
+
+static uint64_t permute(uint64_t a, uint64_t b, uint64_t pick)
+{
+	uint64_t both = cut(b, 32) << 32 | cut(a, 32), r = 0;
+	for (int i = 0; i < 4; i++) {
+		uint64_t k = pick >> (4 * i), byte = both >> (8 * (k & 7)) & 255;
+		r |= (k & 8 ? (byte & 128 ? 255ull : 0) : byte) << (8 * i);
+	}
+	return r;
+}
+
+static bool integer_op(const struct ins *i, struct type t, const uint64_t *v, uint64_t *out)
+{
+	bool s = t.kind == 's';
+	int n = t.bits;
+	uint64_t a = cut(v[0], n), b = cut(v[1], n), c = v[2];
+	int64_t sa = sign(v[0], n), sb = sign(v[1], n);
+	if (is(i, add)) *out = a + b;
+	else if (is(i, sub)) *out = a - b;
+	else if (is(i, mul) && has(i, wide)) *out = s ? (uint64_t)(sa * sb) : a * b;
+	else if (is(i, mul) && has(i, hi) && n == 32) *out = s ? (uint64_t)((sa * sb) >> 32) : (a * b) >> 32;
+	else if (is(i, mul) && has(i, lo)) *out = a * b;
+	else if (is(i, mad) && has(i, lo)) *out = a * b + c;
+	else if (is(i, div)) *out = !b ? ~0ull : s ? (uint64_t)(sb == -1 ? -sa : sa / sb) : a / b;
+	else if (is(i, rem)) *out = !b ? a : s ? (uint64_t)(sb == -1 ? 0 : sa % sb) : a % b;
+	else if (is(i, min)) *out = s ? (uint64_t)(sa < sb ? sa : sb) : a < b ? a : b;
+	else if (is(i, max)) *out = s ? (uint64_t)(sa > sb ? sa : sb) : a > b ? a : b;
+	else if (is(i, neg)) *out = 0 - a;
+	else if (is(i, abs)) *out = (uint64_t)(sa < 0 ? -sa : sa);
+	else if (is(i, not)) *out = t.kind == 'P' ? !a : ~a;
+	else if (is(i, and)) *out = a & b;
+	else if (is(i, or)) *out = a | b;
+	else if (is(i, xor)) *out = a ^ b;
+	else if (is(i, shl)) *out = cut(v[1], 32) >= (unsigned)n ? 0 : a << cut(v[1], 32);
+	else if (is(i, shr)) {
+		uint64_t by = cut(v[1], 32) >= (unsigned)n ? (unsigned)n - 1 : cut(v[1], 32);
+		*out = s ? (uint64_t)(sa >> by) : cut(v[1], 32) >= (unsigned)n ? 0 : a >> by;
+	} else if (is(i, bfe) && n == 32) *out = bit_field(v[0], v[1], v[2], s);
+	else if (is(i, popc)) *out = (uint64_t)__builtin_popcountll(a);
+	else if (is(i, prmt)) *out = permute(v[0], v[1], v[2]);
+	else return false;
+	return true;
+}
+
+static bool compare(const struct ins *i, const uint64_t *v, uint64_t *out)
+{
+	struct type t = i->type[0];
+	if (t.kind == 'f') {
+		float a = num_float((uint32_t)v[0]), b = num_float((uint32_t)v[1]);
+		bool nan = isnan(a) || isnan(b);
+		*out = has(i, eq) ? a == b : has(i, ne) ? !nan && a != b : has(i, neu) ? nan || a != b : has(i, lt) ? a < b : has(i, le) ? a <= b
+		     : has(i, gt) ? a > b : has(i, ge) ? a >= b : has(i, nan) ? nan : !nan;
+		return t.bits == 32 && i->modifiers >> MOD_UNKNOWN == 0;
+	}
+	int64_t a = t.kind == 's' ? sign(v[0], t.bits) : (int64_t)cut(v[0], t.bits), b = t.kind == 's' ? sign(v[1], t.bits) : (int64_t)cut(v[1], t.bits);
+	*out = has(i, eq) ? a == b : has(i, ne) ? a != b : has(i, lt) ? a < b : has(i, le) ? a <= b : has(i, gt) ? a > b : a >= b;
+	return i->modifiers >> MOD_UNKNOWN == 0 && !(t.bits == 64 && t.kind == 'u');
+}
+
+static uint64_t to_integer(float x, struct type t, double (*round)(double))
+{
+	double most = ldexp(1, t.bits - (t.kind == 's')) - 1, low = t.kind == 's' ? -ldexp(1, t.bits - 1) : 0, r = round(x);
+	return isnan(x) ? 0 : (uint64_t)(int64_t)(r > most ? most : r < low ? low : r);
+}
+
+static bool convert(const struct ins *i, const uint64_t *v, uint64_t *out)
+{
+	struct type to = i->type[0], from = i->type[1];
+	bool real_to = strchr("fBeE", to.kind), real_from = strchr("fBeE", from.kind), pair = to.x2 && from.bits == 32;
+	if (has(i, pack)) {
+		int64_t lo = to.kind == 's' ? -128 : 0, hi = to.kind == 's' ? 127 : 255, a = sign(v[0], 32), b = sign(v[1], 32);
+		a = a < lo ? lo : a > hi ? hi : a;
+		b = b < lo ? lo : b > hi ? hi : b;
+		*out = cut(v[2], 16) << 16 | cut((uint64_t)a, 8) << 8 | cut((uint64_t)b, 8);
+		return to.bits == 8 && from.bits == 32 && has(i, sat);
+	}
+	if (pair) {                                        /* the first operand goes above the second */
+		bool clamps = has(i, satfinite);
+		uint32_t part[2];
+		for (int h = 0; h < 2; h++) {
+			float x = num_float((uint32_t)v[h]);
+			part[h] = clamps && isnan(x) && to.bits == 8 ? 0x7f : num_from_f32(x, narrow(to), clamps);
+		}
+		*out = (uint64_t)part[0] << to.bits | part[1];
+		return has(i, rn) && (to.bits == 16) != clamps;
+	}
+	if (from.x2) {                                     /* e4m3x2, e5m2x2 to f16x2 */
+		*out = 0;
+		for (int h = 0; h < 2; h++)
+			*out |= (uint64_t)num_from_f32(num_to_f32(v[0] >> (8 * h) & 255, narrow(from)), DT_F16, false) << (16 * h);
+		return to.x2 && to.bits == 16;
+	}
+	if (!real_to && !real_from) {
+		*out = from.kind == 's' ? (uint64_t)sign(v[0], from.bits) : cut(v[0], from.bits);
+		if (to.kind == 's' && to.bits < 32)
+			*out = (uint64_t)sign(*out, to.bits);
+		return !has(i, sat);
+	}
+	float x = real_from ? (from.bits == 32 ? num_float((uint32_t)v[0]) : num_to_f32(cut(v[0], 16), narrow(from)))
+	        : from.kind == 's' ? (float)sign(v[0], from.bits) : (float)cut(v[0], from.bits);
+	if (!real_to) {
+		*out = to_integer(x, to, has(i, rni) ? rint : has(i, rzi) ? trunc : has(i, rmi) ? floor : ceil);
+		return !has(i, ftz);
+	}
+	if (to.bits == 16)
+		*out = num_from_f32(x, narrow(to), false);
+	else
+		*out = num_bits(has(i, rni) ? rintf(x) : has(i, rmi) ? floorf(x) : has(i, rpi) ? ceilf(x) : has(i, rzi) ? truncf(x) : x);
+	return !has(i, ftz);
+}
+
+static bool move(struct thread *t, const struct ins *i)
+{
+	int bits = i->type[0].bits, n = i->nop - i->ndest;
+	if (i->ndest > 1) {
+		uint64_t v = get(t, &i->op[i->ndest]);
+		for (int d = 0; d < i->ndest; d++)
+			set(t, &i->op[d], v >> (d * bits / i->ndest), bits / i->ndest);
+		return n == 1;
+	}
+	uint64_t v = 0;
+	for (int s = 0; s < n; s++)
+		v |= cut(get(t, &i->op[1 + s]), n > 1 ? bits / n : bits) << (s * bits / n);
+	set(t, &i->op[0], v, bits);
+	return n > 0;
+}
+
+/* --- memory ----------------------------------------------------------------------------------------------------------------- */
+
+static uint8_t *reach(struct machine *m, const struct thread *t, const struct ins *i, const struct operand *o, int bytes, bool write)
+{
+	uint64_t at = (o->reg >= 0 ? t->reg[o->reg] : 0) + o->value;
+	if (at % (unsigned)bytes) {
+		refuse(m->c, "thread %u: %s: address 0x%llx is not a multiple of %d", t->tid, i->text, (unsigned long long)at, bytes);
+		return NULL;
+	}
+	if (has(i, param))
+		return at + (unsigned)bytes <= m->l->argument_bytes ? (uint8_t *)m->l->arguments + at : NULL;
+	if (has(i, shared)) {
+		if (at + (unsigned)bytes <= (unsigned)m->l->shared)
+			return m->shared + at;
+		refuse(m->c, "thread %u: %s: shared address %llu, there are %d bytes", t->tid, i->text, (unsigned long long)at, m->l->shared);
+		return NULL;
+	}
+	for (int r = 0; has(i, global) && r < m->l->nmemory; r++) {
+		const struct ptx_range *g = &m->l->memory[r];
+		uint64_t base = (uint64_t)(uintptr_t)g->base;
+		if (at >= base && at + (unsigned)bytes <= base + g->bytes && (!write || g->writable) && !(has(i, nc) && g->writable))
+			return (uint8_t *)(uintptr_t)at;
+	}
+	refuse(m->c, "workgroup %u thread %u: %s: %d bytes at 0x%llx are not this kernel's", m->block[0], t->tid, i->text, bytes, (unsigned long long)at);
+	return NULL;
+}
+
+static bool load_store(struct machine *m, struct thread *t, const struct ins *i)
+{
+	bool load = is(i, ld);
+	int count = has(i, v2) ? 2 : has(i, v4) ? 4 : 1, each = i->type[0].bits / 8;
+	uint8_t *p = reach(m, t, i, &i->op[load ? i->nop - 1 : 0], each * count, !load);
+	for (int k = 0; p && k < count; k++) {
+		uint64_t v = 0;
+		if (load) {
+			memcpy(&v, p + k * each, (size_t)each);
+			set(t, &i->op[k], i->type[0].kind == 's' ? (uint64_t)sign(v, each * 8) : v, 64);
+		} else {
+			v = get(t, &i->op[1 + k]);
+			memcpy(p + k * each, &v, (size_t)each);
+		}
+	}
+	return p && i->nop == count + 1;
+}
+
+static bool reduce_at(struct machine *m, struct thread *t, const struct ins *i)
+{
+	struct type type = i->type[0];
+	uint8_t *p = reach(m, t, i, &i->op[0], type.bits / 8, true);
+	uint32_t old, x = (uint32_t)get(t, &i->op[1]);
+	if (!p || type.bits != 32)
+		return false;
+	memcpy(&old, p, 4);
+	if (type.kind == 'f' && has(i, add))
+		old = num_bits(num_float(old) + num_float(x));
+	else if (has(i, add))
+		old += x;
+	else if (type.kind == 's')
+		old = (has(i, max) ? (int32_t)x > (int32_t)old : (int32_t)x < (int32_t)old) ? x : old;
+	else
+		old = (has(i, max) ? x > old : x < old) ? x : old;
+	memcpy(p, &old, 4);
+	return true;
+}
+
+/* --- a warp's instructions -------------------------------------------------------------------------------------------------- */
+
+static void shuffle(struct thread *warp, const struct ins *i)
+{
+	uint64_t v[WARP];
+	bool idx = has(i, idx);
+	for (int n = 0; n < WARP; n++)
+		v[n] = get(&warp[n], &i->op[1]);
+	for (int n = 0; n < WARP; n++) {
+		uint64_t by = get(&warp[n], &i->op[2]) & 31;
+		set(&warp[n], &i->op[0], v[idx ? by : (unsigned)n ^ by], 32);
+	}
+}
+
+static void vote(struct thread *warp, const struct ins *i)
+{
+	uint64_t all = 0;
+	for (int n = 0; n < WARP; n++)
+		all |= (get(&warp[n], &i->op[1]) & 1) << n;
+	for (int n = 0; n < WARP; n++)
+		set(&warp[n], &i->op[0], all, 32);
+}
+
+static float element(const struct thread *t, const struct operand *o, struct type type, int e)
+{
+	int per = 32 / type.bits;
+	uint64_t bits = cut(get(t, &o[e / per]) >> (e % per * type.bits), type.bits);
+	return type.kind == 's' ? (float)sign(bits, 8) : type.bits == 32 ? num_float((uint32_t)bits) : num_to_f32((uint32_t)bits, narrow(type));
+}
+
+/* D (16 x 8) = A B + C.  A lane's words of A: row lane / 4, then 8 below, of the first half of k, then of the second; of B: column
+ * lane / 4.  Of k a lane has lane % 4.  Order: the four lanes of a row one after the other, each its words in order. */
+static bool multiply(struct code *c, struct thread *warp, const struct ins *i)
+{
+	struct type ta = i->ntypes == 4 ? i->type[1] : i->type[0], tb = i->ntypes == 4 ? i->type[2] : ta;
+	int words = i->nop - 8, na = words == 6 ? 4 : 0, per = 32 / ta.bits;
+	bool whole = ta.kind == 's';
+	uint64_t d[WARP][4];
+	if (!na || i->ndest != 4)
+		return refuse(c, "%s: not a product of 16 x 8", i->text);
+	if (ta.kind == 'f' && ta.bits == 32)
+		return refuse(c, "%s: not a type of its operands", i->text);
+	for (int n = 0; n < WARP; n++)
+		for (int r = 0; r < 4; r++) {
+			uint64_t acc = get(&warp[n], &i->op[4 + words + r]);
+			float f = num_float((uint32_t)acc);
+			int row = n / 4 + r / 2 * 8, col = n % 4 * 2 + r % 2;
+			for (int lane = 0; lane < 4; lane++)
+				for (int e = 0; e < 2 * per; e++) {
+					const struct thread *a = &warp[row % 8 * 4 + lane], *b = &warp[col * 4 + lane];
+					const struct operand *wa = &i->op[4 + row / 8 + 2 * (e / per)], *wb = &i->op[4 + na + e / per];
+					float x = element(a, wa, ta, e % per), y = element(b, wb, tb, e % per);
+					if (whole)
+						acc += (uint64_t)(int64_t)(x * y);
+					else
+						f = num_dot_f32(f, &x, &y, 1);
+				}
+			d[n][r] = whole ? cut(acc, 32) : num_bits(f);
+		}
+	for (int n = 0; n < WARP; n++)
+		for (int r = 0; r < 4; r++)
+			set(&warp[n], &i->op[r], d[n][r], 32);
+	return true;
+}
+
+/* --- running ---------------------------------------------------------------------------------------------------------------- */
+
+static bool step(struct machine *m, struct thread *t, const struct ins *i)
+{
+	struct type type = i->type[0];
+	uint64_t v[3] = {0}, out = 0;
+	bool known;
+	if (is(i, mov))
+		return move(t, i);
+	if (is(i, ld) || is(i, st))
+		return load_store(m, t, i);
+	if (is(i, red))
+		return reduce_at(m, t, i);
+	for (int a = 1; a < i->nop && a < 4; a++)
+		v[a - 1] = get(t, &i->op[a]);
+	if (is(i, selp)) {
+		set(t, &i->op[0], v[2] & 1 ? v[0] : v[1], type.bits);
+		return true;
+	}
+	if (is(i, setp)) {
+		known = compare(i, v, &out);
+		set(t, &i->op[0], out, 1);
+		return known && i->ntypes == 1;
+	}
+	if (is(i, cvt)) {
+		known = convert(i, v, &out);
+		set(t, &i->op[0], out, type.x2 || has(i, pack) ? (has(i, pack) ? 32 : 2 * type.bits) : type.bits < 32 && type.kind == 's' ? 32 : type.bits);
+		return known;
+	}
+	if (type.kind == 'f' && type.bits == 32)
+		known = real_op(i, v, &out);
+	else
+		known = type.kind != 'f' && type.kind != 'B' && integer_op(i, type, v, &out);
+	set(t, &i->op[0], out, has(i, wide) ? 2 * type.bits : is(i, popc) ? 32 : type.bits);
+	return known;
+}
+
+static bool is_joint(const struct ins *i)
+{
+	return is(i, shfl) || is(i, vote) || is(i, mma) || is(i, bar);
+}
+
+/* Up to the next joint instruction or the end. */
+static bool run_alone(struct machine *m, struct thread *t)
+{
+	for (int spent = 0; !t->done && t->pc < m->c->n; spent++) {
+		const struct ins *i = &m->c->ins[t->pc];
+		bool on = i->guard < 0 || (t->reg[i->guard] != 0) != i->guard_not;
+		if (is_joint(i))
+			return i->guard < 0 || refuse(m->c, "%s: a warp's instruction under a predicate", i->text);
+		t->pc++;
+		if (!on)
+			continue;
+		if (is(i, ret))
+			t->done = true;
+		else if (is(i, bra))
+			t->pc = i->target;
+		else if (!step(m, t, i))
+			return refuse(m->c, "%s: not known, or not in this form", i->text);
+		if (spent > SPIN)
+			return refuse(m->c, "%s: a thread does not come to an end", i->text);
+	}
+	t->done = true;
+	return true;
+}
+
+/* All threads of a warp to the same barrier or the end: 1 at a barrier, 0 ended, -1 refused. */
+static int run_warp(struct machine *m, struct thread *warp)
+{
+	for (;;) {
+		for (int n = 0; n < WARP; n++)
+			if (!run_alone(m, &warp[n]))
+				return -1;
+		for (int n = 1; n < WARP; n++)
+			if (warp[n].done != warp[0].done || (!warp[0].done && warp[n].pc != warp[0].pc)) {
+				refuse(m->c, "thread %u: %s: the warp's threads are not all here", warp[0].tid, warp[0].done ? "end" : m->c->ins[warp[0].pc].text);
+				return -1;
+			}
+		if (warp[0].done)
+			return 0;
+		const struct ins *i = &m->c->ins[warp[0].pc];
+		if (is(i, bar) && !has(i, warp))
+			return 1;
+		if (is(i, shfl))
+			shuffle(warp, i);
+		else if (is(i, vote))
+			vote(warp, i);
+		else if (is(i, mma) && !multiply(m->c, warp, i))
+			return -1;
+		for (int n = 0; n < WARP; n++)
+			warp[n].pc++;
+	}
+}
+
+static bool run_block(struct machine *m, int registers)
+{
+	uint32_t warps = m->l->block / WARP;
+	for (uint32_t t = 0; t < m->l->block; t++) {
+		memset(m->threads[t].reg, 0xA5, (size_t)registers * sizeof *m->threads[t].reg);
+		m->threads[t].pc = 0;
+		m->threads[t].done = false;
+		m->threads[t].tid = t;
+		m->threads[t].reg[0] = t;
+		m->threads[t].reg[1] = m->block[0];
+	}
+	memset(m->shared, 0xA5, (size_t)m->l->shared + 1);
+	for (int round = 0;; round++) {
+		int waiting = 0;
+		for (uint32_t w = 0; w < warps; w++) {          /* forwards and backwards: an order that a barrier must make good for */
+			struct thread *warp = &m->threads[(round % 2 ? warps - 1 - w : w) * WARP];
+			int state = warp->done ? 0 : run_warp(m, warp);
+			if (state < 0)
+				return false;
+			waiting += state;
+		}
+		if (!waiting)
+			return true;
+		if (waiting != (int)warps)
+			return refuse(m->c, "%d of %u warps wait at a barrier", waiting, warps);
+		for (uint32_t t = 1; t < m->l->block; t++)
+			if (m->threads[t].pc != m->threads[0].pc)
+				return refuse(m->c, "warps wait at different barriers");
+		for (uint32_t t = 0; t < m->l->block; t++)
+			m->threads[t].pc++;
+	}
+}
+
+int ptx_run(const struct ptx_launch *l, char *err, size_t errlen)
+{
+	struct code c = {.err = err, .errlen = errlen};
+	struct machine m = {.c = &c, .l = l};
+	bool fine = read_code(&c, l->text, l->kernel);
+	if (fine && (l->block % WARP || l->grid[1] != 1 || l->grid[2] != 1))
+		fine = refuse(&c, "%s: grid and block have another shape than the compiler's", l->kernel);
+	if (fine && (size_t)c.arguments != l->argument_bytes)
+		fine = refuse(&c, "%s: %d bytes of arguments in the text, %zu are given", l->kernel, c.arguments, l->argument_bytes);
+	if (fine && c.shared > l->shared)
+		fine = refuse(&c, "%s: %d bytes of shared memory in the text, %d are given", l->kernel, c.shared, l->shared);
+	int registers = c.nclasses ? (int)(c.classes[c.nclasses - 1].value + c.registers[c.nclasses - 1].value) : 2;
+	m.threads = arena_alloc(&c.arena, l->block * sizeof *m.threads);
+	m.shared = arena_alloc(&c.arena, (size_t)l->shared + 64);
+	for (uint32_t t = 0; fine && t < l->block; t++)
+		m.threads[t].reg = arena_alloc(&c.arena, (size_t)registers * sizeof(uint64_t));
+	for (m.block[0] = 0; fine && m.block[0] < l->grid[0]; m.block[0]++)
+		fine = run_block(&m, registers);
+	arena_free(&c.arena);
+	return fine ? 0 : -1;
+}

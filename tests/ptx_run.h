@@ -1,0 +1,22 @@
+/* ptx_run.h -- runs PTX on the host, thread by thread: what a kernel for NVIDIA's chips computes, without one.
+ *
+ * In: the text that the compiler makes, a kernel's name, its grid and argument block, the memory that it may touch.  Out: that memory.
+ * Arithmetic is base/num.h's, so that results can be compared bit for bit with the evaluator's; a matrix instruction adds up its products
+ * lane by lane as the layouts' order says (layout_k_order).  Refused with text: an instruction or operand form that is not known, an
+ * access outside the memory or not at a multiple of its size, threads of a warp that meet a warp's instruction apart. */
+#ifndef TDSL_TEST_PTX_RUN_H
+#define TDSL_TEST_PTX_RUN_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ptx_range { uint8_t *base; size_t bytes; bool writable; };
+struct ptx_launch {
+	const char *text, *kernel;
+	uint32_t grid[3], block;
+	const void *arguments; size_t argument_bytes;
+	const struct ptx_range *memory; int nmemory;
+	int shared;                           /* bytes of a workgroup, those declared without a size included */
+};
+int ptx_run(const struct ptx_launch *, char *err, size_t errlen);
+#endif

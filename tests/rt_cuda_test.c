@@ -1,0 +1,391 @@
+/* rt_cuda_test.c -- `cuda:N` on a pretended driver (tests/cuda_fake.c): what the runtime passes to the driver, and each way in which
+ * a device or a module cannot be had.  The pack is that of rt_model.h for gfx950 and sm_90a, whose image is a line of PTX.
+ * The library is libcuda_fake.so beside this program. */
+#include <check.h>
+#include <dlfcn.h>
+
+#include "../runtime/cuda_abi.h"
+#include "../runtime/device.h"
+#include "cuda_fake.h"
+#include "rt_model.h"
+
+#define OK(call) ck_assert_msg((call) == 0, "%s", tdsl_error())
+#define HAS(text) ck_assert_msg(strstr(tdsl_error(), text) != NULL, "\"%s\" has no \"%s\"", tdsl_error(), text)
+
+static const char ptx[] = ".version 8.7\n.target sm_90a\n.address_size 64\n";
+static char library[4200];
+static struct cuda_fake *fake;
+static uint8_t *bytes;
+static tdsl_pack pack;
+static tdsl_kernel add, sum;
+static tdsl_device device;
+static DLDevice gpu;
+
+/* What the pack says of scale_add's group memory. */
+static void pack_make(int shared, const void *image, size_t image_size)
+{
+	struct arena a = {0};
+	struct model_pack m;
+	char err[512] = "";
+	void *made;
+	size_t size;
+	rt_model(&a, &m, false);
+	for (int k = 0; k < m.nkernels; k++)
+		for (int v = 0; v < m.kernels[k].nvariants; v++)
+			if (strcmp(m.kernels[k].variants[v].target, "gfx942") == 0)
+				m.kernels[k].variants[v].target = "sm_90a";
+	m.kernels[1].variants[0].launches[0].lds = shared;
+	m.objects[0] = (struct model_object){"sm_90a", image, image_size};
+	ck_assert_msg(pack_write(&m, &made, &size, err, sizeof err) == 0, "%s", err);
+	arena_free(&a);
+	bytes = made;
+	OK(tdsl_pack_open_memory(&pack, bytes, size));
+	OK(tdsl_kernel_find(&add, pack, "scale_add"));
+	OK(tdsl_kernel_find(&sum, pack, "partial_sum"));
+}
+
+static void fake_find(void)
+{
+	setenv("TDSL_CUDA_LIBRARY", library, 1);
+	void *lib = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	ck_assert_msg(lib != NULL, "%s", dlerror());
+	fake = dlsym(lib, "cuda_fake");
+	ck_assert_ptr_nonnull(fake);
+}
+
+static void setup(void)
+{
+	struct tdsl_device_info info;
+	fake_find();
+	OK(tdsl_open(&device, "cuda:1"));
+	OK(tdsl_device_query(&info, device));
+	gpu = info.dl;
+	pack_make(0, ptx, sizeof ptx - 1);
+}
+
+static void teardown(void)
+{
+	tdsl_pack_close(pack);
+	tdsl_close(device);
+	free(bytes);
+}
+
+static DLTensor tensor(void *data, int rank, int64_t *shape)
+{
+	return (DLTensor){data, gpu, rank, {TDSL_DL_FLOAT, 32, 1}, shape, NULL, 0};
+}
+
+static int run_add(tdsl_stream s, float *x, float *bias, float *y)
+{
+	int64_t shape[] = {3, 50}, n[] = {50};
+	DLTensor tx = tensor(x, 2, shape), tb = tensor(bias, 1, n), ty = tensor(y, 2, shape);
+	const union tdsl_arg args[] = {{.t = &tx}, {.t = bias ? &tb : NULL}, {.f = 2}, {.i = 3}, {.t = &ty}};
+	return tdsl_call(add, s, args, 5, NULL, 0);
+}
+
+START_TEST(a_call_reaches_the_driver)
+{
+	struct tdsl_device_info info;
+	struct tdsl_last last;
+	float x[150], bias[50], y[150];
+	void *px, *pb, *py;
+	for (int i = 0; i < 150; i++)
+		x[i] = (float)i, bias[i % 50] = (float)-(i % 50);
+	OK(tdsl_device_query(&info, device));
+	ck_assert_str_eq(info.kind, "cuda");
+	ck_assert_str_eq(info.target, "sm_90a");
+	ck_assert_int_eq(info.dl.device_type, kDLCUDA);
+	ck_assert_int_eq(info.dl.device_id, 1);
+	OK(tdsl_alloc(&px, device, sizeof x));
+	OK(tdsl_alloc(&pb, device, sizeof bias));
+	OK(tdsl_alloc(&py, device, sizeof y));
+	OK(tdsl_upload(device, px, x, sizeof x));
+	OK(tdsl_upload(device, pb, bias, sizeof bias));
+	OK(run_add(NULL, px, pb, py));
+	OK(tdsl_sync(NULL));
+	OK(tdsl_download(device, y, py, sizeof y));
+	for (int i = 0; i < 150; i++)
+		ck_assert_msg(y[i] == x[i] * 2 + 3 + bias[i % 50], "y[%d] = %g", i, (double)y[i]);
+	OK(tdsl_last_call(&last));
+	ck_assert_str_eq(last.target, "sm_90a"); /* of the two in the pack */
+	ck_assert_str_eq(fake->image, ptx);
+	ck_assert_uint_eq(fake->grid[0], 3);
+	ck_assert(fake->grid[1] == 1 && fake->grid[2] == 1 && fake->block[0] == 64 && fake->block[1] == 1 && fake->block[2] == 1);
+	ck_assert_uint_eq(fake->shared, 0);
+	ck_assert_uint_eq(fake->bytes, 72);
+	ck_assert_ptr_null(fake->stream);
+	OK(tdsl_free(device, px));
+	OK(tdsl_free(device, pb));
+	OK(tdsl_free(device, py));
+	ck_assert_int_eq(tdsl_alloc(&px, device, (int64_t)1 << 41), TDSL_ENOMEM);
+}
+END_TEST
+
+/* torch hands over its stream; a warm call is one launch on it, and nothing that a capture forbids. */
+START_TEST(the_call_path_neither_waits_nor_allocates)
+{
+	float x[150] = {0}, y[150];
+	tdsl_stream s;
+	void *native = &s;
+	OK(tdsl_stream_open(&s, device, native));
+	fake->capture = 1; /* the first call of a shape too: the module is loaded in a mode that the capture allows */
+	for (int i = 0; i < 3; i++) {
+		struct cuda_fake before = *fake;
+		OK(run_add(s, x, NULL, y));
+		ck_assert_ptr_eq(fake->stream, native);
+		ck_assert_int_eq(fake->launches, before.launches + 1);
+		ck_assert_int_eq(fake->loads, before.loads + (i == 0));
+		ck_assert_int_eq(fake->syncs, before.syncs);
+		ck_assert_int_eq(fake->allocations, before.allocations);
+	}
+	ck_assert_uint_eq(fake->load_mode, CUDA_CAPTURE_RELAXED);
+	ck_assert_uint_eq(fake->capture_mode, 0); /* as it was */
+	tdsl_stream_close(s);
+}
+END_TEST
+
+/* Compiling is refused while a stream is captured, also where the driver will not say because the legacy stream was asked. */
+START_TEST(nothing_is_compiled_during_a_capture)
+{
+	tdsl_stream s;
+	OK(tdsl_stream_open(&s, device, NULL));
+	OK(device_capture_check(s, "k"));
+	OK(device_capture_check(NULL, "k"));
+	for (int i = 0; i < 2; i++) {
+		fake->capture = i == 0;
+		fake->capture_error = i ? CUDA_CAPTURE_IMPLICIT : 0;
+		ck_assert_int_eq(device_capture_check(i ? NULL : s, "k"), TDSL_ELAUNCH);
+		HAS("k: a stream of cuda:1 is being captured into a graph");
+	}
+	tdsl_stream_close(s);
+}
+END_TEST
+
+START_TEST(the_caller_keeps_its_context)
+{
+	void *lib = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
+	unsigned (*get)(void **) = (unsigned (*)(void **))(uintptr_t)dlsym(lib, "cuCtxGetCurrent");
+	unsigned (*set)(void *) = (unsigned (*)(void *))(uintptr_t)dlsym(lib, "cuCtxSetCurrent");
+	float x[150] = {0}, y[150];
+	int other;
+	void *now = &now;
+	OK(run_add(NULL, x, NULL, y));
+	get(&now);
+	ck_assert_ptr_null(now);
+	set(&other);
+	OK(run_add(NULL, x, NULL, y));
+	get(&now);
+	ck_assert_ptr_eq(now, &other);
+	ck_assert_ptr_ne(fake->context, &other);
+	set(fake->context); /* torch's, once it has used the device: the primary one */
+	int switches = fake->switches;
+	OK(run_add(NULL, x, NULL, y));
+	ck_assert_int_eq(fake->switches, switches);
+	dlclose(lib);
+}
+END_TEST
+
+START_TEST(phases_and_workspace)
+{
+	float x[1000], s = 0, want = 0;
+	_Alignas(16) float workspace[4];
+	int64_t n[] = {1000}, one[] = {1};
+	for (int i = 0; i < 1000; i++)
+		want += x[i] = (float)(i % 7);
+	DLTensor tx = tensor(x, 1, n), ts = tensor(&s, 1, one);
+	const union tdsl_arg args[] = {{.t = &tx}, {.t = &ts}};
+	ck_assert_int_eq(tdsl_workspace(sum, NULL, args, 2), 16);
+	OK(tdsl_call(sum, NULL, args, 2, workspace, sizeof workspace));
+	ck_assert_msg(s == want, "%g, expected %g", (double)s, (double)want);
+	ck_assert_int_eq(tdsl_call(sum, NULL, args, 2, NULL, 0), TDSL_EWORKSPACE);
+}
+END_TEST
+
+/* Over 48 KB, what the code does not declare is asked for and given at launch; 1024 bytes of what it declares are the driver's. */
+START_TEST(group_memory)
+{
+	static const struct { int pack, declared; unsigned given; int asked; } rows[] = {
+		{0, 0, 0, 0}, {64, 1088, 0, 0}, {1088, 64, 0, 0}, {49152, 49152, 0, 0}, {49156, 0, 49156, 49156}, {200000, 2024, 199000, 199000}};
+	float x[150] = {0}, y[150];
+	tdsl_pack_close(pack);
+	free(bytes);
+	pack_make(rows[_i].pack, ptx, sizeof ptx);
+	fake->shared_declared = rows[_i].declared;
+	OK(run_add(NULL, x, NULL, y));
+	ck_assert_uint_eq(fake->shared, rows[_i].given);
+	ck_assert_int_eq(fake->shared_asked, rows[_i].asked);
+}
+END_TEST
+
+START_TEST(tensors_of_other_devices)
+{
+	float x[150] = {0}, y[150];
+	static const struct { DLDevice place; bool taken; } rows[] = {
+		{{kDLCUDA, 1}, true}, {{kDLCUDAHost, 0}, true}, {{kDLCUDAManaged, 0}, true}, {{kDLCUDA, 0}, false}, {{kDLROCM, 1}, false},
+		{{kDLROCMHost, 0}, false}, {{kDLCPU, 0}, false}};
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		gpu = rows[i].place;
+		ck_assert_int_eq(run_add(NULL, x, NULL, y), rows[i].taken ? 0 : TDSL_EDEVICE);
+	}
+	ck_assert_str_eq(tdsl_error(), "scale_add: argument 'x' is on DLPack device (1, 0); cuda:1 takes (2, 1)");
+}
+END_TEST
+
+START_TEST(closing_unloads_and_releases)
+{
+	float x[150] = {0}, y[150];
+	OK(run_add(NULL, x, NULL, y));
+	ck_assert_int_eq(fake->retained, 1);
+	tdsl_close(device);
+	ck_assert_int_eq(fake->unloads, 1);
+	ck_assert_int_eq(fake->retained, 0);
+	OK(tdsl_open(&device, "cuda:1"));
+	OK(run_add(NULL, x, NULL, y));
+	ck_assert_int_eq(fake->loads, 2);
+}
+END_TEST
+
+/* ---- what the driver refuses */
+
+START_TEST(modules_that_are_refused)
+{
+	static const struct { unsigned error; const char *log; int code; const char *text; } rows[] = {
+		{CUDA_UNSUPPORTED_PTX_VERSION, NULL, TDSL_ELAUNCH, "cuda:1: the pack's PTX is of version 8.7, newer than the driver, which is of CUDA 12.4, can "
+		 "read; a newer driver, or a pack built where ptxas is installed, is needed"},
+		{CUDA_NO_BINARY_FOR_GPU, NULL, TDSL_ELAUNCH, "cuda:1: the pack's PTX is not for this device (sm_90a), or newer than the driver, which is of CUDA 12.4"},
+		{CUDA_INVALID_PTX, "line 9; syntax error", TDSL_ELAUNCH, "cuda:1: cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX (218, as asked); PTX for sm_90a: line 9; "
+		 "syntax error"}};
+	float x[150] = {0}, y[150];
+	tdsl_close(device);
+	fake->version = 12040;
+	OK(tdsl_open(&device, "cuda:1"));
+	fake->load_error = rows[_i].error;
+	fake->load_log = rows[_i].log;
+	ck_assert_int_eq(run_add(NULL, x, NULL, y), rows[_i].code);
+	ck_assert_str_eq(tdsl_error(), rows[_i].text);
+	fake->load_error = 0; /* nothing of it stays */
+	OK(run_add(NULL, x, NULL, y));
+}
+END_TEST
+
+START_TEST(a_cubin_is_passed_as_it_is)
+{
+	static const char cubin[] = "\177ELF and so on";
+	float x[150] = {0}, y[150];
+	tdsl_pack_close(pack);
+	free(bytes);
+	pack_make(0, cubin, sizeof cubin);
+	fake->load_error = CUDA_NO_BINARY_FOR_GPU;
+	ck_assert_int_eq(run_add(NULL, x, NULL, y), TDSL_ELAUNCH);
+	HAS("the pack's cubin is not for this device (sm_90a)");
+	fake->load_error = 0;
+	OK(run_add(NULL, x, NULL, y));
+	ck_assert_str_eq(fake->image, cubin);
+}
+END_TEST
+
+START_TEST(launches_that_are_refused)
+{
+	float x[150] = {0}, y[150];
+	fake->launch_error = 700;
+	ck_assert_int_eq(run_add(NULL, x, NULL, y), TDSL_ELAUNCH);
+	ck_assert_str_eq(tdsl_error(), "cuda:1: scale_add: cuLaunchKernel: CUDA_ERROR_OF_THE_TEST (700, as asked)");
+}
+END_TEST
+
+START_TEST(arguments_that_do_not_match_the_code)
+{
+	float x[150] = {0}, y[150];
+	fake->arguments_more = 8;
+	ck_assert_int_eq(run_add(NULL, x, NULL, y), TDSL_EPACK);
+	ck_assert_str_eq(tdsl_error(), "cuda:1: scale_add: the function takes 80 bytes of arguments; the pack says 72");
+	ck_assert_int_eq(fake->launches, 0);
+}
+END_TEST
+
+/* ---- devices that are not there */
+
+static void refused(const char *name, const char *text)
+{
+	tdsl_device d;
+	int rc = tdsl_open(&d, name);
+	ck_assert_msg(rc == TDSL_EDEVICE, "%s: %s: %s", name, tdsl_error_name(rc), tdsl_error());
+	HAS(text);
+}
+
+START_TEST(drivers_and_devices_that_are_not_there)
+{
+	tdsl_device d;
+	fake_find();
+	refused("cuda:", "cuda:: expected cuda:N with N a device number");
+	refused("cuda:x", "cuda:x: expected cuda:N");
+	refused("cuda:2", "cuda:2: no device 2; there are 2");
+	fake->devices = 1;
+	refused("cuda:1", "cuda:1: no device 1; there is 1");
+	fake->major = 8;
+	refused("cuda:0", "cuda:0: Pretended GPU has compute capability 8.0; expected 9.0 (sm_90a)");
+	fake->major = 10;
+	refused("cuda:0", "cuda:0: Pretended GPU has compute capability 10.0; expected 9.0 (sm_90a)");
+	fake->init_error = CUDA_NO_DEVICE;
+	refused("cuda:0", "cuda:0: no device: cuInit: CUDA_ERROR_NO_DEVICE (100, as asked)");
+	setenv("TDSL_CUDA_LIBRARY", "/no/such/libcuda.so.1", 1);
+	refused("cuda:0", "cuda:0: TDSL_CUDA_LIBRARY: /no/such/libcuda.so.1: cannot open shared object file");
+	setenv("TDSL_CUDA_LIBRARY", "libm.so.6", 1);
+	refused("cuda:0", "cuda:0: libm.so.6 has no cuInit");
+	ck_assert_int_eq(fake->retained, 0);
+	unsetenv("TDSL_CUDA_LIBRARY"); /* the machine's own driver, if it has one */
+	if (tdsl_open(&d, "cuda:0") == 0)
+		tdsl_close(d);
+	else
+		ck_assert_msg(strstr(tdsl_error(), "cuda:0: ") == tdsl_error(), "%s", tdsl_error());
+}
+END_TEST
+
+/* With no device open and none named, the first GPU there is: here no AMD one. */
+START_TEST(the_default_device_is_the_gpu_there_is)
+{
+	struct tdsl_device_info info;
+	tdsl_device d;
+	unsetenv("TDSL_DEVICE");
+	setenv("TDSL_HIP_LIBRARY", "/no/such/libamdhip64.so", 1);
+	fake_find();
+	fake->init_error = CUDA_NO_DEVICE;
+	ck_assert_int_eq(tdsl_default(&d), TDSL_EDEVICE);
+	HAS("there is no GPU (hip:0: TDSL_HIP_LIBRARY: /no/such/libamdhip64.so");
+	HAS("; cuda:0: no device: cuInit");
+	fake->init_error = 0;
+	OK(tdsl_default(&d));
+	OK(tdsl_device_query(&info, d));
+	ck_assert_str_eq(info.name, "cuda:0");
+}
+END_TEST
+
+int main(int argc, char **argv)
+{
+	Suite *s = suite_create("rt_cuda");
+	TCase *c = tcase_create("driver"), *none = tcase_create("none");
+	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+	snprintf(library, sizeof library, "%.*slibcuda_fake.so", slash ? (int)(slash - argv[0]) + 1 : 0, argv[0]);
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, a_call_reaches_the_driver);
+	tcase_add_test(c, the_call_path_neither_waits_nor_allocates);
+	tcase_add_test(c, nothing_is_compiled_during_a_capture);
+	tcase_add_test(c, the_caller_keeps_its_context);
+	tcase_add_test(c, phases_and_workspace);
+	tcase_add_loop_test(c, group_memory, 0, 6);
+	tcase_add_test(c, tensors_of_other_devices);
+	tcase_add_test(c, closing_unloads_and_releases);
+	tcase_add_loop_test(c, modules_that_are_refused, 0, 3);
+	tcase_add_test(c, a_cubin_is_passed_as_it_is);
+	tcase_add_test(c, launches_that_are_refused);
+	tcase_add_test(c, arguments_that_do_not_match_the_code);
+	tcase_add_test(none, drivers_and_devices_that_are_not_there);
+	tcase_add_test(none, the_default_device_is_the_gpu_there_is);
+	suite_add_tcase(s, c);
+	suite_add_tcase(s, none);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
