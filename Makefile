@@ -2,7 +2,7 @@
 #
 #   make             the compiler, the runtime and the simulated device     make test        all tests
 #   make run         the pack, then the demonstration on both chips         make test-full   the large grids as well
-#   make bench       tables, then every figure with met / not met           make san, fuzz   under ASan and UBSan
+#   make bench       tables, then every figure with met / not met           make san, fuzz   under ASan and UBSan (tsan: threads)
 #   make wheel       the Python wheels                                      make bless       rewrite the golden files
 #
 # Every target installs the Debian packages it lacks first (tests/setup.sh; TDSL_SETUP=check only names them).
@@ -32,7 +32,9 @@ CXXFLAGS = -std=c++17 -fno-rtti -fno-exceptions $(COMMON) $(WARN)
 LDFLAGS = -Wl,--gc-sections -Wl,--as-needed -Wl,-rpath,'$$ORIGIN' $(SANFLAGS)
 ifdef SAN
 OPT = -O1 -g
-SANFLAGS = -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SAN_1 = -fsanitize=address,undefined -fno-sanitize-recover=undefined
+SAN_thread = -fsanitize=thread
+SANFLAGS = $(SAN_$(SAN)) -fno-omit-frame-pointer
 endif
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------
@@ -61,10 +63,10 @@ DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cache_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
 	ir_test lower_test nvptx_test object_test pass_test rt_cuda_abi_test rt_cuda_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test \
-	sim_decode_test sim_exec_test sim_foreign_test sim_mutation_test sim_object_test sim_strict_test sim_tool_test tdslc_driver_test tensorfile_test)
+	sim_decode_test sim_exec_test sim_foreign_test sim_mutation_test sim_object_test sim_random_test sim_strict_test sim_tool_test tdslc_driver_test tensorfile_test)
 E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test ref_rows_test)
 # What several tests share.
-HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/ptx_run.c tests/sim_build.c
+HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/ptx_run.c tests/sim_build.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
 PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/support_test.py tests/wheel_test.py \
 	"tests/sim_num_test.py $(B)/tests/libnum.so"
@@ -84,7 +86,7 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: h200 all run test test-types test-full test-native fuzz-run bench wheel san fuzz clean bless setup print-sources
+.PHONY: h200 all run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
@@ -281,7 +283,15 @@ test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
 # Leaks are left out: the process-wide state of libraries that the runtime closes would drown them.
 san:
 	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TEST_TIMEOUT=7200 $(MAKE) B=$(B)/san SAN=1 test-native
-# Each reader of foreign bytes for FUZZ_SECONDS; the input at hand is kept in a file, for a crash to be repeated.
+# HIP's functions of the simulated device from several threads at once, under the thread sanitizer.
+tsan:
+	@$(MAKE) B=$(B)/tsan SAN=thread tsan-run
+$(B)/hip_threads: $(B)/o/tests/hip_api_test.o $(B)/o/tests/sim_build.o
+	$(call SAY,link $@)
+	$(Q)$(CC) $(LDFLAGS) $^ $$(pkg-config --libs check) $(SYSTEM) -o $@
+tsan-run: $(B)/libtdsl_sim.so $(B)/hip_threads
+	@TDSL_SIM_LIB=$(B)/libtdsl_sim.so TSAN_OPTIONS=exitcode=66 CK_RUN_CASE=threads $(B)/hip_threads
+# Each reader of foreign bytes for FUZZ_SECONDS of its own time; the input at hand is kept in a file, for a crash to be repeated.
 FUZZ_SECONDS ?= 30
 fuzz:
 	@$(MAKE) B=$(B)/san SAN=1 fuzz-run
@@ -297,6 +307,7 @@ fuzz-run: $(B)/fuzz $(B)/demo_data $(PACK)
 	@$(B)/fuzz tensorfile $(FUZZ_SECONDS) $(B)/fuzz_tensorfile.last $(B)/fuzz.safetensors
 	@$(B)/fuzz object $(FUZZ_SECONDS) $(B)/fuzz_object.last $(B)/fuzz.hsaco
 	@$(B)/fuzz launch $(FUZZ_SECONDS) $(B)/fuzz_launch.last $(wildcard tests/fuzz/sim/*)
+	@$(B)/fuzz hip $(FUZZ_SECONDS) $(B)/fuzz_hip.last $(wildcard tests/fuzz/sim/*)
 bless: export BLESS = 1
 bless: test-native
 	@python3 tests/support_test.py

@@ -218,28 +218,46 @@ static void issue_access(struct check_wave *cw, const struct sim_inst *in, const
 
 /* ---- each instruction ---- */
 
+static bool lds_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, int part, const struct check_lanes *lanes)
+{
+	if (!race_lds(c, w, in, u, lanes))
+		return false;
+	undef_lds(c, w, in, u, part, lanes);
+	return true;
+}
+
 static bool access_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
 {
-	struct check_lanes lanes;
+	struct check_lanes lanes, lds, memory;
 	for (int part = 0; part < u->parts; part++) {
 		check_lds_lanes(w, in, u, part, &lanes);
 		if (lds_plain(c, w, in, u, part, &lanes))
 			continue;
-		if (!race_lds(c, w, in, u, &lanes))
+		if (!lds_before(c, w, in, u, part, &lanes))
 			return false;
-		undef_lds(c, w, in, u, part, &lanes);
 	}
 	if (u->access == ACCESS_DMA) {
 		c->dma = true;
 		check_lds_lanes(w, in, u, 0, &lanes);
-		if (!race_lds(c, w, in, u, &lanes))
+		if (!lds_before(c, w, in, u, 0, &lanes))
 			return false;
-		undef_lds(c, w, in, u, 0, &lanes);
 	}
-	if (u->access != ACCESS_VMEM && u->access != ACCESS_DMA)
+	if (u->access != ACCESS_VMEM && u->access != ACCESS_DMA && u->access != ACCESS_FLAT)
 		return true;
-	check_memory_lanes(w, in, u, &lanes);
-	return race_global(c, w, in, u, &lanes) && undef_global(c, w, in, u, &lanes);
+	lanes.from = 0;
+	do {
+		check_memory_lanes(w, in, u, &lanes);
+		const struct check_lanes *l = &lanes;
+		if (u->access == ACCESS_FLAT) {
+			if (check_flat_lanes(w, &lanes, &lds, &memory) && !lds_before(c, w, in, u, 0, &lds))
+				return false;
+			l = &memory;
+		}
+		if (!race_global(c, w, in, u, l) || !undef_global(c, w, in, u, l))
+			return false;
+		lanes.from = (uint8_t)(lanes.from + lanes.piece);
+	} while (lanes.piece && lanes.from < u->bytes);
+	return true;
 }
 
 /* What an instruction's registers call for: nothing, the marks of what it writes taken back, or a closer look at all. */

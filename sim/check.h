@@ -58,7 +58,8 @@ struct check_wave {
 	uint64_t undef[CHECK_VGPRS][2];
 	uint32_t sundef[CHECK_SGPRS];
 	/* check_hazard.c: the time in wait states, and when and by what each register was written */
-	uint64_t time;
+	uint64_t time, double_time;             /* double_time: of the last matrix instruction of f64 */
+	uint32_t double_from;
 	uint64_t vtime[CHECK_VGPRS], stime[CHECK_SGPRS], ctime[CHECK_VGPRS];
 	uint32_t vfrom[CHECK_VGPRS], sfrom[CHECK_SGPRS], cfrom[CHECK_VGPRS];
 	uint64_t vector_until, scalar_until;    /* the time to which what was executed may ask for wait states */
@@ -97,7 +98,7 @@ void check_after(struct check *, struct sim_wave *, const struct sim_inst *);
 const char *check_place(const struct check *, uint32_t at, char *buf, size_t len);
 
 /* The addresses of an access; lanes that touch no memory have 0 bytes.  all: every lane has as many, none is out of bounds. */
-struct check_lanes { uint64_t addr[LANES]; uint8_t bytes[LANES]; bool all; };
+struct check_lanes { uint64_t addr[LANES]; uint8_t bytes[LANES], from, piece; bool all; };
 
 static inline bool check_any(const uint64_t *map, unsigned first, unsigned n)
 {
@@ -125,9 +126,12 @@ bool hazard_is_f64(const struct sim_inst *);
 bool hazard_is_xdl(const struct sim_inst *);
 bool hazard_before(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *);
 void hazard_after(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *);
-/* check_memory.c */
+/* check_memory.c.  A wide access to a swizzled buffer comes apart: `from` is the caller's, the first byte asked for; where `piece` is not
+ * 0 the lanes are those of this many bytes only, and the access goes on after them. */
 void check_lds_lanes(const struct sim_wave *, const struct sim_inst *, const struct check_use *, int part, struct check_lanes *);
 void check_memory_lanes(const struct sim_wave *, const struct sim_inst *, const struct check_use *, struct check_lanes *);
+/* Of flat addresses, those in LDS as offsets and those in memory; false where none is in LDS. */
+bool check_flat_lanes(struct sim_wave *, const struct check_lanes *all, struct check_lanes *lds, struct check_lanes *memory);
 /* check_undef.c: undef_clear for lanes of registers that are loaded, undef_written for all that an instruction writes whose
  * sources are defined. */
 void undef_clear(struct check_wave *, unsigned reg, unsigned count, uint64_t lanes);

@@ -4,7 +4,7 @@
  * s_nop n.  Out: true, or a report of both instructions.  Method: a row of `rules` says which producers (as bits of what
  * an instruction is), through which kind of register, constrain which consumers; the matrix instructions' waits depend on
  * their passes and have a function.  Sources: the CDNA3 and CDNA4 ISA guides, chapter 4.5, and the facts of LLVM's hazard
- * recogniser for these chips; where the two chips differ the smaller number is taken. */
+ * recogniser for these chips, release 22, whose numbers for each chip are those below. */
 #include "check.h"
 
 enum {
@@ -23,6 +23,7 @@ static const struct rule { uint16_t producer; enum through through; uint16_t con
 	{IS_VALU, EXECUTE, IS_MATRIX, 4, "a vector instruction writes EXEC before a matrix instruction"},
 	{IS_VALU, SCALAR, IS_VALU, 2, "a vector instruction writes a scalar register that another reads"},
 	{IS_VALU, VECTOR, IS_READLANE, 1, "a lane is read from a register that a vector instruction writes"},
+	{IS_VALU, VECTOR, IS_MATRIX, 2, "a matrix instruction reads a register that a vector instruction writes"},
 	{IS_TRANS, VECTOR, IS_PLAIN, 1, "the result of a transcendental instruction is read"},
 	{IS_PARTIAL, VECTOR, IS_VALU, 1, "a register of which only a part was written is read"},
 	{IS_SALU, OFFSET, IS_M0_USER, 1, "a scalar instruction writes M0 before an access that uses it"},
@@ -74,20 +75,33 @@ bool hazard_is_xdl(const struct sim_inst *in)
 	return !hazard_is_f64(in) && (strcmp(name + n - 4, "_f32") != 0 || strstr(name, "xf32"));
 }
 
+/* Wait states before a register that f64 matrix instruction `from` writes may be used, as matrix_wait. */
+static unsigned double_wait(bool gfx950, const struct sim_inst *from, const struct check_use *fu, const struct sim_inst *in, const struct check_use *u, int k)
+{
+	bool large = fu->passes > 4;
+	if (!u->passes)
+		return u->access ? (large ? 18 : 9) : large ? 11 : 6;
+	if (k == 2 && from->vdst == in->src[2].reg && from->n == in->n)
+		return large ? 0 : 4;
+	if (k == 2)
+		return u->xdl ? 0 : large ? (gfx950 ? 17 : 9) : 4;
+	return !large ? 6 : gfx950 && u->f64 && u->passes > 4 ? 19 : 11;
+}
+
 /* Wait states before a register that matrix instruction `from` writes may be read (by source k of a matrix instruction, or
  * k < 0 by anything else) or written by a vector or memory instruction. */
-static unsigned matrix_wait(const struct sim_inst *from, const struct check_use *fu, const struct sim_inst *in, const struct check_use *u, int k)
+static unsigned matrix_wait(bool gfx950, const struct sim_inst *from, const struct check_use *fu, const struct sim_inst *in, const struct check_use *u, int k)
 {
-	unsigned passes = fu->passes;
-	if (fu->f64) {
-		if (u->passes)
-			return 0; /* many cases; hardware's tables are taken as kept by the compiler */
-		return u->access ? (passes > 4 ? 18 : 9) : passes > 4 ? 11 : 6;
-	}
+	unsigned passes = fu->passes, more = fu->xdl ? 1 + (gfx950 && passes != 2) : 0;
+	if (fu->f64)
+		return double_wait(gfx950, from, fu, in, u, k);
 	bool sparse = in->exec == exec_smfmac;
-	if (u->passes && k == (sparse ? 3 : 2)) /* accumulation into the same registers is forwarded */
-		return from->vdst == (sparse ? in->vdst : in->src[2].reg) && from->n == in->n ? 0 : passes + (fu->xdl ? 1 : 0);
-	return passes + (fu->xdl ? 3 : 2);
+	if (u->passes && k == (sparse ? 3 : 2)) { /* accumulation into the same registers is forwarded */
+		if (from->vdst == (sparse ? in->vdst : in->src[2].reg) && from->n == in->n)
+			return passes == 2 && fu->xdl == u->xdl ? 2 : 0;
+		return u->xdl && !fu->xdl ? 0 : passes + more;
+	}
+	return passes + 2 + more;
 }
 
 /* Before a vector instruction overwrites what a matrix instruction reads as its third source. */
@@ -120,6 +134,18 @@ static bool fresh(struct check *c, struct sim_wave *w, const struct sim_inst *in
 	return true;
 }
 
+static bool is_gfx950(const struct check *c) { return c->group->code->object->chip->gfx950; }
+
+/* A dot product's result: read by another instruction, or by the same one other than to accumulate; written by another. */
+static bool dot_result(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct sim_inst *from, unsigned reg, uint64_t age, bool write)
+{
+	bool same = in->op == from->op, accumulates = same && (reg == in->vdst || (in->src[2].kind == SRC_VGPR && reg == in->src[2].reg));
+	bool source = (in->src[0].kind == SRC_VGPR && in->src[0].reg == reg) || (in->src[1].kind == SRC_VGPR && in->src[1].reg == reg);
+	if (age > 3 || (write ? same : accumulates && !source))
+		return true;
+	return report(c, w, in, from->at, (unsigned)age - 1, 3, write ? "the result of a dot product is overwritten" : "the result of a dot product is read");
+}
+
 static bool vector_source(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, unsigned kind, unsigned reg, int k)
 {
 	const struct check_wave *cw = &c->wave[w->index];
@@ -129,12 +155,14 @@ static bool vector_source(struct check *c, struct sim_wave *w, const struct sim_
 	const struct sim_inst *from = &c->group->code->inst[cw->vfrom[reg] / 4];
 	const struct check_use *fu = &c->use[cw->vfrom[reg] / 4];
 	if (fu->passes) {
-		unsigned need = matrix_wait(from, fu, in, u, u->passes ? k : -1);
+		unsigned need = matrix_wait(is_gfx950(c), from, fu, in, u, u->passes ? k : -1);
 		return age > need || report(c, w, in, cw->vfrom[reg], (unsigned)age - 1, need, "the result of a matrix instruction is read");
 	}
-	if (!(kind & (IS_DPP | IS_READLANE)) && !(fu->kind & (IS_TRANS | IS_PARTIAL)))
+	if (fu->is_dot && !u->passes && !dot_result(c, w, in, from, reg, age, false))
+		return false;
+	if (!(kind & (IS_DPP | IS_READLANE | IS_MATRIX)) && !(fu->kind & (IS_TRANS | IS_PARTIAL)))
 		return true; /* what the rules through VECTOR are about */
-	return !kind || ((kind & IS_DPP) && k > 0) ? true : fresh(c, w, in, kind, VECTOR, cw->vtime[reg], cw->vfrom[reg]);
+	return !kind || ((kind & IS_DPP) && k > 0) || (fu->is_dot && u->passes) ? true : fresh(c, w, in, kind, VECTOR, cw->vtime[reg], cw->vfrom[reg]);
 }
 
 static bool vector_result(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, unsigned reg)
@@ -143,10 +171,12 @@ static bool vector_result(struct check *c, struct sim_wave *w, const struct sim_
 	uint64_t age = cw->time - cw->vtime[reg], read = cw->time - cw->ctime[reg];
 	if (cw->vtime[reg] && age <= LONG && c->use[cw->vfrom[reg] / 4].passes) {
 		const struct sim_inst *from = &c->group->code->inst[cw->vfrom[reg] / 4];
-		unsigned need = matrix_wait(from, &c->use[cw->vfrom[reg] / 4], in, u, -1);
+		unsigned need = matrix_wait(is_gfx950(c), from, &c->use[cw->vfrom[reg] / 4], in, u, -1);
 		if (age <= need)
 			return report(c, w, in, cw->vfrom[reg], (unsigned)age - 1, need, "the result of a matrix instruction is overwritten");
 	}
+	if (cw->vtime[reg] && c->use[cw->vfrom[reg] / 4].is_dot && !dot_result(c, w, in, &c->group->code->inst[cw->vfrom[reg] / 4], reg, age, true))
+		return false;
 	if (cw->ctime[reg] && read <= LONG && in->cls == SIM_VALU) {
 		const struct check_use *ru = &c->use[cw->cfrom[reg] / 4];
 		unsigned need = ru->passes ? matrix_read_wait(ru->passes) : 2;
@@ -186,13 +216,16 @@ static bool scalar_before(struct check *c, struct sim_wave *w, const struct sim_
 	return fresh(c, w, in, kind, EXECUTE, cw->stime[REG_EXEC], cw->sfrom[REG_EXEC]);
 }
 
-/* Only DPP and reads of a lane have to wait for every vector instruction. */
+/* Only DPP, reads of a lane and matrix instructions have to wait for every vector instruction. */
 bool hazard_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
 {
 	const struct check_wave *cw = &c->wave[w->index];
 	if (!u->kind && !u->access)
 		return true;
-	if ((cw->time <= cw->vector_until || u->kind & (IS_DPP | IS_READLANE)) && !vector_before(c, w, in, u))
+	bool fused = in->op == OP_v_fma_f64 || in->op == OP_v_fmac_f64;
+	if (fused && cw->double_time && cw->time - cw->double_time <= 2)
+		return report(c, w, in, cw->double_from, (unsigned)(cw->time - cw->double_time - 1), 2, "a fused product of f64 follows a matrix instruction of f64");
+	if ((cw->time <= cw->vector_until || u->kind & (IS_DPP | IS_READLANE | IS_MATRIX)) && !vector_before(c, w, in, u))
 		return false;
 	return cw->time > cw->scalar_until || scalar_before(c, w, in, u);
 }
@@ -221,9 +254,13 @@ void hazard_after(struct check *c, struct sim_wave *w, const struct sim_inst *in
 			cw->cfrom[r] = in->at;
 		}
 	}
+	if (u->f64) {
+		cw->double_time = cw->time;
+		cw->double_from = in->at;
+	}
 	if (u->passes || wide)
 		cw->vector_until = cw->time + LONG;
-	else if (u->kind & (IS_TRANS | IS_PARTIAL) && cw->vector_until < cw->time + SHORT)
+	else if ((u->is_dot || u->kind & (IS_TRANS | IS_PARTIAL)) && cw->vector_until < cw->time + SHORT)
 		cw->vector_until = cw->time + SHORT;
 	cw->time += in->op == OP_s_nop ? ((unsigned)in->offset & 15) + 1 : 1;
 }

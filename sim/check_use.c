@@ -139,7 +139,7 @@ static void vector(struct check_use *u, const struct sim_inst *in)
 	u->is_dot = in->exec == exec_dot;
 	if (in->op == OP_v_div_fmas_f32 || in->op == OP_v_div_fmas_f64)
 		READ_S(REG_VCC, 2);
-	if (in->exec == exec_cmp) {
+	if (starts(name, "v_cmp")) {
 		WRITE_S(in->sdst, 2);
 		if (has(name, "cmpx"))
 			WRITE_S(REG_EXEC, 2);

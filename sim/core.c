@@ -222,6 +222,10 @@ static void run_wave(struct sim_wave *w, uint64_t steps)
 		}
 		const struct sim_inst *in = &code[w->pc];
 		void (*exec)(struct sim_wave *, const struct sim_inst *) = __atomic_load_n(&in->exec, __ATOMIC_ACQUIRE);
+		if (exec == g->code->undecoded) { /* another thread may be filling the slot: nothing else of it is read */
+			exec(w, in);
+			continue;
+		}
 		__builtin_prefetch(in + in->len);
 		__builtin_prefetch((const char *)(in + in->len) + 64);
 		g->stats.inst[in->cls]++;
@@ -243,7 +247,6 @@ static void run_wave_checked(struct sim_wave *w, struct check *c, uint64_t steps
 		const struct sim_inst *in = &g->code->inst[w->pc];
 		void (*exec)(struct sim_wave *, const struct sim_inst *) = __atomic_load_n(&in->exec, __ATOMIC_ACQUIRE);
 		if (exec == g->code->undecoded) {
-			g->stats.inst[0]++; /* taken back by the handler */
 			exec(w, in);
 			continue;
 		}

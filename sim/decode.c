@@ -513,7 +513,7 @@ bool sim_decode(struct sim_inst *in, const uint32_t *words, int nwords, const st
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A slot's first handler: decodes the slot under the lock, then runs it.  `exec` is stored last, so that another thread
- * sees either this handler or the whole instruction. */
+ * sees either this handler or the whole instruction; the step loop then runs the slot again. */
 static void decode_slot(struct sim_wave *w, const struct sim_inst *slot)
 {
 	struct sim_code *code = w->group->code;
@@ -531,14 +531,10 @@ static void decode_slot(struct sim_wave *w, const struct sim_inst *slot)
 	pthread_mutex_lock(&lock);
 	struct sim_inst *dst = &code->inst[at];
 	if (dst->exec == decode_slot) {
-		void (*exec)(struct sim_wave *, const struct sim_inst *) = in.exec;
-		in.exec = decode_slot;
-		*dst = in;
-		__atomic_store_n(&dst->exec, exec, __ATOMIC_RELEASE);
+		memcpy((char *)dst + sizeof in.exec, (char *)&in + sizeof in.exec, sizeof in - sizeof in.exec);
+		__atomic_store_n(&dst->exec, in.exec, __ATOMIC_RELEASE);
 	}
 	pthread_mutex_unlock(&lock);
-	w->pc = (uint32_t)at; /* the step loop runs the slot again, now decoded; this visit does not count */
-	w->group->stats.inst[0]--; /* an empty slot has class 0 */
 }
 
 struct sim_code *sim_code_get(struct sim_object *object, const struct sim_kernel *kernel)

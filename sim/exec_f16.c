@@ -66,7 +66,7 @@ static inline float div_fixup(float q, float d, float n)
 static float fract(float x)
 {
 	float r = x - floorf(x);
-	return r > 0x1.ffcp-1f ? 0x1.ffcp-1f : r;
+	return r < 0x1.ffcp-1f ? r : 0x1.ffcp-1f;
 }
 
 static float mantissa(float x)

@@ -24,7 +24,7 @@ static inline float mul_legacy(float a, float b) { return a == 0 || b == 0 ? 0 :
 static inline float fract(float x)
 {
 	float r = x - floorf(x), top = num_float(0x3f7fffffu);
-	return r > top ? top : r;
+	return r < top ? r : top; /* of an infinite x too */
 }
 
 static inline float mantissa(float x)

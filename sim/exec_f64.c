@@ -165,7 +165,7 @@ void exec_f64(struct sim_wave *w, const struct sim_inst *in)
 	case OP_v_ceil_f64: EACH(ceil(a[i])); break;
 	case OP_v_rndne_f64: EACH(rint(a[i])); break;
 	case OP_v_floor_f64: EACH(floor(a[i])); break;
-	case OP_v_fract_f64: EACH(fmin(a[i] - floor(a[i]), 0x1.fffffffffffffp-1)); break;
+	case OP_v_fract_f64: EACH(a[i] != a[i] ? a[i] : fmin(a[i] - floor(a[i]), 0x1.fffffffffffffp-1)); break;
 	case OP_v_rcp_f64: EACH(1 / a[i]); break;
 	case OP_v_rsq_f64: EACH(1 / sqrt(a[i])); break;
 	case OP_v_sqrt_f64: EACH(sqrt(a[i])); break;

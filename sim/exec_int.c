@@ -50,6 +50,17 @@ static inline uint32_t perm(uint32_t a, uint32_t b, uint32_t s)
 	return r;
 }
 
+/* Which of four shader engines a rectangle of 32 x 32 tiles touches: bits 1:0 of its coordinates x0 y0 x1 y1, from the top,
+ * which wrap; the engine of tile (x, y) is {x[0] ^ y[1], y[0] ^ x[1]}. */
+static uint32_t engines(uint32_t box)
+{
+	uint32_t x0 = box >> 6 & 3, y0 = box >> 4 & 3, x1 = box >> 2 & 3, y1 = box & 3, r = 0;
+	for (uint32_t x = x0; x <= x0 + ((x1 - x0) & 3); x++)
+		for (uint32_t y = y0; y <= y0 + ((y1 - y0) & 3); y++)
+			r |= 1u << (((x ^ y >> 1) & 1) << 1 | ((y ^ x >> 1) & 1));
+	return r;
+}
+
 static inline uint32_t sad_u8(uint32_t a, uint32_t b, uint32_t c, bool masked)
 {
 	for (int k = 0; k < 4; k++) {
@@ -293,6 +304,7 @@ static SIM_LANES_FN bool op32(const struct sim_inst *in, const uint32_t *a, cons
 	case OP_v_min3_u32: EACH(min_u(min_u(a[i], b[i]), c[i])); return true;
 	case OP_v_max3_i32: EACH(max_i(max_i(S(a[i]), S(b[i])), S(c[i]))); return true;
 	case OP_v_max3_u32: EACH(max_u(max_u(a[i], b[i]), c[i])); return true;
+	case OP_v_screen_partition_4se_b32: EACH(engines(a[i])); return true;
 	case OP_v_med3_i32: EACH(med_i(S(a[i]), S(b[i]), S(c[i]))); return true;
 	case OP_v_med3_u32: EACH(med_u(a[i], b[i], c[i])); return true;
 	case OP_v_lshrrev_b32: EACH(b[i] >> (a[i] & 31)); return true;

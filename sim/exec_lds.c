@@ -449,7 +449,7 @@ void exec_ds(struct sim_wave *w, const struct sim_inst *in)
 {
 	uint32_t off = (uint32_t)in->offset, off0 = off & 0xff, off1 = off >> 8;
 	/* the spare rows behind the last register (core.c) cover operands an opcode does not use */
-	if (in->vaddr >= w->nvgpr || in->vdata + 4u > w->nvgpr + 32 || in->vdst + 4u > w->nvgpr + 32) {
+	if (in->vaddr >= w->nvgpr || in->vdata + 4u > w->nvgpr + 32 || in->vdata2 + 4u > w->nvgpr + 32 || in->vdst + 4u > w->nvgpr + 32) {
 		sim_fail(w, in, SIM_EINST, -1, "a register is beyond the %u allocated", w->nvgpr);
 		return;
 	}

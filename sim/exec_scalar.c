@@ -107,7 +107,7 @@ void exec_sop2(struct sim_wave *w, const struct sim_inst *in)
 	case OP_s_bfe_i32: bfe(w, in, a, b, 32, true); return;
 	case OP_s_bfe_u64: bfe(w, in, A, b, 64, false); return;
 	case OP_s_bfe_i64: bfe(w, in, A, b, 64, true); return;
-	case OP_s_absdiff_i32: put_nz(w, in, sa > sb ? a - b : b - a); return;
+	case OP_s_absdiff_i32: put_nz(w, in, (a - b) >> 31 ? b - a : a - b); return; /* the sign is that of the 32-bit difference */
 	case OP_s_lshl1_add_u32: case OP_s_lshl2_add_u32: case OP_s_lshl3_add_u32: case OP_s_lshl4_add_u32:
 		wide = ((uint64_t)a << (in->op - OP_s_lshl1_add_u32 + 1)) + b;
 		w->scc = wide >> 32 != 0;

@@ -252,6 +252,10 @@ static hipError_t launch_check(const struct ihipModuleSymbol_t *f, const uint32_
 	if (lanes > k->max_workgroup)
 		return hip_fail(hipErrorInvalidConfiguration, "kernel '%s': blocks of %llu lanes, it was built for at most %u", k->name,
 		                (unsigned long long)lanes, k->max_workgroup);
+	unsigned registers = k->vgprs + k->agprs, waves = registers ? (unsigned)chip->vgprs / registers : WAVES_PER_SIMD;
+	if ((lanes + LANES - 1) / LANES > (uint64_t)(waves < WAVES_PER_SIMD ? waves : WAVES_PER_SIMD) * (unsigned)chip->simds_per_cu)
+		return hip_fail(hipErrorLaunchOutOfResources, "kernel '%s': blocks of %llu lanes with %u registers each do not fit on a compute unit", k->name,
+		                (unsigned long long)lanes, registers);
 	if (dynamic_lds > (unsigned)chip->lds_bytes - k->lds_bytes)
 		return hip_fail(hipErrorInvalidValue, "kernel '%s': %u + %u bytes of LDS, %s has %d", k->name, k->lds_bytes, dynamic_lds,
 		                chip->name, chip->lds_bytes);

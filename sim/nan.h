@@ -31,12 +31,13 @@ static inline uint32_t max_f32(uint32_t a, uint32_t b, bool ieee)
 {
 	return pick_nan(order_key(a) > order_key(b) ? a : b, a, b, ieee);
 }
-/* The middle one; with a NaN among them the minimum. */
+static inline bool same_number(uint32_t a, uint32_t b) { return a == b || !((a | b) & 0x7fffffffu); }
+/* The middle one: the larger of the two that are not the maximum, where zeros of both signs count as the same number; with a
+ * NaN among them the minimum. */
 static inline uint32_t med3_f32(uint32_t a, uint32_t b, uint32_t c, bool ieee)
 {
-	uint32_t lo = order_key(a) < order_key(b) ? a : b, hi = order_key(a) < order_key(b) ? b : a;
-	uint32_t m = order_key(hi) < order_key(c) ? hi : c;
-	m = order_key(lo) > order_key(m) ? lo : m;
+	uint32_t ab = order_key(a) > order_key(b) ? a : b, bc = order_key(b) > order_key(c) ? b : c, ac = order_key(a) > order_key(c) ? a : c;
+	uint32_t top = order_key(ab) > order_key(c) ? ab : c, m = same_number(top, a) ? bc : same_number(top, b) ? ac : ab;
 	bool any = is_nan_bits(a) | is_nan_bits(b) | is_nan_bits(c);
 	return any ? min_f32(min_f32(a, b, ieee), c, ieee) : m;
 }

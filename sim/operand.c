@@ -272,6 +272,12 @@ static bool bad_dst(struct sim_wave *w, const struct sim_inst *in, uint32_t reg,
 	return true;
 }
 
+/* Output modifiers act only where IEEE is off and denormal results are flushed; they flush, and make -0 a +0. */
+static unsigned output_modifier(const struct sim_wave *w, const struct sim_inst *in)
+{
+	return w->ieee || !(in->dtype == 'f' ? w->flush_out : w->flush_out16) ? 0 : in->omod;
+}
+
 /* Values of the computed row change before they are stored. */
 static bool reshaped(const struct sim_wave *w, const struct sim_inst *in)
 {
@@ -287,10 +293,11 @@ static bool reshaped(const struct sim_wave *w, const struct sim_inst *in)
 static float modify_f32(const struct sim_wave *w, const struct sim_inst *in, float x)
 {
 	static const float factor[] = {1, 2, 4, 0.5f};
-	if (in->omod) {
-		x *= factor[in->omod];
-		if (!(num_bits(x) & 0x7f800000u)) /* output modifiers flush denormals */
-			x = num_float(num_bits(x) & 0x80000000u);
+	unsigned omod = output_modifier(w, in);
+	if (omod) {
+		x *= factor[omod];
+		if (fabsf(x) < (in->dtype == 'h' ? 0x1p-14f : 0x1p-126f))
+			x = 0;
 	}
 	if (in->clamp)
 		x = x != x ? (w->dx10_clamp ? 0 : x) : x > 1 ? 1 : x > 0 ? x : 0;
@@ -371,12 +378,14 @@ void sim_put64(struct sim_wave *w, const struct sim_inst *in, const uint64_t *ro
 	}
 	if (in->dtype == 'd' && (in->omod || in->clamp)) {
 		static const double factor[] = {1, 2, 4, 0.5};
+		unsigned omod = output_modifier(w, in);
 		for (int i = 0; i < LANES; i++) {
+			uint64_t flushed = flush ? flushed64(row[i]) : row[i];
 			double x;
-			memcpy(&x, &row[i], 8);
-			x *= factor[in->omod];
-			if (in->omod && fabs(x) < 0x1p-1022) /* output modifiers flush denormals */
-				x = copysign(0, x);
+			memcpy(&x, &flushed, 8);
+			x *= factor[omod];
+			if (omod && fabs(x) < 0x1p-1022)
+				x = 0;
 			if (in->clamp)
 				x = x != x ? (w->dx10_clamp ? 0 : x) : x > 1 ? 1 : x > 0 ? x : 0;
 			uint64_t u;

@@ -101,7 +101,8 @@ bool race_lds(struct check *c, struct sim_wave *w, const struct sim_inst *in, co
  * instruction 19. */
 #define MANY 0xffffffu
 enum { PAGE_SHIFT = 14, PAGE_CELLS = 1 << (PAGE_SHIFT - 2), BUCKETS = 4096 };
-struct check_page { struct check_page *next; uint64_t key; uint64_t writer[PAGE_CELLS], reader[PAGE_CELLS]; };
+/* number: the writer's operation, among its wave's.  bytes: readers of single bytes, made when a page is first read in parts of dwords; 0 until then. */
+struct check_page { struct check_page *next; uint64_t key; uint64_t writer[PAGE_CELLS], reader[PAGE_CELLS], *bytes; uint32_t number[PAGE_CELLS]; };
 struct check_global {
 	struct check_page *bucket[BUCKETS];
 	pthread_mutex_t lock;
@@ -124,6 +125,7 @@ void check_global_free(struct check_global *g)
 	for (int i = 0; i < BUCKETS; i++)
 		for (struct check_page *p = g->bucket[i], *next; p; p = next) {
 			next = p->next;
+			free(p->bytes);
 			free(p);
 		}
 	free(g->flags);
@@ -207,26 +209,77 @@ static bool global_report(struct check *c, struct sim_wave *w, const struct sim_
 static inline uint64_t load_cell(const uint64_t *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 static inline void store_cell(uint64_t *p, uint64_t v) { __atomic_store_n(p, v, __ATOMIC_RELAXED); }
 
+static void note_reader(const struct check *c, uint64_t *cell, uint64_t now)
+{
+	uint64_t seen = load_cell(cell);
+	if (who(seen) && who(seen) != c->workgroup)
+		now |= MANY;
+	if (seen != now)
+		store_cell(cell, now);
+}
+
+/* The cells of the four bytes of dword `n`; two workgroups may read halves of one dword, and each write its own later. */
+static uint64_t *byte_cells(struct check *c, struct check_page *p, uint64_t n, bool make)
+{
+	uint64_t *b = __atomic_load_n(&p->bytes, __ATOMIC_ACQUIRE);
+	if (!b && make) {
+		pthread_mutex_lock(&c->global->lock);
+		b = p->bytes;
+		if (!b && (b = calloc(PAGE_CELLS * 4, sizeof *b)))
+			__atomic_store_n(&p->bytes, b, __ATOMIC_RELEASE);
+		pthread_mutex_unlock(&c->global->lock);
+	}
+	return b ? b + 4 * n : NULL;
+}
+
+/* Whether a store of another wave of this workgroup was still on its way when that wave reached the barrier between the two. */
+static bool still_storing(const struct check *c, const struct sim_wave *w, uint64_t last, uint32_t number, uint64_t now)
+{
+	const uint64_t masks = UINT64_C(15) << 40;
+	uint32_t by = last >> 24 & 15;
+	return who(last) == c->workgroup && last & now & masks && by < c->nwaves && by != w->index && number > c->wave[by].visible[COUNT_VM];
+}
+
+static bool storing_report(struct check *c, struct sim_wave *w, const struct sim_inst *in, int lane, uint64_t addr, bool store, uint64_t last)
+{
+	char place[192], where[160];
+	check_place(c, (uint32_t)(last >> 45) * 4, place, sizeof place);
+	sim_memory_describe(c->group->launch->memory, addr & ~UINT64_C(3), 4, where, sizeof where);
+	sim_fail(w, in, SIM_ECHECK, lane, "%s the dword at 0x%llx (%s), which wave %u writes by %s: that store was not complete (s_waitcnt vmcnt) at the barrier between",
+		store ? "writes" : "reads", (unsigned long long)(addr & ~UINT64_C(3)), where, (unsigned)(last >> 24 & 15), place);
+	return false;
+}
+
 static bool global_dword(struct check *c, struct sim_wave *w, const struct sim_inst *in, bool store, int lane, uint64_t addr, uint64_t now)
 {
 	struct check_page *p = page_at(c, addr >> PAGE_SHIFT);
 	if (!p)
 		return true;
-	uint64_t *writer = &p->writer[addr >> 2 & (PAGE_CELLS - 1)], *reader = &p->reader[addr >> 2 & (PAGE_CELLS - 1)];
-	uint64_t last = load_cell(writer), seen = load_cell(reader);
+	uint64_t n = addr >> 2 & (PAGE_CELLS - 1), *writer = &p->writer[n], *reader = &p->reader[n];
 	const uint64_t masks = UINT64_C(15) << 40;
+	uint64_t last = load_cell(writer), seen = load_cell(reader), *bytes = byte_cells(c, p, n, !store && (now & masks) != masks);
 	if (unordered(c, last, now))
 		return global_report(c, w, in, lane, addr, store, last, true);
-	if (!store) {
-		if (who(seen) && who(seen) != c->workgroup)
-			now |= MANY | (seen & masks);
-		if (seen != now)
-			store_cell(reader, now);
+	if (!(last & now & UINT64_C(1) << 44) && still_storing(c, w, last, p->number[n], now))
+		return storing_report(c, w, in, lane, addr, store, last);
+	if (!store && (now & masks) == masks) {
+		note_reader(c, reader, now);
 		return true;
 	}
-	if (unordered(c, seen, now))
+	if (store && unordered(c, seen, now))
 		return global_report(c, w, in, lane, addr, store, seen, false);
+	for (int i = 0; i < 4 && bytes; i++) {
+		if (!(now >> (40 + i) & 1))
+			continue;
+		if (!store)
+			note_reader(c, &bytes[i], now);
+		else if (unordered(c, seen = load_cell(&bytes[i]), now))
+			return global_report(c, w, in, lane, addr, store, seen, false);
+	}
+	if (!store)
+		return true;
 	store_cell(writer, who(last) == c->workgroup ? now | (last & masks) : now);
+	p->number[n] = c->wave[w->index].issued[COUNT_VM] + 1;
 	return true;
 }
 
@@ -248,17 +301,19 @@ static bool is_constant(struct check *c, uint64_t lo, uint64_t hi)
 }
 
 /* A lane's access of whole dwords that nobody touched before; false where one was, or where they lie in two pages. */
-static bool untouched(struct check *c, bool store, uint64_t addr, unsigned bytes, uint64_t now)
+static bool untouched(struct check *c, bool store, uint32_t number, uint64_t addr, unsigned bytes, uint64_t now)
 {
 	struct check_page *p = page_at(c, addr >> PAGE_SHIFT);
 	unsigned first = addr >> 2 & (PAGE_CELLS - 1), n = bytes / 4;
 	uint64_t any = 0;
-	if (!p || (addr | bytes) & 3 || first + n > PAGE_CELLS)
+	if (!p || (addr | bytes) & 3 || first + n > PAGE_CELLS || __atomic_load_n(&p->bytes, __ATOMIC_ACQUIRE))
 		return false;
 	for (unsigned k = 0; k < n; k++)
 		any |= load_cell(&p->writer[first + k]) | load_cell(&p->reader[first + k]);
 	for (unsigned k = 0; !any && k < n; k++)
 		store_cell(&(store ? p->writer : p->reader)[first + k], now | UINT64_C(15) << 40);
+	for (unsigned k = 0; !any && store && k < n; k++)
+		p->number[first + k] = number;
 	return !any;
 }
 
@@ -307,9 +362,10 @@ bool race_global(struct check *c, struct sim_wave *w, const struct sim_inst *in,
 		return true;
 	uint64_t now = c->workgroup | (uint64_t)(w->index & 15) << 24 | (uint64_t)(c->wave[w->index].epoch & 0xfff) << 28 |
 	               (uint64_t)u->atomic << 44 | (uint64_t)(in->at / 4 & 0x7ffff) << 45;
+	uint32_t number = c->wave[w->index].issued[COUNT_VM] + 1;
 	for (int i = 0; i < LANES; i++) {
 		uint64_t end = l->addr[i] + l->bytes[i];
-		if (!l->bytes[i] || untouched(c, u->store, l->addr[i], l->bytes[i], now))
+		if (!l->bytes[i] || untouched(c, u->store, number, l->addr[i], l->bytes[i], now))
 			continue;
 		for (uint64_t at = l->addr[i]; at < end; at = (at | 3) + 1) {
 			uint64_t left = end - (at & ~UINT64_C(3)), mask = (15u << (at & 3)) & (left < 4 ? (1u << left) - 1 : 15u);

@@ -1,6 +1,7 @@
-/* fuzz.c -- `fuzz TARGET SECONDS LAST SEED...`: feeds altered files to the readers that must take any bytes.
+/* fuzz.c -- `fuzz TARGET SECONDS LAST SEED...`: feeds altered files to the readers that must take any bytes, for seconds of this
+ * process's own time.
  *
- * In: the target's name (dsl, pack, tensorfile, object, launch), seed files, and LAST, the file that always holds the present input, so that
+ * In: the target's name (dsl, pack, tensorfile, object, launch, hip), seed files, and LAST, the file that always holds the present input, so that
  * the input of a crash is at hand.  Out: one line with the number of inputs and of those that were accepted.  Built with sanitizers
  * (`make fuzz`); a failure is their report.  The sequence is the same in every run: its random numbers are seeded. */
 #include <fcntl.h>
@@ -15,6 +16,8 @@
 #include "../dsl/dsl.h"
 #include "../runtime/pack.h"
 #include "../sim/exec.h"
+#include "../sim/hip_api.h"
+#include "../sim/tdsl_sim.h"
 #include "ref/ref.h"
 
 enum { MOST = 1 << 20 };
@@ -94,7 +97,7 @@ static void run_launch(struct sim_object *o, const struct launch_head *h, struct
 		for (uint32_t i = 0; kernarg && i < kernel->kernarg_size / 8; i++)
 			kernarg[i] = i & 1 ? h->args[i / 2 % 4] : (uint64_t)(uintptr_t)data;
 		struct sim_launch l = {.object = o, .kernel = kernel, .memory = memory, .dynamic_lds = h->lds & 0x1ffff, .kernarg = kernarg,
-			.kernarg_size = kernel->kernarg_size, .seed = h->seed, .max_inst = 5000, .threads = 1};
+			.kernarg_size = kernel->kernarg_size, .seed = h->seed, .max_inst = 5000, .threads = 1, .checks = h->lds >> 20 & 1};
 		for (int i = 0; i < 3; i++) {
 			l.grid[i] = h->grid[i] & 1;
 			l.block[i] = h->block[i] & (i ? 3 : 0x7f);
@@ -174,8 +177,53 @@ static bool feed_launch(const uint8_t *bytes, size_t size)
 	return ok;
 }
 
+/* The same object through HIP's functions: loaded as a module, each kernel asked about and launched with the head's numbers as
+ * they stand, with parameters in both forms.  Only single waves are let through to run. */
+static bool feed_hip(const uint8_t *bytes, size_t size)
+{
+	struct launch_head h;
+	hipModule_t module;
+	if (size < sizeof h)
+		return false;
+	memcpy(&h, bytes, sizeof h);
+	uint32_t skip = (h.words & 0xfff) * 4 < size - sizeof h ? (h.words & 0xfff) * 4 : 0;
+	hipSetDevice((int)(h.seed & 1));
+	tdsl_sim_clear_error((int)(h.seed & 1));
+	if (hipModuleLoadData(&module, bytes + sizeof h + skip) != hipSuccess)
+		return false;
+	struct sim_object *o;
+	char err[256];
+	if (sim_object_load(&o, sim_chip_at((int)(h.seed & 1)), bytes + sizeof h + skip, size - sizeof h - skip, err, sizeof err) == 0) {
+		for (int k = 0; k < o->nkernels && k < 2; k++) {
+			hipFunction_t f;
+			uint64_t values[64] = {h.args[0], h.args[1], h.args[2], h.args[3]};
+			void *params[512];
+			size_t bytes_given = h.args[1] & 0xff;
+			void *extra[] = {HIP_LAUNCH_PARAM_BUFFER_POINTER, values, HIP_LAUNCH_PARAM_BUFFER_SIZE, &bytes_given, HIP_LAUNCH_PARAM_END};
+			int value;
+			for (int i = 0; i < 512; i++)
+				params[i] = values;
+			if (hipModuleGetFunction(&f, module, o->kernels[k].name) != hipSuccess)
+				continue;
+			for (int a = 0; a < 12; a++)
+				hipFuncGetAttribute(&value, (hipFunction_attribute)a, f);
+			hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&value, f, (int)h.block[0], h.lds);
+			bool small = o->kernels[k].nargs < 8 && o->kernels[k].kernarg_size <= 64;
+			for (int i = 0; i < o->kernels[k].nargs; i++)
+				small &= o->kernels[k].args[i].size <= sizeof values;
+			uint32_t lanes = h.block[0] * h.block[1] * h.block[2];
+			bool runs = (uint64_t)h.grid[0] * h.grid[1] * h.grid[2] <= 1 && lanes <= 64;
+			if (small && (runs || !h.grid[0] || h.block[0] > 1024))
+				hipModuleLaunchKernel(f, h.grid[0], h.grid[1], h.grid[2], h.block[0], h.block[1], h.block[2], h.lds, NULL, h.seed & 2 ? params : NULL, h.seed & 4 ? extra : NULL);
+		}
+		sim_object_free(o);
+	}
+	hipModuleUnload(module);
+	return true;
+}
+
 static const struct { const char *name; bool (*feed)(const uint8_t *, size_t); } targets[] = {
-	{"dsl", feed_dsl}, {"pack", feed_pack}, {"tensorfile", feed_tensorfile}, {"object", feed_object}, {"launch", feed_launch},
+	{"dsl", feed_dsl}, {"pack", feed_pack}, {"tensorfile", feed_tensorfile}, {"object", feed_object}, {"launch", feed_launch}, {"hip", feed_hip},
 };
 
 struct seed { uint8_t *bytes; size_t size; };
@@ -244,7 +292,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], targets[i].name))
 			feed = targets[i].feed;
 	if (!feed) {
-		fprintf(stderr, "usage: fuzz dsl|pack|tensorfile|object|launch SECONDS LAST SEED...\n");
+		fprintf(stderr, "usage: fuzz dsl|pack|tensorfile|object|launch|hip SECONDS LAST SEED...\n");
 		return 2;
 	}
 	int nseeds = argc - 4, fd = open(argv[3], O_RDWR | O_CREAT | O_TRUNC, 0644);
@@ -258,7 +306,7 @@ int main(int argc, char **argv)
 		seeds[i] = read_seed(argv[4 + i]);
 	struct ref_random r = {1};
 	long inputs = 0, accepted = 0;
-	for (time_t end = time(NULL) + atoi(argv[2]); time(NULL) < end; inputs++) {
+	for (double end = atof(argv[2]); (double)clock() / CLOCKS_PER_SEC < end; inputs++) {
 		const struct seed *s = &seeds[below(&r, (size_t)nseeds)];
 		size_t size = s->size;
 		memcpy(last, s->bytes, size);

@@ -11,6 +11,7 @@
 #include <check.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -437,6 +438,112 @@ START_TEST(offload_bundle)
 }
 END_TEST
 
+/* A kernel that ends at once, with `lds` bytes of LDS and `vgprs` registers; metadata as asked for. */
+static uint8_t *object_make(unsigned lds, unsigned vgprs, bool metadata, size_t *size)
+{
+	char text[2000];
+	int n = snprintf(text, sizeof text, " .text\n .globl k\n .p2align 8\n .type k,@function\nk:\n s_endpgm\n .size k, .-k\n .section .rodata,\"a\"\n .p2align 6\n"
+		" .amdhsa_kernel k\n .amdhsa_next_free_vgpr %u\n .amdhsa_next_free_sgpr 8\n .amdhsa_accum_offset 4\n .amdhsa_group_segment_fixed_size %u\n"
+		" .amdhsa_user_sgpr_kernarg_segment_ptr 1\n .end_amdhsa_kernel\n", vgprs, lds);
+	if (metadata)
+		snprintf(text + n, sizeof text - (size_t)n, ".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.target: amdgcn-amd-amdhsa--gfx942\namdhsa.kernels:\n"
+			"  - {.name: k, .symbol: k.kd, .kernarg_segment_size: 0, .group_segment_fixed_size: %u, .private_segment_fixed_size: 0, .kernarg_segment_align: 8, "
+			".wavefront_size: 64, .sgpr_count: 8, .vgpr_count: %u, .max_flat_workgroup_size: 1024}\n...\n.end_amdgpu_metadata\n", lds, vgprs);
+	return sim_build_asm(text, "gfx942", size);
+}
+
+START_TEST(objects_beyond_the_chip)
+{
+	size_t size;
+	hipModule_t m;
+	hipFunction_t f;
+	uint8_t *good = object_make(65536, 512, true, &size), *lds = object_make(65540, 8, true, &size), *bare = object_make(0, 8, false, &size);
+	OK(hip.hipModuleLoadData(&m, good));
+	OK(hip.hipModuleGetFunction(&f, m, "k"));
+	OK(hip.hipModuleLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, NULL));
+	FAILS(hipErrorInvalidValue, "65536 + 4 bytes of LDS", hip.hipModuleLaunchKernel(f, 1, 1, 1, 64, 1, 1, 4, NULL, NULL, NULL));
+	FAILS(hipErrorInvalidValue, "65536 + 4294967295 bytes of LDS", hip.hipModuleLaunchKernel(f, 1, 1, 1, 64, 1, 1, ~0u, NULL, NULL, NULL));
+	FAILS(hipErrorInvalidConfiguration, "2^32-1 lanes", hip.hipModuleLaunchKernel(f, ~0u, ~0u, ~0u, 1024, 1, 1, 0, NULL, NULL, NULL));
+	/* 512 registers leave room for one wave on a SIMD: 8 waves do not fit on the four of a unit */
+	int v;
+	OK(hip.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&v, f, 512, 0));
+	ck_assert_int_eq(v, 0);
+	FAILS(hipErrorLaunchOutOfResources, "512 registers", hip.hipModuleLaunchKernel(f, 1, 1, 1, 512, 1, 1, 0, NULL, NULL, NULL));
+	OK(hip.hipModuleUnload(m));
+	FAILS(hipErrorInvalidImage, "65540 bytes of LDS, gfx942 has 65536", hip.hipModuleLoadData(&m, lds));
+	FAILS(hipErrorInvalidImage, "metadata", hip.hipModuleLoadData(&m, bare));
+	ck_assert_ptr_null(m);
+	free(good);
+	free(lds);
+	free(bare);
+}
+END_TEST
+
+START_TEST(errors_have_names_and_texts)
+{
+	static const struct { hipError_t e; const char *name, *text; } all[] = {
+#define X(name, value, text) {name, #name, text},
+		HIP_API_ERRORS(X)
+#undef X
+	};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		ck_assert_str_eq(hip.hipGetErrorName(all[i].e), all[i].name);
+		ck_assert_str_eq(hip.hipGetErrorString(all[i].e), all[i].text);
+	}
+	ck_assert_str_eq(hip.hipGetErrorString((hipError_t)-3), "unknown error");
+}
+END_TEST
+
+/* A result without a place, a name that is missing, a handle of another kind: an error, never a crash. */
+START_TEST(missing_arguments)
+{
+	hipModule_t module;
+	hipFunction_t f = function_load(0, "vector_add", &module);
+	hipStream_t dead;
+	hipEvent_t event;
+	char small[4];
+	int v;
+	void *p, *hole[3] = {&p, NULL, &p}, *odd[] = {(void *)7, NULL, HIP_LAUNCH_PARAM_END};
+	OK(hip.hipStreamCreate(&dead));
+	OK(hip.hipStreamDestroy(dead));
+	OK(hip.hipEventCreate(&event));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipGetDeviceCount(NULL));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipGetDevice(NULL));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipDeviceGet(NULL, 0));
+	FAILS(hipErrorInvalidValue, "no room", hip.hipDeviceGetName(small, 0, 0));
+	OK(hip.hipDeviceGetName(small, sizeof small, 0));
+	ck_assert_str_eq(small, "AMD");
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipDeviceGetAttribute(NULL, hipDeviceAttributeWarpSize, 0));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipGetDevicePropertiesR0600(NULL, 0));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipMalloc(NULL, 4));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipHostMalloc(NULL, 4, 0));
+	FAILS(hipErrorInvalidHandle, "not a live stream", hip.hipMallocAsync(&p, 4, dead));
+	FAILS(hipErrorInvalidHandle, "not a live stream", hip.hipMemsetAsync(&p, 0, 1, dead));
+	FAILS(hipErrorInvalidHandle, "not a live stream", hip.hipMemcpyAsync(&p, &v, 1, hipMemcpyDefault, dead));
+	FAILS(hipErrorInvalidHandle, "not a live stream", hip.hipEventRecord(event, dead));
+	FAILS(hipErrorInvalidHandle, "not a live stream", hip.hipModuleLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, dead, hole, NULL));
+	FAILS(hipErrorInvalidHandle, "not a live stream", hip.hipStreamBeginCapture(dead, hipStreamCaptureModeGlobal));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipStreamCreate(NULL));
+	FAILS(hipErrorInvalidValue, "unknown flags", hip.hipStreamCreateWithFlags(&dead, 64));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipStreamIsCapturing(NULL, NULL));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipEventCreate(NULL));
+	FAILS(hipErrorInvalidHandle, "not a live event", hip.hipEventQuery(NULL));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipModuleGetFunction(NULL, module, "mirror"));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipModuleGetFunction(&f, module, NULL));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipModuleGetGlobal(&p, NULL, module, NULL));
+	FAILS(hipErrorInvalidHandle, "not a live module", hip.hipModuleGetFunction(&f, (hipModule_t)event, "mirror"));
+	OK(hip.hipModuleGetFunction(&f, module, "vector_add"));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipFuncGetAttribute(NULL, HIP_FUNC_ATTRIBUTE_NUM_REGS, f));
+	FAILS(hipErrorInvalidValue, "NULL", hip.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(NULL, f, 64, 0));
+	FAILS(hipErrorInvalidValue, "block of 0", hip.hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(&v, f, 0, 0));
+	FAILS(hipErrorInvalidValue, "argument 1 ('src'", hip.hipModuleLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, NULL, hole, NULL));
+	FAILS(hipErrorInvalidValue, "malformed extra", hip.hipModuleLaunchKernel(f, 1, 1, 1, 64, 1, 1, 0, NULL, NULL, odd));
+	FAILS(hipErrorInvalidValue, "flags must be 0", hip.hipInit(1));
+	OK(hip.hipEventDestroy(event));
+	OK(hip.hipModuleUnload(module));
+}
+END_TEST
+
 START_TEST(kernel_faults)
 {
 	hipModule_t module, more;
@@ -546,6 +653,43 @@ static void *thread_run(void *arg)
 	return (void *)(intptr_t)bad;
 }
 
+/* Each thread makes and gives back everything of its own, while the others do. */
+static void *thread_churn(void *arg)
+{
+	int id = (int)(intptr_t)arg, device = id & 1, bad = 0, n = id;
+	for (int round = 0; round < 10 && !bad; round++) {
+		int32_t *x, *y, back[256];
+		hipModule_t module;
+		hipFunction_t f;
+		hipStream_t s;
+		hipEvent_t e;
+		bad |= hip.hipSetDevice(device) || hip.hipStreamCreate(&s) || hip.hipEventCreate(&e) || hip.hipModuleLoadData(&module, object[device]) ||
+			hip.hipModuleGetFunction(&f, module, "vector_add") || hip.hipMallocAsync((void **)&x, 1024, s) || hip.hipMalloc((void **)&y, 1024);
+		if (bad)
+			break;
+		void *params[] = {&y, &x, &n};
+		bad |= hip.hipMemsetAsync(x, 0, 1024, s) || hip.hipModuleLaunchKernel(f, 1, 1, 1, 256, 1, 1, 0, s, params, NULL) || hip.hipEventRecord(e, s) ||
+			hip.hipEventSynchronize(e) || hip.hipMemcpyDtoHAsync(back, y, 1024, s) || hip.hipStreamSynchronize(s) || hip.hipDeviceSynchronize();
+		for (int i = 0; i < 256; i++)
+			bad |= back[i] != id + 1;
+		bad |= hip.hipFree(y) || hip.hipFreeAsync(x, s) || hip.hipModuleUnload(module) || hip.hipEventDestroy(e) || hip.hipStreamDestroy(s);
+	}
+	return (void *)(intptr_t)bad;
+}
+
+START_TEST(threads_with_their_own)
+{
+	pthread_t thread[6];
+	for (int i = 0; i < 6; i++)
+		ck_assert_int_eq(pthread_create(&thread[i], NULL, thread_churn, (void *)(intptr_t)i), 0);
+	for (int i = 0; i < 6; i++) {
+		void *bad;
+		pthread_join(thread[i], &bad);
+		ck_assert_ptr_null(bad);
+	}
+}
+END_TEST
+
 START_TEST(threads)
 {
 	pthread_t thread[6];
@@ -585,8 +729,16 @@ int main(void)
 	tcase_add_test(c, offload_bundle);
 	tcase_add_test(c, kernel_faults);
 	tcase_add_test(c, host_tensors_in_place);
-	tcase_add_test(c, threads);
+	tcase_add_test(c, objects_beyond_the_chip);
+	tcase_add_test(c, errors_have_names_and_texts);
+	tcase_add_test(c, missing_arguments);
 	suite_add_tcase(s, c);
+	TCase *t = tcase_create("threads");
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 300);
+	tcase_add_test(t, threads);
+	tcase_add_test(t, threads_with_their_own);
+	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s); /* each test runs in its own process: the list of devices is read once */
 	srunner_run_all(r, CK_ENV);
 	int failed = srunner_ntests_failed(r);

@@ -11,12 +11,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BYTES = 65536 };
+enum { BYTES = 65536, ON_GFX950 = 16 };
 
 /* Lane 0 counts workgroups behind the data; all but the second of two jump to 1. */
 #define COUNT "v_mov_b32 v6, 1\n v_cmp_eq_u32 vcc, 0, v1\n s_and_saveexec_b64 s[22:23], vcc\n global_atomic_add v5, v3, v6, s[6:7] offset:2048 sc0\n" \
 	"s_waitcnt vmcnt(0)\n s_mov_b64 exec, s[22:23]\n v_readfirstlane_b32 s21, v5\n s_bitcmp1_b32 s21, 0\n s_cbranch_scc0 1f\n"
 
+#define ZEROS "v_mov_b64 v[10:11], 0\n v_mov_b64 v[12:13], 0\n s_nop 4\n"
+#define XDL "v_mfma_f32_16x16x16_f16 v[20:23], v[10:11], v[12:13], 0\n"
+#define BLOCKS(c) "v_mfma_f64_4x4x4_4b_f64 v[20:21], v[10:11], v[12:13], " c "\n"
+#define DOUBLE(d, a) "v_mfma_f64_16x16x4_f64 " d ", " a ", v[12:13], 0\n"
+/* s[12:15]: 4096 records or bytes of `out`. */
+#define BUFFER(word1, word3) "v_mov_b64 v[4:5], 0\n s_mov_b32 s12, s6\n s_and_b32 s13, s7, 0xffff\n s_or_b32 s13, s13, " word1 "\n s_movk_i32 s14, 0x1000\n s_mov_b32 s15, " word3 "\n"
+
+/* workgroups: one or two; ON_GFX950 more where the case is for that chip, the others run on gfx942. */
 static const struct { const char *name, *code, *report; int workgroups; } cases[] = {
 	{"a load that was waited for", "global_load_dword v4, v1, s[4:5]\n s_waitcnt vmcnt(0)\n global_store_dword v1, v4, s[6:7]", NULL, 1},
 	{"a load in flight is read", "global_load_dword v4, v1, s[4:5]\n v_add_u32 v5, v4, v1", "reads v4, which global_load_dword", 1},
@@ -76,12 +84,39 @@ static const struct { const char *name, *code, *report; int workgroups; } cases[
 	{"one row of a matrix is undefined", "v_mov_b64 v[10:11], 0\n v_mov_b64 v[12:13], 0\n v_cmp_ne_u32 vcc, 20, v1\n s_mov_b64 s[30:31], exec\n s_nop 4\n"
 		"v_mov_b32 v10, v14\n v_cndmask_b32 v10, v10, v12, vcc\n s_nop 4\n v_mfma_f32_16x16x16_f16 v[20:23], v[10:11], v[12:13], 0\n s_nop 10\n"
 		"global_store_dword v1, v20, s[6:7]\n v_cmp_gt_u32 vcc, 64, v1\n s_and_saveexec_b64 s[30:31], vcc\n global_store_dword v1, v21, s[6:7]", NULL, 1},
+	{"a matrix instruction reads a vector result too soon", ZEROS "v_mov_b32 v10, 0\n s_nop 0\n" XDL, "a matrix instruction reads", 1},
+	{"... in time", ZEROS "v_mov_b32 v10, 0\n s_nop 1\n" XDL, NULL, 1},
+	{"a matrix result in time on gfx942 ..", ZEROS XDL "s_nop 6\n v_mov_b32 v4, v20", NULL, 1},
+	{".. is too soon on gfx950", ZEROS XDL "s_nop 6\n v_mov_b32 v4, v20", "needs 8", 1 + ON_GFX950},
+	{".. and in time one later", ZEROS XDL "s_nop 7\n v_mov_b32 v4, v20", NULL, 1 + ON_GFX950},
+	{"f64 blocks accumulate too soon", ZEROS BLOCKS("0") "s_nop 2\n" BLOCKS("v[20:21]"), "needs 4", 1},
+	{"f64 blocks accumulate in time", ZEROS BLOCKS("0") "s_nop 3\n" BLOCKS("v[20:21]"), NULL, 1},
+	{"an f64 matrix is multiplied too soon", ZEROS DOUBLE("v[20:27]", "v[10:11]") "s_nop 9\n" DOUBLE("v[28:35]", "v[20:21]"), "needs 11", 1},
+	{"an f64 matrix is multiplied in time ..", ZEROS DOUBLE("v[20:27]", "v[10:11]") "s_nop 10\n" DOUBLE("v[28:35]", "v[20:21]"), NULL, 1},
+	{".. but not on gfx950", ZEROS DOUBLE("v[20:27]", "v[10:11]") "s_nop 10\n" DOUBLE("v[28:35]", "v[20:21]"), "needs 19", 1 + ON_GFX950},
+	{"a fused product of f64 behind a matrix", ZEROS BLOCKS("0") "v_fma_f64 v[30:31], v[10:11], v[10:11], v[12:13]", "needs 2", 1},
+	{"a dot product is read too soon", "v_dot2_u32_u16 v4, v1, v1, v1\n s_nop 1\n v_mov_b32 v5, v4", "needs 3", 1},
+	{"a dot product accumulates at once", "v_dot2_u32_u16 v4, v1, v1, v1\n v_dot2_u32_u16 v4, v1, v1, v4", NULL, 1},
+	{"a store on its way at the barrier", "global_store_dword v1, v1, s[6:7]\n s_barrier\n v_xor_b32 v5, 0x100, v1\n global_load_dword v4, v5, s[6:7]\n s_waitcnt vmcnt(0)",
+		"was not complete", 1},
+	{"a store that is complete at the barrier", "global_store_dword v1, v1, s[6:7]\n s_waitcnt vmcnt(0)\n s_barrier\n v_xor_b32 v5, 0x100, v1\n"
+		"global_load_dword v4, v5, s[6:7]\n s_waitcnt vmcnt(0)", NULL, 1},
+	{"two workgroups update half of a dword each", "s_lshl_b32 s20, s8, 1\n v_mov_b32 v4, s20\n global_load_ushort v5, v4, s[6:7]\n s_waitcnt vmcnt(0)\n"
+		"global_store_short v4, v5, s[6:7]", NULL, 2},
+	{"one of them reads both halves", "s_lshl_b32 s20, s8, 1\n v_mov_b32 v4, s20\n global_load_ushort v5, v3, s[6:7]\n global_load_ushort v6, v3, s[6:7] offset:2\n"
+		"s_waitcnt vmcnt(0)\n global_store_short v4, v5, s[6:7]", "nothing orders the two", 2},
+	{"LDS through flat addresses", "v_mov_b32 v4, v1\n v_mov_b32 v5, 0x10000\n flat_store_dword v[4:5], v1\n s_waitcnt vmcnt(0) lgkmcnt(0)\n v_xor_b32 v6, 0x100, v1\n"
+		"ds_read_b32 v7, v6\n s_waitcnt lgkmcnt(0)", "flat_store_dword", 1},
+	{"memory through flat addresses", "v_mov_b32 v4, s6\n v_mov_b32 v5, s7\n flat_store_dword v[4:5], v3", "nothing orders the two", 1},
+	{"a swizzled buffer", BUFFER("0x80100000", "0x00027000") "buffer_store_dwordx2 v[4:5], v3, s[12:15], 0 idxen", "nothing orders the two", 1},
+	{"a typed buffer", BUFFER("0", "0x00027000") "tbuffer_store_format_xy v[4:5], v3, s[12:15], 0 format:[BUF_DATA_FORMAT_16_16,BUF_NUM_FORMAT_UINT] offen",
+		"nothing orders the two", 1},
 	{"... and is stored", "v_mov_b64 v[10:11], 0\n v_mov_b64 v[12:13], 0\n v_mov_b32 v10, v14\n s_nop 4\n"
 		"v_mfma_f32_16x16x16_f16 v[20:23], v[10:11], v[12:13], 0\n s_nop 10\n global_store_dword v1, v21, s[6:7]", "the data stored", 1},
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
-static struct sim_object *object;
+static struct sim_object *objects[2];
 static struct sim_memory *memory;
 static uint8_t *in, *out;
 static char err[1200];
@@ -93,14 +128,15 @@ static const char head[] =
 	" .amdhsa_user_sgpr_kernarg_segment_ptr 1\n .amdhsa_next_free_vgpr 64\n .amdhsa_next_free_sgpr 40\n .amdhsa_accum_offset 64\n"
 	" .amdhsa_group_segment_fixed_size 4096\n .end_amdhsa_kernel\n.endm\n";
 
-static void build(void)
+static void build_for(int chip)
 {
+	static const char *const names[] = {"gfx942", "gfx950"};
 	size_t room = 1 << 17, n = 0, size;
 	char *text = malloc(room);
 	n += (size_t)snprintf(text + n, room - n, "%s", head);
 	for (int i = 0; i < CASES; i++)
-		n += (size_t)snprintf(text + n, room - n, "BEGIN t%d\n %s\nEND t%d\n", i, cases[i].code, i);
-	n += (size_t)snprintf(text + n, room - n, ".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.target: amdgcn-amd-amdhsa--gfx942\namdhsa.kernels:\n");
+		n += (size_t)snprintf(text + n, room - n, "BEGIN t%d\n %s\nEND t%d\n", i, (cases[i].workgroups >= ON_GFX950) == chip ? cases[i].code : "", i);
+	n += (size_t)snprintf(text + n, room - n, ".amdgpu_metadata\n---\namdhsa.version: [1, 2]\namdhsa.target: amdgcn-amd-amdhsa--%s\namdhsa.kernels:\n", names[chip]);
 	for (int i = 0; i < CASES; i++)
 		n += (size_t)snprintf(text + n, room - n,
 			"  - {.name: t%d, .symbol: t%d.kd, .kernarg_segment_size: 16, .group_segment_fixed_size: 4096, .private_segment_fixed_size: 0, "
@@ -108,10 +144,16 @@ static void build(void)
 			".args: [{.size: 8, .offset: 0, .value_kind: global_buffer, .address_space: global}, "
 			"{.size: 8, .offset: 8, .value_kind: global_buffer, .address_space: global}]}\n", i, i);
 	snprintf(text + n, room - n, "...\n.end_amdgpu_metadata\n");
-	uint8_t *bytes = sim_build_asm(text, "gfx942", &size);
-	ck_assert_msg(sim_object_load(&object, sim_chip_by_name("gfx942"), bytes, size, err, sizeof err) == SIM_OK, "%s", err);
+	uint8_t *bytes = sim_build_asm(text, names[chip], &size);
+	ck_assert_msg(sim_object_load(&objects[chip], sim_chip_by_name(names[chip]), bytes, size, err, sizeof err) == SIM_OK, "%s", err);
 	free(bytes);
 	free(text);
+}
+
+static void build(void)
+{
+	build_for(0);
+	build_for(1);
 	in = calloc(1, BYTES);
 	out = calloc(1, BYTES);
 	memory = sim_memory_new();
@@ -121,7 +163,8 @@ static void build(void)
 
 static void discard(void)
 {
-	sim_object_free(object);
+	sim_object_free(objects[0]);
+	sim_object_free(objects[1]);
 	sim_memory_free(memory);
 	free(in);
 	free(out);
@@ -132,7 +175,8 @@ static int run(int i, bool checks, uint64_t seed)
 	char name[16];
 	const void *args[8] = {in, out};
 	snprintf(name, sizeof name, "t%d", i);
-	struct sim_launch l = {.object = object, .kernel = sim_object_kernel(object, name), .memory = memory, .grid = {(uint32_t)cases[i].workgroups, 1, 1},
+	struct sim_object *object = objects[cases[i].workgroups >= ON_GFX950];
+	struct sim_launch l = {.object = object, .kernel = sim_object_kernel(object, name), .memory = memory, .grid = {(uint32_t)cases[i].workgroups % ON_GFX950, 1, 1},
 		.block = {cases[i].workgroups == 2 ? 64 : 128, 1, 1}, .kernarg = args, .kernarg_size = sizeof args, .threads = 1, .seed = seed,
 		.checks = checks, .max_inst = 10000};
 	return sim_run(&l, err, sizeof err);

@@ -1,0 +1,354 @@
+/* sim_variant.c -- see sim_variant.h.
+ *
+ * A variant's configurations: rows of `shapes` for its kernel where there are some, else every pair of the rows and columns
+ * below for which the variant is the first whose predicate holds: the smallest, more rows, long rows, last empty ones.  Tensors lie between guards, so that
+ * an access one element off shows; inputs are seeded numbers with values beyond the range of 8-bit types after scaling. */
+#include "sim_variant.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const struct { const char *kernel, *sizes; } shapes[] = {
+	{"grouped_gemm", "E=3 M=600 N=264 K=264"}, {"grouped_gemm", "E=3 M=600 N=131 K=261"}, {"grouped_gemm", "E=3 M=600 N=131 K=0"},
+	{"attention", "B=1 H=1 G=1 S=260 L=280 D=64"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=128"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=56"},
+	{"attention", "B=1 H=1 G=1 S=260 L=280 D=120"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=248"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=504"},
+	{"attention", "B=1 H=1 G=1 S=260 L=280 D=61"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=125"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=253"}, {"attention", "B=1 H=1 G=1 S=260 L=0 D=56"}, {"attention", "B=1 H=1 G=1 S=260 L=0 D=61"},
+	{"delayed_scaling", "H=5 K=132"}, {"delayed_scaling", "H=5 K=131"}, {"delayed_scaling", "H=5 K=1028"}, {"delayed_scaling", "H=5 K=1027"}, {"delayed_scaling", "H=0 K=131"},
+	{"multi_amax", "K=3 N=5000"}, {"multi_amax", "K=3 N=15001"}, {"multi_l2norm", "K=3 N=5000"}, {"multi_l2norm", "K=3 N=15001"},
+	{"multi_scale", "K=3 N=5000"}, {"multi_scale", "K=3 N=15001"}, {"multi_adam", "K=3 N=5000"}, {"multi_adam", "K=3 N=15001"},
+};
+static const int rows[] = {3, 32, 48, 64, 70, 128, 130, 512};
+static const int columns[] = {131, 256, 264, 272, 512, 640, 1000, 1001, 1008, 2032, 2040, 2048, 4080, 4096, 5120, 5632, 7168, 8176, 8192, 9001, 10752, 14336, 16368, 16384,
+	16401, 20000, 20480};
+enum { NSHAPES = sizeof shapes / sizeof *shapes, NROWS = sizeof rows / sizeof *rows, NCOLUMNS = sizeof columns / sizeof *columns, SMALL = 4 };
+
+/* A symbol that is not named is 2. */
+static int64_t size_of(const char *sizes, const char *name)
+{
+	size_t n = strlen(name);
+	for (const char *s = sizes; s; s = strchr(s, ' ') ? strchr(s, ' ') + 1 : NULL)
+		if (strncmp(s, name, n) == 0 && s[n] == '=')
+			return strtoll(s + n + 1, NULL, 10);
+	return 2;
+}
+
+static int64_t leaf(void *ctx, enum hexpr_op op, int64_t imm)
+{
+	const struct variant_run *r = ctx;
+	if (op == HX_STRIDE)
+		return r->tensor[imm / 16].stride[imm % 16];
+	const struct variant_tensor *t = &r->tensor[imm];
+	if (op == HX_PRESENT)
+		return t->present;
+	if (op == HX_FLAT || op == HX_UNIT || !t->present)
+		return 1;
+	for (int i = 0; i + 1 < t->rank; i++)
+		if (t->stride[i] * dtype_info(t->dtype)->bits / 8 % 16)
+			return 0;
+	return !r->now->shift;
+}
+
+static bool evaluate(struct variant_run *r, const struct hexpr *e, int64_t *value)
+{
+	struct hexpr_env env = {r->symbols, r->kernel->nsymbols, leaf, r};
+	const char *why = "";
+	if (hexpr_eval(e, &env, value, &why) == 0)
+		return true;
+	snprintf(r->err, sizeof r->err, "%s: %s", r->name, why);
+	return false;
+}
+
+static int64_t value_of(struct variant_run *r, const struct hexpr *e)
+{
+	int64_t v = 0;
+	if (!evaluate(r, e, &v)) {
+		fprintf(stderr, "%s\n", r->err);
+		abort();
+	}
+	return v;
+}
+
+static void make_shape(struct variant_run *r, const struct variant_config *c)
+{
+	r->now = c;
+	for (int s = 0; s < r->kernel->nsymbols; s++)
+		r->symbols[s] = size_of(c->sizes, r->kernel->symbols[s].name);
+	const struct model_instance *in = &r->kernel->instances[r->variant->instance];
+	for (int p = 0; p < r->kernel->nparams; p++) {
+		const struct model_param *m = &r->kernel->params[p];
+		struct variant_tensor *t = &r->tensor[p];
+		*t = (struct variant_tensor){.rank = m->rank, .out = m->role != ROLE_IN, .present = m->is_tensor && !(m->optional && c->absent)};
+		t->dtype = in->native[p] ? model_native(r->variant->target, in->native[p]) : in->dtype[p];
+		int64_t count = 1;
+		for (int d = m->rank - 1; m->is_tensor && d >= 0; d--) {
+			t->extent[d] = value_of(r, m->extent[d]);
+			t->stride[d] = t->present ? count : 0;
+			count *= t->extent[d];
+		}
+		t->bytes = t->present ? (size_t)dtype_bytes(t->dtype, count) : 0;
+	}
+}
+
+/* Whether a call of this configuration would select the variant. */
+static bool selects(struct variant_run *r, const struct variant_config *c)
+{
+	make_shape(r, c);
+	const struct model_variant *v = r->kernel->variants;
+	for (int i = 0; i < r->kernel->nvariants; i++, v++) {
+		int64_t holds = 1;
+		if (v->instance != r->variant->instance || strcmp(v->target, r->variant->target) != 0)
+			continue;
+		if (v->predicate && !evaluate(r, v->predicate, &holds))
+			return false;
+		if (holds)
+			return v == r->variant;
+	}
+	return false;
+}
+
+static bool has_optional(const struct model_kernel *k)
+{
+	for (int p = 0; p < k->nparams; p++)
+		if (k->params[p].optional)
+			return true;
+	return false;
+}
+
+static bool is_other(const char *name) { return !strcmp(name, "limit") || !strcmp(name, "causal") || !strcmp(name, "newest"); }
+
+static bool has_other(const struct model_kernel *k)
+{
+	for (int p = 0; p < k->nparams; p++)
+		if (is_other(k->params[p].name))
+			return true;
+	return false;
+}
+
+/* One shape in each form of the optional tensors and scalars. */
+static void add_configs(struct variant_run *r, const char *sizes, bool shift)
+{
+	for (int form = 0; form < 4 && r->nconfigs < VARIANT_CONFIGS; form++) {
+		struct variant_config c = {.absent = form >> 1, .other = form & 1, .shift = shift};
+		memcpy(c.sizes, sizes, strlen(sizes) + 1);
+		if ((c.absent && !has_optional(r->kernel)) || (c.other && !has_other(r->kernel)) || !selects(r, &c))
+			continue;
+		r->config[r->nconfigs++] = c;
+	}
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const int *x = a, *y = b;
+	int64_t d = (int64_t)rows[x[0]] * columns[x[1]] - (int64_t)rows[y[0]] * columns[y[1]];
+	return d < 0 ? -1 : d > 0;
+}
+
+static void add_pair(struct variant_run *r, int m, int n, bool shift)
+{
+	char sizes[64];
+	snprintf(sizes, sizeof sizes, "M=%d N=%d E=3 S=%d", m, n, m);
+	add_configs(r, sizes, shift);
+}
+
+static void find_configs(struct variant_run *r)
+{
+	int pairs[NROWS * NCOLUMNS][2], n = 0;
+	bool own = false;
+	for (int i = 0; i < NSHAPES; i++)
+		for (int shift = 0; shift < 2 && !strcmp(shapes[i].kernel, r->kernel->name); shift++) {
+			own = true;
+			add_configs(r, shapes[i].sizes, shift);
+		}
+	if (own)
+		return;
+	for (int i = 0; i < NROWS * NCOLUMNS; i++, n++) {
+		pairs[n][0] = i / NCOLUMNS;
+		pairs[n][1] = i % NCOLUMNS;
+	}
+	qsort(pairs, (size_t)n, sizeof *pairs, by_size);
+	for (int i = 0; i < n && r->nconfigs < SMALL; i++)
+		add_pair(r, rows[pairs[i][0]], columns[pairs[i][1]], false);
+	for (int m = NROWS - 1; m-- > 3;)                      /* more rows than a tile of 64 has, at the first width that fits */
+		for (int i = 0, had = r->nconfigs; i < NCOLUMNS && r->nconfigs == had && r->nconfigs < VARIANT_CONFIGS - 6; i++)
+			add_pair(r, rows[m], columns[i], false);
+	for (int i = NCOLUMNS; i-- > 0 && r->nconfigs < VARIANT_CONFIGS - 4;)
+		add_pair(r, rows[0], columns[i], false);
+	add_pair(r, rows[0], 0, false);
+	add_pair(r, rows[0], 0, true);
+}
+
+/* ---- contents */
+
+static void fill_indices(struct variant_run *r, struct variant_tensor *t, const char *name)
+{
+	int64_t n = t->extent[0], all = r->tensor[0].extent[strcmp(name, "tokens") == 0];
+	for (int64_t i = 0; i < n; i++) {
+		int32_t v = (int32_t)(i == 0 ? 0 : i + 1 == n ? all : all * 4 / 7); /* first rows: ascending, with an empty group */
+		memcpy(t->data + 4 * i, &v, 4);
+	}
+}
+
+static void fill(struct variant_run *r, int p)
+{
+	struct variant_tensor *t = &r->tensor[p];
+	const char *name = r->kernel->params[p].name;
+	uint32_t x = 12345 + (uint32_t)p;
+	int bits = dtype_info(t->dtype)->bits;
+	size_t step = bits < 8 ? 1 : (size_t)bits / 8;
+	memset(t->memory, 0xa5, t->bytes + 2 * VARIANT_GUARD);
+	if (r->kernel->params[p].role == ROLE_OUT)
+		return;
+	if (t->dtype == DT_I32) {
+		fill_indices(r, t, name);
+		return;
+	}
+	bool state = t->out, one = t->bytes == step;          /* state of an optimiser, amax: not negative */
+	for (size_t i = 0; i + step <= t->bytes; i += step) {
+		x = x * 1664525 + 1013904223;
+		float f = (float)(int32_t)x / 2147483648.0f * (t->dtype == DT_I8 ? 127 : 2);
+		f = state && f < 0 ? -f : one ? 0x1p-9f : f;
+		uint32_t code = bits < 8 ? x >> 24 : t->dtype == DT_E8M0 ? 120 + (x >> 29) : t->dtype == DT_I8 ? (uint32_t)(int32_t)f : num_from_f32(f, t->dtype, false);
+		memcpy(t->data + i, &code, step);
+	}
+}
+
+static void free_tensors(struct variant_run *r)
+{
+	for (int p = 0; p < r->kernel->nparams; p++) {
+		free(r->tensor[p].memory);
+		r->tensor[p].memory = NULL;
+	}
+	free(r->workspace);
+	r->workspace = NULL;
+}
+
+void variant_config(struct variant_run *r, int i)
+{
+	variant_configs(r);
+	free_tensors(r);
+	make_shape(r, &r->config[i]);
+	for (int p = 0; p < r->kernel->nparams; p++) {
+		struct variant_tensor *t = &r->tensor[p];
+		if (!t->present)
+			continue;
+		int bits = dtype_info(t->dtype)->bits;
+		t->memory = aligned_alloc(256, (t->bytes + 2 * VARIANT_GUARD + 16 + 255) / 256 * 256);
+		t->data = t->memory + VARIANT_GUARD + (r->now->shift ? (bits + 7) / 8 : 0);
+	}
+	r->workspace_bytes = r->variant->workspace ? (size_t)value_of(r, r->variant->workspace) : 0;
+	r->workspace = r->workspace_bytes ? aligned_alloc(256, (r->workspace_bytes + 255) / 256 * 256) : NULL;
+}
+
+int variant_configs(struct variant_run *r)
+{
+	if (!r->nconfigs)
+		find_configs(r);
+	if (!r->nconfigs) {
+		fprintf(stderr, "%s: no shape selects it\n", r->name);
+		abort();
+	}
+	return r->nconfigs;
+}
+
+bool variant_open(struct variant_run *r, const struct model_pack *pack, const struct model_kernel *k, const struct model_variant *v)
+{
+	memset(r, 0, sizeof *r);
+	r->kernel = k;
+	r->variant = v;
+	snprintf(r->name, sizeof r->name, "%s %s %s %s", k->name, k->instances[v->instance].name, v->target, v->predicate_text);
+	const struct model_object *o = &pack->objects[v->object];
+	return sim_object_load(&r->object, sim_chip_by_name(v->target), o->bytes, o->size, r->err, sizeof r->err) == 0;
+}
+
+void variant_close(struct variant_run *r)
+{
+	free_tensors(r);
+	sim_object_free(r->object);
+}
+
+/* ---- running */
+
+static int64_t scalar_bits(const struct variant_run *r, int p)
+{
+	const struct model_param *m = &r->kernel->params[p];
+	double d = is_other(m->name) ? r->now->other : m->has_default ? m->default_value : 0.125;
+	enum dtype t = r->kernel->instances[r->variant->instance].dtype[p];
+	int64_t v = 0;
+	float f = (float)d;
+	if (t == DT_I32 || t == DT_I64)
+		return (int64_t)d;
+	memcpy(&v, &f, 4);
+	return v;
+}
+
+static void arguments(struct variant_run *r, const struct model_launch *l, uint8_t *block)
+{
+	for (int i = 0; i < l->nkargs; i++) {
+		const struct model_karg *k = &l->kargs[i];
+		const struct variant_tensor *t = &r->tensor[k->a];
+		int64_t v = 0;
+		switch (k->kind) {
+		case KA_POINTER: v = (int64_t)(uintptr_t)t->data; break;
+		case KA_STRIDE: case KA_STRIDE32: v = t->stride[k->b]; break;
+		case KA_SYMBOL: v = r->symbols[k->a]; break;
+		case KA_FOLD_INNER: v = 1; break;
+		case KA_FOLD_STRIDE: v = t->stride[0]; break;
+		case KA_SCALAR: v = scalar_bits(r, k->a); break;
+		case KA_WORKSPACE: v = (int64_t)(uintptr_t)r->workspace; break;
+		default: v = value_of(r, l->exprs[k->b]);
+		}
+		memcpy(block + k->offset, &v, k->size);
+	}
+}
+
+int variant_go(struct variant_run *r, bool checks, uint64_t seed, uint64_t limit)
+{
+	int rc = 0;
+	for (int p = 0; p < r->kernel->nparams; p++)
+		if (r->tensor[p].present)
+			fill(r, p);
+	if (r->workspace)
+		memset(r->workspace, 0xa5, r->workspace_bytes);
+	for (int i = 0; rc == 0 && i < r->variant->nlaunches; i++) {
+		const struct model_launch *l = &r->variant->launches[i];
+		_Alignas(64) uint8_t block[1024] = {0};
+		struct sim_memory *m = sim_memory_new();
+		arguments(r, l, block);
+		for (int p = 0; p < r->kernel->nparams; p++)
+			if (r->tensor[p].present)
+				sim_memory_add(m, r->tensor[p].data, r->tensor[p].bytes, r->kernel->params[p].name, r->tensor[p].out);
+		if (r->workspace)
+			sim_memory_add(m, r->workspace, r->workspace_bytes, "workspace", true);
+		struct sim_launch s = {.object = r->object, .kernel = sim_object_kernel(r->object, l->symbol), .memory = m,
+			.block = {(uint32_t)l->block, 1, 1}, .kernarg = block, .kernarg_size = ((size_t)l->kernarg_bytes + 64) / 64 * 64, .seed = seed,
+			.checks = checks, .max_inst = limit, .threads = 1, .stats = &r->stats};
+		for (int k = 0; k < 3; k++)
+			s.grid[k] = (uint32_t)value_of(r, l->grid[k]);
+		rc = sim_run(&s, r->err, sizeof r->err);
+		sim_memory_free(m);
+	}
+	return rc;
+}
+
+uint64_t variant_outputs(const struct variant_run *r)
+{
+	uint64_t h = 14695981039346656037u;
+	for (int p = 0; p < r->kernel->nparams; p++)
+		for (size_t i = 0; r->tensor[p].out && r->tensor[p].memory && i < r->tensor[p].bytes + 2 * VARIANT_GUARD; i++)
+			h = (h ^ r->tensor[p].memory[i]) * 1099511628211u;
+	return h;
+}
+
+uint64_t variant_code_end(const struct sim_object *o, const struct sim_kernel *k)
+{
+	uint64_t end = o->image_size;
+	for (int j = 0; j < o->nkernels; j++)
+		if (o->kernels[j].entry > k->entry && o->kernels[j].entry < end)
+			end = o->kernels[j].entry;
+	for (int s = 0; s < o->nsegments; s++) {
+		const struct sim_segment *g = &o->segments[s];
+		if (g->executable && g->offset <= k->entry && g->offset + g->size > k->entry && g->offset + g->size < end)
+			end = g->offset + g->size;
+	}
+	return end;
+}
