@@ -110,7 +110,8 @@ static unsigned matrix_read_wait(unsigned passes) { return passes - 1; }
 /* ---- checking ---- */
 
 /* How long a producer may matter: matrix instructions and what is read late, everything else. */
-enum { LONG = 20, SHORT = 5 };
+/* JUMP: a branch that is taken keeps its wave from issuing for 16 clocks; the compiler puts no wait states across one. */
+enum { LONG = 20, SHORT = 5, JUMP = 4 };
 
 static bool report(struct check *c, struct sim_wave *w, const struct sim_inst *in, uint32_t from, unsigned have, unsigned need, const char *what)
 {
@@ -262,5 +263,6 @@ void hazard_after(struct check *c, struct sim_wave *w, const struct sim_inst *in
 		cw->vector_until = cw->time + LONG;
 	else if ((u->is_dot || u->kind & (IS_TRANS | IS_PARTIAL)) && cw->vector_until < cw->time + SHORT)
 		cw->vector_until = cw->time + SHORT;
-	cw->time += in->op == OP_s_nop ? ((unsigned)in->offset & 15) + 1 : 1;
+	bool jumped = in->cls == SIM_BRANCH && w->pc != in->at / 4 + in->len;
+	cw->time += in->op == OP_s_nop ? ((unsigned)in->offset & 15) + 1 : jumped ? JUMP : 1;
 }

@@ -403,7 +403,7 @@ static void mutate_site(struct variant_run *r, const struct sim_kernel *k, struc
 	s->unnoticed = !found;
 	s->done = found || s->proven;
 	if (getenv("MUTATE"))
-		printf("%s, %s%s%s%s: %s at 0x%llx %s%s\n", r->name, r->now->sizes, r->now->absent ? ", absent" : "", r->now->other ? ", other" : "",
+		printf("%s, %s, present %x%s%s: %s at 0x%llx %s%s\n", r->name, r->now->sizes, r->now->present, r->now->other ? ", other" : "",
 			r->now->shift ? ", shift" : "", sim_op_name(s->in.op), (unsigned long long)(s->in.at - k->entry), found ? r->err : "unnoticed ",
 			found ? "" : s->proven ? why : "");
 }

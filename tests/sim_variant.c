@@ -77,7 +77,7 @@ static void make_shape(struct variant_run *r, const struct variant_config *c)
 	for (int p = 0; p < r->kernel->nparams; p++) {
 		const struct model_param *m = &r->kernel->params[p];
 		struct variant_tensor *t = &r->tensor[p];
-		*t = (struct variant_tensor){.rank = m->rank, .out = m->role != ROLE_IN, .present = m->is_tensor && !(m->optional && c->absent)};
+		*t = (struct variant_tensor){.rank = m->rank, .out = m->role != ROLE_IN, .present = m->is_tensor && (!m->optional || c->present >> p & 1)};
 		t->dtype = in->native[p] ? model_native(r->variant->target, in->native[p]) : in->dtype[p];
 		int64_t count = 1;
 		for (int d = m->rank - 1; m->is_tensor && d >= 0; d--) {
@@ -106,15 +106,7 @@ static bool selects(struct variant_run *r, const struct variant_config *c)
 	return false;
 }
 
-static bool has_optional(const struct model_kernel *k)
-{
-	for (int p = 0; p < k->nparams; p++)
-		if (k->params[p].optional)
-			return true;
-	return false;
-}
-
-static bool is_other(const char *name) { return !strcmp(name, "limit") || !strcmp(name, "causal") || !strcmp(name, "newest"); }
+static bool is_other(const char *name) { return !strcmp(name, "causal") || !strcmp(name, "newest"); }
 
 static bool has_other(const struct model_kernel *k)
 {
@@ -124,15 +116,49 @@ static bool has_other(const struct model_kernel *k)
 	return false;
 }
 
-/* One shape in each form of the optional tensors and scalars. */
+/* Sets of optional tensors to try: those that the variant's predicate names ("with w scale", "bare"), or, where it names none,
+ * all of them, all but one, none. */
+static int sets_of(const struct variant_run *r, uint32_t sets[MODEL_MAX_PARAM + 2])
+{
+	const struct model_kernel *k = r->kernel;
+	const char *with = strstr(r->variant->predicate_text, " with ");
+	uint32_t all = 0, named = 0;
+	int n = 0;
+	for (int p = 0; p < k->nparams; p++) {
+		all |= k->params[p].optional ? 1u << p : 0;
+		for (const char *at = with; at && (at = strstr(at + 1, k->params[p].name)) != NULL;) {
+			char end = at[strlen(k->params[p].name)];
+			named |= k->params[p].optional && at[-1] == ' ' && (end == ' ' || !end) ? 1u << p : 0;
+		}
+	}
+	if (with || strstr(r->variant->predicate_text, " bare")) {
+		sets[n++] = named;
+		return n;
+	}
+	sets[n++] = all;
+	for (int p = 0; p < k->nparams; p++)
+		if (k->params[p].optional)
+			sets[n++] = all & ~(1u << p);
+	if (n > 2)
+		sets[n++] = 0;
+	return n;
+}
+
+/* One shape with the first set of optional tensors that selects the variant, and with another, each time a later one. */
 static void add_configs(struct variant_run *r, const char *sizes, bool shift)
 {
-	for (int form = 0; form < 4 && r->nconfigs < VARIANT_CONFIGS; form++) {
-		struct variant_config c = {.absent = form >> 1, .other = form & 1, .shift = shift};
+	uint32_t sets[MODEL_MAX_PARAM + 2];
+	int n = sets_of(r, sets), added = 0, start = r->nconfigs;
+	for (int i = 0; i < n && added < 2; i++) {
+		struct variant_config c = {.present = sets[i ? 1 + (i - 1 + start) % (n - 1) : 0], .shift = shift};
 		memcpy(c.sizes, sizes, strlen(sizes) + 1);
-		if ((c.absent && !has_optional(r->kernel)) || (c.other && !has_other(r->kernel)) || !selects(r, &c))
-			continue;
-		r->config[r->nconfigs++] = c;
+		for (int other = 0; other < 1 + has_other(r->kernel) && r->nconfigs < VARIANT_CONFIGS; other++) {
+			c.other = other;
+			if (!selects(r, &c))
+				continue;
+			r->config[r->nconfigs++] = c;
+			added++;
+		}
 	}
 }
 

@@ -12,8 +12,9 @@ enum { VARIANT_GUARD = 256, VARIANT_CONFIGS = 16 };
 
 struct variant_tensor { uint8_t *memory, *data; size_t bytes; int rank; int64_t extent[MODEL_MAX_RANK], stride[MODEL_MAX_RANK]; enum dtype dtype; bool out, present; };
 
-/* absent: no optional tensor; other: scalars that select the other way (limit, causal, newest); shift: bases one element off. */
-struct variant_config { char sizes[64]; bool absent, other, shift; };
+/* present: optional tensors that are given, a bit a parameter; other: scalars that select the other way (causal, newest); shift:
+ * bases one element off. */
+struct variant_config { char sizes[64]; uint32_t present; bool other, shift; };
 
 struct variant_run {
 	const struct model_kernel *kernel;
