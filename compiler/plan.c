@@ -104,7 +104,7 @@ static void add_cost(struct ir_ins *i, void *ctx)
 	int width = __builtin_popcount(axes_of_several(c->ph, i->axes));
 	if (width > c->widest)
 		*c = (struct cost){c->ph, width, 0};
-	if (width && width == c->widest && i->dtype != DT_I32 && i->dtype != DT_I1)
+	if (width && width == c->widest && i->dtype != DT_I1 && !(i->dtype == DT_I32 && affine_of(i).ok))
 		c->sum += cost_of(i);
 }
 
