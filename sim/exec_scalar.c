@@ -224,10 +224,11 @@ static void join_lanes(struct sim_wave *w, const struct sim_inst *in, uint32_t d
 /* Scalar register numbers moved by M0; what lies beyond the registers is an error. */
 static bool relative(struct sim_wave *w, const struct sim_inst *in, unsigned reg, unsigned count, unsigned *at)
 {
-	*at = reg + w->sgpr[REG_M0];
-	if (*at + count <= REG_VCC)
+	uint64_t place = (uint64_t)reg + w->sgpr[REG_M0];
+	*at = (unsigned)place;
+	if (place + count <= REG_VCC)
 		return true;
-	sim_fail(w, in, SIM_EINST, -1, "register s%u is none", *at);
+	sim_fail(w, in, SIM_EINST, -1, "register s%llu is none", (unsigned long long)place);
 	return false;
 }
 

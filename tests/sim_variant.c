@@ -17,9 +17,9 @@ static const struct { const char *kernel, *sizes; } shapes[] = {
 	{"multi_amax", "K=3 N=5000"}, {"multi_amax", "K=3 N=15001"}, {"multi_l2norm", "K=3 N=5000"}, {"multi_l2norm", "K=3 N=15001"},
 	{"multi_scale", "K=3 N=5000"}, {"multi_scale", "K=3 N=15001"}, {"multi_adam", "K=3 N=5000"}, {"multi_adam", "K=3 N=15001"},
 };
-static const int rows[] = {3, 32, 48, 64, 70, 128, 130, 512};
-static const int columns[] = {131, 256, 264, 272, 512, 640, 1000, 1001, 1008, 2032, 2040, 2048, 4080, 4096, 5120, 5632, 7168, 8176, 8192, 9001, 10752, 14336, 16368, 16384,
-	16401, 20000, 20480};
+static const int rows[] = {3, 32, 48, 64, 70, 128, 130, 512, 2048};
+static const int columns[] = {131, 134, 256, 264, 272, 512, 640, 1000, 1001, 1008, 2032, 2040, 2048, 4080, 4096, 5120, 5632, 7168, 8176, 8192, 9001, 9002, 10752, 14336, 16368, 16384,
+	16401, 16402, 20000, 20480};
 enum { NSHAPES = sizeof shapes / sizeof *shapes, NROWS = sizeof rows / sizeof *rows, NCOLUMNS = sizeof columns / sizeof *columns, SMALL = 4 };
 
 /* A symbol that is not named is 2. */
@@ -93,6 +93,10 @@ static void make_shape(struct variant_run *r, const struct variant_config *c)
 static bool selects(struct variant_run *r, const struct variant_config *c)
 {
 	make_shape(r, c);
+	for (int p = 0; p < r->kernel->nparams; p++) /* rows of 4-bit elements begin with a byte */
+		for (int d = 0; d + 1 < r->tensor[p].rank; d++)
+			if (r->tensor[p].present && r->tensor[p].stride[d] * dtype_info(r->tensor[p].dtype)->bits % 8)
+				return false;
 	const struct model_variant *v = r->kernel->variants;
 	for (int i = 0; i < r->kernel->nvariants; i++, v++) {
 		int64_t holds = 1;
@@ -194,7 +198,7 @@ static void find_configs(struct variant_run *r)
 	qsort(pairs, (size_t)n, sizeof *pairs, by_size);
 	for (int i = 0; i < n && r->nconfigs < SMALL; i++)
 		add_pair(r, rows[pairs[i][0]], columns[pairs[i][1]], false);
-	for (int m = NROWS - 1; m-- > 3;)                      /* more rows than a tile of 64 has, at the first width that fits */
+	for (int m = NROWS - 2; m-- > 3;)                      /* more rows than a tile of 64 has, at the first width that fits */
 		for (int i = 0, had = r->nconfigs; i < NCOLUMNS && r->nconfigs == had && r->nconfigs < VARIANT_CONFIGS - 6; i++)
 			add_pair(r, rows[m], columns[i], false);
 	for (int i = NCOLUMNS; i-- > 0 && r->nconfigs < VARIANT_CONFIGS - 4;)
