@@ -203,7 +203,7 @@ static int build_variant(struct arena *scratch, struct item *it, int v, struct o
 	int nfacts;
 	if (run_passes(scratch, it->generic, choice, NULL, &final, err, errlen) ||
 	    translate(scratch, final, choice, object_context(session), &code, err, errlen) ||
-	    object_build(session, it->target, code.module, &elf, &size, err, errlen))
+	    object_build(session, it->target, code.module, code.ordered, &elf, &size, err, errlen))
 		return -1;
 	made.launches = code.launches;
 	made.nlaunches = code.nlaunches;

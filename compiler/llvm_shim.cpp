@@ -13,7 +13,6 @@
  * skips destructors, so everything that the run touched is given up. */
 #include "llvm_shim.h"
 
-#include <llvm-c/Disassembler.h>
 #include <llvm-c/Target.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/CodeGen/Passes.h>
@@ -22,8 +21,18 @@
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
+#include <llvm/MC/MCAsmInfo.h>
+#include <llvm/MC/MCContext.h>
+#include <llvm/MC/MCDisassembler/MCDisassembler.h>
+#include <llvm/MC/MCInst.h>
+#include <llvm/MC/MCInstPrinter.h>
+#include <llvm/MC/MCInstrInfo.h>
+#include <llvm/MC/MCRegisterInfo.h>
+#include <llvm/MC/MCSubtargetInfo.h>
+#include <llvm/MC/MCTargetOptions.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Object/ObjectFile.h>
+#include <llvm/PassRegistry.h>
 #include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -38,12 +47,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <map>
 #include <mutex>
 #include <string>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <thread>
 #include <unistd.h>
+#include <unordered_map>
 #include <vector>
 
 LLD_HAS_DRIVER(elf)
@@ -94,10 +105,39 @@ void start_once()
 	});
 }
 
+/* A pass that is left out: its name on LLVM's command lines, and which of its occurrences, 0 = all. */
+struct unwanted { llvm::StringRef name; int which; };
+
+/* These find nothing to do in our functions: there are no variables to follow (lines are all that is described), no calls, no frame.
+ * Following variables alone took a seventh of the time: it visits every alias of every register that is written, and AMDGPU's tuples
+ * have hundreds. */
+const unwanted idle[] = {{"livedebugvalues", 0}, {"removeredundantdebugvalues", 0}, {"stack-coloring", 0}, {"shrink-wrap", 0},
+                         {"fentry-insert", 0}, {"xray-instrumentation", 0}, {"machine-sanmd", 0}, {"stack-frame-layout", 0}};
+
+/* And these repeat what the tile passes have done: pass_loads orders the instructions of a row kernel, pass_clean leaves no two equal.
+ * Without them a row kernel compiles in three quarters of the time, to as many instructions and fewer registers (docs/performance.md). */
+const unwanted repeated[] = {{"machine-scheduler", 0}, {"slsr", 0}, {"nary-reassociate", 0}, {"early-cse", 2}, {"machine-cse", 1}};
+
+/* A pipeline without what is unwanted, however LLVM adds it. */
+struct pass_list : llvm::legacy::PassManager {
+	std::vector<unwanted> left_out;
+	std::map<llvm::StringRef, int> seen;
+	void add(llvm::Pass *pass) override
+	{
+		const llvm::PassInfo *info = llvm::PassRegistry::getPassRegistry()->getPassInfo(pass->getPassID());
+		llvm::StringRef name = info ? info->getPassArgument() : "";
+		int which = ++seen[name];
+		if (std::any_of(left_out.begin(), left_out.end(), [&](const unwanted &u) { return name == u.name && (!u.which || u.which == which); }))
+			delete pass;
+		else
+			llvm::legacy::PassManager::add(pass);
+	}
+};
+
 struct pipeline {
 	llvm::SmallVector<char, 0> bytes;
 	llvm::raw_svector_ostream stream{bytes};
-	llvm::legacy::PassManager passes;
+	pass_list passes;
 };
 
 /* Closes a descriptor at the end of its scope. */
@@ -143,7 +183,7 @@ void read_all(int fd, std::string *into)
 
 struct shim_machine {
 	std::unique_ptr<llvm::TargetMachine> machine;
-	std::unique_ptr<pipeline> object, assembly;
+	std::unique_ptr<pipeline> pipelines[2][2];                 /* [assembly][ordered] */
 };
 
 struct shim_machine *shim_machine_new(const char *triple, const char *cpu, const char *features, char *err, size_t errlen)
@@ -168,17 +208,13 @@ void shim_machine_free(struct shim_machine *m)
 	delete m;
 }
 
-/* What TargetMachine::addPassesToEmitFile does, less the passes that find nothing to do in our functions: there are no variables to
- * follow (lines are all that is described), no calls, and no frame.  Following variables alone took a seventh of the time: it visits
- * every alias of every register that is written, and AMDGPU's tuples have hundreds. */
-static bool add_passes(llvm::TargetMachine &machine, pipeline &p, llvm::CodeGenFileType type)
+/* What TargetMachine::addPassesToEmitFile does, less the passes above. */
+static bool add_passes(llvm::TargetMachine &machine, pipeline &p, llvm::CodeGenFileType type, bool ordered)
 {
-	const void *idle[] = {&llvm::LiveDebugValuesID, &llvm::RemoveRedundantDebugValuesID, &llvm::StackColoringLegacyID, &llvm::StackMapLivenessID,
-	                      &llvm::ShrinkWrapID, &llvm::FEntryInserterID, &llvm::XRayInstrumentationID, &llvm::PatchableFunctionID,
-	                      &llvm::FuncletLayoutID, &llvm::MachineSanitizerBinaryMetadataID, &llvm::StackFrameLayoutAnalysisPassID};
+	p.passes.left_out.assign(std::begin(idle), std::end(idle));
+	if (ordered)
+		p.passes.left_out.insert(p.passes.left_out.end(), std::begin(repeated), std::end(repeated));
 	llvm::TargetPassConfig *config = machine.createPassConfig(p.passes);
-	for (const void *id : idle)
-		config->disablePass(id);
 	config->setDisableVerify(true);
 	auto *info = new llvm::MachineModuleInfoWrapperPass(&machine);
 	p.passes.add(config);
@@ -194,19 +230,19 @@ static bool add_passes(llvm::TargetMachine &machine, pipeline &p, llvm::CodeGenF
 }
 
 /* The machine's pipeline, made at its first use; NULL where the target cannot emit this kind of file. */
-static pipeline *pipeline_of(struct shim_machine *m, bool assembly)
+static pipeline *pipeline_of(struct shim_machine *m, bool assembly, bool ordered)
 {
-	auto &slot = assembly ? m->assembly : m->object;
+	auto &slot = m->pipelines[assembly][ordered];
 	if (slot && !m->machine->getTargetTriple().isNVPTX()) /* NVPTX's printer keeps pointers into the module before */
 		return slot.get();
 	auto p = std::make_unique<pipeline>();
-	if (!add_passes(*m->machine, *p, assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile))
+	if (!add_passes(*m->machine, *p, assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile, ordered))
 		return nullptr;
 	slot = std::move(p);
 	return slot.get();
 }
 
-int shim_emit(struct shim_machine *m, LLVMModuleRef module, bool assembly, char **bytes, size_t *size, bool *broken, char *err, size_t errlen)
+int shim_emit(struct shim_machine *m, LLVMModuleRef module, bool assembly, bool ordered, char **bytes, size_t *size, bool *broken, char *err, size_t errlen)
 {
 	*broken = false;
 	std::unique_ptr<llvm::Module> owner(llvm::unwrap(module));
@@ -218,7 +254,7 @@ int shim_emit(struct shim_machine *m, LLVMModuleRef module, bool assembly, char 
 	llvm::Module *running = owner.release();
 	pipeline *p = nullptr;
 	auto run = [&] {
-		p = pipeline_of(m, assembly);
+		p = pipeline_of(m, assembly, ordered);
 		if (p) {
 			p->bytes.clear();
 			p->passes.run(*running);
@@ -311,10 +347,92 @@ LLVMMetadataRef shim_line_unit(LLVMDIBuilderRef builder, LLVMMetadataRef file, c
 	                                        producer, true, "", 0, "", directives ? unit::DebugDirectivesOnly : unit::LineTablesOnly));
 }
 
-void *shim_disassembler(const char *triple, const char *cpu)
+struct shim_reader {
+	std::unique_ptr<const llvm::MCRegisterInfo> registers;
+	llvm::MCTargetOptions options;
+	std::unique_ptr<const llvm::MCAsmInfo> syntax;
+	std::unique_ptr<const llvm::MCSubtargetInfo> chip;
+	std::unique_ptr<const llvm::MCInstrInfo> instructions;
+	std::unique_ptr<llvm::MCContext> context;
+	std::unique_ptr<const llvm::MCDisassembler> decoder;
+	std::unique_ptr<llvm::MCInstPrinter> printer;
+	/* By the bytes, of 4 and of 8: variants of a kernel share most instructions, and LLVM tries its tables one after the other. */
+	std::unordered_map<uint64_t, const char *> read[2];
+};
+
+static std::unique_ptr<shim_reader> reader_new(const char *name, const char *cpu)
 {
+	std::string why;
+	llvm::Triple triple(name);
+	const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, why);
+	if (!target)
+		return nullptr;
+	auto r = std::make_unique<shim_reader>();
+	r->registers.reset(target->createMCRegInfo(triple));
+	r->syntax.reset(target->createMCAsmInfo(*r->registers, triple, r->options));
+	r->chip.reset(target->createMCSubtargetInfo(triple, cpu, ""));
+	r->instructions.reset(target->createMCInstrInfo());
+	r->context = std::make_unique<llvm::MCContext>(triple, r->syntax.get(), r->registers.get(), r->chip.get());
+	r->decoder.reset(target->createMCDisassembler(*r->chip, *r->context));
+	r->printer.reset(target->createMCInstPrinter(triple, r->syntax->getAssemblerDialect(), *r->syntax, *r->instructions, *r->registers));
+	return r->decoder && r->printer ? std::move(r) : nullptr;
+}
+
+struct shim_reader *shim_reader_of(const char *triple, const char *cpu)
+{
+	static thread_local std::map<std::string, std::unique_ptr<shim_reader>> kept;
 	start_once();
-	return LLVMCreateDisasmCPU(triple, cpu, nullptr, 0, nullptr, nullptr);
+	auto &slot = kept[cpu];
+	if (!slot)
+		slot = reader_new(triple, cpu);
+	return slot.get();
+}
+
+static int decode(struct shim_reader *r, llvm::ArrayRef<uint8_t> code, uint64_t address, llvm::MCInst *into)
+{
+	uint64_t bytes = 0;
+	bool there = r->decoder->getInstruction(*into, bytes, code, address, llvm::nulls()) == llvm::MCDisassembler::Success;
+	return there ? (int)bytes : 0;
+}
+
+int shim_read(struct shim_reader *r, const void *code, size_t size, const char **mnemonic)
+{
+	enum { MOST = 1 << 16 };
+	uint32_t word[2] = {};
+	memcpy(word, code, size < sizeof word ? size : sizeof word);
+	const uint64_t key[2] = {word[0], (uint64_t)word[1] << 32 | word[0]};
+	for (int eight = 0; eight < 2; eight++) {
+		auto known = r->read[eight].find(key[eight]);
+		if (known != r->read[eight].end() && size >= (eight ? 8 : 4)) {
+			*mnemonic = known->second;
+			return eight ? 8 : 4;
+		}
+	}
+	llvm::MCInst in;
+	int bytes = decode(r, {(const uint8_t *)code, size}, 0, &in);
+	*mnemonic = bytes ? r->printer->getMnemonic(in).first : nullptr;
+	if (!*mnemonic)
+		return 0;
+	if (bytes == 4 || bytes == 8) {
+		auto &read = r->read[bytes == 8];
+		if (read.size() >= MOST)
+			read.clear();
+		read[key[bytes == 8]] = *mnemonic;
+	}
+	return bytes;
+}
+
+int shim_spell(struct shim_reader *r, const void *code, size_t size, unsigned long long address, char *text, size_t length)
+{
+	llvm::MCInst in;
+	int bytes = decode(r, {(const uint8_t *)code, size}, address, &in);
+	if (!bytes)
+		return 0;
+	std::string whole;
+	llvm::raw_string_ostream out(whole);
+	r->printer->printInst(&in, address, "", *r->chip, out);
+	snprintf(text, length, "%s", llvm::StringRef(whole).split('\n').first.trim().str().c_str());
+	return bytes;
 }
 
 int shim_lines(const void *elf, size_t elf_size, struct shim_line **rows, int *n)

@@ -24,9 +24,11 @@ void shim_machine_free(struct shim_machine *);
 /* Generates code for the module (consumed in every case).  *bytes is malloc'ed, and ends in a NUL not counted in *size.
  * 0, or -1 with text.  Errors that LLVM reports as diagnostics go to the context's handler, and -1 is not returned for them:
  * the caller looks at what its handler collected.
+ * ordered: the instructions stand in an order worth keeping, and no two are equal (pass_loads.c, pass_clean.c): LLVM then neither
+ * schedules before register allocation nor looks for equal ones as often.
  * *broken is set where LLVM gave up half-way (a fatal error): its context and this machine must not be used or freed any
  * more; they are leaked, which is the price of not exiting. */
-int shim_emit(struct shim_machine *, LLVMModuleRef, bool assembly, char **bytes, size_t *size, bool *broken, char *err, size_t errlen);
+int shim_emit(struct shim_machine *, LLVMModuleRef, bool assembly, bool ordered, char **bytes, size_t *size, bool *broken, char *err, size_t errlen);
 
 /* Links one relocatable object to a shared object, as `ld.lld -shared --no-undefined` does.  *elf is malloc'ed. */
 int shim_link(const void *object, size_t object_size, void **elf, size_t *elf_size, char *err, size_t errlen);
@@ -38,8 +40,13 @@ int shim_link_inputs(const struct shim_input *, int n, const char *const *option
 /* A compile unit of which only lines are asked.  directives: in the assembly text, not as sections beside it (PTX for optimised code). */
 LLVMMetadataRef shim_line_unit(LLVMDIBuilderRef, LLVMMetadataRef file, const char *producer, bool directives);
 
-/* A disassembler for one chip (LLVMDisasmInstruction, LLVMDisasmDispose); NULL where LLVM does not know it. */
-void *shim_disassembler(const char *triple, const char *cpu);
+/* The calling thread's reader of one chip's machine code, kept until the thread ends; NULL where LLVM does not know the chip. */
+struct shim_reader;
+struct shim_reader *shim_reader_of(const char *triple, const char *cpu);
+/* Reads one instruction: its bytes, 0 where there is none; *mnemonic (static) starts with its name. */
+int shim_read(struct shim_reader *, const void *code, size_t size, const char **mnemonic);
+/* The same instruction's text, without blanks around it, NUL-terminated; 0 where there is none. */
+int shim_spell(struct shim_reader *, const void *code, size_t size, unsigned long long address, char *text, size_t length);
 
 /* Rows of the object's line table: code from `address` on comes from `line` of the text.  malloc'ed, by address; none is no error. */
 struct shim_line { unsigned long long address; int line; };

@@ -5,8 +5,6 @@
  * public interface; its instruction flags are not. */
 #include "object_code.h"
 
-#include <llvm-c/Disassembler.h>
-#include <llvm-c/Target.h>
 #include <string.h>
 #include "compile.h"
 #include "llvm_shim.h"
@@ -77,21 +75,14 @@ static void mark_padding(struct arena *a, struct object_listing *l)
 struct object_listing object_decode(struct arena *a, const struct target *t, const struct object_kernel *k)
 {
 	struct object_listing l = {arena_alloc(a, (k->size / 4 + 1) * sizeof *l.ins), 0};
-	LLVMDisasmContextRef reader = shim_disassembler(t->triple, t->cpu);
+	struct shim_reader *reader = shim_reader_of(t->triple, t->cpu);
 	for (size_t at = 0; at + 4 <= k->size;) {
 		struct object_ins *i = &l.ins[l.n++];
 		uint32_t word;
-		char text[256];
 		memcpy(&word, k->code + at, 4);
 		i->address = k->address + at;
-		size_t bytes = reader ? LLVMDisasmInstruction(reader, (uint8_t *)k->code + at, k->size - at, i->address, text, sizeof text) : 0;
-		const char *start = text + strspn(text, " \t");
-		size_t len = strcspn(start, "\n");
-		while (len && (start[len - 1] == ' ' || start[len - 1] == '\t'))
-			len--;
-		i->bytes = (uint8_t)bytes;
-		i->text = arena_string(a, start, bytes ? len : 0);
-		i->unit = bytes ? unit_of(i) : UNIT_ILLEGAL;
+		i->bytes = (uint8_t)(reader ? shim_read(reader, k->code + at, k->size - at, &i->text) : 0);
+		i->unit = i->bytes ? unit_of(i) : UNIT_ILLEGAL;
 		if (i->unit == UNIT_ILLEGAL) {
 			i->bytes = 4;
 			i->text = arena_printf(a, ".long 0x%08x", word);
@@ -100,10 +91,19 @@ struct object_listing object_decode(struct arena *a, const struct target *t, con
 			i->target = i->address + 4 + (uint64_t)((int64_t)(int16_t)word * 4);
 		at += i->bytes;
 	}
-	if (reader)
-		LLVMDisasmDispose(reader);
 	mark_padding(a, &l);
 	return l;
+}
+
+void object_spell(struct arena *a, const struct target *t, const struct object_kernel *k, struct object_listing *l, int first, int last)
+{
+	struct shim_reader *reader = shim_reader_of(t->triple, t->cpu);
+	char text[256];
+	for (int i = first; i <= last && reader; i++) {
+		size_t at = l->ins[i].address - k->address;
+		if (l->ins[i].unit != UNIT_ILLEGAL && shim_spell(reader, k->code + at, k->size - at, l->ins[i].address, text, sizeof text))
+			l->ins[i].text = arena_string(a, text, strlen(text));
+	}
 }
 
 static int count(const struct object_listing *l, int first, int last, enum object_unit u)

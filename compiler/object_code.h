@@ -25,7 +25,7 @@ enum object_unit {
 	UNIT_ILLEGAL
 };
 struct object_ins {
-	const char *text;                     /* "v_add_f32_e32 v0, v1, v2"; of an ILLEGAL one the word in hex */
+	const char *text;                     /* its name, and perhaps more; spelt: "v_add_f32_e32 v0, v1, v2"; of an ILLEGAL one the word in hex */
 	uint64_t address;
 	uint64_t target;                      /* of a branch; else 0 */
 	uint8_t bytes, unit;
@@ -34,6 +34,8 @@ struct object_ins {
 struct object_listing { struct object_ins *ins; int n; };
 /* Never fails: words that the chip's disassembler does not know become UNIT_ILLEGAL instructions of 4 bytes. */
 struct object_listing object_decode(struct arena *, const struct target *, const struct object_kernel *);
+/* Spells instructions first..last out.  Printing operands takes longer than reading all the rest, and few texts are looked at. */
+void object_spell(struct arena *, const struct target *, const struct object_kernel *, struct object_listing *, int first, int last);
 /* True where the text starts with the mnemonic prefix. */
 bool object_is(const struct object_ins *, const char *prefix);
 

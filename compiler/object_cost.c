@@ -1,6 +1,6 @@
 /* object_cost.c -- modelled clocks of a loop from its instructions and cost.def.
  *
- * In: a loop body, the chip, how many of the workgroup's waves share a SIMD.  Out: clocks a SIMD needs until each of them has
+ * In: a loop body, spelt out, the chip, how many of the workgroup's waves share a SIMD.  Out: clocks a SIMD needs until each of them has
  * done one pass, and the matrix share.  The model: one wave issues in order, and a matrix instruction occupies the matrix pipe
  * while other instructions of the wave go on beside it (packed f32 ones do not); several waves overlap freely.  So
  *

@@ -11,8 +11,8 @@
 #include "object_code.h"
 #include "llvm_shim.h"
 
-/* The first instruction that the gate refuses, and why; NULL where there is none. */
-static const struct object_ins *refused(const struct object_listing *l, const struct object_kernel *k, const char **why)
+/* The first instruction that the gate refuses, and why; -1 where there is none. */
+static int refused(const struct object_listing *l, const struct object_kernel *k, const char **why)
 {
 	for (int i = 0; i < l->n; i++) {
 		const struct object_ins *ins = &l->ins[i];
@@ -21,22 +21,24 @@ static const struct object_ins *refused(const struct object_listing *l, const st
 		     : object_is(ins, "scratch_") ? "scratch memory"
 		     : k->spills && (object_is(ins, "v_writelane_b32") || object_is(ins, "v_accvgpr_write_b32")) ? "a register spill" : NULL;
 		if (*why)
-			return ins;
+			return i;
 	}
-	return NULL;
+	return -1;
 }
 
-static int gate_check(const struct object_listing *l, const struct object_kernel *k, const char *chip, char *err, size_t errlen)
+static int gate_check(struct arena *a, struct object_listing *l, const struct object_kernel *k, const struct target *t, char *err, size_t errlen)
 {
 	const char *why;
-	const struct object_ins *ins = refused(l, k, &why);
-	if (ins)
-		snprintf(err, errlen, "%s for %s: %s at 0x%llx: %s (%d spilled registers, %d bytes of scratch)", k->symbol, chip, why,
-		         (unsigned long long)ins->address, ins->text, k->spills, k->scratch);
-	else if (k->scratch || k->spills)
-		snprintf(err, errlen, "%s for %s: %d spilled registers, %d bytes of scratch", k->symbol, chip, k->spills, k->scratch);
-	else
+	int at = refused(l, k, &why);
+	if (at >= 0) {
+		object_spell(a, t, k, l, at, at);
+		snprintf(err, errlen, "%s for %s: %s at 0x%llx: %s (%d spilled registers, %d bytes of scratch)", k->symbol, t->name, why,
+		         (unsigned long long)l->ins[at].address, l->ins[at].text, k->spills, k->scratch);
+	} else if (k->scratch || k->spills) {
+		snprintf(err, errlen, "%s for %s: %d spilled registers, %d bytes of scratch", k->symbol, t->name, k->spills, k->scratch);
+	} else {
 		return 0;
+	}
 	return -1;
 }
 
@@ -62,12 +64,13 @@ static void count_instructions(const struct object_listing *l, struct object_fac
 	}
 }
 
-static void measure_loop(const struct object_listing *l, const char *chip, int threads, struct object_loop *loop)
+static void measure_loop(struct arena *a, struct object_listing *l, const struct object_kernel *k, const struct target *t, struct object_loop *loop)
 {
 	int first, last;
 	bool lds = false;
 	if (!object_hot_loop(l, &first, &last))
 		return;
+	object_spell(a, t, k, l, first, last);
 	for (int i = first; i <= last; i++) {
 		const struct object_ins *ins = &l->ins[i];
 		loop->instructions++;
@@ -77,8 +80,8 @@ static void measure_loop(const struct object_listing *l, const char *chip, int t
 		lds |= ins->unit == UNIT_LDS;
 	}
 	loop->bank_conflicts = lds ? OBJECT_UNKNOWN : 0;
-	int waves = (threads + 255) / 256;
-	object_loop_clocks(l, first, last, chip, waves > 1 ? waves : 1, &loop->clocks, &loop->matrix_share);
+	int waves = (k->threads + 255) / 256;
+	object_loop_clocks(l, first, last, t->name, waves > 1 ? waves : 1, &loop->clocks, &loop->matrix_share);
 }
 
 static int waves_fitting(int registers)
@@ -100,7 +103,7 @@ int object_facts(struct arena *a, const struct target *t, const void *elf, size_
 		const struct object_kernel *k = &kernels[i];
 		struct object_facts *f = &(*facts)[i];
 		struct object_listing listing = object_decode(a, t, k);
-		if (gate && gate_check(&listing, k, t->name, err, errlen))
+		if (gate && gate_check(a, &listing, k, t, err, errlen))
 			return -1;
 		f->symbol = k->symbol;
 		f->vgpr = k->vgpr;
@@ -112,7 +115,7 @@ int object_facts(struct arena *a, const struct target *t, const void *elf, size_
 		f->kernarg_bytes = k->kernarg_bytes;
 		f->waves_per_simd = waves_fitting(k->vgpr);
 		count_instructions(&listing, f);
-		measure_loop(&listing, t->name, k->threads, &f->loop);
+		measure_loop(a, &listing, k, t, &f->loop);
 	}
 	return 0;
 }
@@ -157,6 +160,7 @@ char *object_disassembly(struct arena *a, const struct target *t, const void *el
 	shim_lines(elf, size, &rows, &nrows);
 	for (int i = 0; i < n; i++) {
 		struct object_listing l = object_decode(a, t, &kernels[i]);
+		object_spell(a, t, &kernels[i], &l, 0, l.n - 1);
 		fprintf(out, "%s%s:\n", i ? "\n" : "", kernels[i].symbol);
 		for (int j = 0; j < l.n; j++) {
 			const struct object_ins *ins = &l.ins[j];

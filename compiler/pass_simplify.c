@@ -196,11 +196,14 @@ static bool zero_when_absent(const struct ir_ins *i, const struct ir_ins *mask)
 	}
 }
 
-/* Some position of `over` is always present: held axes of extent >= 1 under a lone end-of-axis guard. */
+/* Some position of `over` is always present: held axes of extent >= 1 under a lone end-of-axis guard, and axes that are swept, whose
+ * loop runs for chunks that begin before the end. */
 static bool never_empty(struct simplify *s, const struct ir_ins *mask, ir_axes over)
 {
 	if (mask->op != IR_LT || mask->args[0]->op != IR_IOTA || over != IR_AXIS(mask->args[0]->imm))
 		return false;
+	if (s->p->v->stream && s->ph->axes[mask->args[0]->imm].kind == AXIS_HELD && !s->ph->axes[mask->args[0]->imm].tile)
+		return true;
 	if (mask->args[1]->op == IR_CONST)
 		return mask->args[1]->imm > 0;
 	for (int i = 0; mask->args[1]->op == IR_SYM && i < s->p->v->nlimits; i++)

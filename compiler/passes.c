@@ -69,6 +69,21 @@ bool ir_is_pure(const struct ir_ins *i)
 	}
 }
 
+struct search { enum ir_op op; bool found; };
+
+static void look(struct ir_ins *i, void *ctx)
+{
+	struct search *s = ctx;
+	s->found |= i->op == s->op;
+}
+
+bool ir_has(struct ir_block *b, enum ir_op op)
+{
+	struct search s = {op, false};
+	ir_walk(b, look, &s);
+	return s.found;
+}
+
 /* A folded operand may have lost axes; what is computed from it loses them too. */
 void ir_recompute_axes(struct ir_ins *i, void *ctx)
 {

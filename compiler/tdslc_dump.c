@@ -175,7 +175,7 @@ static int dump_code(struct dump *d, const struct ir_kernel *final)
 		void *elf;
 		size_t size;
 		char *text = NULL;
-		if (object_build(session, d->target, made.module, &elf, &size, why, sizeof why) == 0) {
+		if (object_build(session, d->target, made.module, made.ordered, &elf, &size, why, sizeof why) == 0) {
 			text = object_disassembly(d->a->arena, d->target, elf, size, why, sizeof why);
 			free(elf);
 		}

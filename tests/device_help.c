@@ -199,7 +199,7 @@ void device_compile(struct device_run *d, const struct variant *v, struct device
 	c->nlaunches = made.nlaunches;
 	c->workspace = made.workspace;
 	setenv("TDSL_PTXAS", "", 1);                     /* PTX as text, for ptx_run */
-	ck_assert_msg(object_build(d->session, d->target, made.module, &c->elf, &c->size, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	ck_assert_msg(object_build(d->session, d->target, made.module, made.ordered, &c->elf, &c->size, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	ck_assert_msg(object_facts(&d->arena, d->target, c->elf, c->size, true, &facts, &nfacts, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	for (int i = 0; i < nfacts; i++)
 		c->instructions += facts[i].instructions;

@@ -140,7 +140,7 @@ static int build(struct built *b, int variant, void **bytes, size_t *size)
 	ck_assert_msg(run_passes(&b->d.arena, b->r.k, &b->v[variant], NULL, &final, err, len) == 0, "%s", err);
 	ck_assert_msg(translate(&b->d.arena, final, &b->v[variant], object_context(b->d.session), &made, err, len) == 0, "%s", err);
 	b->launches = made.nlaunches;
-	return object_build(b->d.session, b->d.target, made.module, bytes, size, err, len);
+	return object_build(b->d.session, b->d.target, made.module, made.ordered, bytes, size, err, len);
 }
 
 static bool have_assembler(const char *what)

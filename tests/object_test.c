@@ -92,7 +92,7 @@ static int build(struct object_session *s, const struct target *t, const char *t
 {
 	b->elf = NULL;
 	b->err[0] = 0;
-	return object_build(s, t, parse(object_context(s), text), &b->elf, &b->size, b->err, sizeof b->err);
+	return object_build(s, t, parse(object_context(s), text), false, &b->elf, &b->size, b->err, sizeof b->err);
 }
 
 static int facts_of(struct arena *a, const struct target *t, const char *text, bool gate, struct object_facts **f, int *n, struct built *b)
@@ -287,7 +287,7 @@ START_TEST(assembly_is_text_of_the_chip)
 {
 	char *text, err[200];
 	struct object_session *s = object_session_new();
-	ck_assert_int_eq(object_assembly(s, &chips[_i], parse(object_context(s), matrix_loop), &text, err, sizeof err), 0);
+	ck_assert_int_eq(object_assembly(s, &chips[_i], parse(object_context(s), matrix_loop), false, &text, err, sizeof err), 0);
 	ck_assert(strstr(text, "v_mfma_f32_32x32x8_bf16") && strstr(text, ".amdhsa_code_object_version 5") && strstr(text, chips[_i].name));
 	free(text);
 	object_session_free(s);

@@ -3,6 +3,7 @@
  * and no more, each at a multiple of its own size (4 or 8 bytes) behind the one before: the same block of bytes on every family.  The
  * grid is one dimension per grid axis, the first declared first. */
 #include "../../llvm_shim.h"
+#include "../../pass.h"
 #include "machine.h"
 
 #include <llvm-c/DebugInfo.h>
@@ -502,11 +503,6 @@ static void open_debug(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file
 	LLVMSetCurrentDebugLocation2(e->b, LLVMDIBuilderCreateDebugLocation(e->ctx, (unsigned)line, 1, e->scope, NULL));
 }
 
-static void find_dot(struct ir_ins *i, void *found)
-{
-	*(bool *)found = *(bool *)found || i->op == IR_DOT;
-}
-
 static void start_function(struct emit *e, const char *name, const struct arguments *a)
 {
 	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->ctx), a->types, (unsigned)a->n, 0);
@@ -566,7 +562,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	for (int i = 0; temps && i < k->nparams; i++)
 		for (int d = 0; k->params[i].role == IR_TEMP && d < k->params[i].rank; d++)
 			symbols_in(k->params[i].extent[d], u.symbol);
-	ir_walk(ph->body, find_dot, &e->has_dot);
+	e->has_dot = ir_has(ph->body, IR_DOT);
 	choose_arguments(e, &args, &u);
 	start_function(e, name, &args);
 	open_debug(e, di, file, name, ph->line > 0 ? ph->line : 1);
@@ -634,12 +630,13 @@ int emit_kernel(const struct machine *machine, struct arena *arena, const struct
 	LLVMAddModuleFlag(base.mod, LLVMModuleFlagBehaviorWarning, "Debug Info Version", 18, version);
 	struct model_launch *all = arena_alloc(arena, sizeof *all * (size_t)k->nphases);
 	int status = 0;
-	*out = (struct translated){0};
+	*out = (struct translated){.ordered = true};
 	for (int p = 0; p < k->nphases && !status; p++) {
 		struct emit e = fresh(&base);
 		const char *symbol = k->nphases == 1 ? k->name : arena_printf(arena, "%s%c%d", k->name, machine->separator, p);
 		status = emit_phase(&e, di, file, &k->phases[p], symbol, &all[p]);
 		base.condition = e.condition;
+		out->ordered = out->ordered && !e.has_dot;
 	}
 	LLVMDIBuilderFinalize(di);
 	LLVMDisposeDIBuilder(di);

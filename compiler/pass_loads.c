@@ -1,0 +1,92 @@
+/* pass_loads.c
+ * Problem: a load stands where the text first uses it; written down so, the second tensor is asked for when the first has arrived.
+ * Method:  in every block the loads of tensors that the kernel never writes, and what their subscripts and masks are made of, move to
+ *          the front, in their order, as long as what they bring fits beside what is computed.  That is all the order a row kernel
+ *          needs: LLVM's scheduler before register allocation is not run for it (llvm_shim.h).  Kernels with products keep their
+ *          order: there a load's place is chosen with the products'.
+ * Needs:   layouts.   Keeps: values exactly. */
+#include "pass.h"
+
+enum { MOST_BYTES = 256 };                                 /* of loads in flight, a lane: half the registers of eight waves a SIMD */
+
+struct loads { struct pass *p; bool *early; int bytes; };
+
+static bool is_subscript_op(const struct ir_ins *i)
+{
+	return ir_is_pure(i) && i->op != IR_REDUCE && i->op != IR_DOT && i->op != IR_SCAN && i->op != IR_ARGMAX && i->op != IR_RELAYOUT;
+}
+
+/* Whether `i` can be computed at the front of the block. */
+static bool can_rise(const struct loads *l, const struct ir_block *b, const struct ir_ins *i)
+{
+	if (i->block != b || i->op == IR_ARG || l->early[i->id])
+		return true;
+	if (!is_subscript_op(i) || (i->op == IR_LOAD && l->p->k->params[i->imm].role != IR_IN))
+		return false;
+	for (int a = 0; a < i->nargs; a++)
+		if (!can_rise(l, b, i->args[a]))
+			return false;
+	return true;
+}
+
+static void mark(struct loads *l, const struct ir_block *b, const struct ir_ins *i)
+{
+	if (i->block != b || i->op == IR_ARG || l->early[i->id])
+		return;
+	l->early[i->id] = true;
+	for (int a = 0; a < i->nargs; a++)
+		mark(l, b, i->args[a]);
+}
+
+static int load_bytes(const struct ir_ins *i)
+{
+	return i->layout ? layout_regs(i->layout) * dtype_info(i->dtype)->bits / 8 : 0;
+}
+
+static void append(struct ir_block *b, struct ir_ins *i)
+{
+	i->prev = b->last;
+	i->next = NULL;
+	if (b->last)
+		b->last->next = i;
+	else
+		b->first = i;
+	b->last = i;
+}
+
+static void raise_loads(struct loads *l, struct ir_block *b)
+{
+	l->bytes = 0;
+	for (struct ir_ins *i = b->first; i; i = i->next) {
+		if (i->body)
+			raise_loads(&(struct loads){l->p, l->early, 0}, i->body);
+		if (i->other)
+			raise_loads(&(struct loads){l->p, l->early, 0}, i->other);
+		if (i->op != IR_LOAD || l->early[i->id] || !can_rise(l, b, i) || l->bytes + load_bytes(i) > MOST_BYTES)
+			continue;
+		l->bytes += load_bytes(i);
+		mark(l, b, i);
+	}
+	struct ir_ins *first = b->first;
+	b->first = b->last = NULL;
+	struct ir_block late = {0};
+	for (struct ir_ins *i = first, *next; i; i = next) {
+		next = i->next;
+		append(l->early[i->id] ? b : &late, i);
+	}
+	for (struct ir_ins *i = late.first, *next; i; i = next) {
+		next = i->next;
+		append(b, i);
+	}
+}
+
+int pass_loads(struct pass *p)
+{
+	struct loads l = {p, arena_alloc(p->k->arena, sizeof(bool) * (size_t)(p->k->next_id + 1)), 0};
+	FOR_PHASES(p, ph)
+		if (ir_has(ph->body, IR_DOT))
+			return 0;
+	FOR_PHASES(p, ph)
+		raise_loads(&l, ph->body);
+	return 0;
+}
