@@ -116,7 +116,7 @@ const unwanted idle[] = {{"livedebugvalues", 0}, {"removeredundantdebugvalues", 
 
 /* And these repeat what the tile passes have done: pass_loads orders the instructions of a row kernel, pass_clean leaves no two equal.
  * Without them a row kernel compiles in three quarters of the time, to as many instructions and fewer registers (docs/performance.md). */
-const unwanted repeated[] = {{"machine-scheduler", 0}, {"slsr", 0}, {"nary-reassociate", 0}, {"early-cse", 2}, {"machine-cse", 1}};
+const unwanted repeated[] = {{"machine-scheduler", 0}, {"slsr", 0}, {"nary-reassociate", 0}, {"early-cse", 2}, {"machine-cse", 1}, {"postmisched",0}};
 
 /* A pipeline without what is unwanted, however LLVM adds it. */
 struct pass_list : llvm::legacy::PassManager {

@@ -38,6 +38,13 @@ LLVMValueRef op_splat(struct emit *e, LLVMValueRef one, int n)
 	return vector_join(e, parts, n, 1);
 }
 
+LLVMValueRef op_times(struct emit *e, LLVMValueRef x, int64_t c)
+{
+	bool power = c > 0 && (c & (c - 1)) == 0;
+	LLVMValueRef by = LLVMConstInt(LLVMTypeOf(x), power ? (uint64_t)__builtin_ctzll((uint64_t)c) : (uint64_t)c, 1);
+	return c == 1 ? x : power ? LLVMBuildShl(e->b, x, by, "") : LLVMBuildMul(e->b, x, by, "");
+}
+
 static LLVMValueRef compare(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 {
 	static const LLVMRealPredicate real_of[] = {LLVMRealOLT, LLVMRealOLE, LLVMRealOEQ, LLVMRealUNE};
@@ -152,7 +159,10 @@ LLVMValueRef op_build(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 	case IR_NOT: return LLVMBuildNot(e->b, a[0], "");
 	case IR_ADD: return f ? LLVMBuildFAdd(e->b, a[0], a[1], "") : LLVMBuildAdd(e->b, a[0], a[1], "");
 	case IR_SUB: return f ? LLVMBuildFSub(e->b, a[0], a[1], "") : LLVMBuildSub(e->b, a[0], a[1], "");
-	case IR_MUL: return f ? LLVMBuildFMul(e->b, a[0], a[1], "") : LLVMBuildMul(e->b, a[0], a[1], "");
+	case IR_MUL:
+		if (!f && vector_length(a[0]) == 1 && LLVMIsAConstantInt(a[1]))
+			return op_times(e, a[0], LLVMConstIntGetSExtValue(a[1]));
+		return f ? LLVMBuildFMul(e->b, a[0], a[1], "") : LLVMBuildMul(e->b, a[0], a[1], "");
 	case IR_DIV: case IR_REM: return divide(e, i, a);
 	case IR_MIN: return op_whole(e, f ? "llvm.minnum" : "llvm.smin", a, 2);
 	case IR_MAX: return op_whole(e, f ? "llvm.maxnum" : "llvm.smax", a, 2);

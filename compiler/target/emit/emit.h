@@ -51,7 +51,7 @@ struct emit {
 	int loop_depth; LLVMValueRef loop_position;  /* of the innermost loop, NULL outside */
 	struct remembered *memory; int nmemory, cap_memory; int *newest;  /* index.c's memo; newest by id, -1 none */
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
-	struct { const struct layout *l; int axis; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
+	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
 	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
 	const struct hexpr *condition;           /* what strides must hold for offsets to fit 32 bits; NULL = nothing */
 	bool has_dot;
@@ -70,6 +70,8 @@ LLVMTypeRef emit_type(struct emit *, enum dtype);                    /* of one e
 LLVMTypeRef emit_vector(LLVMTypeRef element, int n);                 /* the element itself for n = 1 */
 
 /* index.c */
+/* Sum of coef[axis] * the lane's and wave's part of the position, i32. */
+LLVMValueRef index_lanes(struct emit *, const struct layout *, const int64_t *coef);
 LLVMValueRef index_lane(struct emit *, const struct layout *, int axis);  /* lane's and wave's part of the position, i32 */
 int index_register(const struct layout *, int reg, int axis);             /* register's part */
 const int *index_map(struct emit *, const struct layout *from, const struct layout *to, ir_axes axes); /* register of `from` -> register of `to` */
@@ -94,6 +96,7 @@ int vector_length(LLVMValueRef);
 LLVMValueRef op_build(struct emit *, const struct ir_ins *, LLVMValueRef *args);   /* operands of one width, scalar or vector */
 void emit_elementwise(struct emit *, const struct ir_ins *);
 LLVMTypeRef op_type_like(struct emit *, enum dtype, LLVMValueRef like);                  /* as many elements */
+LLVMValueRef op_times(struct emit *, LLVMValueRef integer, int64_t constant); /* a shift by powers of two: LLVM makes a multiplication of the 24-bit kind otherwise */
 LLVMValueRef op_splat(struct emit *, LLVMValueRef one, int n);
 LLVMValueRef op_whole(struct emit *, const char *intrinsic, LLVMValueRef *args, int nargs);     /* overloaded by the first's type */
 LLVMValueRef op_combine(struct emit *, enum ir_reduce, enum dtype, LLVMValueRef a, LLVMValueRef b);

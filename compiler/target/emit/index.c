@@ -3,11 +3,23 @@
  * index values are computed at the first use in a scope and remembered until the scope ends. */
 #include "machine.h"
 
-/* Bits of the workitem id that step along the axis, as runs of equal shift: part = sum of ((tid >> from) & mask) << to. */
-LLVMValueRef index_lane(struct emit *e, const struct layout *l, int axis)
+#include <string.h>
+
+/* What bit number `bit` of the workitem id adds to the sum. */
+static int64_t weight(const struct layout *l, const int64_t *coef, int bit)
+{
+	const struct layout_basis *b = bit < l->nlane ? &l->lane[bit] : &l->wave[bit - l->nlane];
+	int64_t sum = 0;
+	for (int a = 0; a < LAYOUT_AXES; a++)
+		sum += coef[a] * b->step[a];
+	return sum;
+}
+
+/* Bits of the workitem id whose weights double from one to the next are one term: ((tid >> from) & mask) * weight. */
+LLVMValueRef index_lanes(struct emit *e, const struct layout *l, const int64_t *coef)
 {
 	for (int i = 0; i < e->nlanes; i++)
-		if (e->lanes[i].l == l && e->lanes[i].axis == axis)
+		if (e->lanes[i].l == l && !memcmp(e->lanes[i].coef, coef, sizeof e->lanes[i].coef))
 			return e->lanes[i].v;
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
 	LLVMMetadataRef where = LLVMGetCurrentDebugLocation2(e->b);
@@ -15,35 +27,37 @@ LLVMValueRef index_lane(struct emit *e, const struct layout *l, int axis)
 	LLVMSetCurrentDebugLocation2(e->b, where);
 	LLVMValueRef sum = NULL;
 	int total = l->nlane + l->nwave;
-	for (int bit = 0; bit < total;) {
-		int step = bit < l->nlane ? l->lane[bit].step[axis] : l->wave[bit - l->nlane].step[axis], n = 1;
-		if (!step) {
-			bit++;
+	int64_t set = 0;                                   /* bits that may be set in the sum, while every weight is a bit of its own */
+	for (int bit = 0, n; bit < total; bit += n) {
+		int64_t w = weight(l, coef, bit);
+		for (n = 1; w && bit + n < total && weight(l, coef, bit + n) == w << n;)
+			n++;
+		if (!w)
 			continue;
-		}
-		for (; bit + n < total; n++) {
-			int next = bit + n < l->nlane ? l->lane[bit + n].step[axis] : l->wave[bit + n - l->nlane].step[axis];
-			if (next != step << n)
-				break;
-		}
 		LLVMValueRef part = e->tid;
-		int to = __builtin_ctz((unsigned)step);
 		if (bit)
 			part = LLVMBuildLShr(e->b, part, emit_int(e, bit), "");
 		if (bit + n < total)
 			part = LLVMBuildAnd(e->b, part, emit_int(e, (1 << n) - 1), "");
-		if (to)
-			part = LLVMBuildShl(e->b, part, emit_int(e, to), "");
-		sum = sum ? LLVMBuildOr(e->b, sum, part, "") : part;
-		bit += n;
+		part = op_times(e, part, w);
+		int64_t mine = w > 0 && (w & (w - 1)) == 0 ? (w << n) - w : -1;
+		sum = !sum ? part : set & mine ? LLVMBuildAdd(e->b, sum, part, "") : LLVMBuildOr(e->b, sum, part, "");
+		set |= mine;
 	}
 	LLVMPositionBuilderAtEnd(e->b, here);
 	LLVMSetCurrentDebugLocation2(e->b, where);
 	if (e->nlanes == e->cap_lanes)
 		e->lanes = arena_grow(e->arena, e->lanes, e->nlanes, &e->cap_lanes, sizeof *e->lanes);
 	e->lanes[e->nlanes].l = l;
-	e->lanes[e->nlanes].axis = axis;
+	memcpy(e->lanes[e->nlanes].coef, coef, sizeof e->lanes[e->nlanes].coef);
 	return e->lanes[e->nlanes++].v = sum ? sum : emit_int(e, 0);
+}
+
+LLVMValueRef index_lane(struct emit *e, const struct layout *l, int axis)
+{
+	int64_t coef[LAYOUT_AXES] = {0};
+	coef[axis] = 1;
+	return index_lanes(e, l, coef);
 }
 
 int index_register(const struct layout *l, int reg, int axis)

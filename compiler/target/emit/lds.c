@@ -101,17 +101,11 @@ static struct lds_tile *tile_of(struct emit *e, const struct layout *l, int inne
 
 static LLVMValueRef lane_address(struct emit *e, const struct layout *l, const struct lds_tile *t)
 {
-	LLVMValueRef sum = NULL;
-	for (int x = 0; x < e->ph->naxes; x++) {
-		if (!t->stride[x])
-			continue;
-		LLVMValueRef p = index_lane(e, l, x);
-		if (LLVMIsConstant(p))
-			continue;
-		p = LLVMBuildMul(e->b, p, emit_int(e, t->stride[x] * t->bytes), "");
-		sum = sum ? LLVMBuildAdd(e->b, sum, p, "") : p;
-	}
-	return sum;
+	int64_t coef[LAYOUT_AXES] = {0};
+	for (int x = 0; x < e->ph->naxes; x++)
+		coef[x] = (int64_t)t->stride[x] * t->bytes;
+	LLVMValueRef sum = index_lanes(e, l, coef);
+	return LLVMIsConstant(sum) ? NULL : sum;
 }
 
 static int register_address(struct emit *e, const struct layout *l, const struct lds_tile *t, int reg)

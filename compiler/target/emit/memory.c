@@ -140,7 +140,7 @@ static LLVMValueRef uniform_part(struct emit *e, const struct affine *f)
 		if (LLVMTypeOf(x) == e->i64)
 			x = LLVMBuildTrunc(e->b, x, e->i32, "");
 		if (f->term[t].coef != 1)
-			x = LLVMBuildMul(e->b, x, emit_int(e, f->term[t].coef), "");
+			x = op_times(e, x, f->term[t].coef);
 		sum = sum ? LLVMBuildAdd(e->b, sum, x, "") : x;
 	}
 	for (int a = 0; a < e->ph->naxes; a++) {
@@ -148,7 +148,7 @@ static LLVMValueRef uniform_part(struct emit *e, const struct affine *f)
 			continue;
 		LLVMValueRef x = e->axis_base[a];
 		if (f->coef[a] != 1)
-			x = LLVMBuildMul(e->b, x, emit_int(e, f->coef[a]), "");
+			x = op_times(e, x, f->coef[a]);
 		sum = sum ? LLVMBuildAdd(e->b, sum, x, "") : x;
 	}
 	return sum;
@@ -185,7 +185,7 @@ LLVMValueRef access_base(struct emit *e, const struct access *a, LLVMValueRef el
 		return base;
 	if (a->pairs)
 		elements = LLVMBuildLShr(e->b, elements, LLVMConstInt(e->i64, 1, 0), "");
-	LLVMValueRef bytes = a->bytes == 1 ? elements : LLVMBuildMul(e->b, elements, LLVMConstInt(e->i64, (unsigned)a->bytes, 0), "");
+	LLVMValueRef bytes = op_times(e, elements, a->bytes);
 	return LLVMBuildGEP2(e->b, e->i8, base, &bytes, 1, "");
 }
 
@@ -203,18 +203,18 @@ static void address_parts(struct emit *e, struct access *a)
 			continue;                          /* division by register */
 		if (u)
 			base = add64(e, base, offset_along(e, a, d, u));
-		for (int x = 0; varies && x < e->ph->naxes; x++) {
-			if (!a->sub[d].coef[x] || layout_size(a->l, x) == 1)
-				continue;
-			LLVMValueRef p = index_lane(e, a->l, x);
-			if (LLVMIsConstant(p))
-				continue;
-			LLVMValueRef scale = narrow(e, stride_of(e, a, d));
-			int64_t c = a->sub[d].coef[x] * a->bytes;
-			scale = c == 1 ? scale : LLVMBuildMul(e->b, scale, emit_int(e, c), "");
-			p = LLVMBuildMul(e->b, p, scale, "");
-			lane = lane ? LLVMBuildAdd(e->b, lane, p, "") : p;
-		}
+		if (!varies)
+			continue;
+		LLVMValueRef stride = e->tensors[a->i->imm].stride[d];
+		int64_t coef[LAYOUT_AXES] = {0};
+		for (int x = 0; x < e->ph->naxes; x++)
+			coef[x] = a->sub[d].coef[x] * (stride ? 1 : a->bytes);
+		LLVMValueRef p = index_lanes(e, a->l, coef);
+		if (LLVMIsConstant(p))
+			continue;
+		if (stride)
+			p = LLVMBuildMul(e->b, p, op_times(e, narrow(e, stride), a->bytes), "");
+		lane = lane ? LLVMBuildAdd(e->b, lane, p, "") : p;
 	}
 	a->lane = lane ? lane : emit_int(e, 0);
 	if (a->pairs)
@@ -231,7 +231,7 @@ void access_offset(struct emit *e, const struct access *a, int r, int64_t *const
 		if (whole) {
 			LLVMValueRef s = index_value(e, a->i->args[d], a->l, r);
 			LLVMValueRef off = LLVMBuildTrunc(e->b, offset_along(e, a, d, s), e->i32, "");
-			off = LLVMBuildMul(e->b, off, emit_int(e, a->bytes), "");
+			off = op_times(e, off, a->bytes);
 			*vector = *vector ? LLVMBuildAdd(e->b, *vector, off, "") : off;
 			continue;
 		}
@@ -246,7 +246,7 @@ void access_offset(struct emit *e, const struct access *a, int r, int64_t *const
 			continue;
 		}
 		LLVMValueRef u = narrow(e, stride_of(e, a, d));
-		u = LLVMBuildMul(e->b, u, emit_int(e, pos * a->bytes), "");
+		u = op_times(e, u, pos * a->bytes);
 		*uniform = *uniform ? LLVMBuildAdd(e->b, *uniform, u, "") : u;
 	}
 	if (a->pairs) {                                /* each even by itself: open_pairs */

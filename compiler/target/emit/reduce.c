@@ -179,7 +179,7 @@ static LLVMValueRef gathered(struct emit *e, const int *bits, int n)
 
 static LLVMValueRef bytes_of(struct emit *e, LLVMValueRef slot, int each)
 {
-	return slot ? LLVMBuildMul(e->b, slot, emit_int(e, each), "") : NULL;
+	return slot ? op_times(e, slot, each) : NULL;
 }
 
 /* One LDS round for parts whose high bits agree; their result registers lie side by side in a slot. */
@@ -315,13 +315,10 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 		open_part(e, &parts[n++], i);
 		last = i;
 	}
-	for (int k = 0; k < n; k++) {
-		struct part *p = &parts[k];
-		int top = p->through_lds ? e->machine->row_bits : emit_lane_bits(e);
-		for (int b = 0; b < top; b++)
-			if (p->lanes >> b & 1)
-				exchange(e, p, b);
-	}
+	for (int b = 0; b < emit_lane_bits(e); b++)      /* in turns: a lane's exchange waits for its last one, not for its neighbour's */
+		for (int k = 0; k < n; k++)
+			if ((parts[k].lanes >> b & 1) && (!parts[k].through_lds || b < e->machine->row_bits))
+				exchange(e, &parts[k], b);
 	for (int k = 0; k < n; k++)
 		if (parts[k].by_waves)
 			fold_waves(e, &parts[k]);

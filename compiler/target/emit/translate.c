@@ -400,7 +400,7 @@ static void bind_grid(struct emit *e, const struct hexpr *grid[3])
 		}
 		grid[dim] = s <= most ? slot[s].tiles : hexpr_op(e->arena, HX_MUL, grid[dim], slot[s].tiles);
 		int tile = e->ph->axes[slot[s].axis].tile;
-		e->axis_base[slot[s].axis] = tile == 1 ? id : LLVMBuildMul(e->b, id, emit_int(e, tile), "");
+		e->axis_base[slot[s].axis] = op_times(e, id, tile);
 	}
 }
 
@@ -490,7 +490,7 @@ static void find_ragged_tile(struct emit *e, int axis)
 	LLVMValueRef tiles = e->machine->lane_read(e, n, at), end = e->machine->lane_read(e, upto, at), start = e->machine->lane_read(e, lo, at);
 	LLVMValueRef inside = LLVMBuildSub(e->b, want, LLVMBuildSub(e->b, end, tiles, ""), "");
 	e->axis_base[ax->ragged_group] = LLVMBuildAdd(e->b, first, at, "");
-	e->axis_base[axis] = LLVMBuildAdd(e->b, start, LLVMBuildMul(e->b, inside, emit_int(e, ax->tile), ""), "");
+	e->axis_base[axis] = LLVMBuildAdd(e->b, start, op_times(e, inside, ax->tile), "");
 	e->axis_limit[axis] = e->machine->lane_read(e, hi, at);
 }
 
