@@ -115,8 +115,9 @@ const unwanted idle[] = {{"livedebugvalues", 0}, {"removeredundantdebugvalues", 
                          {"fentry-insert", 0}, {"xray-instrumentation", 0}, {"machine-sanmd", 0}, {"stack-frame-layout", 0}};
 
 /* And these repeat what the tile passes have done: pass_loads orders the instructions of a row kernel, pass_clean leaves no two equal.
- * Without them a row kernel compiles in three quarters of the time, to as many instructions and fewer registers (docs/performance.md). */
-const unwanted repeated[] = {{"machine-scheduler", 0}, {"slsr", 0}, {"nary-reassociate", 0}, {"early-cse", 2}, {"machine-cse", 1}, {"postmisched",0}};
+ * Without them a row kernel compiles in two thirds of the time, to fewer registers; what it costs are the s_nops that the last
+ * scheduler would fill, 2 to 4 % of the instructions (docs/performance.md). */
+const unwanted repeated[] = {{"machine-scheduler", 0}, {"postmisched", 0}, {"slsr", 0}, {"nary-reassociate", 0}, {"early-cse", 2}, {"machine-cse", 1}};
 
 /* A pipeline without what is unwanted, however LLVM adds it. */
 struct pass_list : llvm::legacy::PassManager {

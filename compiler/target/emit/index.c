@@ -197,5 +197,10 @@ LLVMValueRef index_is_first_copy(struct emit *e, const struct layout *l)
 	int64_t copies = copy_bits(e, l);
 	if (!copies)
 		return NULL;
-	return LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, copies), ""), emit_int(e, 0), "");
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	if (!e->has_dot)                                   /* masks are few: known long before it is asked for */
+		LLVMPositionBuilderBefore(e->b, e->entry_end);
+	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, copies), ""), emit_int(e, 0), "");
+	LLVMPositionBuilderAtEnd(e->b, here);
+	return first;
 }
