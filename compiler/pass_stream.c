@@ -137,11 +137,13 @@ static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks,
 	}
 	next[0] = ir_bin(&in, IR_ADD, offset, ir_int(&in, DT_I32, T));
 	ir_yield(&in, next, n + 1);
-	for (int i = 1; i <= n; i++) {
+	struct ir_ins **part = arena_alloc(k->arena, sizeof *part * (size_t)(n + 1));
+	for (int i = 1; i <= n; i++)
+		part[i] = ir_result(b, loop, i);
+	for (int i = 1; i <= n; i++) {                     /* side by side: they share a round of exchanges */
 		b->line = reduce[i]->line;
 		b->col = reduce[i]->col;
-		struct ir_ins *part = ir_result(b, loop, i);
-		s->outer[reduce[i]->id] = ir_reduce(b, reduce[i]->kind, part, reduce[i]->over, NULL);
+		s->outer[reduce[i]->id] = ir_reduce(b, reduce[i]->kind, part[i], reduce[i]->over, NULL);
 	}
 }
 

@@ -167,13 +167,36 @@ static LLVMValueRef add64(struct emit *e, LLVMValueRef a, LLVMValueRef b)
 	return a ? LLVMBuildAdd(e->b, a, b, "") : b;
 }
 
+/* Row s of a folded tensor as (row / inner, row % inner).  The workgroup's row is the same for every tensor: once, where it is known. */
+static void split_row(struct emit *e, LLVMValueRef s, LLVMValueRef *q, LLVMValueRef *r)
+{
+	if (e->folded.row == s) {
+		*q = e->folded.q;
+		*r = e->folded.r;
+		return;
+	}
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	bool once = LLVMIsACallInst(s) != NULL;
+	LLVMValueRef behind = once ? LLVMGetNextInstruction(s) : NULL;
+	if (behind)
+		LLVMPositionBuilderBefore(e->b, behind);
+	*q = LLVMBuildUDiv(e->b, s, e->fold_inner, "");
+	*r = LLVMBuildURem(e->b, s, e->fold_inner, "");
+	LLVMPositionBuilderAtEnd(e->b, here);
+	if (once) {
+		e->folded.row = s;
+		e->folded.q = *q;
+		e->folded.r = *r;
+	}
+}
+
 /* Element offset of subscript value s (i32) along dimension d, i64; dimension 0 may be a fold of two. */
 static LLVMValueRef offset_along(struct emit *e, const struct access *a, int d, LLVMValueRef s)
 {
 	if (d || !a->fold)
 		return LLVMBuildMul(e->b, wide(e, s, never_negative(&a->sub[d]) && !a->scalar[d]), wide(e, stride_of(e, a, d), true), "");
-	LLVMValueRef inner = e->fold_inner;
-	LLVMValueRef q = LLVMBuildUDiv(e->b, s, inner, ""), r = LLVMBuildURem(e->b, s, inner, "");
+	LLVMValueRef q, r;
+	split_row(e, s, &q, &r);
 	LLVMValueRef x = LLVMBuildMul(e->b, wide(e, q, true), e->tensors[a->i->imm].fold_stride, "");
 	return LLVMBuildAdd(e->b, x, LLVMBuildMul(e->b, wide(e, r, true), wide(e, stride_of(e, a, 0), true), ""), "");
 }
