@@ -60,7 +60,8 @@ static void variants_read(struct reader *r, const struct pack_kernel *k, struct 
 		n->predicate_text = text(r, v->predicate_text);
 		n->workspace = expr(r, v->workspace);
 		n->object = (int)v->object;
-		n->report_json = v->report_json ? text(r, v->report_json) : NULL;
+		if (!r->failed && pack_report(r->p, v, &n->report_json, r->err, r->errlen) < 0)
+			r->failed = true;
 		n->nlaunches = (int)v->launches.count;
 		n->launches = arena_alloc(r->a, v->launches.count * sizeof *n->launches);
 		for (uint32_t l = 0; l < v->launches.count; l++)

@@ -155,7 +155,7 @@ START_TEST(newer_format_is_refused)
 {
 	bytes[8] = 9;
 	ck_assert_int_eq(open_copy(bytes, size, false), PACK_EVERSION);
-	ck_assert_str_eq(err, "p: offset 8: pack format 9; this library reads format 2");
+	ck_assert_str_eq(err, "p: offset 8: pack format 9; this library reads format 3");
 }
 END_TEST
 
