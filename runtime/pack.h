@@ -52,7 +52,7 @@ int pack_object_load(const struct pack_file *, uint32_t object, uint8_t **bytes,
 int pack_report(const struct pack_file *, const struct pack_variant *, const char **json, char *err, size_t errlen);
 /* Dictionary, reports and every object decompress and match their checksums. */
 int pack_verify(const struct pack_file *, char *err, size_t errlen);
-/* The whole pack as a model again.  Texts point into the pack_file, which must live as long; objects are decompressed into the
+/* The whole pack as a model again.  Texts and the dictionary point into the pack_file, which must live as long; objects are decompressed into the
  * arena (with_objects) or left NULL. */
 int pack_model(const struct pack_file *, struct arena *, bool with_objects, struct model_pack *, char *err, size_t errlen);
 #endif

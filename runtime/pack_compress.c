@@ -1,26 +1,16 @@
-/* pack_compress.c -- code objects and reports -> zstd frames, with a dictionary that the objects share.
+/* pack_compress.c -- code objects and reports -> zstd frames; objects share the model's dictionary where it has one.
  *
- * Objects of one pack repeat each other: headers, notes, prologues, whole loops.  The dictionary is trained on objects spread evenly over
- * the model and holds the stretches that most of them have; objects so small then take half the bytes at a low level, which compresses
- * ten times as fast as the highest one without.  Samples, their order and all parameters follow from the model, so its bytes do too.
- *
- * In: a model.  Out: bytes and their records.  A pack for a cache (model_pack.compression) is written once and read soon: no dictionary. */
-#define ZDICT_STATIC_LINKING_ONLY /* ZDICT_trainFromBuffer_fastCover: the static library is the one that is linked */
+ * In: a model.  Out: bytes and their records.  With a dictionary a low level gives less than half the bytes of the highest one without, and
+ * compresses ten times as fast (docs/pack.md).  A pack for a cache (model_pack.compression) is written once and read soon. */
 #include "pack_compress.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
-#include <zdict.h>
 #include <zstd.h>
 
-enum {
-	LEVEL = 9,                                /* docs/pack.md has what other levels give */
-	FEWEST_OBJECTS = 8,                       /* below, a dictionary costs more than it saves */
-	SHARE = 16, MOST_DICTIONARY = 256 << 10,  /* its size: this part of the objects, at most this */
-	MOST_SAMPLES = 300
-};
+enum { LEVEL = 9 };
 
 struct compressor {
 	const struct model_pack *model;
@@ -63,36 +53,6 @@ static int objects_check(struct compressor *c)
 	return 0;
 }
 
-/* Trains the dictionary into *bytes (malloc'ed); *size 0 where the pack is better off without one. */
-static int dictionary_train(struct compressor *c, void **bytes, size_t *size)
-{
-	const struct model_pack *m = c->model;
-	size_t total = 0, n = 0;
-	struct buffer samples = {0};
-	size_t sizes[MOST_SAMPLES];
-	*bytes = NULL;
-	*size = 0;
-	for (int i = 0; i < m->nobjects; i++)
-		total += m->objects[i].size;
-	size_t most = total / SHARE < MOST_DICTIONARY ? total / SHARE : MOST_DICTIONARY;
-	if (m->compression || m->nobjects < FEWEST_OBJECTS || most < ZDICT_DICTSIZE_MIN)
-		return 0;
-	int wanted = m->nobjects < MOST_SAMPLES ? m->nobjects : MOST_SAMPLES;
-	bool fine = (*bytes = malloc(most)) != NULL;
-	for (int i = 0; i < wanted && fine; i++) {
-		const struct model_object *o = &m->objects[(long)i * m->nobjects / wanted];
-		fine = buffer_append(&samples, o->bytes, o->size);
-		sizes[n++] = o->size;
-	}
-	if (fine) {
-		ZDICT_fastCover_params_t how = {.k = 1024, .d = 8, .f = 18, .accel = 1, .zParams = {.compressionLevel = c->level}};
-		size_t made = ZDICT_trainFromBuffer_fastCover(*bytes, most, samples.bytes, sizes, (unsigned)n, how);
-		*size = ZDICT_isError(made) ? 0 : made; /* objects with nothing in common: none */
-	}
-	free(samples.bytes);
-	return fine ? 0 : compress_fail(c, "out of memory", NULL);
-}
-
 /* Appends one frame; returns its bytes, 0 where memory is out. */
 static size_t frame_append(struct compressor *c, const void *bytes, size_t size, const ZSTD_CDict *dictionary)
 {
@@ -116,14 +76,12 @@ static uint64_t tail_hash(const struct buffer *out, size_t n)
 
 static int dictionary_add(struct compressor *c, struct pack_part *part)
 {
-	void *bytes;
-	size_t n;
-	int rc = dictionary_train(c, &bytes, &n);
+	const void *bytes = c->model->dictionary;
+	size_t n = c->model->dictionary_size;
 	*part = (struct pack_part){c->out->size, n, n, XXH3_64bits(bytes, n)};
-	if (rc == 0 && n && (!buffer_append(c->out, bytes, n) || !(c->dictionary = ZSTD_createCDict(bytes, n, c->level))))
-		rc = compress_fail(c, "out of memory", NULL);
-	free(bytes);
-	return rc;
+	if (n && (!buffer_append(c->out, bytes, n) || !(c->dictionary = ZSTD_createCDict(bytes, n, c->level))))
+		return compress_fail(c, "out of memory", NULL);
+	return 0;
 }
 
 static int reports_add(struct compressor *c, const void *reports, size_t size, struct pack_part *part)

@@ -129,6 +129,8 @@ int pack_model(const struct pack_file *p, struct arena *a, bool with_objects, st
 	m->source_name = text(&r, p->meta->source_name);
 	m->source_hash[0] = p->meta->source_hash[0];
 	m->source_hash[1] = p->meta->source_hash[1];
+	m->dictionary = p->bytes + p->parts[PP_DICTIONARY].offset;
+	m->dictionary_size = p->parts[PP_DICTIONARY].bytes;
 	m->kernels = arena_alloc(a, p->nkernels * sizeof *m->kernels);
 	for (uint32_t i = 0; i < p->nkernels && !r.failed; i++) {
 		const struct pack_kernel *k = &p->kernels[i];

@@ -17,13 +17,19 @@
 
 /* Variants of a kernel share most of their expressions and argument lists: what was found good for the kernel at hand is not looked
  * at again.  Both tables are hints: an entry that another one displaced is checked once more. */
-enum { SEEN = 64 };
-struct seen_args { struct pack_range kargs; uint32_t bytes, exprs; };
+enum { SEEN_BITS = 9, SEEN = 1 << SEEN_BITS };
+struct seen_code { const struct pack_kernel *kernel; struct pack_code_ref code; };
+struct seen_args { const struct pack_kernel *kernel; struct pack_range kargs; uint32_t bytes, exprs; };
 struct check {
 	const struct pack_file *p; char *err; size_t errlen;
-	struct pack_code_ref code[SEEN];          /* size 0 = free */
-	struct seen_args args[SEEN];              /* count 0 = free */
+	struct seen_code code[SEEN];
+	struct seen_args args[SEEN];
 };
+
+static uint32_t seen_slot(uint32_t key)
+{
+	return key * 2654435769u >> (32 - SEEN_BITS);
+}
 
 #define BAD(c, ...) do { \
 	int bad_n_ = snprintf((c)->err, (c)->errlen, "%s: ", (c)->p->name); \
@@ -64,8 +70,8 @@ static bool leaf_known(const struct check *c, const struct pack_kernel *k, uint8
 /* Operations, and what the leaves refer to; hexpr_code_eval checks the rest when it evaluates. */
 static int code_check(struct check *c, const struct pack_kernel *k, struct pack_code_ref r, const void *record, const char *what)
 {
-	struct pack_code_ref *seen = &c->code[(r.offset ^ r.offset >> 6) % SEEN];
-	if (r.size && seen->offset == r.offset && seen->size == r.size)
+	struct seen_code *seen = &c->code[seen_slot(r.offset)];
+	if (seen->kernel == k && seen->code.offset == r.offset && seen->code.size == r.size)
 		return 0;
 	if (r.offset > c->p->ncode || r.size > c->p->ncode - r.offset)
 		BAD(c, "offset %zu: %s: expression %u+%u is outside the code (%u bytes)", place(c, record), what, r.offset, r.size, c->p->ncode);
@@ -82,7 +88,7 @@ static int code_check(struct check *c, const struct pack_kernel *k, struct pack_
 		if (!ended || (op <= HX_STRIDE && !leaf_known(c, k, op, (int64_t)(imm >> 1) ^ -(int64_t)(imm & 1))))
 			BAD(c, "offset %zu: %s: malformed expression", place(c, start), what);
 	}
-	*seen = r;
+	*seen = (struct seen_code){k, r};
 	return 0;
 }
 
@@ -224,7 +230,7 @@ static int launch_check(struct check *c, const struct pack_kernel *k, const stru
 		if (r->size == 0)
 			BAD(c, "offset %zu: an empty expression", place(c, r));
 	}
-	struct seen_args *seen = &c->args[l->kargs.first % SEEN], args = {l->kargs, l->kernarg_bytes, l->exprs.count};
+	struct seen_args *seen = &c->args[seen_slot(l->kargs.first)], args = {k, l->kargs, l->kernarg_bytes, l->exprs.count};
 	if (memcmp(seen, &args, sizeof args) != 0)
 		for (uint32_t i = 0; i < l->kargs.count; i++)
 			CHECK(karg_check(c, k, l, &c->p->kargs[l->kargs.first + i]));
@@ -235,8 +241,6 @@ static int launch_check(struct check *c, const struct pack_kernel *k, const stru
 static int kernel_check(struct check *c, const struct pack_kernel *k, const uint32_t count[PS_COUNT])
 {
 	const struct pack_file *p = c->p;
-	memset(c->code, 0, sizeof c->code);
-	memset(c->args, 0, sizeof c->args);
 	CHECK(string_check(c, k->name, k, "kernel"));
 	CHECK(string_check(c, k->doc, k, "kernel"));
 	CHECK(range_check(c, k->params, count[PS_PARAMS], MODEL_MAX_PARAM, k, "parameters"));
