@@ -17,18 +17,18 @@
 
 /* Variants of a kernel share most of their expressions and argument lists: what was found good for the kernel at hand is not looked
  * at again.  Both tables are hints: an entry that another one displaced is checked once more. */
-enum { SEEN_BITS = 9, SEEN = 1 << SEEN_BITS };
+enum { SEEN_CODE_BITS = 9, SEEN_ARGS_BITS = 6 };
 struct seen_code { const struct pack_kernel *kernel; struct pack_code_ref code; };
 struct seen_args { const struct pack_kernel *kernel; struct pack_range kargs; uint32_t bytes, exprs; };
 struct check {
 	const struct pack_file *p; char *err; size_t errlen;
-	struct seen_code code[SEEN];
-	struct seen_args args[SEEN];
+	struct seen_code code[1 << SEEN_CODE_BITS];
+	struct seen_args args[1 << SEEN_ARGS_BITS];
 };
 
-static uint32_t seen_slot(uint32_t key)
+static uint32_t seen_slot(uint32_t key, int bits)
 {
-	return key * 2654435769u >> (32 - SEEN_BITS);
+	return key * 2654435769u >> (32 - bits);
 }
 
 #define BAD(c, ...) do { \
@@ -70,7 +70,7 @@ static bool leaf_known(const struct check *c, const struct pack_kernel *k, uint8
 /* Operations, and what the leaves refer to; hexpr_code_eval checks the rest when it evaluates. */
 static int code_check(struct check *c, const struct pack_kernel *k, struct pack_code_ref r, const void *record, const char *what)
 {
-	struct seen_code *seen = &c->code[seen_slot(r.offset)];
+	struct seen_code *seen = &c->code[seen_slot(r.offset, SEEN_CODE_BITS)];
 	if (seen->kernel == k && seen->code.offset == r.offset && seen->code.size == r.size)
 		return 0;
 	if (r.offset > c->p->ncode || r.size > c->p->ncode - r.offset)
@@ -80,12 +80,14 @@ static int code_check(struct check *c, const struct pack_kernel *k, struct pack_
 		const uint8_t *start = code;
 		uint8_t op = *code++;
 		uint64_t imm = 0;
-		bool ended = op > HX_STRIDE && op < HX_COUNT; /* not a leaf: no operand follows */
+		if (op > HX_STRIDE && op < HX_COUNT) /* not a leaf: no operand follows */
+			continue;
+		bool ended = false;
 		for (int shift = 0; !ended && op <= HX_STRIDE && code < end && shift < 64; shift += 7) {
 			imm |= (uint64_t)(*code & 0x7f) << shift;
 			ended = !(*code++ & 0x80);
 		}
-		if (!ended || (op <= HX_STRIDE && !leaf_known(c, k, op, (int64_t)(imm >> 1) ^ -(int64_t)(imm & 1))))
+		if (!ended || !leaf_known(c, k, op, (int64_t)(imm >> 1) ^ -(int64_t)(imm & 1)))
 			BAD(c, "offset %zu: %s: malformed expression", place(c, start), what);
 	}
 	*seen = (struct seen_code){k, r};
@@ -230,7 +232,7 @@ static int launch_check(struct check *c, const struct pack_kernel *k, const stru
 		if (r->size == 0)
 			BAD(c, "offset %zu: an empty expression", place(c, r));
 	}
-	struct seen_args *seen = &c->args[seen_slot(l->kargs.first)], args = {k, l->kargs, l->kernarg_bytes, l->exprs.count};
+	struct seen_args *seen = &c->args[seen_slot(l->kargs.first, SEEN_ARGS_BITS)], args = {k, l->kargs, l->kernarg_bytes, l->exprs.count};
 	if (memcmp(seen, &args, sizeof args) != 0)
 		for (uint32_t i = 0; i < l->kargs.count; i++)
 			CHECK(karg_check(c, k, l, &c->p->kargs[l->kargs.first + i]));

@@ -23,8 +23,7 @@ struct writer {
 	struct arena arena;
 	struct buffer sections[PS_COUNT];
 	uint32_t counts[PS_COUNT];
-	struct pool strings, code, reports;
-	struct pack_range last_kargs;             /* of the last launch */
+	struct pool strings, code, kargs, reports;
 	char *err; size_t errlen;
 	bool failed;
 };
@@ -171,23 +170,16 @@ static struct pack_range instances_add(struct writer *w, const struct model_kern
 	return r;
 }
 
-/* A launch whose arguments are those of the one before refers to its records: variants of a kernel differ little here. */
+/* Equal lists of arguments are stored once: variants of a kernel differ little here. */
 static struct pack_range kargs_add(struct writer *w, const struct model_launch *m)
 {
-	struct pack_range r = {w->counts[PS_KARGS], (uint32_t)m->nkargs}, *last = &w->last_kargs;
-	struct buffer *all = &w->sections[PS_KARGS];
+	struct pack_karg *list = arena_alloc(&w->arena, (size_t)m->nkargs * sizeof *list);
 	for (int i = 0; i < m->nkargs; i++) {
 		const struct model_karg *a = &m->kargs[i];
-		struct pack_karg p = {a->kind, a->a, a->b, a->size, a->offset};
-		record_add(w, PS_KARGS, &p, sizeof p);
+		list[i] = (struct pack_karg){a->kind, a->a, a->b, a->size, a->offset};
 	}
-	size_t size = r.count * sizeof(struct pack_karg);
-	if (!w->failed && last->count == r.count && size && memcmp(all->bytes + last->first * sizeof(struct pack_karg), all->bytes + all->size - size, size) == 0) {
-		all->size -= size;
-		w->counts[PS_KARGS] = r.first;
-		return *last;
-	}
-	return *last = r;
+	uint32_t at = pool_add(w, &w->kargs, list, (size_t)m->nkargs * sizeof *list);
+	return (struct pack_range){at / (uint32_t)sizeof *list, (uint32_t)m->nkargs};
 }
 
 static void launch_add(struct writer *w, const struct model_launch *m)
@@ -274,6 +266,8 @@ static void pack_assemble(struct writer *w, const struct buffer *blobs, void **b
 	w->sections[PS_CODE] = w->code.data;
 	w->counts[PS_STRINGS] = (uint32_t)w->strings.data.size;
 	w->counts[PS_CODE] = (uint32_t)w->code.data.size;
+	w->sections[PS_KARGS] = w->kargs.data;
+	w->counts[PS_KARGS] = (uint32_t)(w->kargs.data.size / sizeof(struct pack_karg));
 	for (int s = 0; s < PS_COUNT; s++) {
 		index.sections[s] = (struct pack_section_ref){(uint32_t)at, w->counts[s]};
 		at = (at + w->sections[s].size + 7) & ~(size_t)7;
@@ -328,9 +322,9 @@ int pack_write(const struct model_pack *model, void **bytes, size_t *size, char 
 	if (!w.failed)
 		pack_assemble(&w, &blobs, &out, &n);
 	for (int s = 0; s < PS_COUNT; s++)
-		if (s != PS_STRINGS && s != PS_CODE)
+		if (s != PS_STRINGS && s != PS_CODE && s != PS_KARGS)
 			free(w.sections[s].bytes);
-	pool_free(&w.strings), pool_free(&w.code), pool_free(&w.reports);
+	pool_free(&w.strings), pool_free(&w.code), pool_free(&w.kargs), pool_free(&w.reports);
 	free(blobs.bytes);
 	arena_free(&w.arena);
 
