@@ -48,7 +48,7 @@ COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build dictionary
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
 # For the wheel's compiler, which carries LLVM.
 LLVM_STATIC = compiler/llvm_static.cpp
-TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run tdslc_tune))
+TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_progress tdslc_run tdslc_tune))
 LIBTDSLC = compiler/libtdslc.c
 RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_cuda device_hip device_null \
 	env error heading jit module once pack_compress pack_load pack_model pack_read pack_write packs plan trace tune view))
@@ -68,7 +68,7 @@ E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_
 # What several tests share.
 HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/ptx_run.c tests/sim_build.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
-PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/support_test.py tests/wheel_test.py \
+PY_TESTS = tests/e2e_new_kernel_test.py tests/progress_test.py tests/ref_formats_test.py tests/support_test.py tests/wheel_test.py \
 	"tests/sim_num_test.py $(B)/tests/libnum.so"
 
 # Objects: $(call obj,sources).

@@ -56,7 +56,12 @@ int compile_file(const struct arguments *a, bool check, bool keep_going, struct 
 		code = read_text(a, a->words[0], &text, &n, &o.library);
 	if (code != EXIT_FINE)
 		return code;
+	struct progress progress;
+	progress_start(&progress);
+	o.progress = progress_step;
+	o.progress_data = &progress;
 	int rc = compile_text(text, n, a->words[0], &o, r);
+	progress_end(&progress);
 	if (r->messages)
 		fputs(r->messages, stderr);
 	return rc ? EXIT_ERROR : EXIT_FINE;
