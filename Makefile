@@ -41,17 +41,17 @@ endif
 BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num tensorfile))
 DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_call elab_expr elab_for elab_index elab_stmt \
 	elaborate instance linear parse signature))
-COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eval eval_elem eval_mem eval_reduce file \
+COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build dictionary driver eval eval_elem eval_mem eval_reduce file \
 	host_so layout layout_choose object object_code object_cost object_cubin object_elf object_facts object_ptx pass_bounds pass_clean pass_expand pass_hoist pass_layout pass_loads \
 	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream passes plan report text text_parse verify \
 	$(addprefix target/, targets translate $(addprefix emit/, convert dot elementwise index lds memory reduce translate value) \
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
 # For the wheel's compiler, which carries LLVM.
 LLVM_STATIC = compiler/llvm_static.cpp
-TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_run tdslc_tune))
+TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_progress tdslc_run tdslc_tune))
 LIBTDSLC = compiler/libtdslc.c
 RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_cuda device_hip device_null \
-	env error heading jit module once pack_model pack_read pack_write packs plan trace tune view))
+	env error heading jit module once pack_compress pack_load pack_model pack_read pack_write packs plan trace tune view))
 SIM = $(addsuffix .c,$(addprefix sim/, check check_hazard check_lds check_memory check_undef check_use chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
 	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_round exec_scalar \
 	exec_scalef32 exec_smem exec_typed hip hip_image hip_memory hip_module hip_properties hip_stream kernarg lanes line memory msgpack object operand race stats))
@@ -68,7 +68,7 @@ E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_
 # What several tests share.
 HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/ptx_run.c tests/sim_build.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
-PY_TESTS = tests/e2e_new_kernel_test.py tests/ref_formats_test.py tests/support_test.py tests/wheel_test.py \
+PY_TESTS = tests/e2e_new_kernel_test.py tests/progress_test.py tests/ref_formats_test.py tests/support_test.py tests/wheel_test.py \
 	"tests/sim_num_test.py $(B)/tests/libnum.so"
 
 # Objects: $(call obj,sources).

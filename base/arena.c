@@ -7,23 +7,21 @@
 
 struct arena_chunk { struct arena_chunk *next; size_t size, used; _Alignas(16) char bytes[]; };
 
-static void *memory_or_abort(size_t bytes)
-{
-	void *p = calloc(1, bytes);
-	if (!p) {
-		fputs("tdsl: out of memory\n", stderr);
-		abort();
-	}
-	return p;
-}
+enum { CHUNK = 1 << 16 };
 
-void *arena_alloc(struct arena *a, size_t bytes)
+/* Memory that is not zeroed, but where it has a chunk of its own: the system's pages are zero. */
+static void *take(struct arena *a, size_t bytes)
 {
 	bytes = (bytes + 15) & ~(size_t)15;
 	if (!a->top || a->top->size - a->top->used < bytes) {
-		size_t size = bytes > (1u << 16) ? bytes : (1u << 16);
-		struct arena_chunk *c = memory_or_abort(sizeof *c + size);
+		size_t size = bytes > CHUNK ? bytes : CHUNK;
+		struct arena_chunk *c = bytes > CHUNK ? calloc(1, sizeof *c + size) : malloc(sizeof *c + size);
+		if (!c) {
+			fputs("tdsl: out of memory\n", stderr);
+			abort();
+		}
 		c->size = size;
+		c->used = 0;
 		c->next = a->top;
 		a->top = c;
 		a->total += size;
@@ -34,9 +32,15 @@ void *arena_alloc(struct arena *a, size_t bytes)
 	return p;
 }
 
+void *arena_alloc(struct arena *a, size_t bytes)
+{
+	void *p = take(a, bytes);
+	return bytes > CHUNK ? p : memset(p, 0, bytes);
+}
+
 void *arena_copy(struct arena *a, const void *src, size_t bytes)
 {
-	void *p = arena_alloc(a, bytes);
+	void *p = take(a, bytes);
 	if (bytes)
 		memcpy(p, src, bytes);
 	return p;
@@ -44,9 +48,10 @@ void *arena_copy(struct arena *a, const void *src, size_t bytes)
 
 char *arena_string(struct arena *a, const char *s, size_t n)
 {
-	char *p = arena_alloc(a, n + 1);
+	char *p = take(a, n + 1);
 	if (n)
 		memcpy(p, s, n);
+	p[n] = 0;
 	return p;
 }
 
@@ -57,7 +62,7 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
 	va_copy(again, ap);
 	int n = vsnprintf(NULL, 0, fmt, ap);
 	va_end(ap);
-	char *p = arena_alloc(a, (size_t)n + 1);
+	char *p = take(a, (size_t)n + 1);
 	vsnprintf(p, (size_t)n + 1, fmt, again);
 	va_end(again);
 	return p;

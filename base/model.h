@@ -93,7 +93,8 @@ struct model_pack {
 	const char *fp8;                     /* what `fp8` and `bf8` are on each target: "gfx942: e4m3fnuz e5m2fnuz" */
 	const char *source, *source_name;    /* the text that it was made from, and the last part of its name; "" = not carried */
 	uint64_t source_hash[2];             /* XXH3 128 of the canonical text */
-	int compression;                     /* zstd level for the objects; 0 = the writer's best, for packs that are kept */
+	const uint8_t *dictionary; size_t dictionary_size;   /* zstd's, which the objects are compressed with; size 0 = none */
+	int compression;                     /* zstd level for the objects; 0 = the writer's own, for packs that are kept */
 };
 
 /* Native 8-bit float of a target, e.g. ("gfx942", 8) -> DT_E4M3FNUZ; DT_NONE for an unknown target. */

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import re
+import resource
 import shutil
 import statistics
 import struct
@@ -24,6 +25,7 @@ PACK = B / "kernels.tpack"
 CHIPS = ("gfx942", "gfx950")
 ROWS, N = 64, 4096
 REPEATS = 5
+PACK_REPEATS = 3
 AITER_MB = 118
 figures = []
 
@@ -52,11 +54,11 @@ def json_in(text):
     raise RuntimeError(f"no JSON in: {text[:200]}")
 
 
-def write_rows(path):
-    """x[ROWS, N] and w[N] of small bf16 numbers as a safetensors file."""
+def write_rows(path, matrices, vectors):
+    """matrices[ROWS, N] and vectors[N] of small bf16 numbers as a safetensors file."""
     def values(n):
         return b"".join(struct.pack("<H", 0x3f80 | (i * 37 & 0x7f) | (i % 3 == 0) << 15) for i in range(n))
-    data = {"x": ([ROWS, N], values(ROWS * N)), "w": ([N], values(N))}
+    data = {name: ([ROWS, N], values(ROWS * N)) for name in matrices} | {name: ([N], values(N)) for name in vectors}
     header, body = {}, b""
     for name, (shape, raw) in data.items():
         header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [len(body), len(body) + len(raw)]}
@@ -80,34 +82,66 @@ def table_report(rows):
               f"{r['instructions']:>6} {r['barriers']:>8} {r['object_bytes']:>7}")
 
 
-def narrow_loads(chip, instance, variant):
+def narrow_loads(kernel, chip, instance, variant):
     """Vector loads from global memory in the variant's code, and those of them that move less than 16 bytes a lane."""
     path = B / f"bench_{chip}.hsaco"
-    output(B / "tdslc", "extract", PACK, "--kernel", "rmsnorm_quant", "--instance", instance, "--target", chip, "--variant", variant, "-o", path)
+    output(B / "tdslc", "extract", PACK, "--kernel", kernel, "--instance", instance, "--target", chip, "--variant", variant, "-o", path)
     loads = re.findall(r"\b((?:global|buffer|flat)_load_\w+)", output("llvm-objdump-22", "-d", f"--mcpu={chip}", path))
     return len(loads), [x for x in loads if not x.endswith("dwordx4")]
 
 
-def rmsnorm(rows):
-    instance = instance_of(rows, "rmsnorm_quant")
-    write_rows(B / "bench.safetensors")
-    print(f"\nrmsnorm_quant, {ROWS} rows of {N}, {instance}, executed on the simulated device")
-    print(f"{'chip':<7} {'variant':<22} {'inst/row':>9} {'waves/row':>9} {'barriers':>8} {'read':>10} {'written':>10} {'read/least':>10} {'loads':>6} {'narrow':>6}")
-    for chip in CHIPS:
-        stats = json_in(output(B / "tdslc", "run", PACK, "rmsnorm_quant", "--device", f"sim:{chip}", "--in", B / "bench.safetensors",
-                               "--out", B / "bench_out.safetensors", "--stats"))
-        least = ROWS * N * 2 + stats["workgroups"] * N * 2   # x once, and w once a workgroup
-        executed = sum(stats[k] for k in ("valu", "salu", "mfma", "lds", "vmem", "smem", "wait", "barrier", "branch", "other"))
-        barriers = stats["barrier"] / stats["waves"]
-        variant = next((r["variant"] for r in rows if r["kernel"] == "rmsnorm_quant" and r["instance"] == instance and r["target"] == chip
-                        and r["variant"].startswith(f"N={N}")), "any")
-        loads, narrow = narrow_loads(chip, instance, variant)
-        print(f"{chip:<7} {variant:<22} {executed / ROWS:>9.1f} {stats['waves'] / ROWS:>9.1f} {barriers:>8.1f} {stats['global_read']:>10} "
-              f"{stats['global_written']:>10} {stats['global_read'] / least:>10.3f} {loads:>6} {len(narrow):>6}")
-        figure(f"rmsnorm_quant {chip} wave-instructions a row", executed / ROWS, "", 800)
-        figure(f"rmsnorm_quant {chip} barriers a wave", barriers, "", 1)
-        figure(f"rmsnorm_quant {chip} bytes read / (x + w a workgroup)", stats["global_read"] / least, "", 1.0)
-        figure(f"rmsnorm_quant {chip} loads narrower than 16 bytes", len(narrow), "", 0, " ".join(sorted(set(narrow))))
+def row_kernels(rows):
+    """The norms with a quantised output, each in the variant for N: kernel, tensors of rows, tensors of N, other outputs that are wanted, the most
+    wave-instructions a row."""
+    cases = (("rmsnorm_quant", ("x",), ("w",), (), 800), ("layernorm_quant", ("x",), ("w", "b"), (), 1000),
+             ("add_rmsnorm_quant", ("x", "res"), ("w",), ("res_out",), 1100), ("rmsnorm_128", ("x",), ("w",), (), 800))
+    listing = {k["kernel"]: k for k in json.loads(output(B / "tdslc", "list", "--json", PACK))["kernels"]}
+    print(f"\nNorms with a quantised output, {ROWS} rows of {N}, executed on the simulated device")
+    print(f"{'kernel':<18} {'chip':<7} {'variant':<32} {'inst/row':>9} {'waves/row':>9} {'barriers':>8} {'read':>10} {'written':>10} {'read/least':>10} "
+          f"{'loads':>6} {'narrow':>6}")
+    for kernel, matrices, vectors, wanted, most in cases:
+        instance = instance_of(rows, kernel)
+        write_rows(B / "bench.safetensors", matrices, vectors)
+        without = [p["name"] for p in listing[kernel]["params"] if p.get("optional") and p["role"] == "out" and p["name"] not in wanted]
+        for chip in CHIPS:
+            stats = json_in(output(B / "tdslc", "run", PACK, kernel, "--device", f"sim:{chip}", "--instance", instance, "--in", B / "bench.safetensors",
+                                   "--out", B / "bench_out.safetensors", "--stats", *(x for name in without for x in ("--without", name))))
+            least = (ROWS * len(matrices) + stats["workgroups"] * len(vectors)) * N * 2   # rows once, and w once a workgroup
+            executed = sum(stats[k] for k in ("valu", "salu", "mfma", "lds", "vmem", "smem", "wait", "barrier", "branch", "other"))
+            barriers = stats["barrier"] / stats["waves"]
+            variant = next(r["variant"] for r in rows if (r["kernel"], r["instance"], r["target"]) == (kernel, instance, chip)
+                           and r["variant"].startswith(f"N={N} "))
+            loads, narrow = narrow_loads(kernel, chip, instance, variant)
+            print(f"{kernel:<18} {chip:<7} {variant:<32} {executed / ROWS:>9.1f} {stats['waves'] / ROWS:>9.1f} {barriers:>8.1f} {stats['global_read']:>10} "
+                  f"{stats['global_written']:>10} {stats['global_read'] / least:>10.3f} {loads:>6} {len(narrow):>6}")
+            figure(f"{kernel} {chip} wave-instructions a row", executed / ROWS, "", most)
+            figure(f"{kernel} {chip} bytes read / (rows + w a workgroup)", stats["global_read"] / least, "", 1.0)
+            if kernel == "rmsnorm_quant":
+                figure(f"{kernel} {chip} barriers a wave", barriers, "", 1)
+                figure(f"{kernel} {chip} loads narrower than 16 bytes", len(narrow), "", 0, " ".join(sorted(set(narrow))))
+
+
+def row_pack(rows):
+    """The pack of the kernels without matrix products, built PACK_REPEATS times by two threads."""
+    matrix = {r["kernel"] for r in rows if r["mfma"]}
+    kernels = [k["kernel"] for k in json.loads(output(B / "tdslc", "list", "--json", PACK))["kernels"] if k["kernel"] not in matrix]
+    variants = sum(r["kernel"] not in matrix for r in rows)
+    pack, walls, shares, built = B / "rows.tpack", [], [], []
+    for _ in range(PACK_REPEATS):
+        start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        output(B / "tdslc", "build", ROOT / "kernels.tdsl", "-j", 2, "-o", pack, *(x for k in kernels for x in ("--kernel", k)))
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        walls.append(time.perf_counter() - start)
+        shares.append((after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3 / variants)
+        built.append(statistics.mean(r["compile_ms"] for r in json.loads(output(B / "tdslc", "report", "--json", pack))))
+    mb, whole = pack.stat().st_size / 1e6, PACK.stat().st_size / 1e6
+    print(f"\nThe row kernels' pack for {' and '.join(CHIPS)}: {variants} variants of {len(kernels)} kernels, {mb:.2f} MB; all kernels: {len(rows)} variants, "
+          f"{whole:.2f} MB\nbuilt by two threads in {statistics.median(walls):.1f} s ({spread(walls)}); processor time {statistics.median(shares):.1f} ms a "
+          f"variant with everything,\n{statistics.median(built):.1f} ms from its passes to its object")
+    figure("row pack: variants", variants, "", 1200, f"{len(rows)} in the pack of all kernels")
+    figure("row pack: a variant on average", statistics.median(shares), "ms", 12, f"processor time of the whole build, {spread(shares)}")
+    figure("row pack: built on two cores", statistics.median(walls), "s", 10, f"wall clock, {spread(walls)}")
+    figure("row pack: size", mb, "MB", 4, f"{whole:.2f} MB with all kernels")
 
 
 def compile_times(_):
@@ -219,7 +253,7 @@ def save():
 def main():
     rows = json.loads(output(B / "tdslc", "report", PACK, "--json"))
     table_report(rows)
-    for part, name in ((rmsnorm, "rmsnorm_quant"), (compile_times, "compile times"), (host_cost, "host cost a call"),
+    for part, name in ((row_kernels, "row kernels"), (row_pack, "row pack"), (compile_times, "compile times"), (host_cost, "host cost a call"),
                        (pack_cost, "packs and compiling"), (sim_speed, "simulated devices"), (python_cost, "Python call"), (sizes, "sizes")):
         try:
             part(rows)

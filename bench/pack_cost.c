@@ -84,7 +84,6 @@ static void big_write(void)
 	}
 	m.kernels = many;
 	m.nkernels = n;
-	m.compression = 1;
 	if (pack_write(&m, &bytes, &size, err, sizeof err) || pack_write_file(big, bytes, size, err, sizeof err)) {
 		fprintf(stderr, "pack_cost: %s\n", err);
 		exit(1);

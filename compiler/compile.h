@@ -72,6 +72,9 @@ struct compile_options {
 	const char *library;                                   /* text of the language's library; NULL = the one built in */
 	bool keep_going;                                       /* build the rest after a kernel failed; the result is an error all the same */
 	bool check;                                            /* elaborate every declared instance, build nothing */
+	/* Called by any thread after each variant, with how many are done; NULL = not. */
+	void (*progress)(void *progress_data, int done, int total, const char *kernel);
+	void *progress_data;
 };
 struct compile_result { struct arena arena; struct model_pack pack; char *messages; };
 /* 0, or -1; messages (in the arena; NULL = none) holds all diagnostics, warnings too.  The pack, the messages and their order do

@@ -44,7 +44,8 @@ struct compilation {
 	const struct compile_options *options;
 	const struct dsl_file *file;
 	struct item *items; int nitems;
-	atomic_int next, lowest_failed;
+	atomic_int next, lowest_failed, done;  /* done: variants, of the second round's total */
+	int total;
 	void (*work)(struct compilation *, struct item *, struct object_session **);
 };
 
@@ -232,7 +233,6 @@ static double thread_ms(void)
 static void build_item(struct compilation *c, struct item *it, struct object_session **session)
 {
 	char why[ERROR_TEXT];
-	(void)c;
 	if (!*session && !(*session = object_session_borrow())) {
 		it->error = "out of memory";
 		return;
@@ -246,6 +246,9 @@ static void build_item(struct compilation *c, struct item *it, struct object_ses
 			it->error = arena_printf(&it->arena, "variant %s: %s", it->variants[v].text, why);
 		it->built[v].compile_ms = thread_ms() - start;
 		arena_free(&scratch);
+		int done = atomic_fetch_add(&c->done, 1) + 1;
+		if (c->options->progress)
+			c->options->progress(c->options->progress_data, done, c->total, it->text->name);
 	}
 }
 
@@ -444,6 +447,7 @@ static int build_items(struct compilation *c, struct diag *diag)
 	for (int i = 0; i < c->nitems; i++) {
 		merge_messages(diag, &c->items[i].diag);
 		failed |= c->items[i].error != NULL;
+		c->total += c->items[i].nvariants;
 	}
 	if (diag->errors || (failed && !c->options->keep_going))
 		return -1;

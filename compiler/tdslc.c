@@ -34,6 +34,7 @@ static const struct command commands[] = {
 	 "  --kernel NAME    only this kernel; may be repeated (default: all)\n"
 	 "  --instance I     only this choice of types, e.g. T=bf16,Q=fp8 (default: those of the pack block)\n"
 	 "  -j N             threads (default: TDSL_JOBS, else what processors and memory allow); the pack does not depend on it\n"
+	 "                   a terminal is told how far the build is when it takes longer than a second\n"
 	 "  --header H.h --binding B.c   C functions, one per kernel, and the source behind them\n"
 	 "  --emit so        OUT is a shared library with the functions and the pack inside, its header beside it; no C compiler is\n"
 	 "                   needed; it needs libtdsl_rt.so where it runs\n"

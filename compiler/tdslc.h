@@ -1,6 +1,7 @@
 /* tdslc.h -- the command line: what main (tdslc.c) hands to the subcommands, and what they share. */
 #ifndef TDSLC_COMMAND_H
 #define TDSLC_COMMAND_H
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include "compile.h"
@@ -47,6 +48,11 @@ int command_tune(const struct arguments *);      /* tdslc_tune.c */
 int read_text(const struct arguments *, const char *path, char **text, size_t *n, const char **library);
 /* Compiles FILE with the options given; messages are printed.  The result is the caller's to free in every case (tdslc_build.c). */
 int compile_file(const struct arguments *, bool check, bool keep_going, struct compile_result *);
+/* How far a build is, on a terminal (tdslc_progress.c).  progress_step is compile_options.progress. */
+struct progress { bool on, shown; double start, next; int done; pthread_mutex_t lock; };
+void progress_start(struct progress *);
+void progress_step(void *progress, int done, int total, const char *kernel);
+void progress_end(struct progress *);
 /* compile_ms of a pack, kept beside it, since packs themselves are reproducible (tdslc_build.c). */
 char *times_text(struct arena *, const struct model_pack *);
 const double *times_read(struct arena *, const char *pack_path, const struct model_pack *);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "../runtime/env.h"
 #include "../runtime/pack.h"
+#include "dictionary.h"
 #include "file.h"
 #include "report.h"
 
@@ -55,7 +56,12 @@ int compile_file(const struct arguments *a, bool check, bool keep_going, struct 
 		code = read_text(a, a->words[0], &text, &n, &o.library);
 	if (code != EXIT_FINE)
 		return code;
+	struct progress progress;
+	progress_start(&progress);
+	o.progress = progress_step;
+	o.progress_data = &progress;
 	int rc = compile_text(text, n, a->words[0], &o, r);
+	progress_end(&progress);
 	if (r->messages)
 		fputs(r->messages, stderr);
 	return rc ? EXIT_ERROR : EXIT_FINE;
@@ -156,6 +162,7 @@ static int write_library(const struct arguments *a, struct compile_result *r)
 int command_build(const struct arguments *a)
 {
 	const char *emit = option(a, "--emit");
+	char why[TEXT];
 	struct compile_result r;
 	if (emit && strcmp(emit, "so"))
 		return usage_error(a, "--emit %s: only \"so\" is known", emit);
@@ -167,6 +174,8 @@ int command_build(const struct arguments *a)
 		return usage_error(a, "--binding includes the header: --header H.h is needed too");
 	int code = compile_file(a, false, false, &r);
 	describe(a, &r.pack);
+	if (code == EXIT_FINE && dictionary_train(&r.arena, &r.pack, why, sizeof why))
+		code = error("%s", why);
 	if (code == EXIT_FINE)
 		code = emit ? write_library(a, &r) : write_results(a, &r);
 	compile_result_free(&r);

@@ -179,7 +179,7 @@ static int symbol_from(const struct bind *b, const struct pack_symbol *s, int te
 	const char *name = pack_string(b->file, s->name);
 	if (e < add || (e - add) % mul)
 		FAIL(TDSL_ESHAPE, "%s: argument '%s', dimension %d: extent %" PRId64 "; expected %s[%s] with a whole %s", b->name,
-		     param_name(b, tensor), dim + v->extra, e, param_name(b, tensor), b->kernel->extents[tensor], name);
+		     param_name(b, tensor), dim + v->extra, e, param_name(b, tensor), kernel_extents(b->kernel, tensor), name);
 	*value = (e - add) / mul;
 	if (*value > INT32_MAX)
 		FAIL(TDSL_ESHAPE, "%s: argument '%s', dimension %d: %s = %" PRId64 " is over 2^31 - 1", b->name, param_name(b, tensor),

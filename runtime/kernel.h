@@ -15,7 +15,7 @@ struct tdsl_kernel_s {
 	int nparams;
 	uint32_t tensors, outputs;         /* bit masks over parameters; outputs: out and inout */
 	char signature[MODEL_MAX_PARAM + 4];
-	const char *extents[MODEL_MAX_PARAM];
+	const char **extents;              /* kernel_extents; NULL until one is asked for */
 	_Atomic uint64_t *calls;           /* of each variant, and of calls that had nothing to do */
 };
 
@@ -24,6 +24,7 @@ struct tdsl_pack_s {
 	uint64_t serial;
 	struct tdsl_kernel_s *kernels;
 	const char **targets; int ntargets;
+	pthread_mutex_t lock;              /* held while the arena grows */
 	struct arena arena;                /* texts of extents */
 };
 
@@ -68,6 +69,8 @@ int plan_output(DLDataType *, int64_t shape[8], tdsl_kernel, tdsl_stream, const 
 
 /* Opens nothing: wraps a reader's pack (taken over, also on failure) with its kernels. */
 int pack_wrap(tdsl_pack *, struct pack_file *);
+/* "M, N": the extents of a tensor parameter; lives as long as the pack. */
+const char *kernel_extents(tdsl_kernel, int param);
 /* Sets the error for a reader's status. */
 int pack_fail(int status, const char *text);
 

@@ -32,6 +32,8 @@ struct pack_file {
 	const struct pack_karg *kargs;
 	const struct pack_code_ref *exprs;
 	const struct pack_object *objects; uint32_t nobjects;
+	const struct pack_part *parts;            /* PP_COUNT of them */
+	struct pack_loaded *loaded;               /* what pack_load.c made of the parts so far */
 };
 
 int pack_open(struct pack_file **, const char *path, char *err, size_t errlen);
@@ -41,11 +43,16 @@ void pack_close(struct pack_file *);
 
 static inline const char *pack_string(const struct pack_file *p, uint32_t offset) { return p->strings + offset; }
 
-/* Decompresses one code object and checks it: *bytes is malloc'ed. */
+/* ---- pack_load.c: what is unpacked when first needed; threads may ask at once */
+struct pack_loaded *pack_loaded_new(void);               /* NULL: out of memory */
+void pack_loaded_free(struct pack_loaded *);
+/* Decompresses one code object and checks it, and the dictionary before its first use: *bytes is malloc'ed. */
 int pack_object_load(const struct pack_file *, uint32_t object, uint8_t **bytes, size_t *size, char *err, size_t errlen);
-/* Every object decompresses and matches its checksum. */
+/* The report of a variant, which lives as long as the pack; NULL = it has none. */
+int pack_report(const struct pack_file *, const struct pack_variant *, const char **json, char *err, size_t errlen);
+/* Dictionary, reports and every object decompress and match their checksums. */
 int pack_verify(const struct pack_file *, char *err, size_t errlen);
-/* The whole pack as a model again.  Texts point into the pack_file, which must live as long; objects are decompressed into the
+/* The whole pack as a model again.  Texts and the dictionary point into the pack_file, which must live as long; objects are decompressed into the
  * arena (with_objects) or left NULL. */
 int pack_model(const struct pack_file *, struct arena *, bool with_objects, struct model_pack *, char *err, size_t errlen);
 #endif

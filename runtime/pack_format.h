@@ -1,9 +1,9 @@
 /* pack_format.h -- the bytes of a kernel pack; docs/pack.md says the same in prose.
  *
- * header | index | code objects.  All integers little endian.  The index is an array of sections; records are fixed-size and
+ * header | index | dictionary | reports | code objects.  All integers little endian.  The index is an array of sections; records are fixed-size and
  * refer to others by number, to strings by offset into the string section and to host-expression bytes by offset and size
  * into the code section, so that a mapped file is used as it lies.  Every byte is covered by a checksum: the header by its own,
- * the index by the header's, a code object by its record's. */
+ * the index by the header's, the dictionary, the reports and each code object by their records'. */
 #ifndef TDSL_PACK_FORMAT_H
 #define TDSL_PACK_FORMAT_H
 #include <stdint.h>
@@ -13,12 +13,14 @@
 #endif
 
 #define PACK_MAGIC "TDSLPACK"
-enum { PACK_VERSION = 2, PACK_MAX_OBJECT = 1 << 28, PACK_MAX_KERNARG = 4096 };
+enum { PACK_VERSION = 3, PACK_MAX_OBJECT = 1 << 28, PACK_MAX_DICTIONARY = 1 << 20, PACK_MAX_REPORTS = 1 << 28, PACK_MAX_KERNARG = 4096 };
 
 enum pack_section {
 	PS_STRINGS, PS_CODE, PS_META, PS_KERNELS, PS_PARAMS, PS_SYMBOLS, PS_REQUIRES, PS_INSTANCES, PS_TYPES, PS_VARIANTS,
-	PS_LAUNCHES, PS_KARGS, PS_EXPRS, PS_OBJECTS, PS_COUNT
+	PS_LAUNCHES, PS_KARGS, PS_EXPRS, PS_OBJECTS, PS_PARTS, PS_COUNT
 };
+
+enum pack_part_kind { PP_DICTIONARY, PP_REPORTS, PP_COUNT }; /* the records of PS_PARTS */
 
 struct pack_header {
 	char magic[8];
@@ -55,7 +57,7 @@ struct pack_instance { uint32_t name, types; };           /* types: first of npa
 struct pack_type { uint8_t code, bits, native, pad; };    /* DLPack code and bits; native as in model_instance */
 
 struct pack_variant {
-	uint32_t instance, target, predicate_text, object, report_json; /* report_json: string, 0 = none */
+	uint32_t instance, target, predicate_text, object, report_json; /* report_json: offset into the reports, 0 = none */
 	struct pack_code_ref predicate, workspace;
 	struct pack_range launches;
 };
@@ -69,5 +71,7 @@ struct pack_launch {
 
 struct pack_karg { uint8_t kind, a, b, size; uint32_t offset; };
 
-struct pack_object { uint64_t offset, bytes, raw_bytes, hash; uint32_t target, pad; }; /* offset from the file's start; hash: XXH3-64 as stored */
+/* Offsets from the file's start; raw_bytes: unpacked; hash: XXH3-64 as stored. */
+struct pack_object { uint64_t offset, bytes, raw_bytes, hash; uint32_t target, pad; };
+struct pack_part { uint64_t offset, bytes, raw_bytes, hash; };         /* bytes 0 = none */
 #endif

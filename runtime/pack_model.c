@@ -60,7 +60,8 @@ static void variants_read(struct reader *r, const struct pack_kernel *k, struct 
 		n->predicate_text = text(r, v->predicate_text);
 		n->workspace = expr(r, v->workspace);
 		n->object = (int)v->object;
-		n->report_json = v->report_json ? text(r, v->report_json) : NULL;
+		if (!r->failed && pack_report(r->p, v, &n->report_json, r->err, r->errlen) < 0)
+			r->failed = true;
 		n->nlaunches = (int)v->launches.count;
 		n->launches = arena_alloc(r->a, v->launches.count * sizeof *n->launches);
 		for (uint32_t l = 0; l < v->launches.count; l++)
@@ -128,6 +129,8 @@ int pack_model(const struct pack_file *p, struct arena *a, bool with_objects, st
 	m->source_name = text(&r, p->meta->source_name);
 	m->source_hash[0] = p->meta->source_hash[0];
 	m->source_hash[1] = p->meta->source_hash[1];
+	m->dictionary = p->bytes + p->parts[PP_DICTIONARY].offset;
+	m->dictionary_size = p->parts[PP_DICTIONARY].bytes;
 	m->kernels = arena_alloc(a, p->nkernels * sizeof *m->kernels);
 	for (uint32_t i = 0; i < p->nkernels && !r.failed; i++) {
 		const struct pack_kernel *k = &p->kernels[i];

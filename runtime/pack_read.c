@@ -2,7 +2,7 @@
  *
  * Opening verifies header and index checksums, then every reference of every record, so that users index without checks.
  * Checksums find accidents; the reference checks keep a deliberately altered file with fresh checksums from doing harm.
- * Code objects are checked when they are decompressed. */
+ * What is compressed is checked when it is unpacked (pack_load.c). */
 #include "pack.h"
 
 #include <errno.h>
@@ -14,9 +14,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
-#include <zstd.h>
 
-struct check { const struct pack_file *p; char *err; size_t errlen; };
+/* Variants of a kernel share most of their expressions and argument lists: what was found good for the kernel at hand is not looked
+ * at again.  Both tables are hints: an entry that another one displaced is checked once more. */
+enum { SEEN_CODE_BITS = 9, SEEN_ARGS_BITS = 6 };
+struct seen_code { const struct pack_kernel *kernel; struct pack_code_ref code; };
+struct seen_args { const struct pack_kernel *kernel; struct pack_range kargs; uint32_t bytes, exprs; };
+struct check {
+	const struct pack_file *p; char *err; size_t errlen;
+	struct seen_code code[1 << SEEN_CODE_BITS];
+	struct seen_args args[1 << SEEN_ARGS_BITS];
+};
+
+static uint32_t seen_slot(uint32_t key, int bits)
+{
+	return key * 2654435769u >> (32 - bits);
+}
 
 #define BAD(c, ...) do { \
 	int bad_n_ = snprintf((c)->err, (c)->errlen, "%s: ", (c)->p->name); \
@@ -55,8 +68,11 @@ static bool leaf_known(const struct check *c, const struct pack_kernel *k, uint8
 }
 
 /* Operations, and what the leaves refer to; hexpr_code_eval checks the rest when it evaluates. */
-static int code_check(const struct check *c, const struct pack_kernel *k, struct pack_code_ref r, const void *record, const char *what)
+static int code_check(struct check *c, const struct pack_kernel *k, struct pack_code_ref r, const void *record, const char *what)
 {
+	struct seen_code *seen = &c->code[seen_slot(r.offset, SEEN_CODE_BITS)];
+	if (seen->kernel == k && seen->code.offset == r.offset && seen->code.size == r.size)
+		return 0;
 	if (r.offset > c->p->ncode || r.size > c->p->ncode - r.offset)
 		BAD(c, "offset %zu: %s: expression %u+%u is outside the code (%u bytes)", place(c, record), what, r.offset, r.size, c->p->ncode);
 	const uint8_t *code = c->p->code + r.offset, *end = code + r.size;
@@ -64,14 +80,17 @@ static int code_check(const struct check *c, const struct pack_kernel *k, struct
 		const uint8_t *start = code;
 		uint8_t op = *code++;
 		uint64_t imm = 0;
-		bool ended = op > HX_STRIDE && op < HX_COUNT; /* not a leaf: no operand follows */
+		if (op > HX_STRIDE && op < HX_COUNT) /* not a leaf: no operand follows */
+			continue;
+		bool ended = false;
 		for (int shift = 0; !ended && op <= HX_STRIDE && code < end && shift < 64; shift += 7) {
 			imm |= (uint64_t)(*code & 0x7f) << shift;
 			ended = !(*code++ & 0x80);
 		}
-		if (!ended || (op <= HX_STRIDE && !leaf_known(c, k, op, (int64_t)(imm >> 1) ^ -(int64_t)(imm & 1))))
+		if (!ended || !leaf_known(c, k, op, (int64_t)(imm >> 1) ^ -(int64_t)(imm & 1)))
 			BAD(c, "offset %zu: %s: malformed expression", place(c, start), what);
 	}
+	*seen = (struct seen_code){k, r};
 	return 0;
 }
 
@@ -118,7 +137,7 @@ static int sections_set(struct pack_file *p, const struct check *c, uint32_t cou
 	static const uint32_t sizes[PS_COUNT] = {
 		1, 1, sizeof(struct pack_meta), sizeof(struct pack_kernel), sizeof(struct pack_param), sizeof(struct pack_symbol),
 		sizeof(struct pack_require), sizeof(struct pack_instance), sizeof(struct pack_type), sizeof(struct pack_variant),
-		sizeof(struct pack_launch), sizeof(struct pack_karg), sizeof(struct pack_code_ref), sizeof(struct pack_object)};
+		sizeof(struct pack_launch), sizeof(struct pack_karg), sizeof(struct pack_code_ref), sizeof(struct pack_object), sizeof(struct pack_part)};
 	const struct pack_header *h = (const void *)p->bytes;
 	const uint8_t *base = p->bytes + h->index_offset;
 	const struct pack_index *index = (const void *)base;
@@ -139,13 +158,14 @@ static int sections_set(struct pack_file *p, const struct check *c, uint32_t cou
 	p->variants = at[PS_VARIANTS], p->nvariants = count[PS_VARIANTS];
 	p->launches = at[PS_LAUNCHES], p->kargs = at[PS_KARGS], p->exprs = at[PS_EXPRS];
 	p->objects = at[PS_OBJECTS], p->nobjects = count[PS_OBJECTS];
-	if (p->nstrings == 0 || p->strings[0] != 0 || p->strings[p->nstrings - 1] != 0 || count[PS_META] != 1)
+	p->parts = at[PS_PARTS];
+	if (p->nstrings == 0 || p->strings[0] != 0 || p->strings[p->nstrings - 1] != 0 || count[PS_META] != 1 || count[PS_PARTS] != PP_COUNT)
 		BAD(c, "offset %zu: the strings or the description are malformed", place(c, base));
 	return 0;
 }
 
 /* After the symbols' and parameters' own ranges: expressions refer to both. */
-static int params_check(const struct check *c, const struct pack_kernel *k)
+static int params_check(struct check *c, const struct pack_kernel *k)
 {
 	for (uint32_t i = 0; i < k->params.count; i++) {
 		const struct pack_param *m = &c->p->params[k->params.first + i];
@@ -194,7 +214,7 @@ static int karg_check(const struct check *c, const struct pack_kernel *k, const 
 	return 0;
 }
 
-static int launch_check(const struct check *c, const struct pack_kernel *k, const struct pack_launch *l, const uint32_t count[PS_COUNT])
+static int launch_check(struct check *c, const struct pack_kernel *k, const struct pack_launch *l, const uint32_t count[PS_COUNT])
 {
 	CHECK(string_check(c, l->symbol, l, "device function"));
 	CHECK(range_check(c, l->kargs, count[PS_KARGS], 1024, l, "kernel arguments"));
@@ -212,12 +232,15 @@ static int launch_check(const struct check *c, const struct pack_kernel *k, cons
 		if (r->size == 0)
 			BAD(c, "offset %zu: an empty expression", place(c, r));
 	}
-	for (uint32_t i = 0; i < l->kargs.count; i++)
-		CHECK(karg_check(c, k, l, &c->p->kargs[l->kargs.first + i]));
+	struct seen_args *seen = &c->args[seen_slot(l->kargs.first, SEEN_ARGS_BITS)], args = {k, l->kargs, l->kernarg_bytes, l->exprs.count};
+	if (memcmp(seen, &args, sizeof args) != 0)
+		for (uint32_t i = 0; i < l->kargs.count; i++)
+			CHECK(karg_check(c, k, l, &c->p->kargs[l->kargs.first + i]));
+	*seen = args;
 	return 0;
 }
 
-static int kernel_check(const struct check *c, const struct pack_kernel *k, const uint32_t count[PS_COUNT])
+static int kernel_check(struct check *c, const struct pack_kernel *k, const uint32_t count[PS_COUNT])
 {
 	const struct pack_file *p = c->p;
 	CHECK(string_check(c, k->name, k, "kernel"));
@@ -245,10 +268,11 @@ static int kernel_check(const struct check *c, const struct pack_kernel *k, cons
 		const struct pack_variant *v = &p->variants[k->variants.first + i];
 		CHECK(string_check(c, v->target, v, "target"));
 		CHECK(string_check(c, v->predicate_text, v, "predicate"));
-		CHECK(string_check(c, v->report_json, v, "report"));
 		CHECK(code_check(c, k, v->predicate, v, "predicate"));
 		CHECK(code_check(c, k, v->workspace, v, "workspace"));
 		CHECK(range_check(c, v->launches, count[PS_LAUNCHES], 256, v, "launches"));
+		if (v->report_json && v->report_json >= p->parts[PP_REPORTS].raw_bytes)
+			BAD(c, "offset %zu: a report at %u of %llu bytes", place(c, v), v->report_json, (unsigned long long)p->parts[PP_REPORTS].raw_bytes);
 		if (v->instance >= k->instances.count || v->object >= p->nobjects)
 			BAD(c, "offset %zu: a variant of instance %u in object %u", place(c, v), v->instance, v->object);
 		for (uint32_t l = 0; l < v->launches.count; l++)
@@ -257,11 +281,20 @@ static int kernel_check(const struct check *c, const struct pack_kernel *k, cons
 	return 0;
 }
 
-/* Objects lie one after the other from the index's end to the file's end: no byte is outside a checksum. */
-static int objects_check(const struct check *c)
+/* Parts and objects lie one after the other from the index's end to the file's end: no byte is outside a checksum. */
+static int bodies_check(const struct check *c)
 {
+	static const uint64_t most[PP_COUNT] = {PACK_MAX_DICTIONARY, PACK_MAX_REPORTS};
 	const struct pack_header *h = (const void *)c->p->bytes;
 	uint64_t at = h->index_offset + h->index_bytes;
+	for (uint32_t i = 0; i < PP_COUNT; i++) {
+		const struct pack_part *o = &c->p->parts[i];
+		if (o->offset != at || o->bytes > h->total_bytes - at || o->raw_bytes > most[i] || !o->bytes != !o->raw_bytes ||
+		    (i == PP_DICTIONARY && o->bytes != o->raw_bytes))
+			BAD(c, "offset %zu: part %u: %llu bytes at %llu do not follow %llu", place(c, o), i, (unsigned long long)o->bytes,
+			    (unsigned long long)o->offset, (unsigned long long)at);
+		at += o->bytes;
+	}
 	for (uint32_t i = 0; i < c->p->nobjects; i++) {
 		const struct pack_object *o = &c->p->objects[i];
 		CHECK(string_check(c, o->target, o, "target"));
@@ -277,7 +310,7 @@ static int objects_check(const struct check *c)
 
 static int pack_check(struct pack_file *p, char *err, size_t errlen)
 {
-	struct check c = {p, err, errlen};
+	struct check c = {.p = p, .err = err, .errlen = errlen};
 	uint32_t count[PS_COUNT];
 	CHECK(header_check(&c));
 	CHECK(sections_set(p, &c, count));
@@ -290,20 +323,22 @@ static int pack_check(struct pack_file *p, char *err, size_t errlen)
 	CHECK(string_check(&c, p->meta->source_name, p->meta, "source"));
 	for (uint32_t i = 0; i < p->nkernels; i++)
 		CHECK(kernel_check(&c, &p->kernels[i], count));
-	return objects_check(&c);
+	return bodies_check(&c);
 }
 
 int pack_open_memory(struct pack_file **out, const void *bytes, size_t size, const char *name, char *err, size_t errlen)
 {
 	struct pack_file *p = calloc(1, sizeof *p);
-	if (p)
+	if (p) {
 		p->name = strdup(name);
+		p->loaded = pack_loaded_new();
+	}
 	if (p && (uintptr_t)bytes % 8 && size) { /* records are read in place: they need their alignment */
 		p->owned = malloc(size);
 		if (p->owned)
 			bytes = memcpy(p->owned, bytes, size);
 	}
-	if (!p || !p->name || (uintptr_t)bytes % 8) {
+	if (!p || !p->name || !p->loaded || (uintptr_t)bytes % 8) {
 		snprintf(err, errlen, "%s: out of memory", name);
 		pack_close(p);
 		return PACK_ENOMEM;
@@ -354,42 +389,8 @@ void pack_close(struct pack_file *p)
 		return;
 	if (p->mapped)
 		munmap(p->mapped, p->size);
+	pack_loaded_free(p->loaded);
 	free(p->owned);
 	free((void *)(uintptr_t)p->name);
 	free(p);
-}
-
-int pack_object_load(const struct pack_file *p, uint32_t object, uint8_t **bytes, size_t *size, char *err, size_t errlen)
-{
-	const struct check check = {p, err, errlen}, *c = &check;
-	if (object >= p->nobjects)
-		BAD(c, "no code object %u; the pack has %u", object, p->nobjects);
-	const struct pack_object *o = &p->objects[object];
-	unsigned long long at = o->offset;
-	if (XXH3_64bits(p->bytes + o->offset, o->bytes) != o->hash)
-		BAD(c, "offset %llu: code object %u was altered (checksum)", at, object);
-	uint8_t *raw = malloc(o->raw_bytes);
-	if (!raw) {
-		snprintf(err, errlen, "%s: out of memory", p->name);
-		return PACK_ENOMEM;
-	}
-	size_t n = ZSTD_decompress(raw, o->raw_bytes, p->bytes + o->offset, o->bytes);
-	if (n != o->raw_bytes) {
-		free(raw);
-		BAD(c, "offset %llu: code object %u does not decompress to %llu bytes", at, object, (unsigned long long)o->raw_bytes);
-	}
-	*bytes = raw;
-	*size = n;
-	return 0;
-}
-
-int pack_verify(const struct pack_file *p, char *err, size_t errlen)
-{
-	for (uint32_t i = 0; i < p->nobjects; i++) {
-		uint8_t *bytes;
-		size_t size;
-		CHECK(pack_object_load(p, i, &bytes, &size, err, errlen));
-		free(bytes);
-	}
-	return 0;
 }

@@ -1,7 +1,7 @@
 /* pack_write.c -- struct model_pack -> the bytes of a pack (pack_format.h), and those bytes -> a file.
  *
- * Each section grows in a buffer of its own; equal strings and equal host expressions are stored once.  Objects are compressed
- * one by one in the model's order, so that the bytes depend on the model alone.  The result is read back by the reader before
+ * Each section grows in a buffer of its own; equal strings and equal host expressions are stored once.  Objects and
+ * reports are compressed by pack_compress.c in the model's order, so that the bytes depend on the model alone.  The result is read back by the reader before
  * it is handed out: a model that breaks a limit is refused here and not by the pack's user. */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,13 +12,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
-#include <zstd.h>
 
-#include "pack.h"
+#include "pack_compress.h"
 
-enum { COMPRESSION_LEVEL = 19 };
-
-struct buffer { uint8_t *bytes; size_t size, cap; };
 struct pool_entry { uint32_t offset, size, used; };
 struct pool { struct buffer data; struct pool_entry *table; uint32_t cap, n; }; /* cap: a power of two */
 
@@ -27,7 +23,7 @@ struct writer {
 	struct arena arena;
 	struct buffer sections[PS_COUNT];
 	uint32_t counts[PS_COUNT];
-	struct pool strings, code;
+	struct pool strings, code, kargs, reports;
 	char *err; size_t errlen;
 	bool failed;
 };
@@ -37,22 +33,6 @@ static void writer_fail(struct writer *w, const char *what, const char *name)
 	if (!w->failed)
 		snprintf(w->err, w->errlen, "%s%s%s", what, name ? ": " : "", name ? name : "");
 	w->failed = true;
-}
-
-static bool buffer_append(struct buffer *b, const void *data, size_t n)
-{
-	if (b->cap - b->size < n) {
-		size_t cap = (b->size + n) * 2 + 256;
-		uint8_t *bytes = realloc(b->bytes, cap);
-		if (!bytes)
-			return false;
-		b->bytes = bytes;
-		b->cap = cap;
-	}
-	if (n)
-		memcpy(b->bytes + b->size, data, n);
-	b->size += n;
-	return true;
 }
 
 /* Appends a record; returns its number in the section. */
@@ -104,9 +84,20 @@ static uint32_t pool_add(struct writer *w, struct pool *p, const void *data, siz
 	return e->offset;
 }
 
+static void pool_free(struct pool *p)
+{
+	free(p->data.bytes);
+	free(p->table);
+}
+
+static uint32_t text_add(struct writer *w, struct pool *p, const char *s)
+{
+	return s ? pool_add(w, p, s, strlen(s) + 1) : 0;
+}
+
 static uint32_t string_add(struct writer *w, const char *s)
 {
-	return s ? pool_add(w, &w->strings, s, strlen(s) + 1) : 0;
+	return text_add(w, &w->strings, s);
 }
 
 static struct pack_code_ref code_add(struct writer *w, const struct hexpr *e)
@@ -179,6 +170,18 @@ static struct pack_range instances_add(struct writer *w, const struct model_kern
 	return r;
 }
 
+/* Equal lists of arguments are stored once: variants of a kernel differ little here. */
+static struct pack_range kargs_add(struct writer *w, const struct model_launch *m)
+{
+	struct pack_karg *list = arena_alloc(&w->arena, (size_t)m->nkargs * sizeof *list);
+	for (int i = 0; i < m->nkargs; i++) {
+		const struct model_karg *a = &m->kargs[i];
+		list[i] = (struct pack_karg){a->kind, a->a, a->b, a->size, a->offset};
+	}
+	uint32_t at = pool_add(w, &w->kargs, list, (size_t)m->nkargs * sizeof *list);
+	return (struct pack_range){at / (uint32_t)sizeof *list, (uint32_t)m->nkargs};
+}
+
 static void launch_add(struct writer *w, const struct model_launch *m)
 {
 	struct pack_launch l = {0};
@@ -187,12 +190,7 @@ static void launch_add(struct writer *w, const struct model_launch *m)
 	l.kernarg_bytes = (uint32_t)m->kernarg_bytes;
 	for (int d = 0; d < 3; d++)
 		l.grid[d] = code_add(w, m->grid[d]);
-	l.kargs = (struct pack_range){w->counts[PS_KARGS], (uint32_t)m->nkargs};
-	for (int i = 0; i < m->nkargs; i++) {
-		const struct model_karg *a = &m->kargs[i];
-		struct pack_karg p = {a->kind, a->a, a->b, a->size, a->offset};
-		record_add(w, PS_KARGS, &p, sizeof p);
-	}
+	l.kargs = kargs_add(w, m);
 	l.exprs = (struct pack_range){w->counts[PS_EXPRS], (uint32_t)m->nexprs};
 	for (int i = 0; i < m->nexprs; i++) {
 		struct pack_code_ref c = code_add(w, m->exprs[i]);
@@ -213,7 +211,7 @@ static struct pack_range variants_add(struct writer *w, const struct model_kerne
 		v.target = string_add(w, m->target);
 		v.predicate_text = string_add(w, m->predicate_text);
 		v.object = (uint32_t)m->object;
-		v.report_json = string_add(w, m->report_json);
+		v.report_json = text_add(w, &w->reports, m->report_json);
 		v.predicate = code_add(w, m->predicate);
 		v.workspace = code_add(w, m->workspace);
 		v.launches = (struct pack_range){w->counts[PS_LAUNCHES], (uint32_t)m->nlaunches};
@@ -240,28 +238,21 @@ static void kernel_add(struct writer *w, const struct model_kernel *k)
 	record_add(w, PS_KERNELS, &r, sizeof r);
 }
 
-/* Compresses the objects into `blobs`; offsets in their records count from the blobs' start until the index's size is known. */
-static void objects_add(struct writer *w, struct buffer *blobs)
+/* Records of the parts and objects; their offsets count from the blobs' start until the index's size is known. */
+static void bodies_add(struct writer *w, struct buffer *blobs)
 {
+	struct pack_part parts[PP_COUNT];
+	const struct buffer *reports = &w->reports.data;
+	struct pack_object *objects = arena_alloc(&w->arena, (size_t)w->model->nobjects * sizeof *objects + 1);
+	if (w->failed)
+		return;
+	if (pack_compress(w->model, reports->bytes, reports->size > 1 ? reports->size : 0, parts, objects, blobs, w->err, w->errlen) < 0)
+		w->failed = true;
+	for (int i = 0; i < PP_COUNT && !w->failed; i++)
+		record_add(w, PS_PARTS, &parts[i], sizeof parts[i]);
 	for (int i = 0; i < w->model->nobjects && !w->failed; i++) {
-		const struct model_object *m = &w->model->objects[i];
-		struct pack_object o = {.offset = blobs->size, .raw_bytes = m->size, .target = string_add(w, m->target)};
-		if (!m->bytes || m->size == 0 || m->size > PACK_MAX_OBJECT) {
-			writer_fail(w, "a code object is missing, empty or too large", m->target);
-			return;
-		}
-		size_t bound = ZSTD_compressBound(m->size);
-		uint8_t *packed = malloc(bound);
-		int level = w->model->compression ? w->model->compression : COMPRESSION_LEVEL;
-		size_t n = packed ? ZSTD_compress(packed, bound, m->bytes, m->size, level) : 0;
-		if (!packed || ZSTD_isError(n) || !buffer_append(blobs, packed, n))
-			writer_fail(w, "out of memory", NULL);
-		else {
-			o.bytes = n;
-			o.hash = XXH3_64bits(packed, n);
-		}
-		free(packed);
-		record_add(w, PS_OBJECTS, &o, sizeof o);
+		objects[i].target = string_add(w, w->model->objects[i].target);
+		record_add(w, PS_OBJECTS, &objects[i], sizeof objects[i]);
 	}
 }
 
@@ -275,6 +266,8 @@ static void pack_assemble(struct writer *w, const struct buffer *blobs, void **b
 	w->sections[PS_CODE] = w->code.data;
 	w->counts[PS_STRINGS] = (uint32_t)w->strings.data.size;
 	w->counts[PS_CODE] = (uint32_t)w->code.data.size;
+	w->sections[PS_KARGS] = w->kargs.data;
+	w->counts[PS_KARGS] = (uint32_t)(w->kargs.data.size / sizeof(struct pack_karg));
 	for (int s = 0; s < PS_COUNT; s++) {
 		index.sections[s] = (struct pack_section_ref){(uint32_t)at, w->counts[s]};
 		at = (at + w->sections[s].size + 7) & ~(size_t)7;
@@ -294,6 +287,9 @@ static void pack_assemble(struct writer *w, const struct buffer *blobs, void **b
 	struct pack_object *objects = (struct pack_object *)(void *)w->sections[PS_OBJECTS].bytes;
 	for (uint32_t i = 0; i < w->counts[PS_OBJECTS]; i++)
 		objects[i].offset += sizeof h + at;
+	struct pack_part *parts = (struct pack_part *)(void *)w->sections[PS_PARTS].bytes;
+	for (uint32_t i = 0; i < PP_COUNT; i++)
+		parts[i].offset += sizeof h + at;
 	memcpy(base, &index, sizeof index);
 	for (int s = 0; s < PS_COUNT; s++)
 		if (w->sections[s].size)
@@ -314,20 +310,22 @@ int pack_write(const struct model_pack *model, void **bytes, size_t *size, char 
 	void *out = NULL;
 	size_t n = 0;
 
-	string_add(&w, ""); /* offset 0 is the empty string */
+	string_add(&w, ""); /* offset 0 is the empty string, and no report */
+	text_add(&w, &w.reports, "");
 	struct pack_meta meta = {string_add(&w, model->tdsl_version), string_add(&w, model->llvm_version), string_add(&w, model->options),
 	                         string_add(&w, model->licence), string_add(&w, model->fp8), string_add(&w, model->source),
 	                         string_add(&w, model->source_name), 0, {model->source_hash[0], model->source_hash[1]}};
 	record_add(&w, PS_META, &meta, sizeof meta);
 	for (int i = 0; i < model->nkernels; i++)
 		kernel_add(&w, &model->kernels[i]);
-	objects_add(&w, &blobs);
+	bodies_add(&w, &blobs);
 	if (!w.failed)
 		pack_assemble(&w, &blobs, &out, &n);
 	for (int s = 0; s < PS_COUNT; s++)
-		if (s != PS_STRINGS && s != PS_CODE)
+		if (s != PS_STRINGS && s != PS_CODE && s != PS_KARGS)
 			free(w.sections[s].bytes);
-	free(w.strings.data.bytes), free(w.strings.table), free(w.code.data.bytes), free(w.code.table), free(blobs.bytes);
+	pool_free(&w.strings), pool_free(&w.code), pool_free(&w.kargs), pool_free(&w.reports);
+	free(blobs.bytes);
 	arena_free(&w.arena);
 
 	struct pack_file *check = NULL;

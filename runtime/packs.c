@@ -43,6 +43,19 @@ static char param_letter(tdsl_pack p, const struct pack_kernel *k, uint32_t para
 	}
 }
 
+/* Made when first asked for: an open pack's are seldom read. */
+const char *kernel_extents(tdsl_kernel k, int param)
+{
+	pthread_mutex_lock(&k->pack->lock);
+	if (!k->extents)
+		k->extents = arena_alloc(&k->pack->arena, (size_t)k->nparams * sizeof *k->extents);
+	if (!k->extents[param])
+		k->extents[param] = extents_text(k->pack, k->k, &k->params[param]);
+	const char *text = k->extents[param];
+	pthread_mutex_unlock(&k->pack->lock);
+	return text;
+}
+
 static void kernel_set(tdsl_pack p, struct tdsl_kernel_s *k, const struct pack_kernel *r)
 {
 	k->serial = serial_next();
@@ -53,7 +66,6 @@ static void kernel_set(tdsl_pack p, struct tdsl_kernel_s *k, const struct pack_k
 	for (uint32_t i = 0; i < r->params.count; i++) {
 		bool tensor = k->params[i].flags & PACK_PARAM_TENSOR;
 		k->signature[i] = param_letter(p, r, i);
-		k->extents[i] = extents_text(p, r, &k->params[i]);
 		k->tensors |= tensor ? 1u << i : 0;
 		k->outputs |= tensor && k->params[i].role != ROLE_IN ? 1u << i : 0;
 	}
@@ -88,6 +100,7 @@ int pack_wrap(tdsl_pack *out, struct pack_file *file)
 		pack_close(file);
 		FAIL(TDSL_ENOMEM, "out of memory");
 	}
+	pthread_mutex_init(&p->lock, NULL);
 	p->file = file;
 	p->serial = serial_next();
 	targets_set(p);
@@ -127,6 +140,7 @@ void tdsl_pack_close(tdsl_pack p)
 		return;
 	device_forget_pack(p->serial);
 	pack_close(p->file);
+	pthread_mutex_destroy(&p->lock);
 	arena_free(&p->arena);
 	free(p->kernels);
 	free(p);
@@ -222,7 +236,7 @@ int tdsl_kernel_param(struct tdsl_param_info *info, tdsl_kernel k, int index)
 	*info = (struct tdsl_param_info){
 		.name = pack_string(k->pack->file, p->name), .is_tensor = !!(p->flags & PACK_PARAM_TENSOR), .is_input = p->role != ROLE_OUT,
 		.is_output = p->role != ROLE_IN, .is_optional = !!(p->flags & PACK_PARAM_OPTIONAL), .rank = p->rank,
-		.extents = k->extents[index], .has_default = !!(p->flags & PACK_PARAM_DEFAULT), .default_value = p->default_value};
+		.extents = kernel_extents(k, index), .has_default = !!(p->flags & PACK_PARAM_DEFAULT), .default_value = p->default_value};
 	return 0;
 }
 
@@ -248,12 +262,13 @@ int tdsl_kernel_dtype(const char **name, DLDataType *dl, tdsl_kernel k, int inst
 
 int tdsl_kernel_variant(struct tdsl_variant_info *info, tdsl_kernel k, int index)
 {
+	char err[1024];
 	TRY(index_check("tdsl_kernel_variant", info, k, index, k ? k->k->variants.count : 0));
 	const struct pack_file *f = k->pack->file;
 	const struct pack_variant *v = &f->variants[k->k->variants.first + (uint32_t)index];
-	*info = (struct tdsl_variant_info){(int)v->instance, pack_string(f, v->target), pack_string(f, v->predicate_text),
-	                                   (int)v->launches.count, v->report_json ? pack_string(f, v->report_json) : NULL};
-	return 0;
+	*info = (struct tdsl_variant_info){(int)v->instance, pack_string(f, v->target), pack_string(f, v->predicate_text), (int)v->launches.count, NULL};
+	int rc = pack_report(f, v, &info->report_json, err, sizeof err);
+	return rc < 0 ? pack_fail(rc, err) : 0;
 }
 
 int tdsl_kernel_calls(uint64_t *calls, tdsl_kernel k, int variant)

@@ -192,7 +192,7 @@ static int formal_set(const struct where *w, tdsl_kernel k, int index, const str
 	for (int i = 0; i < d->n; i++)
 		ones = ones && d->extent[i] == 1;
 	if (extra < 0 || (rank == 0 && !ones))
-		ARG_FAIL(w, TDSL_ESHAPE, ": rank %d; expected %s[%s]: rank %d%s", d->n, w->param, k->extents[index], rank,
+		ARG_FAIL(w, TDSL_ESHAPE, ": rank %d; expected %s[%s]: rank %d%s", d->n, w->param, kernel_extents(k, index), rank,
 		         rank ? " or more (leading dimensions fold)" : "");
 	v->rank = rank;
 	v->extra = extra;
@@ -225,7 +225,7 @@ int view_make(struct view *v, tdsl_kernel k, tdsl_device device, int index, cons
 	if (!t) {
 		if ((p->flags & PACK_PARAM_OPTIONAL) || (lenient && p->role != ROLE_IN))
 			return 0;
-		FAIL(TDSL_EINVAL, "%s: argument '%s' is NULL; expected a tensor %s[%s]", w->kernel, w->param, w->param, k->extents[index]);
+		FAIL(TDSL_EINVAL, "%s: argument '%s' is NULL; expected a tensor %s[%s]", w->kernel, w->param, w->param, kernel_extents(k, index));
 	}
 	v->present = true;
 	TRY(device_check(w, device, t, &v->host));

@@ -127,7 +127,7 @@ TDSL_API int tdsl_pack_open(tdsl_pack *pack, const char *path);
 TDSL_API int tdsl_pack_open_memory(tdsl_pack *pack, const void *bytes, size_t size);
 /* Its kernels end with it. */
 TDSL_API void tdsl_pack_close(tdsl_pack);
-/* Decompresses every code object and checks it (opening checks everything else). */
+/* Unpacks dictionary, reports and every code object and checks them (opening checks everything else). */
 TDSL_API int tdsl_pack_verify(tdsl_pack);
 TDSL_API int tdsl_kernel_find(tdsl_kernel *kernel, tdsl_pack, const char *name);
 
@@ -212,6 +212,7 @@ TDSL_API int tdsl_kernel_param(struct tdsl_param_info *, tdsl_kernel, int index)
 TDSL_API int tdsl_kernel_instance(struct tdsl_instance_info *, tdsl_kernel, int index);
 /* Element type of a parameter in an instance ("bf16"; "fp8", "bf8" where the target decides: then *dl is that of `target`). */
 TDSL_API int tdsl_kernel_dtype(const char **name, DLDataType *dl, tdsl_kernel, int instance, int param, const char *target);
+/* The pack's reports are unpacked for the first of these; TDSL_EPACK where they were altered. */
 TDSL_API int tdsl_kernel_variant(struct tdsl_variant_info *, tdsl_kernel, int index);
 /* The element type and extents that tensor parameter `param` must have beside the arguments given (outputs may be NULL: the
  * first instance that the inputs allow decides).  Returns the rank. */
