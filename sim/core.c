@@ -379,6 +379,7 @@ static bool worker_init(struct worker *k, struct run *r)
 	g->errlen = 1024;
 	g->err = malloc(g->errlen);
 	g->patterns = sim_patterns_new();
+	g->operands = sim_operands_new();
 	g->range[4].lo = (uint64_t)(uintptr_t)l->kernarg;
 	g->range[4].hi = g->range[4].lo + l->kernarg_size;
 	g->range[5].lo = (uint64_t)(uintptr_t)r->packet;
@@ -387,7 +388,7 @@ static bool worker_init(struct worker *k, struct run *r)
 	k->rows = aligned_alloc(64, rows * k->nwaves * sizeof *k->rows);
 	if (kn->scratch_bytes)
 		k->scratch = malloc((size_t)kn->scratch_bytes * LANES * k->nwaves);
-	if (!g->lds || !g->err || !k->waves || !k->rows || (kn->scratch_bytes && !k->scratch))
+	if (!g->lds || !g->err || !g->operands || !k->waves || !k->rows || (kn->scratch_bytes && !k->scratch))
 		return false;
 	memset(k->rows, 0, rows * k->nwaves * sizeof *k->rows);
 	for (uint32_t i = 0; i < k->nwaves; i++) {
@@ -427,6 +428,7 @@ static void *work(void *arg)
 	free(k.group.lds);
 	free(k.group.err);
 	free(k.group.patterns);
+	free(k.group.operands);
 	free(k.waves);
 	free(k.rows);
 	free(k.scratch);

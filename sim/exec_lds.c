@@ -453,6 +453,7 @@ void exec_ds(struct sim_wave *w, const struct sim_inst *in)
 		sim_fail(w, in, SIM_EINST, -1, "a register is beyond the %u allocated", w->nvgpr);
 		return;
 	}
+	sim_overwritten(w, in->vdst, 4);
 	switch (in->op) {
 	case OP_ds_read_b32: read_words(w, in, off, in->vdst, 1); return;
 	case OP_ds_read_b64: read_words(w, in, off, in->vdst, 2); return;
