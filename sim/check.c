@@ -29,7 +29,9 @@ struct check *check_new(struct sim_group *g, uint32_t nwaves, struct check_globa
 	c->lds_read_at = calloc(dwords, sizeof *c->lds_read_at);
 	c->quad_read = calloc((dwords / 4 + 1) * nwaves, sizeof *c->quad_read);
 	c->quad_read_at = calloc(dwords / 4 + 1, sizeof *c->quad_read_at);
-	if (c->use && c->wave && c->lds && c->lds_map && c->lds_read && c->lds_read_at && c->quad_read && c->quad_read_at)
+	c->lds_plain = calloc(CHECK_LDS_PLAIN, sizeof *c->lds_plain);
+	c->lds_notes = calloc(CHECK_LDS_NOTES, sizeof *c->lds_notes);
+	if (c->lds_plain && c->lds_notes && c->use && c->wave && c->lds && c->lds_map && c->lds_read && c->lds_read_at && c->quad_read && c->quad_read_at)
 		return c;
 	check_free(c);
 	return NULL;
@@ -47,6 +49,8 @@ void check_free(struct check *c)
 	free(c->lds_read_at);
 	free(c->quad_read);
 	free(c->quad_read_at);
+	free(c->lds_plain);
+	free(c->lds_notes);
 	free(c);
 }
 
@@ -78,6 +82,7 @@ void check_start_group(struct check *c, struct sim_wave *waves, uint64_t number)
 		c->lds[i].undef = 15;
 	for (size_t i = 0; i < dwords / 64 + 1; i++)
 		c->lds_map[i] = (struct check_lds_map){0, 0, ~UINT64_C(0)};
+	lds_forget(c);
 	c->dma = false;
 }
 
@@ -90,6 +95,8 @@ void check_barrier(struct check *c)
 	}
 	for (size_t i = 0; all && i < c->lds_dwords / 64 + 1; i++)
 		c->lds_map[i].written = c->lds_map[i].read = 0;
+	if (all)
+		lds_forget(c);
 	for (uint32_t i = 0; i < c->nwaves; i++) {
 		memcpy(c->wave[i].visible, c->wave[i].done, sizeof c->wave[i].done);
 		c->wave[i].epoch++;
@@ -220,6 +227,7 @@ static void issue_access(struct check_wave *cw, const struct sim_inst *in, const
 
 static bool lds_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, int part, const struct check_lanes *lanes)
 {
+	lds_notes(c);
 	if (!race_lds(c, w, in, u, lanes))
 		return false;
 	undef_lds(c, w, in, u, part, lanes);
@@ -230,6 +238,9 @@ static bool access_before(struct check *c, struct sim_wave *w, const struct sim_
 {
 	struct check_lanes lanes, lds, memory;
 	for (int part = 0; part < u->parts; part++) {
+		if (lds_known(c, w, in, u, part))
+			continue;
+		lds_notes(c);
 		check_lds_lanes(w, in, u, part, &lanes);
 		if (lds_plain(c, w, in, u, part, &lanes))
 			continue;
@@ -282,12 +293,19 @@ static inline enum note note_of(const struct check_wave *cw, const struct check_
 	return all || u->crowded ? ALL : written ? WRITTEN : NOTHING;
 }
 
+static void first_time(struct check *c, struct check_use *u, const struct sim_inst *in)
+{
+	check_use_of(u, in, c->group->code->object->chip);
+	if (u->access == ACCESS_LDS && c->lds_numbered < UINT16_MAX)
+		u->lds_number = ++c->lds_numbered;
+}
+
 bool check_before(struct check *c, struct sim_wave *w, const struct sim_inst *in)
 {
 	struct check_use *u = &c->use[in->at / 4];
 	struct check_wave *cw = &c->wave[w->index];
 	if (!u->ready)
-		check_use_of(u, in, c->group->code->object->chip);
+		first_time(c, u, in);
 	enum note note = note_of(cw, u);
 	if (note == ALL && !registers_ready(c, w, in, u))
 		return false;
