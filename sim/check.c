@@ -128,7 +128,7 @@ static bool late(struct check *c, struct sim_wave *w, const struct sim_inst *in,
 	return false;
 }
 
-static bool registers_ready(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+static __attribute__((noinline)) bool registers_ready(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
 {
 	const struct check_wave *cw = &c->wave[w->index];
 	bool vm = cw->issued[COUNT_VM] != cw->done[COUNT_VM], lgkm = cw->issued[COUNT_LGKM] != cw->done[COUNT_LGKM];
@@ -234,7 +234,7 @@ static bool lds_before(struct check *c, struct sim_wave *w, const struct sim_ins
 	return true;
 }
 
-static bool access_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+static __attribute__((noinline)) bool access_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
 {
 	struct check_lanes lanes, lds, memory;
 	for (int part = 0; part < u->parts; part++) {
@@ -293,7 +293,7 @@ static inline enum note note_of(const struct check_wave *cw, const struct check_
 	return all || u->crowded ? ALL : written ? WRITTEN : NOTHING;
 }
 
-static void first_time(struct check *c, struct check_use *u, const struct sim_inst *in)
+static __attribute__((noinline)) void first_time(struct check *c, struct check_use *u, const struct sim_inst *in)
 {
 	check_use_of(u, in, c->group->code->object->chip);
 	if (u->access == ACCESS_LDS && c->lds_numbered < UINT16_MAX)
@@ -304,6 +304,9 @@ bool check_before(struct check *c, struct sim_wave *w, const struct sim_inst *in
 {
 	struct check_use *u = &c->use[in->at / 4];
 	struct check_wave *cw = &c->wave[w->index];
+	for (int i = 0; i < 4; i++) /* what the next one needs */
+		__builtin_prefetch((const char *)(u + in->len) + 64 * i);
+	__builtin_prefetch(in + in->len);
 	if (!u->ready)
 		first_time(c, u, in);
 	enum note note = note_of(cw, u);
