@@ -8,36 +8,14 @@
  * as the one in flight: their order is certain. */
 #include "check.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-struct check *check_new(struct sim_group *g, uint32_t nwaves, struct check_global *global)
-{
-	struct check *c = calloc(1, sizeof *c);
-	size_t dwords = g->lds_size / 4 + 1;
-	if (!c)
-		return NULL;
-	c->group = g;
-	c->nwaves = nwaves;
-	c->global = global;
-	c->use = calloc(g->code->object->image_size / 4 + 1, sizeof *c->use);
-	c->wave = calloc(nwaves, sizeof *c->wave);
-	c->lds = calloc(dwords, sizeof *c->lds);
-	c->lds_dwords = dwords;
-	c->lds_map = calloc(dwords / 64 + 1, sizeof *c->lds_map);
-	c->lds_read = calloc(dwords * nwaves, sizeof *c->lds_read);
-	c->lds_read_at = calloc(dwords, sizeof *c->lds_read_at);
-	c->quad_read = calloc((dwords / 4 + 1) * nwaves, sizeof *c->quad_read);
-	c->quad_read_at = calloc(dwords / 4 + 1, sizeof *c->quad_read_at);
-	c->lds_plain = calloc(CHECK_LDS_PLAIN, sizeof *c->lds_plain);
-	c->lds_notes = calloc(CHECK_LDS_NOTES, sizeof *c->lds_notes);
-	if (c->lds_plain && c->lds_notes && c->use && c->wave && c->lds && c->lds_map && c->lds_read && c->lds_read_at && c->quad_read && c->quad_read_at)
-		return c;
-	check_free(c);
-	return NULL;
-}
+static struct check *spare[CHECK_SPARE]; /* the one kept last first */
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
 
-void check_free(struct check *c)
+static void destroy(struct check *c)
 {
 	if (!c)
 		return;
@@ -52,6 +30,73 @@ void check_free(struct check *c)
 	free(c->lds_plain);
 	free(c->lds_notes);
 	free(c);
+}
+
+static struct check *spare_of(const struct sim_group *g, uint32_t nwaves, size_t dwords)
+{
+	struct check *c = NULL;
+	pthread_mutex_lock(&spare_lock);
+	for (int i = 0; i < CHECK_SPARE && !c; i++)
+		if (spare[i] && spare[i]->code == g->code->number && spare[i]->nwaves == nwaves && spare[i]->lds_dwords == dwords) {
+			c = spare[i];
+			spare[i] = NULL;
+		}
+	pthread_mutex_unlock(&spare_lock);
+	return c;
+}
+
+static struct check *make(const struct sim_group *g, uint32_t nwaves, size_t dwords)
+{
+	struct check *c = calloc(1, sizeof *c);
+	if (!c)
+		return NULL;
+	c->code = g->code->number;
+	c->nwaves = nwaves;
+	c->use = calloc(g->code->object->image_size / 4 + 1, sizeof *c->use);
+	c->wave = calloc(nwaves, sizeof *c->wave);
+	c->lds = calloc(dwords, sizeof *c->lds);
+	c->lds_dwords = dwords;
+	c->lds_map = calloc(dwords / 64 + 1, sizeof *c->lds_map);
+	c->lds_read = calloc(dwords * nwaves, sizeof *c->lds_read);
+	c->lds_read_at = calloc(dwords, sizeof *c->lds_read_at);
+	c->quad_read = calloc((dwords / 4 + 1) * nwaves, sizeof *c->quad_read);
+	c->quad_read_at = calloc(dwords / 4 + 1, sizeof *c->quad_read_at);
+	c->lds_plain = calloc(CHECK_LDS_PLAIN, sizeof *c->lds_plain);
+	c->lds_notes = calloc(CHECK_LDS_NOTES, sizeof *c->lds_notes);
+	if (c->use && c->wave && c->lds && c->lds_map && c->lds_read && c->lds_read_at && c->quad_read && c->quad_read_at && c->lds_plain && c->lds_notes)
+		return c;
+	destroy(c);
+	return NULL;
+}
+
+struct check *check_new(struct sim_group *g, uint32_t nwaves, struct check_global *global)
+{
+	size_t dwords = g->lds_size / 4 + 1;
+	struct check *c = spare_of(g, nwaves, dwords);
+	if (!c && !(c = make(g, nwaves, dwords)))
+		return NULL;
+	c->group = g;
+	c->global = global;
+	c->page = NULL;
+	c->page_key = 0;
+	c->constant_next = 0;
+	memset(c->constant, 0, sizeof c->constant);
+	return c;
+}
+
+void check_free(struct check *c)
+{
+	if (!c)
+		return;
+	pthread_mutex_lock(&spare_lock);
+	unsigned room = 0; /* the first free place, else that of the oldest */
+	while (room < CHECK_SPARE - 1 && spare[room])
+		room++;
+	struct check *last = spare[room];
+	memmove(spare + 1, spare, sizeof *spare * room);
+	spare[0] = c;
+	pthread_mutex_unlock(&spare_lock);
+	destroy(last);
 }
 
 void check_start_group(struct check *c, struct sim_wave *waves, uint64_t number)

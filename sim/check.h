@@ -80,6 +80,7 @@ struct check_lds_note { uint32_t plain, number; };
 
 struct check {
 	struct sim_group *group;
+	uint64_t code;                          /* sim_code.number */
 	struct check_use *use;
 	struct check_wave *wave; uint32_t nwaves;
 	struct check_lds *lds; uint32_t *lds_read, *lds_read_at; /* operation numbers, wave by wave of all dwords; one instruction a dword */
@@ -94,7 +95,8 @@ struct check {
 	struct { uint64_t lo, hi; } constant[4]; unsigned constant_next; /* memory that no kernel may write, found last */
 };
 
-/* NULL without memory. */
+/* NULL without memory.  What is freed is kept for the next launch of the same kernel; of such there are at most CHECK_SPARE. */
+enum { CHECK_SPARE = 4 };
 struct check *check_new(struct sim_group *, uint32_t nwaves, struct check_global *);
 void check_free(struct check *);
 void check_start_group(struct check *, struct sim_wave *waves, uint64_t number);

@@ -103,6 +103,7 @@ struct sim_wave {
 /* decode.c */
 struct sim_code {
 	struct sim_code *next;
+	uint64_t number;               /* no other of this process has it, now or later */
 	const struct sim_object *object;
 	const struct sim_kernel *kernel;
 	struct sim_inst *inst;         /* one slot per dword of the image, decoded when first reached */
