@@ -266,8 +266,9 @@ static void block_of(uint32_t (*D)[LANES], uint32_t (*C)[LANES], uint32_t consta
 	const float *b, bool fused)
 {
 	uint32_t splat[32];
-	for (int i = 0; !C && i < 32; i++)
-		splat[i] = constant;
+	if (!C)
+		for (int i = 0; i < 32; i++)
+			splat[i] = constant;
 #ifdef TILES
 	if (fused && s->m >= 16 && takes_tiles()) {
 		unsigned first = block * s->m * s->m / LANES;
@@ -310,18 +311,20 @@ static __attribute__((noinline)) void scaled(struct sim_wave *w, const struct si
 
 static void product(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, uint32_t (*C)[LANES])
 {
-	const struct mfma_operand *x = mfma_operand(w, in, s, 0), *y = mfma_operand(w, in, s, 1);
+	const struct mfma_operand *x[2];
 	uint32_t (*D)[LANES] = &w->vgpr[in->vdst];
+	mfma_operands(w, in, s, x);
 	sim_overwritten(w, in->vdst, in->n);
 	if (in->scaled) {
-		scaled(w, in, s, D, C, x, y);
+		scaled(w, in, s, D, C, x[0], x[1]);
 		return;
 	}
 	for (unsigned block = 0; block < s->blocks; block++) {
 		unsigned from = block; /* cbsz: blocks in groups of 2^cbsz share A's block abid */
 		if (!s->split && in->cbsz)
 			from = (block & ~((1u << in->cbsz) - 1)) | (in->abid & ((1u << in->cbsz) - 1));
-		block_of(D, C, (uint32_t)in->src[2].value, s, block, x->v + from * s->k * s->m, y->v + block * s->k * s->m, x->exact && y->exact);
+		block_of(D, C, (uint32_t)in->src[2].value, s, block, x[0]->v + from * s->k * s->m, x[1]->v + block * s->k * s->m,
+			x[0]->exact && x[1]->exact);
 	}
 }
 

@@ -140,12 +140,15 @@ typedef uint16_t sim_w16 __attribute__((may_alias));
 
 /* Whether the products of operand x with any other that passes are exact and finite in f32: for bf16, magnitudes 0 or between
  * 2^-63 and 2^63; for f16 all but infinities and NaN; for what is widened otherwise, 12 bits of mantissa as well. */
-static SIM_LANES_FN bool exact16(const sim_w16 *x, unsigned n, uint16_t least, uint16_t most)
+static SIM_LANES_FN bool exact16(uint32_t (*v)[LANES], unsigned registers, uint16_t least, uint16_t most)
 {
 	uint16_t bad = 0;
-	for (unsigned i = 0; i < n; i++) {
-		uint16_t mag = x[i] & 0x7fff;
-		bad |= (uint16_t)((mag != 0) & ((uint16_t)(mag - least) > (uint16_t)(most - least)));
+	for (unsigned r = 0; r < registers; r++) {
+		const sim_w16 *x = (const sim_w16 *)v[r];
+		for (unsigned i = 0; i < 2 * LANES; i++) {
+			uint16_t mag = x[i] & 0x7fff;
+			bad |= (uint16_t)((mag != 0) & ((uint16_t)(mag - least) > (uint16_t)(most - least)));
+		}
 	}
 	return !bad;
 }
@@ -163,12 +166,14 @@ static SIM_LANES_FN bool exact32(const float *x, unsigned n)
 
 bool mfma_exact(const float *x, unsigned n) { return exact32(x, n); }
 
-static bool exact(uint32_t (*v)[LANES], const float *x, const struct mfma_shape *s, enum mfma_element e)
+static bool exact(uint32_t (*v)[LANES], unsigned registers, const float *x, const struct mfma_shape *s, enum mfma_element e)
 {
-	unsigned n = (unsigned)s->m * s->k * s->blocks; /* of 16 bits: whole registers */
-	if (e == E_BF16)
-		return exact16((const sim_w16 *)v[0], n, 0x2000, 0x5f00);
-	return e == E_F16 ? exact16((const sim_w16 *)v[0], n, 1, 0x7bff) : e != E_I8 && exact32(x, n);
+	switch (e) {
+	case E_BF16: return exact16(v, registers, 0x2000, 0x5f00);
+	case E_F16: return exact16(v, registers, 1, 0x7bff);
+	case E_I8: return false;
+	default: return exact32(x, (unsigned)s->m * s->k * s->blocks);
+	}
 }
 
 /* ---- operands that are kept ---- */
@@ -191,12 +196,10 @@ struct sim_operands *sim_operands_new(void)
 }
 
 /* Instructions executed by this host thread that may have changed a register otherwise than sim_overwritten tells. */
-static uint64_t others_of(const struct sim_stats *s)
+static inline uint64_t others_of(const struct sim_stats *s)
 {
-	uint64_t n = 0;
-	for (int i = 0; i < SIM_NCLASS; i++)
-		n += s->inst[i];
-	return n - s->inst[SIM_MFMA] - s->inst[SIM_LDS] - s->inst[SIM_WAIT];
+	return s->inst[SIM_VALU] + s->inst[SIM_SALU] + s->inst[SIM_VMEM] + s->inst[SIM_SMEM] + s->inst[SIM_BARRIER] + s->inst[SIM_BRANCH] +
+	       s->inst[SIM_OTHER];
 }
 
 static void forget(struct sim_operands *o, uint64_t others)
@@ -236,30 +239,37 @@ static void fill(struct mfma_operand *x, struct sim_wave *w, unsigned reg, unsig
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	uint32_t moved[8][LANES], (*v)[LANES] = &w->vgpr[reg];
-	pthread_once(&once, build_tables);
+	if (e > E_I8)
+		pthread_once(&once, build_tables);
 	for (unsigned r = 0; blgp && r < n && r < 8; r++)
 		for (unsigned l = 0; l < LANES; l++)
 			moved[r][l] = v[r][b_lane(blgp, l)];
 	v = blgp ? moved : v;
 	widen(x->v, v, s, e, w->group->launch->object->chip->fp8_fnuz);
-	x->exact = exact(v, x->v, s, e);
+	x->exact = exact(v, n, x->v, s, e);
 }
 
-const struct mfma_operand *mfma_operand(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, int k)
+static __attribute__((noinline)) void keep(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, int k, unsigned slot, uint64_t key)
 {
 	struct sim_operands *o = w->group->operands;
-	enum mfma_element e = k ? s->b : s->a;
-	unsigned reg = in->src[k].reg, n = s->registers[k], slot = reg / 2 % KEPT;
-	uint64_t others = others_of(&w->group->stats);
-	uint64_t key = in->op | (uint64_t)(k ? in->blgp : in->cbsz) << 16 | (uint64_t)reg << 32 | (uint64_t)w->index << 48;
-	struct kept *kept = &o->kept[k][slot];
-	if (o->others != others)
-		forget(o, others);
-	if (kept->key == key)
-		return &o->operand[k][slot];
-	fill(&o->operand[k][slot], w, reg, n, s, e, k && !s->split ? in->blgp : 0);
-	*kept = (struct kept){key, reg, reg + n, w->index};
+	unsigned reg = in->src[k].reg, n = s->registers[k];
+	fill(&o->operand[k][slot], w, reg, n, s, k ? s->b : s->a, k && !s->split ? in->blgp : 0);
+	o->kept[k][slot] = (struct kept){key, reg, reg + n, w->index};
 	o->lowest = reg < o->lowest ? reg : o->lowest;
 	o->highest = reg + n > o->highest ? reg + n : o->highest;
-	return &o->operand[k][slot];
+}
+
+void mfma_operands(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, const struct mfma_operand *x[2])
+{
+	struct sim_operands *o = w->group->operands;
+	uint64_t others = others_of(&w->group->stats);
+	if (o->others != others)
+		forget(o, others);
+	for (int k = 0; k < 2; k++) {
+		unsigned reg = in->src[k].reg, slot = reg / 2 % KEPT;
+		uint64_t key = in->op | (uint64_t)(k ? in->blgp : in->cbsz) << 16 | (uint64_t)reg << 32 | (uint64_t)w->index << 48;
+		if (o->kept[k][slot].key != key)
+			keep(w, in, s, k, slot, key);
+		x[k] = &o->operand[k][slot];
+	}
 }
