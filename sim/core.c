@@ -388,7 +388,7 @@ static bool worker_init(struct worker *k, struct run *r)
 	k->rows = aligned_alloc(64, rows * k->nwaves * sizeof *k->rows);
 	if (kn->scratch_bytes)
 		k->scratch = malloc((size_t)kn->scratch_bytes * LANES * k->nwaves);
-	if (!g->lds || !g->err || !g->patterns || !g->operands || !k->waves || !k->rows || (kn->scratch_bytes && !k->scratch))
+	if (!g->lds || !g->err || !k->waves || !k->rows || (kn->scratch_bytes && !k->scratch))
 		return false;
 	memset(k->rows, 0, rows * k->nwaves * sizeof *k->rows);
 	for (uint32_t i = 0; i < k->nwaves; i++) {

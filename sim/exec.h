@@ -78,8 +78,8 @@ struct sim_group {
 	uint64_t clock;                /* what s_memtime reads: instructions executed by this host thread */
 	struct { uint64_t lo, hi; bool writable; } range[6]; /* 4 allocations found last, arguments, packet */
 	unsigned range_next;
-	struct sim_pattern *patterns;  /* exec_lds.c */
-	struct sim_operands *operands; /* mfma_operand.c */
+	struct sim_pattern *patterns;  /* exec_lds.c; may be NULL */
+	struct sim_operands *operands; /* mfma_operand.c; may be NULL */
 };
 
 struct sim_wave {
@@ -123,8 +123,8 @@ void *sim_access(struct sim_wave *, const struct sim_inst *, int lane, uint64_t 
 /* True when [lo, hi) lies in one allocation (writable for writes); remembers the allocation. */
 bool sim_same_range(struct sim_wave *, uint64_t lo, uint64_t hi, bool write);
 void sim_set_mode(struct sim_wave *, uint32_t mode);
-/* What a host thread keeps, to be freed; NULL without memory.  exec_lds.c: costs of access patterns; mfma_operand.c: operands of matrix
- * instructions. */
+/* What a host thread keeps, to be freed; NULL without memory, which only costs time.  exec_lds.c: costs of access patterns;
+ * mfma_operand.c: operands of matrix instructions. */
 struct sim_pattern *sim_patterns_new(void);
 struct sim_operands *sim_operands_new(void);
 /* What matrix and LDS instructions tell: registers [first, first + n) of the wave are overwritten. */

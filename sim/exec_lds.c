@@ -131,13 +131,13 @@ static SIM_LANES_FN bool same_distances(const uint32_t addr[LANES], uint32_t dis
 	return !other;
 }
 
-/* Of the lanes' addresses row[lane] + offset. */
-static const struct sim_pattern *pattern_of(struct sim_wave *w, const uint32_t row[LANES], uint32_t offset, unsigned bytes, bool write)
+/* Of the lanes' addresses row[lane] + offset.  `own` is what is used where nothing is kept. */
+static const struct sim_pattern *pattern_of(struct sim_wave *w, const uint32_t row[LANES], uint32_t offset, unsigned bytes, bool write, struct sim_pattern *own)
 {
 	uint32_t place = (row[0] + offset) & 255, key = 1 + bytes * 2 + write;
 	uint32_t hash = (place + 64 * key + (row[1] - row[0]) * 3 + (row[21] - row[0]) * 5 + (row[38] - row[0]) * 7) * 0x9e3779b1u;
-	struct sim_pattern *p = &w->group->patterns[hash >> 26];
-	bool same = same_distances(row, p->distance);
+	struct sim_pattern *p = w->group->patterns ? &w->group->patterns[hash >> 26] : own;
+	bool same = w->group->patterns && same_distances(row, p->distance);
 	if (!same || p->exec != sim_exec(w) || p->key != key || p->place != place) {
 		uint32_t at[LANES];
 		for (int i = 0; i < LANES; i++)
@@ -156,7 +156,8 @@ static const struct sim_pattern *pattern_of(struct sim_wave *w, const uint32_t r
 
 static void account(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
 {
-	w->group->stats.lds_conflicts += pattern_of(w, addr, 0, bytes, write)->extra;
+	struct sim_pattern own;
+	w->group->stats.lds_conflicts += pattern_of(w, addr, 0, bytes, write, &own)->extra;
 	account_bytes(w, bytes, write);
 }
 
@@ -173,7 +174,8 @@ static void move_words(struct sim_wave *w, const struct sim_inst *in, const uint
 	uint64_t addr[LANES], exec = sim_exec(w), base = (uint64_t)(uintptr_t)w->group->lds;
 	if (!exec)
 		return;
-	const struct sim_pattern *p = pattern_of(w, row, offset, 4 * n, write);
+	struct sim_pattern own;
+	const struct sim_pattern *p = pattern_of(w, row, offset, 4 * n, write, &own);
 	if (exec == ~UINT64_C(0) && row[0] >= p->below && (uint64_t)row[0] + offset + p->above + 4 * n <= w->group->lds_size) {
 		if (write)
 			sim_lanes_store_all(&w->vgpr[reg], w->group->lds + offset, row, p->dense, n);

@@ -309,23 +309,38 @@ static __attribute__((noinline)) void scaled(struct sim_wave *w, const struct si
 	scaled_slowly(D, acc, s, x->v, y->v, ca, cb);
 }
 
-static void product(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, uint32_t (*C)[LANES])
+static void multiply(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, uint32_t (*C)[LANES], const struct mfma_operand *x,
+	const struct mfma_operand *y)
 {
-	const struct mfma_operand *x[2];
 	uint32_t (*D)[LANES] = &w->vgpr[in->vdst];
-	mfma_operands(w, in, s, x);
 	sim_overwritten(w, in->vdst, in->n);
 	if (in->scaled) {
-		scaled(w, in, s, D, C, x[0], x[1]);
+		scaled(w, in, s, D, C, x, y);
 		return;
 	}
 	for (unsigned block = 0; block < s->blocks; block++) {
 		unsigned from = block; /* cbsz: blocks in groups of 2^cbsz share A's block abid */
 		if (!s->split && in->cbsz)
 			from = (block & ~((1u << in->cbsz) - 1)) | (in->abid & ((1u << in->cbsz) - 1));
-		block_of(D, C, (uint32_t)in->src[2].value, s, block, x[0]->v + from * s->k * s->m, x[1]->v + block * s->k * s->m,
-			x[0]->exact && x[1]->exact);
+		block_of(D, C, (uint32_t)in->src[2].value, s, block, x->v + from * s->k * s->m, y->v + block * s->k * s->m, x->exact && y->exact);
 	}
+}
+
+static __attribute__((noinline)) void product_unkept(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, uint32_t (*C)[LANES])
+{
+	struct mfma_operand x[2];
+	mfma_widen(&x[0], w, in, s, 0);
+	mfma_widen(&x[1], w, in, s, 1);
+	multiply(w, in, s, C, &x[0], &x[1]);
+}
+
+static void product(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, uint32_t (*C)[LANES])
+{
+	const struct mfma_operand *x[2];
+	if (mfma_operands(w, in, s, x))
+		multiply(w, in, s, C, x[0], x[1]);
+	else
+		product_unkept(w, in, s, C);
 }
 
 /* Of a C that shares some of D's registers, but not as they are, a copy is read. */

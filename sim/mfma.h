@@ -17,9 +17,11 @@ struct mfma_shape { uint8_t m, k, blocks, a, b; bool split; uint8_t registers[2]
  * are exact and finite in f32. */
 struct mfma_operand { float v[32 * 128]; bool exact; };
 
-/* A and B of an instruction.  They stay good until the next instruction of this host thread.  Matrix instructions tell what they overwrite
- * afterwards (sim_overwritten). */
-void mfma_operands(struct sim_wave *, const struct sim_inst *, const struct mfma_shape *, const struct mfma_operand *x[2]);
+/* Operand k (0: A, 1: B) of an instruction. */
+void mfma_widen(struct mfma_operand *, struct sim_wave *, const struct sim_inst *, const struct mfma_shape *, int k);
+/* Both, kept from one instruction to the next; good until the next one of this host thread.  Matrix instructions tell what they overwrite
+ * afterwards (sim_overwritten).  False where nothing is kept (sim_group.operands). */
+bool mfma_operands(struct sim_wave *, const struct sim_inst *, const struct mfma_shape *, const struct mfma_operand *x[2]);
 /* Whether x, `n` numbers of any element, is exact in the sense of mfma_operand. */
 bool mfma_exact(const float *x, unsigned n);
 #endif

@@ -214,7 +214,7 @@ static void forget(struct sim_operands *o, uint64_t others)
 void sim_overwritten(struct sim_wave *w, unsigned first, unsigned n)
 {
 	struct sim_operands *o = w->group->operands;
-	if (first >= o->highest || first + n <= o->lowest)
+	if (!o || first >= o->highest || first + n <= o->lowest)
 		return;
 	for (int i = 0; i < 2 * KEPT; i++) {
 		struct kept *k = &o->kept[i / KEPT][i % KEPT];
@@ -235,10 +235,12 @@ static unsigned b_lane(unsigned blgp, unsigned lane)
 	}
 }
 
-static void fill(struct mfma_operand *x, struct sim_wave *w, unsigned reg, unsigned n, const struct mfma_shape *s, enum mfma_element e, unsigned blgp)
+void mfma_widen(struct mfma_operand *x, struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, int k)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	uint32_t moved[8][LANES], (*v)[LANES] = &w->vgpr[reg];
+	enum mfma_element e = k ? s->b : s->a;
+	unsigned n = s->registers[k], blgp = k && !s->split ? in->blgp : 0;
+	uint32_t moved[8][LANES], (*v)[LANES] = &w->vgpr[in->src[k].reg];
 	if (e > E_I8)
 		pthread_once(&once, build_tables);
 	for (unsigned r = 0; blgp && r < n && r < 8; r++)
@@ -253,15 +255,17 @@ static __attribute__((noinline)) void keep(struct sim_wave *w, const struct sim_
 {
 	struct sim_operands *o = w->group->operands;
 	unsigned reg = in->src[k].reg, n = s->registers[k];
-	fill(&o->operand[k][slot], w, reg, n, s, k ? s->b : s->a, k && !s->split ? in->blgp : 0);
+	mfma_widen(&o->operand[k][slot], w, in, s, k);
 	o->kept[k][slot] = (struct kept){key, reg, reg + n, w->index};
 	o->lowest = reg < o->lowest ? reg : o->lowest;
 	o->highest = reg + n > o->highest ? reg + n : o->highest;
 }
 
-void mfma_operands(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, const struct mfma_operand *x[2])
+bool mfma_operands(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, const struct mfma_operand *x[2])
 {
 	struct sim_operands *o = w->group->operands;
+	if (!o)
+		return false;
 	uint64_t others = others_of(&w->group->stats);
 	if (o->others != others)
 		forget(o, others);
@@ -272,4 +276,5 @@ void mfma_operands(struct sim_wave *w, const struct sim_inst *in, const struct m
 			keep(w, in, s, k, slot, key);
 		x[k] = &o->operand[k][slot];
 	}
+	return true;
 }
