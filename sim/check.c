@@ -8,34 +8,14 @@
  * as the one in flight: their order is certain. */
 #include "check.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-struct check *check_new(struct sim_group *g, uint32_t nwaves, struct check_global *global)
-{
-	struct check *c = calloc(1, sizeof *c);
-	size_t dwords = g->lds_size / 4 + 1;
-	if (!c)
-		return NULL;
-	c->group = g;
-	c->nwaves = nwaves;
-	c->global = global;
-	c->use = calloc(g->code->object->image_size / 4 + 1, sizeof *c->use);
-	c->wave = calloc(nwaves, sizeof *c->wave);
-	c->lds = calloc(dwords, sizeof *c->lds);
-	c->lds_dwords = dwords;
-	c->lds_map = calloc(dwords / 64 + 1, sizeof *c->lds_map);
-	c->lds_read = calloc(dwords * nwaves, sizeof *c->lds_read);
-	c->lds_read_at = calloc(dwords, sizeof *c->lds_read_at);
-	c->quad_read = calloc((dwords / 4 + 1) * nwaves, sizeof *c->quad_read);
-	c->quad_read_at = calloc(dwords / 4 + 1, sizeof *c->quad_read_at);
-	if (c->use && c->wave && c->lds && c->lds_map && c->lds_read && c->lds_read_at && c->quad_read && c->quad_read_at)
-		return c;
-	check_free(c);
-	return NULL;
-}
+static struct check *spare[CHECK_SPARE]; /* the one kept last first */
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
 
-void check_free(struct check *c)
+static void destroy(struct check *c)
 {
 	if (!c)
 		return;
@@ -47,7 +27,76 @@ void check_free(struct check *c)
 	free(c->lds_read_at);
 	free(c->quad_read);
 	free(c->quad_read_at);
+	free(c->lds_plain);
+	free(c->lds_notes);
 	free(c);
+}
+
+static struct check *spare_of(const struct sim_group *g, uint32_t nwaves, size_t dwords)
+{
+	struct check *c = NULL;
+	pthread_mutex_lock(&spare_lock);
+	for (int i = 0; i < CHECK_SPARE && !c; i++)
+		if (spare[i] && spare[i]->code == g->code->number && spare[i]->nwaves == nwaves && spare[i]->lds_dwords == dwords) {
+			c = spare[i];
+			spare[i] = NULL;
+		}
+	pthread_mutex_unlock(&spare_lock);
+	return c;
+}
+
+static struct check *make(const struct sim_group *g, uint32_t nwaves, size_t dwords)
+{
+	struct check *c = calloc(1, sizeof *c);
+	if (!c)
+		return NULL;
+	c->code = g->code->number;
+	c->nwaves = nwaves;
+	c->use = calloc(g->code->object->image_size / 4 + 1, sizeof *c->use);
+	c->wave = calloc(nwaves, sizeof *c->wave);
+	c->lds = calloc(dwords, sizeof *c->lds);
+	c->lds_dwords = dwords;
+	c->lds_map = calloc(dwords / 64 + 1, sizeof *c->lds_map);
+	c->lds_read = calloc(dwords * nwaves, sizeof *c->lds_read);
+	c->lds_read_at = calloc(dwords, sizeof *c->lds_read_at);
+	c->quad_read = calloc((dwords / 4 + 1) * nwaves, sizeof *c->quad_read);
+	c->quad_read_at = calloc(dwords / 4 + 1, sizeof *c->quad_read_at);
+	c->lds_plain = calloc(CHECK_LDS_PLAIN, sizeof *c->lds_plain);
+	c->lds_notes = calloc(CHECK_LDS_NOTES, sizeof *c->lds_notes);
+	if (c->use && c->wave && c->lds && c->lds_map && c->lds_read && c->lds_read_at && c->quad_read && c->quad_read_at && c->lds_plain && c->lds_notes)
+		return c;
+	destroy(c);
+	return NULL;
+}
+
+struct check *check_new(struct sim_group *g, uint32_t nwaves, struct check_global *global)
+{
+	size_t dwords = g->lds_size / 4 + 1;
+	struct check *c = spare_of(g, nwaves, dwords);
+	if (!c && !(c = make(g, nwaves, dwords)))
+		return NULL;
+	c->group = g;
+	c->global = global;
+	c->page = NULL;
+	c->page_key = 0;
+	c->constant_next = 0;
+	memset(c->constant, 0, sizeof c->constant);
+	return c;
+}
+
+void check_free(struct check *c)
+{
+	if (!c)
+		return;
+	pthread_mutex_lock(&spare_lock);
+	unsigned room = 0; /* the first free place, else that of the oldest */
+	while (room < CHECK_SPARE - 1 && spare[room])
+		room++;
+	struct check *last = spare[room];
+	memmove(spare + 1, spare, sizeof *spare * room);
+	spare[0] = c;
+	pthread_mutex_unlock(&spare_lock);
+	destroy(last);
 }
 
 void check_start_group(struct check *c, struct sim_wave *waves, uint64_t number)
@@ -78,6 +127,7 @@ void check_start_group(struct check *c, struct sim_wave *waves, uint64_t number)
 		c->lds[i].undef = 15;
 	for (size_t i = 0; i < dwords / 64 + 1; i++)
 		c->lds_map[i] = (struct check_lds_map){0, 0, ~UINT64_C(0)};
+	lds_forget(c);
 	c->dma = false;
 }
 
@@ -90,6 +140,8 @@ void check_barrier(struct check *c)
 	}
 	for (size_t i = 0; all && i < c->lds_dwords / 64 + 1; i++)
 		c->lds_map[i].written = c->lds_map[i].read = 0;
+	if (all)
+		lds_forget(c);
 	for (uint32_t i = 0; i < c->nwaves; i++) {
 		memcpy(c->wave[i].visible, c->wave[i].done, sizeof c->wave[i].done);
 		c->wave[i].epoch++;
@@ -121,7 +173,7 @@ static bool late(struct check *c, struct sim_wave *w, const struct sim_inst *in,
 	return false;
 }
 
-static bool registers_ready(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+static __attribute__((noinline)) bool registers_ready(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
 {
 	const struct check_wave *cw = &c->wave[w->index];
 	bool vm = cw->issued[COUNT_VM] != cw->done[COUNT_VM], lgkm = cw->issued[COUNT_LGKM] != cw->done[COUNT_LGKM];
@@ -220,16 +272,20 @@ static void issue_access(struct check_wave *cw, const struct sim_inst *in, const
 
 static bool lds_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u, int part, const struct check_lanes *lanes)
 {
+	lds_notes(c);
 	if (!race_lds(c, w, in, u, lanes))
 		return false;
 	undef_lds(c, w, in, u, part, lanes);
 	return true;
 }
 
-static bool access_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+static __attribute__((noinline)) bool access_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
 {
 	struct check_lanes lanes, lds, memory;
 	for (int part = 0; part < u->parts; part++) {
+		if (lds_known(c, w, in, u, part))
+			continue;
+		lds_notes(c);
 		check_lds_lanes(w, in, u, part, &lanes);
 		if (lds_plain(c, w, in, u, part, &lanes))
 			continue;
@@ -282,12 +338,22 @@ static inline enum note note_of(const struct check_wave *cw, const struct check_
 	return all || u->crowded ? ALL : written ? WRITTEN : NOTHING;
 }
 
+static __attribute__((noinline)) void first_time(struct check *c, struct check_use *u, const struct sim_inst *in)
+{
+	check_use_of(u, in, c->group->code->object->chip);
+	if (u->access == ACCESS_LDS && c->lds_numbered < UINT16_MAX)
+		u->lds_number = ++c->lds_numbered;
+}
+
 bool check_before(struct check *c, struct sim_wave *w, const struct sim_inst *in)
 {
 	struct check_use *u = &c->use[in->at / 4];
 	struct check_wave *cw = &c->wave[w->index];
+	for (int i = 0; i < 4; i++) /* what the next one needs */
+		__builtin_prefetch((const char *)(u + in->len) + 64 * i);
+	__builtin_prefetch(in + in->len);
 	if (!u->ready)
-		check_use_of(u, in, c->group->code->object->chip);
+		first_time(c, u, in);
 	enum note note = note_of(cw, u);
 	if (note == ALL && !registers_ready(c, w, in, u))
 		return false;

@@ -24,6 +24,7 @@ struct check_use {
 	uint8_t access, bytes;                  /* bytes of one lane's access; LDS: of each of its one or two */
 	bool load, store, atomic, transposed;   /* an atomic that returns is a load as well */
 	uint8_t addresses;                      /* registers of the address, read[0 ..] */
+	uint16_t lds_number;                    /* LDS: running number among the kernel's accesses, from 1 on */
 	uint16_t step[2]; uint8_t parts;        /* LDS: byte offsets of the one or two accesses */
 	bool trans, is_dot;                     /* check_hazard.c */
 	uint8_t passes;                         /* matrix instructions: of 4 clocks */
@@ -71,13 +72,22 @@ struct check_lds { uint32_t number, at; uint8_t wave, count, mask, undef; };
 /* The same of 64 dwords in a bit each, for the usual access to ask: touched since all waves were last known to be in order. */
 struct check_lds_map { uint64_t written, read, undef; };
 
+/* An access of all lanes to LDS that was plain (check_lds.c), to be known again: the instruction, the addresses before their offset, and
+ * the dwords in the words of lds_map from `first` on; and its notes that are put off. */
+enum { CHECK_LDS_PLAIN = 1024, CHECK_LDS_WORDS = 40, CHECK_LDS_NOTES = 1024 };
+struct check_lds_plain { uint32_t from, step; uint8_t part, wave, dwords, n; bool store; uint16_t first; uint32_t row[LANES]; uint64_t mask[CHECK_LDS_WORDS]; };
+struct check_lds_note { uint32_t plain, number; };
+
 struct check {
 	struct sim_group *group;
+	uint64_t code;                          /* sim_code.number */
 	struct check_use *use;
 	struct check_wave *wave; uint32_t nwaves;
 	struct check_lds *lds; uint32_t *lds_read, *lds_read_at; /* operation numbers, wave by wave of all dwords; one instruction a dword */
 	uint32_t *quad_read, *quad_read_at;     /* the same of four dwords that were read together */
 	struct check_lds_map *lds_map; size_t lds_dwords;
+	struct check_lds_plain *lds_plain; struct check_lds_note *lds_notes; unsigned lds_noted;
+	uint16_t lds_numbered;                  /* accesses to LDS among the kernel's instructions so far */
 	bool dma;                               /* this workgroup copies from memory to LDS */
 	struct check_global *global;            /* shared by the launch's threads */
 	uint32_t workgroup;                     /* running number + 1 */
@@ -85,7 +95,8 @@ struct check {
 	struct { uint64_t lo, hi; } constant[4]; unsigned constant_next; /* memory that no kernel may write, found last */
 };
 
-/* NULL without memory. */
+/* NULL without memory.  What is freed is kept for the next launch of the same kernel; of such there are at most CHECK_SPARE. */
+enum { CHECK_SPARE = 4 };
 struct check *check_new(struct sim_group *, uint32_t nwaves, struct check_global *);
 void check_free(struct check *);
 void check_start_group(struct check *, struct sim_wave *waves, uint64_t number);
@@ -118,6 +129,11 @@ static inline void check_mark_undef(struct check *c, unsigned dword)
 /* check_lds.c: does all that race_lds and undef_lds do for an access of whole aligned dwords that meets nothing of note; false,
  * and nothing done, for any other. */
 bool lds_plain(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *, int part, const struct check_lanes *);
+/* The same for an access that was plain before, without its addresses.  What it notes of each dword is put off until lds_notes, which
+ * has to be called before anything else looks at it, or for good with lds_forget. */
+bool lds_known(struct check *, struct sim_wave *, const struct sim_inst *, const struct check_use *, int part);
+void lds_notes(struct check *);
+static inline void lds_forget(struct check *c) { c->lds_noted = 0; }
 
 /* check_hazard.c: the first four are asked once for each instruction of a kernel */
 unsigned hazard_kind(const struct sim_inst *, const struct check_use *);

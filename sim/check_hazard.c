@@ -121,11 +121,10 @@ static bool report(struct check *c, struct sim_wave *w, const struct sim_inst *i
 	return false;
 }
 
-static bool fresh(struct check *c, struct sim_wave *w, const struct sim_inst *in, unsigned kind, enum through through, uint64_t written, uint32_t from)
+static bool far_enough(struct check *c, struct sim_wave *w, const struct sim_inst *in, unsigned kind, enum through through, uint64_t written,
+	uint32_t from)
 {
 	uint64_t now = c->wave[w->index].time;
-	if (!written || now - written > SHORT)
-		return true;
 	unsigned have = (unsigned)(now - written - 1), producer = c->use[from / 4].kind;
 	for (unsigned i = 0; i < sizeof rules / sizeof *rules; i++) {
 		const struct rule *r = &rules[i];
@@ -133,6 +132,12 @@ static bool fresh(struct check *c, struct sim_wave *w, const struct sim_inst *in
 			return report(c, w, in, from, have, r->wait, r->name);
 	}
 	return true;
+}
+
+static inline bool fresh(struct check *c, struct sim_wave *w, const struct sim_inst *in, unsigned kind, enum through through, uint64_t written,
+	uint32_t from)
+{
+	return !written || c->wave[w->index].time - written > SHORT || far_enough(c, w, in, kind, through, written, from);
 }
 
 static bool is_gfx950(const struct check *c) { return c->group->code->object->chip->gfx950; }
@@ -188,7 +193,7 @@ static bool vector_result(struct check *c, struct sim_wave *w, const struct sim_
 	return true;
 }
 
-static bool vector_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+static __attribute__((noinline)) bool vector_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
 {
 	for (int k = 0; k < u->nread; k++)
 		for (unsigned r = u->read[k].first; r < u->read[k].first + (unsigned)u->read[k].n && r < CHECK_VGPRS; r++)
@@ -201,7 +206,7 @@ static bool vector_before(struct check *c, struct sim_wave *w, const struct sim_
 	return true;
 }
 
-static bool scalar_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
+static __attribute__((noinline)) bool scalar_before(struct check *c, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
 {
 	const struct check_wave *cw = &c->wave[w->index];
 	unsigned kind = u->kind;
@@ -223,8 +228,8 @@ bool hazard_before(struct check *c, struct sim_wave *w, const struct sim_inst *i
 	const struct check_wave *cw = &c->wave[w->index];
 	if (!u->kind && !u->access)
 		return true;
-	bool fused = in->op == OP_v_fma_f64 || in->op == OP_v_fmac_f64;
-	if (fused && cw->double_time && cw->time - cw->double_time <= 2)
+	bool fused = cw->double_time && cw->time - cw->double_time <= 2 && (in->op == OP_v_fma_f64 || in->op == OP_v_fmac_f64);
+	if (fused)
 		return report(c, w, in, cw->double_from, (unsigned)(cw->time - cw->double_time - 1), 2, "a fused product of f64 follows a matrix instruction of f64");
 	if ((cw->time <= cw->vector_until || u->kind & (IS_DPP | IS_READLANE | IS_MATRIX)) && !vector_before(c, w, in, u))
 		return false;
@@ -236,7 +241,7 @@ void hazard_after(struct check *c, struct sim_wave *w, const struct sim_inst *in
 	struct check_wave *cw = &c->wave[w->index];
 	for (int k = 0; k < u->nwrite; k++)
 		for (unsigned r = u->write[k].first; r < u->write[k].first + (unsigned)u->write[k].n && r < CHECK_VGPRS; r++) {
-			cw->vtime[r] = cw->time;
+			cw->vtime[r] = u->access ? 0 : cw->time; /* of memory's results nothing is asked: waits cover them */
 			cw->vfrom[r] = in->at;
 		}
 	for (int k = 0; k < u->nswrite; k++)

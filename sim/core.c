@@ -379,6 +379,7 @@ static bool worker_init(struct worker *k, struct run *r)
 	g->errlen = 1024;
 	g->err = malloc(g->errlen);
 	g->patterns = sim_patterns_new();
+	g->operands = sim_operands_new();
 	g->range[4].lo = (uint64_t)(uintptr_t)l->kernarg;
 	g->range[4].hi = g->range[4].lo + l->kernarg_size;
 	g->range[5].lo = (uint64_t)(uintptr_t)r->packet;
@@ -427,6 +428,7 @@ static void *work(void *arg)
 	free(k.group.lds);
 	free(k.group.err);
 	free(k.group.patterns);
+	free(k.group.operands);
 	free(k.waves);
 	free(k.rows);
 	free(k.scratch);

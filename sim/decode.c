@@ -553,6 +553,8 @@ struct sim_code *sim_code_get(struct sim_object *object, const struct sim_kernel
 		if (c) {
 			for (size_t i = 0; i < n; i++)
 				c->inst[i].exec = decode_slot;
+			static uint64_t made; /* under the lock */
+			c->number = ++made;
 			c->undecoded = decode_slot;
 			c->object = object;
 			c->kernel = kernel;

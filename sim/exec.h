@@ -79,6 +79,7 @@ struct sim_group {
 	struct { uint64_t lo, hi; bool writable; } range[6]; /* 4 allocations found last, arguments, packet */
 	unsigned range_next;
 	struct sim_pattern *patterns;  /* exec_lds.c; may be NULL */
+	struct sim_operands *operands; /* mfma_operand.c; may be NULL */
 };
 
 struct sim_wave {
@@ -102,6 +103,7 @@ struct sim_wave {
 /* decode.c */
 struct sim_code {
 	struct sim_code *next;
+	uint64_t number;               /* no other of this process has it, now or later */
 	const struct sim_object *object;
 	const struct sim_kernel *kernel;
 	struct sim_inst *inst;         /* one slot per dword of the image, decoded when first reached */
@@ -121,8 +123,12 @@ void *sim_access(struct sim_wave *, const struct sim_inst *, int lane, uint64_t 
 /* True when [lo, hi) lies in one allocation (writable for writes); remembers the allocation. */
 bool sim_same_range(struct sim_wave *, uint64_t lo, uint64_t hi, bool write);
 void sim_set_mode(struct sim_wave *, uint32_t mode);
-/* exec_lds.c: the memory of bank conflicts that a host thread keeps, to be freed; NULL without memory, which only costs time. */
+/* What a host thread keeps, to be freed; NULL without memory, which only costs time.  exec_lds.c: costs of access patterns;
+ * mfma_operand.c: operands of matrix instructions. */
 struct sim_pattern *sim_patterns_new(void);
+struct sim_operands *sim_operands_new(void);
+/* What matrix and LDS instructions tell: registers [first, first + n) of the wave are overwritten. */
+void sim_overwritten(struct sim_wave *, unsigned first, unsigned n);
 
 /* VGPR number of source k (3: the result) with the relative index applied. */
 static inline uint32_t sim_indexed(const struct sim_wave *w, uint32_t reg, int k)

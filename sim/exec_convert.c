@@ -87,25 +87,62 @@ uint32_t sim_sr_fp8(float x, uint32_t random, enum dtype t, bool saturate)
 	return num_from_f32(sim_stochastic(x, random, e4 ? 3 : 2, 1 - bias), t, saturate);
 }
 
-/* num_from_f32 to the four 8-bit floats by the upper half of an f32: they keep at most 3 of the 7 mantissa bits there, so
- * what lies below only has to leave a trace in the last of them.  A table is filled when it is first asked for. */
-static const uint8_t *narrow_table(enum dtype t, bool saturate)
+/* num_from_f32 to the four 8-bit floats as vector code.  A magnitude of at least `least` is rounded to nearest even by adding to its bits,
+ * of which `drop` are cut off; a smaller one by adding it to `tiny`, whose last bit is worth the smallest number of the format.  What
+ * num_from_f32 makes of the rest, by sign: beyond `top`, infinities, NaN. */
+struct fp8 { uint32_t drop, least, tiny, rebias, top, minus_zero, over[2], inf[2], nan[2]; };
+
+static struct fp8 fp8_formats[4][2]; /* saturating: [1] */
+static const enum dtype fp8_types[4] = {DT_E4M3, DT_E4M3FNUZ, DT_E5M2, DT_E5M2FNUZ};
+
+static void fp8_make(void)
 {
-	static uint8_t table[4][2][1 << 16];
-	static bool ready[4][2];
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	unsigned k = t == DT_E4M3 ? 0 : t == DT_E4M3FNUZ ? 1 : t == DT_E5M2 ? 2 : 3;
-	if (__atomic_load_n(&ready[k][saturate], __ATOMIC_ACQUIRE))
-		return table[k][saturate];
-	pthread_mutex_lock(&lock);
-	for (uint32_t u = 0; u < 1 << 16; u++)
-		table[k][saturate][u] = (uint8_t)num_from_f32(F(u << 16), t, saturate);
-	__atomic_store_n(&ready[k][saturate], true, __ATOMIC_RELEASE);
-	pthread_mutex_unlock(&lock);
-	return table[k][saturate];
+	static const uint32_t bias[4] = {7, 8, 15, 16};
+	for (uint32_t i = 0; i < 8; i++) {
+		enum dtype t = fp8_types[i / 2];
+		bool saturate = i % 2;
+		uint32_t mbits = i < 4 ? 3 : 2, least = (128 - bias[i / 2]) << 23;
+		struct fp8 *f = &fp8_formats[i / 2][saturate];
+		*f = (struct fp8){.drop = 23 - mbits, .least = least, .tiny = least + ((23 - mbits) << 23), .rebias = (127 - bias[i / 2]) << mbits,
+			.top = num_from_f32((float)num_max(t), t, true), .minus_zero = num_from_f32(-0.0f, t, saturate)};
+		for (uint32_t k = 0; k < 2; k++) {
+			uint32_t sign = k << 31;
+			f->over[k] = num_from_f32(F(sign | 0x7f7fffffu), t, saturate);
+			f->inf[k] = num_from_f32(F(sign | 0x7f800000u), t, saturate);
+			f->nan[k] = num_from_f32(F(sign | 0x7fc00000u), t, saturate);
+		}
+	}
 }
 
-static inline uint32_t narrow(const uint8_t *table, uint32_t u) { return table[u >> 16 | ((u & 0xffff) + 0xffff) >> 16]; }
+static const struct fp8 *fp8_of(enum dtype t, bool saturate)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	unsigned k = 0;
+	pthread_once(&once, fp8_make);
+	while (fp8_types[k] != t)
+		k++;
+	return &fp8_formats[k][saturate];
+}
+
+static inline __attribute__((always_inline)) uint32_t fp8_code(const struct fp8 *f, uint32_t u)
+{
+	uint32_t mag = u & 0x7fffffffu, code;
+	uint32_t normal = ((mag + (1u << (f->drop - 1)) - 1 + (mag >> f->drop & 1)) >> f->drop) - f->rebias;
+	uint32_t tiny = num_bits(F(mag) + F(f->tiny)) - f->tiny;
+	bool minus = u >> 31;
+	code = mag < f->least ? tiny : normal;
+	uint32_t over = minus ? f->over[1] : f->over[0], inf = minus ? f->inf[1] : f->inf[0], nan = minus ? f->nan[1] : f->nan[0];
+	uint32_t negative = code ? code | 0x80 : f->minus_zero;
+	uint32_t finite = minus ? negative : code;
+	finite = code > f->top ? over : finite;
+	return mag > 0x7f800000u ? nan : mag == 0x7f800000u ? inf : finite;
+}
+
+static SIM_LANES_FN void fp8_codes(const struct fp8 *format, const uint32_t *a, const uint32_t *b, uint32_t *restrict d)
+{
+	struct fp8 f = *format;
+	EACH(fp8_code(&f, a[i]) | fp8_code(&f, b[i]) << 8);
+}
 
 static void put_part(struct sim_wave *w, const struct sim_inst *in, const uint32_t *v, unsigned bits, unsigned part)
 {
@@ -258,8 +295,7 @@ void exec_convert(struct sim_wave *w, const struct sim_inst *in)
 	switch (in->op) {
 	case OP_v_cvt_pk_f32_fp8: case OP_v_cvt_pk_f32_bf8: fp8_pairs(w, in, a); return;
 	case OP_v_cvt_pk_fp8_f32: case OP_v_cvt_pk_bf8_f32: {
-		const uint8_t *table = narrow_table(t, w->ovfl);
-		EACH(narrow(table, a[i]) | narrow(table, b[i]) << 8);
+		fp8_codes(fp8_of(t, w->ovfl), a, b, d);
 		sim_put_word(w, in, d);
 		return;
 	}

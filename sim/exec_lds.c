@@ -115,8 +115,8 @@ static void account_bytes(struct sim_wave *w, unsigned bytes, bool write)
 }
 
 /* A kernel accesses LDS in few patterns: what each costs is remembered with the distances from the first lane and that lane's
- * place among the banks. */
-struct sim_pattern { uint64_t exec; uint32_t key, place, distance[LANES]; uint64_t extra; };
+ * place among the banks, and how far the lanes reach below and above the first. */
+struct sim_pattern { uint64_t exec, extra; uint32_t key, place, below, above; bool dense; uint32_t distance[LANES]; };
 enum { PATTERNS = 1 << 6 };
 
 struct sim_pattern *sim_patterns_new(void) { return calloc(PATTERNS, sizeof(struct sim_pattern)); }
@@ -131,19 +131,33 @@ static SIM_LANES_FN bool same_distances(const uint32_t addr[LANES], uint32_t dis
 	return !other;
 }
 
-static void account(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
+/* Of the lanes' addresses row[lane] + offset.  `own` is what is used where nothing is kept. */
+static const struct sim_pattern *pattern_of(struct sim_wave *w, const uint32_t row[LANES], uint32_t offset, unsigned bytes, bool write, struct sim_pattern *own)
 {
-	uint32_t place = addr[0] & 255, key = 1 + bytes * 2 + write;
-	uint32_t hash = (place + 64 * key + (addr[1] - addr[0]) * 3 + (addr[21] - addr[0]) * 5 + (addr[38] - addr[0]) * 7) * 0x9e3779b1u;
-	struct sim_pattern none = {0}, *all = w->group->patterns, *p = all ? &all[hash >> 26] : &none;
-	bool same = same_distances(addr, p->distance);
+	uint32_t place = (row[0] + offset) & 255, key = 1 + bytes * 2 + write;
+	uint32_t hash = (place + 64 * key + (row[1] - row[0]) * 3 + (row[21] - row[0]) * 5 + (row[38] - row[0]) * 7) * 0x9e3779b1u;
+	struct sim_pattern *p = w->group->patterns ? &w->group->patterns[hash >> 26] : own;
+	bool same = w->group->patterns && same_distances(row, p->distance);
 	if (!same || p->exec != sim_exec(w) || p->key != key || p->place != place) {
+		uint32_t at[LANES];
+		for (int i = 0; i < LANES; i++)
+			at[i] = row[i] + offset;
+		struct sim_extent e = sim_extent_of(at, bytes);
 		p->exec = sim_exec(w);
 		p->key = key;
 		p->place = place;
-		p->extra = count_conflicts(w, addr, bytes, write);
+		p->below = at[0] - e.lo;
+		p->above = e.hi - at[0];
+		p->dense = e.dense;
+		p->extra = count_conflicts(w, at, bytes, write);
 	}
-	w->group->stats.lds_conflicts += p->extra;
+	return p;
+}
+
+static void account(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
+{
+	struct sim_pattern own;
+	w->group->stats.lds_conflicts += pattern_of(w, addr, 0, bytes, write, &own)->extra;
 	account_bytes(w, bytes, write);
 }
 
@@ -153,38 +167,54 @@ static SIM_LANES_FN void host_addresses(const uint32_t at[LANES], uint64_t base,
 		addr[i] = base + at[i];
 }
 
-/* n dwords a lane between LDS and registers from `reg`. */
-static void move_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n, bool write)
+/* n dwords a lane between LDS and registers from `reg`, at row[lane] + offset. */
+static void move_words(struct sim_wave *w, const struct sim_inst *in, const uint32_t row[LANES], uint32_t offset, unsigned reg, unsigned n, bool write)
 {
 	uint32_t at[LANES];
 	uint64_t addr[LANES], exec = sim_exec(w), base = (uint64_t)(uintptr_t)w->group->lds;
 	if (!exec)
 		return;
-	addresses(w, in, offset, at);
-	host_addresses(at, base, addr);
-	struct sim_span span = sim_span_of(addr, exec, 4 * n);
-	if (span.hi > base + w->group->lds_size)
-		for (uint64_t left = exec; left; left &= left - 1)
-			if (!lds_at(w, in, __builtin_ctzll(left), at[__builtin_ctzll(left)], 4 * n))
-				return;
-	if (write)
-		sim_lanes_store(w, reg, addr, span.dense, n);
-	else
-		sim_lanes_load(w, reg, addr, span.dense, n);
-	if ((span.dense && n != 3) || span.hi - span.lo == 4 * n) /* every bank serves as many lanes as every other, or one word */
-		account_bytes(w, 4 * n, write);
-	else
-		account(w, at, 4 * n, write);
+	struct sim_pattern own;
+	const struct sim_pattern *p = pattern_of(w, row, offset, 4 * n, write, &own);
+	if (exec == ~UINT64_C(0) && row[0] >= p->below && (uint64_t)row[0] + offset + p->above + 4 * n <= w->group->lds_size) {
+		if (write)
+			sim_lanes_store_all(&w->vgpr[reg], w->group->lds + offset, row, p->dense, n);
+		else
+			sim_lanes_load_all(&w->vgpr[reg], w->group->lds + offset, row, p->dense, n);
+	} else {
+		for (int i = 0; i < LANES; i++)
+			at[i] = row[i] + offset;
+		host_addresses(at, base, addr);
+		struct sim_span span = sim_span_of(addr, exec, 4 * n);
+		if (span.hi > base + w->group->lds_size)
+			for (uint64_t left = exec; left; left &= left - 1)
+				if (!lds_at(w, in, __builtin_ctzll(left), at[__builtin_ctzll(left)], 4 * n))
+					return;
+		(write ? sim_lanes_store : sim_lanes_load)(w, reg, addr, span.dense, n);
+	}
+	w->group->stats.lds_conflicts += p->extra;
+	account_bytes(w, 4 * n, write);
 }
 
 static void read_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n)
 {
-	move_words(w, in, offset, reg, n, false);
+	move_words(w, in, w->vgpr[in->vaddr], offset, reg, n, false);
 }
 
 static void write_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n)
 {
-	move_words(w, in, offset, reg, n, true);
+	move_words(w, in, w->vgpr[in->vaddr], offset, reg, n, true);
+}
+
+/* Two reads; the address register may be the first result. */
+static void read_twice(struct sim_wave *w, const struct sim_inst *in, unsigned n, uint32_t offset0, uint32_t offset1)
+{
+	uint32_t copy[LANES], *row = w->vgpr[in->vaddr];
+	if (in->vaddr >= in->vdst && in->vaddr < in->vdst + n)
+		row = memcpy(copy, row, sizeof copy);
+	move_words(w, in, row, offset0, in->vdst, n, false);
+	if (w->state == WAVE_RUN)
+		move_words(w, in, row, offset1, in->vdst + n, n, false);
 }
 
 static void read_small(struct sim_wave *w, const struct sim_inst *in, unsigned bytes, bool sign, bool d16, bool high)
@@ -453,6 +483,7 @@ void exec_ds(struct sim_wave *w, const struct sim_inst *in)
 		sim_fail(w, in, SIM_EINST, -1, "a register is beyond the %u allocated", w->nvgpr);
 		return;
 	}
+	sim_overwritten(w, in->vdst, 4);
 	switch (in->op) {
 	case OP_ds_read_b32: read_words(w, in, off, in->vdst, 1); return;
 	case OP_ds_read_b64: read_words(w, in, off, in->vdst, 2); return;
@@ -465,17 +496,7 @@ void exec_ds(struct sim_wave *w, const struct sim_inst *in)
 	case OP_ds_read2_b32: case OP_ds_read2st64_b32: case OP_ds_read2_b64: case OP_ds_read2st64_b64: {
 		unsigned n = in->op == OP_ds_read2_b64 || in->op == OP_ds_read2st64_b64 ? 2 : 1;
 		unsigned scale = 4 * n * (in->op == OP_ds_read2st64_b32 || in->op == OP_ds_read2st64_b64 ? 64 : 1);
-		uint32_t keep[LANES]; /* the address register may be the first result */
-		memcpy(keep, w->vgpr[in->vaddr], sizeof keep);
-		read_words(w, in, off0 * scale, in->vdst, n);
-		uint32_t first[2][LANES];
-		memcpy(first, w->vgpr[in->vdst], sizeof first[0] * n);
-		memcpy(w->vgpr[in->vaddr], keep, sizeof keep);
-		if (w->state != WAVE_RUN)
-			return;
-		read_words(w, in, off1 * scale, in->vdst + n, n);
-		for (unsigned k = 0; k < n; k++)
-			sim_put_row(w, in->vdst + k, first[k], sim_exec(w));
+		read_twice(w, in, n, off0 * scale, off1 * scale);
 		return;
 	}
 	case OP_ds_write2_b32: case OP_ds_write2st64_b32: case OP_ds_write2_b64: case OP_ds_write2st64_b64: {

@@ -317,14 +317,34 @@ static bool buffer_addresses(struct sim_wave *w, const struct sim_inst *in, cons
 	return true;
 }
 
+/* All lanes of a raw buffer, at one base, inside the records and in one allocation. */
+static bool buffer_raw(struct sim_wave *w, const struct sim_inst *in, const struct move *m, const struct buffer *b)
+{
+	const uint32_t *at = w->vgpr[in->vaddr];
+	uint64_t from = (uint64_t)(uint32_t)in->offset + b->soffset;
+	if (b->stride || !in->use_vaddr || in->idxen || m->bytes < 4 || sim_exec(w) != ~UINT64_C(0))
+		return false;
+	struct sim_extent e = sim_extent_of(at, m->bytes);
+	if (from + e.hi + m->bytes > b->records || !sim_same_range(w, b->base + from + e.lo, b->base + from + e.hi + m->bytes, m->store))
+		return false;
+	uint8_t *base = (uint8_t *)(uintptr_t)(b->base + from);
+	if (m->store)
+		sim_lanes_store_all(&w->vgpr[in->vdata], base, at, e.dense, m->bytes / 4u);
+	else
+		sim_lanes_load_all(&w->vgpr[in->vdst], base, at, e.dense, m->bytes / 4u);
+	return true;
+}
+
 /* The usual case: every active lane is inside the records and in one allocation. */
 static bool buffer_all_inside(struct sim_wave *w, const struct sim_inst *in, const struct move *m, const struct buffer *b)
 {
 	uint64_t addr[LANES];
 	struct sim_span span;
-	if (!buffer_addresses(w, in, m, b, addr, &span) || !sim_same_range(w, span.lo, span.hi, m->store))
-		return false;
-	move_lanes(w, in, m, addr, span.dense);
+	if (!buffer_raw(w, in, m, b)) {
+		if (!buffer_addresses(w, in, m, b, addr, &span) || !sim_same_range(w, span.lo, span.hi, m->store))
+			return false;
+		move_lanes(w, in, m, addr, span.dense);
+	}
 	*(m->store ? &w->group->stats.global_written : &w->group->stats.global_read) += m->bytes * (uint64_t)__builtin_popcountll(sim_exec(w));
 	return true;
 }

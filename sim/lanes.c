@@ -44,17 +44,71 @@ static SIM_LANES_FN void pack(sim_w32 *restrict to, uint32_t (*restrict reg)[LAN
 	}
 }
 
-#define COPY_EACH(n, to, from) do { for (int i = 0; i < LANES; i++) memcpy(to, from, 4 * n); } while (0)
+#define COPY_EACH(n, to, from) do { _Pragma("GCC unroll 8") for (int i = 0; i < LANES; i++) memcpy(to, from, 4 * n); } while (0)
+#define EACH_OF(words, COPY) switch (words) { case 1: COPY(1); return; case 2: COPY(2); return; case 3: COPY(3); return; default: COPY(4); }
 #define LANE(i) ((char *)(uintptr_t)addr[i])
+#define PLACE(i) ((char *)base + at[i])
 
 static void gather(sim_w32 *to, const uint64_t addr[LANES], unsigned words)
 {
-	switch (words) {
-	case 1: COPY_EACH(1, to + i, LANE(i)); return;
-	case 2: COPY_EACH(2, to + 2 * i, LANE(i)); return;
-	case 3: COPY_EACH(3, to + 3 * i, LANE(i)); return;
-	default: COPY_EACH(4, to + 4 * i, LANE(i));
+#define COPY(n) COPY_EACH(n, to + n * i, LANE(i))
+	EACH_OF(words, COPY)
+#undef COPY
+}
+
+static void gather_from(sim_w32 *to, const uint8_t *base, const uint32_t at[LANES], unsigned words)
+{
+#define COPY(n) COPY_EACH(n, to + n * i, PLACE(i))
+	EACH_OF(words, COPY)
+#undef COPY
+}
+
+/* In order: of two lanes at one address the later stays. */
+static void scatter(const uint64_t addr[LANES], const sim_w32 *from, unsigned words)
+{
+#define COPY(n) COPY_EACH(n, LANE(i), from + n * i)
+	EACH_OF(words, COPY)
+#undef COPY
+}
+
+static void scatter_to(uint8_t *base, const uint32_t at[LANES], const sim_w32 *from, unsigned words)
+{
+#define COPY(n) COPY_EACH(n, PLACE(i), from + n * i)
+	EACH_OF(words, COPY)
+#undef COPY
+}
+
+SIM_LANES_FN struct sim_extent sim_extent_of(const uint32_t at[LANES], unsigned bytes)
+{
+	uint32_t lo = at[0], hi = at[0], apart = 0;
+	for (uint32_t i = 0; i < LANES; i++) {
+		lo = at[i] < lo ? at[i] : lo;
+		hi = at[i] > hi ? at[i] : hi;
+		apart |= at[i] ^ (at[0] + i * bytes);
 	}
+	return (struct sim_extent){lo, hi, !apart};
+}
+
+void sim_lanes_load_all(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words)
+{
+	sim_w32 whole[4 * LANES] __attribute__((aligned(64)));
+	if (dense && ((uintptr_t)base + at[0]) % 4 == 0) {
+		unpack(reg, (const sim_w32 *)PLACE(0), words);
+		return;
+	}
+	gather_from(whole, base, at, words);
+	unpack(reg, whole, words);
+}
+
+void sim_lanes_store_all(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words)
+{
+	sim_w32 whole[4 * LANES] __attribute__((aligned(64)));
+	if (dense && ((uintptr_t)base + at[0]) % 4 == 0) {
+		pack((sim_w32 *)PLACE(0), reg, words);
+		return;
+	}
+	pack(whole, reg, words);
+	scatter_to(base, at, whole, words);
 }
 
 void sim_lanes_load(struct sim_wave *w, unsigned reg, const uint64_t addr[LANES], bool dense, unsigned words)
@@ -80,7 +134,11 @@ void sim_lanes_store(struct sim_wave *w, unsigned reg, const uint64_t addr[LANES
 		return;
 	}
 	pack(whole, &w->vgpr[reg], words);
-	for (uint64_t left = exec; left; left &= left - 1) { /* in order: of two lanes at one address the later stays */
+	if (exec == ~UINT64_C(0)) {
+		scatter(addr, whole, words);
+		return;
+	}
+	for (uint64_t left = exec; left; left &= left - 1) {
 		int i = __builtin_ctzll(left);
 		memcpy(LANE(i), whole + words * (unsigned)i, 4 * words);
 	}

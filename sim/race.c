@@ -118,6 +118,42 @@ struct check_global *check_global_new(void)
 	return g;
 }
 
+/* Pages of launches that have ended, for those that come: what a launch that writes a megabyte needs is kept, more is given back. */
+enum { SPARE_PAGES = 64 };
+static struct check_page *spare;
+static unsigned spares;
+static pthread_mutex_t spare_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct check_page *page_new(void)
+{
+	pthread_mutex_lock(&spare_lock);
+	struct check_page *p = spare;
+	if (p) {
+		spare = p->next;
+		spares--;
+	}
+	pthread_mutex_unlock(&spare_lock);
+	if (!p)
+		return calloc(1, sizeof *p);
+	memset(p, 0, sizeof *p);
+	return p;
+}
+
+static void page_free(struct check_page *p)
+{
+	free(p->bytes);
+	pthread_mutex_lock(&spare_lock);
+	bool keep = spares < SPARE_PAGES;
+	if (keep) {
+		p->next = spare;
+		spare = p;
+		spares++;
+	}
+	pthread_mutex_unlock(&spare_lock);
+	if (!keep)
+		free(p);
+}
+
 void check_global_free(struct check_global *g)
 {
 	if (!g)
@@ -125,8 +161,7 @@ void check_global_free(struct check_global *g)
 	for (int i = 0; i < BUCKETS; i++)
 		for (struct check_page *p = g->bucket[i], *next; p; p = next) {
 			next = p->next;
-			free(p->bytes);
-			free(p);
+			page_free(p);
 		}
 	free(g->flags);
 	pthread_mutex_destroy(&g->lock);
@@ -164,7 +199,7 @@ static struct check_page *page_at(struct check *c, uint64_t key)
 		pthread_mutex_lock(&g->lock);
 		for (p = *bucket; p && p->key != key; p = p->next)
 			;
-		if (!p && (p = calloc(1, sizeof *p))) {
+		if (!p && (p = page_new())) {
 			p->key = key;
 			p->next = *bucket;
 			__atomic_store_n(bucket, p, __ATOMIC_RELEASE);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IN = 58, OUT = 32, L = 64, BOTH = 3, GFX942 = 1, GFX950 = 2 };
+enum { IN = 59, OUT = 32, L = 64, BOTH = 3, GFX942 = 1, GFX950 = 2, ROUNDS = 3 }; /* IN: 58 registers, and a row for a second wave */
 typedef uint32_t Row[L];
 /* x: inputs v8.., as x[register - 8][lane]; y: results v66.., as y[register - 66][lane] */
 typedef void expect_fn(const Row *x, Row *y, bool gfx950);
@@ -66,6 +66,15 @@ static const struct mfma mfmas[] = {
 	{"v_accvgpr_write_b32 a0, v24\n v_accvgpr_write_b32 a1, v25\n v_accvgpr_write_b32 a2, v26\n v_accvgpr_write_b32 a3, v27\n"
 	 " v_mfma_f32_16x16x16_bf16 a[0:3], v[8:9], v[16:17], a[0:3]\n v_accvgpr_read_b32 v66, a0\n v_accvgpr_read_b32 v67, a1\n"
 	 " v_accvgpr_mov_b32 a9, a2\n v_accvgpr_read_b32 v68, a9\n v_accvgpr_read_b32 v69, a3", BOTH, 16, 16, 1, K_BF16, K_BF16, false, false},
+	/* an operand's registers change between two instructions that read it: by a move, from LDS whole and in part, by a matrix instruction */
+#define OTHER_A "v_mov_b32 v4, v10\n v_mov_b32 v5, v11\n v_mfma_f32_16x16x16_bf16 v[66:69], v[4:5], v[16:17], 0\n "
+#define CHANGED_A "\n v_mfma_f32_16x16x16_bf16 v[66:69], v[4:5], v[16:17], v[24:27]", BOTH, 16, 16, 1, K_BF16, K_BF16, false, false
+	{OTHER_A "v_mov_b32 v4, v8\n v_mov_b32 v5, v9" CHANGED_A},
+	{"v_lshlrev_b32 v2, 3, v0\n ds_write_b64 v2, v[8:9]\n s_waitcnt lgkmcnt(0)\n " OTHER_A "ds_read_b64 v[4:5], v2\n s_waitcnt lgkmcnt(0)" CHANGED_A},
+	{"v_lshlrev_b32 v2, 3, v0\n ds_write_b64 v2, v[8:9]\n s_waitcnt lgkmcnt(0)\n v_mov_b32 v10, v8\n " OTHER_A "ds_read_b32 v5, v2 offset:4\n s_waitcnt lgkmcnt(0)" CHANGED_A},
+	{"v_lshlrev_b32 v2, 3, v0\n ds_write_b64 v2, v[8:9]\n s_waitcnt lgkmcnt(0)\n " OTHER_A "ds_read2_b32 v[4:5], v2 offset0:0 offset1:1\n s_waitcnt lgkmcnt(0)" CHANGED_A},
+	{"v_mov_b32 v32, 0\n v_mov_b32 v33, 0\n v_mov_b32 v40, v8\n v_mov_b32 v41, v9\n v_mov_b32 v42, v8\n v_mov_b32 v43, v9\n " OTHER_A
+	 "v_mfma_f32_16x16x16_bf16 v[4:7], v[32:33], v[16:17], v[40:43]" CHANGED_A},
 };
 
 static const int kind_bits[] = {32, 16, 16, 8, 8, 8, 4, 6};
@@ -368,7 +377,8 @@ static uint32_t draw(void)
 }
 
 /* v8..v23: numbers below 2 of the type they are read as; C: f32 of the same size; then two rows of scales. */
-static void fill_inputs(const struct mfma *matrix)
+/* Products of bf16 numbers are all exact in f32 in the last round. */
+static void fill_inputs(const struct mfma *matrix, int round)
 {
 	for (int i = 0; i < IN * L; i++) {
 		int reg = i / L;
@@ -376,7 +386,7 @@ static void fill_inputs(const struct mfma *matrix)
 		if (!matrix)
 			in[i] = reg < 8 ? (r & 0x807fffff) | (118 + r % 20) << 23 : r;
 		else if (reg < 16 && matrix->a != K_F32)
-			in[i] = r & 0xbfffbfff;
+			in[i] = (r & 0xbfffbfff) | (round == ROUNDS - 1 ? 0x20002000 : 0);
 		else if (reg < 48)
 			in[i] = (r & 0x807fffff) | (120 + r % 10) << 23;
 		else
@@ -435,15 +445,15 @@ static void discard(void)
 
 static struct sim_stats stats;
 
-static int run(int i)
+static int run(int i, uint32_t lanes, uint64_t seed)
 {
 	char name[16];
 	const void *args[2] = {in, out};
 	snprintf(name, sizeof name, "t%d", i);
 	const struct sim_kernel *k = sim_object_kernel(object, name);
 	ck_assert_msg(k != NULL, "no kernel %s", name);
-	struct sim_launch l = {.object = object, .kernel = k, .memory = memory, .grid = {1, 1, 1}, .block = {64, 1, 1},
-	                       .kernarg = args, .kernarg_size = sizeof args, .threads = 1, .stats = &stats};
+	struct sim_launch l = {.object = object, .kernel = k, .memory = memory, .grid = {1, 1, 1}, .block = {lanes, 1, 1},
+	                       .kernarg = args, .kernarg_size = sizeof args, .threads = 1, .seed = seed, .stats = &stats};
 	memset(&stats, 0, sizeof stats);
 	return sim_run(&l, err, sizeof err);
 }
@@ -467,10 +477,10 @@ static void all_rows(const char *chip, int bit)
 	assemble(chip, texts, NROWS + NMFMA);
 	for (int i = 0; i < NROWS + NMFMA; i++) {
 		const char *text = texts[i];
-		for (int round = 0; round < 3 && text; round++) {
-			fill_inputs(i < NROWS ? NULL : &mfmas[i - NROWS]);
+		for (int round = 0; round < ROUNDS && text; round++) {
+			fill_inputs(i < NROWS ? NULL : &mfmas[i - NROWS], round);
 			memset(want, 0, sizeof want);
-			int rc = run(i);
+			int rc = run(i, 64, 0);
 			ck_assert_msg(rc == SIM_OK, "%s\n%s", text, err);
 			if (i < NROWS)
 				rows[i].expect((const Row *)in, want, bit == GFX950);
@@ -484,6 +494,30 @@ static void all_rows(const char *chip, int bit)
 
 START_TEST(instructions_gfx942) { all_rows("gfx942", GFX942); } END_TEST
 START_TEST(instructions_gfx950) { all_rows("gfx950", GFX950); } END_TEST
+
+/* Two waves take turns inside long rows of matrix instructions on the same registers; the second has all inputs a row further on, and
+ * hands its result to the first. */
+START_TEST(matrix_operands_of_two_waves)
+{
+	static const struct mfma product = {"v_readfirstlane_b32 s14, v0\n .rept 300\n v_mfma_f32_16x16x16_f16 v[66:69], v[8:9], v[16:17], v[24:27]\n .endr\n"
+		" s_cmp_eq_u32 s14, 0\n s_cbranch_scc1 1f\n global_store_dword v1, v66, s[6:7] offset:768\n global_store_dword v1, v67, s[6:7] offset:1024\n"
+		" global_store_dword v1, v68, s[6:7] offset:1280\n global_store_dword v1, v69, s[6:7] offset:1536\n s_waitcnt vmcnt(0)\n s_barrier\n s_endpgm\n"
+		"1:\n s_barrier\n global_load_dword v70, v1, s[6:7] offset:1024\n global_load_dword v71, v1, s[6:7] offset:1280\n"
+		" global_load_dword v72, v1, s[6:7] offset:1536\n global_load_dword v73, v1, s[6:7] offset:1792\n s_waitcnt vmcnt(0)", BOTH, 16, 16, 1, K_F16, K_F16, false, false};
+	static Row want[OUT];
+	assemble("gfx942", &(const char *){product.text}, 1);
+	for (uint64_t seed = 0; seed < 8; seed++) {
+		fill_inputs(&product, 0);
+		memset(want, 0, sizeof want);
+		expect_mfma(&product, (const Row *)in, want, false);
+		expect_mfma(&product, (const Row *)in + 1, want + 4, false);
+		int rc = run(0, 128, seed);
+		ck_assert_msg(rc == SIM_OK, "%s", err);
+		compare(product.text, want);
+	}
+	discard();
+}
+END_TEST
 
 /* Extra bank cycles: groups of lanes that are served together, less one for each distinct word of the fullest bank. */
 START_TEST(bank_conflicts)
@@ -504,7 +538,7 @@ START_TEST(bank_conflicts)
 		texts[i] = cases[i].text;
 	assemble(_i ? "gfx950" : "gfx942", texts, CASES);
 	for (int i = 0; i < CASES; i++) {
-		int rc = run(i);
+		int rc = run(i, 64, 0);
 		ck_assert_msg(rc == SIM_OK, "%s", err);
 		ck_assert_msg(stats.lds_conflicts == cases[i].conflicts[_i], "%s: %llu conflicts, expected %u", texts[i],
 			(unsigned long long)stats.lds_conflicts, cases[i].conflicts[_i]);
@@ -643,6 +677,7 @@ int main(void)
 	tcase_set_timeout(one, 120);
 	tcase_add_test(one, instructions_gfx942);
 	tcase_add_test(one, instructions_gfx950);
+	tcase_add_test(one, matrix_operands_of_two_waves);
 	tcase_add_loop_test(one, bank_conflicts, 0, 2);
 	suite_add_tcase(s, one);
 	TCase *launches = tcase_create("launches");

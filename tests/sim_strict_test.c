@@ -24,6 +24,12 @@ enum { BYTES = 65536, ON_GFX950 = 16 };
 /* s[12:15]: 4096 records or bytes of `out`. */
 #define BUFFER(word1, word3) "v_mov_b64 v[4:5], 0\n s_mov_b32 s12, s6\n s_and_b32 s13, s7, 0xffff\n s_or_b32 s13, s13, " word1 "\n s_movk_i32 s14, 0x1000\n s_mov_b32 s15, " word3 "\n"
 
+/* Four times over the same LDS; `wait` and `barrier` come after the loads, UNTIL_2 stands for something the third time goes without. */
+#define UNTIL_2(what) "s_cmp_eq_u32 s20, 2\n s_cbranch_scc1 2f\n " what "\n 2:\n"
+#define LOOP(data, wait, barrier) "s_mov_b32 s20, 0\n v_xor_b32 v5, 0x100, v1\n v_mov_b32 v6, v1\n 1:\n " data "ds_write_b32 v1, v6\n s_waitcnt lgkmcnt(0)\n s_barrier\n" \
+	"ds_read_b32 v4, v5\n" wait barrier "s_add_u32 s20, s20, 1\n s_cmp_lt_u32 s20, 4\n s_cbranch_scc1 1b\n s_waitcnt lgkmcnt(0)\n global_store_dword v1, v4, s[6:7]"
+#define WAIT "s_waitcnt lgkmcnt(0)\n"
+
 /* workgroups: one or two; ON_GFX950 more where the case is for that chip, the others run on gfx942. */
 static const struct { const char *name, *code, *report; int workgroups; } cases[] = {
 	{"a load that was waited for", "global_load_dword v4, v1, s[4:5]\n s_waitcnt vmcnt(0)\n global_store_dword v1, v4, s[6:7]", NULL, 1},
@@ -52,6 +58,12 @@ static const struct { const char *name, *code, *report; int workgroups; } cases[
 		"by ds_write_b32", 1},
 	{"a read still in flight at the barrier", "ds_write_b32 v1, v1\n s_waitcnt lgkmcnt(0)\n s_barrier\n ds_read_b32 v4, v1\n s_barrier\n"
 		"v_xor_b32 v5, 0x100, v1\n ds_write_b32 v5, v1\n s_waitcnt lgkmcnt(0)", "by ds_read_b32", 1},
+	{"the same LDS again and again", LOOP("", WAIT, "s_barrier\n"), NULL, 1},
+	{".. once without the barrier after the loads", LOOP("", WAIT, UNTIL_2("s_barrier")), "with no s_waitcnt and s_barrier between", 1},
+	{".. once with loads still in flight at it", LOOP("", UNTIL_2("s_waitcnt lgkmcnt(0)"), "s_barrier\n"), "by ds_read_b32", 1},
+	{".. once with a byte written beside the loads", LOOP("", WAIT "s_cmp_lg_u32 s20, 2\n s_cbranch_scc1 2f\n ds_write_b8 v1, v1 offset:1\n 2:\n" WAIT, "s_barrier\n"),
+		"with no s_waitcnt and s_barrier between", 1},
+	{".. the last time with undefined data", LOOP("s_cmp_lg_u32 s20, 3\n s_cbranch_scc1 2f\n v_mov_b32 v6, v9\n 2:\n", WAIT, "s_barrier\n"), "the data stored", 1},
 	{"two waves write one byte each", "v_mov_b32 v4, v2\n ds_write_b8 v4, v1\n s_waitcnt lgkmcnt(0)", NULL, 1},
 	{"two waves write the same dword", "ds_write_b32 v3, v3\n s_waitcnt lgkmcnt(0)", "writes LDS bytes 0..3", 1},
 	{"a barrier that one wave skips", "v_readfirstlane_b32 s20, v2\n s_cmp_eq_u32 s20, 0\n s_cbranch_scc1 1f\n s_barrier\n 1:", "has ended without reaching it", 1},
