@@ -88,6 +88,8 @@ enum { NKERNELS = sizeof kernels / sizeof *kernels };
 static void forward(const struct e2e_chip *chip, const struct kernel *k, int64_t m, int64_t n, bool full, enum e2e_type type)
 {
 	struct call c;
+	if (!e2e_takes(k->name))
+		return;
 	bool coded = type == e2e_code_type(chip->fp8) || type == E2E_I8 || k->fp4;
 	int64_t group = k->group ? k->group : n, gn = (n + group - 1) / group, gm = (m + group - 1) / group, all = EXPERTS * m * n;
 	double *v = room(all), *y = room(all), *yt = room(all), *s = room(EXPERTS * m * gn), *st = room(EXPERTS * n * gm), *column = room(m * n), *column_y = room(m * n),

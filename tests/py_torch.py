@@ -70,7 +70,7 @@ def tensors(t):
     a, b = tdsl.rmsnorm_quant(large, torch.ones(1024, dtype=torch.bfloat16))
     again = tdsl.rmsnorm_quant._slow(large, torch.ones(1024, dtype=torch.bfloat16))
     t.check(torch.equal(a.view(torch.uint8), again[0].view(torch.uint8)) and torch.equal(b, again[1]), "large outputs")
-    t.check(abs(a.data_ptr() - b.data_ptr()) >= a.numel(), "large outputs lie apart")
+    t.check(not a.data_ptr() <= b.data_ptr() < a.data_ptr() + a.numel(), "large outputs lie apart")
 
 
 def operators(t):
@@ -115,7 +115,8 @@ def outputs(t):
     t.check(y.shape == x.shape and s.shape == (2, 3) and torch.equal(r, (x.float() + res.float()).bfloat16()), f"{y.shape} {s.shape} {r.shape}")
     t.check(len(tdsl.torch.add_rmsnorm_quant(x, res, w)) == 2, "what was not asked for is left out")
     raw = torch.ops.tdsl.add_rmsnorm_quant(x, res, w)
-    t.check(len(raw) == 4 and raw[2].numel() == raw[3].numel() == 0 and torch.equal(raw[1], s), "the operator: what was not asked for is empty")
+    t.check(len(raw) == 4 and raw[2].numel() == raw[3].numel() == 0, "the operator: what was not asked for is empty")
+    t.check(torch.allclose(raw[1], s, rtol=2**-21, atol=0), "the operator: other scales")      # of another variant, in another order of sums
     amax = torch.zeros(1)
     y, = [tdsl.torch.rmsnorm(x, w=w, amax=amax)]
     t.check(abs(amax.item() / y.float().abs().max().item() - 1) < 2**-8, f"amax {amax}")
