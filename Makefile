@@ -282,7 +282,7 @@ test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
 	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)
 # Leaks are left out: the process-wide state of libraries that the runtime closes would drown them.  Of the large grids one case in
 # TEST_SAMPLE (tests/sample.h); TEST_SAMPLE=1 for all.
-TEST_SAMPLE ?= 6
+TEST_SAMPLE ?= 3
 san:
 	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TEST_TIMEOUT=7200 TEST_SAMPLE=$(TEST_SAMPLE) $(MAKE) B=$(B)/san SAN=1 test-native
 # HIP's functions of the simulated device from several threads at once, under the thread sanitizer.
