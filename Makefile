@@ -280,9 +280,11 @@ test-types: $(TYPES) $(B)/tests/e2e_rows_norm_test $(B)/tests/e2e_rows_act_test 
 # What needs no Python: the part that also runs under sanitizers.
 test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
 	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)
-# Leaks are left out: the process-wide state of libraries that the runtime closes would drown them.
+# Leaks are left out: the process-wide state of libraries that the runtime closes would drown them.  Of the large grids one case in
+# TEST_SAMPLE (tests/sample.h); TEST_SAMPLE=1 for all.
+TEST_SAMPLE ?= 3
 san:
-	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TEST_TIMEOUT=7200 $(MAKE) B=$(B)/san SAN=1 test-native
+	@ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 TEST_TIMEOUT=7200 TEST_SAMPLE=$(TEST_SAMPLE) $(MAKE) B=$(B)/san SAN=1 test-native
 # HIP's functions of the simulated device from several threads at once, under the thread sanitizer.
 tsan:
 	@$(MAKE) B=$(B)/tsan SAN=thread tsan-run

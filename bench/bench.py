@@ -188,13 +188,14 @@ def pack_cost(_):
 
 
 def python_cost(_):
-    """The same through the package of the built wheel."""
+    """The same through the package of the built wheel; with torch where WHEEL_TEST_SITE names a folder that has it."""
     site = B / "wheel.site"
     shutil.rmtree(site, ignore_errors=True)
     with zipfile.ZipFile(next((B / "wheel").glob("tdsl-*.whl"))) as wheel:
         wheel.extractall(site)
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TDSL_")}
-    runs = [output(B / "venv/bin/python", ROOT / "bench/python_cost.py", env={**environment, "PYTHONPATH": str(site)}) for _ in range(REPEATS)]
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, (str(site), os.environ.get("WHEEL_TEST_SITE"))))
+    runs = [output(B / "venv/bin/python", ROOT / "bench/python_cost.py", env=environment) for _ in range(REPEATS)]
     print("\nHost cost of a call from Python\n" + "\n".join(runs[0].splitlines()[:-1]))
     for name in json.loads(runs[0].splitlines()[-1]):
         values = [json.loads(run.splitlines()[-1])[name] for run in runs]

@@ -366,8 +366,10 @@ int ir_evaluate(const struct ir_eval *in, char *err, size_t errlen)
 	for (int i = 0; ev.tensors && i < k->nparams; i++)
 		if (k->params[i].is_tensor && k->params[i].role == IR_TEMP)
 			free(ev.tensors[i].data);
-	for (int i = 0; ev.tiles && i < k->next_id; i++)
+	for (int i = 0; ev.tiles && i < k->next_id; i++) {
 		free(ev.tiles[i].data);
+		eval_fold_free(ev.tiles[i].fold);
+	}
 	free(ev.tensors);
 	free(ev.tiles);
 	return status;

@@ -8,7 +8,13 @@
 #include "eval_op.h"
 #include "ir.h"
 
-struct tile { void *data; size_t bytes; const struct ir_ins *yield; /* for an if: the yield of the block taken */ };
+struct fold;
+struct tile {
+	void *data;
+	size_t bytes;
+	const struct ir_ins *yield;                /* for an if: the yield of the block taken */
+	struct fold *fold;                         /* for a reduction: its order, kept by eval_reduce.c */
+};
 
 struct evaluator {
 	const struct ir_eval *in;
@@ -47,4 +53,5 @@ int eval_spread(struct evaluator *, const struct ir_ins *to, const struct ir_ins
 int eval_elementwise(struct evaluator *, const struct ir_ins *);   /* UN BIN CMP BIT SEL CVT, leaves with axes */
 int eval_access(struct evaluator *, const struct ir_ins *);        /* load, store, update */
 int eval_reduce(struct evaluator *, const struct ir_ins *);        /* reduce, dot, argmax, scan */
+void eval_fold_free(struct fold *);
 #endif

@@ -4,10 +4,12 @@
  * An order is a list of positions along the reduced axes, sorted waves, then lanes, then registers; without a layout there is one
  * wave, one lane, and the registers are the positions in ascending order.  Folding that list: within a lane the registers go
  * to `chains` partial accumulators in turn, these combine by halves, lanes combine in a butterfly from the lowest bit, waves
- * likewise.  docs/ir.md is the description that code generation follows too. */
+ * likewise.  docs/ir.md is the description that code generation follows too.  A reduction's order depends on the sizes of the axes alone,
+ * so that a workgroup takes it from the one before. */
 #include "eval.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define TRY(call) do { if (call) return -1; } while (0)
 
@@ -152,17 +154,26 @@ static int64_t int_fold(enum ir_reduce kind, enum dtype t, int64_t acc, int64_t 
 	return op_int_binary(op[kind], t, acc, x);
 }
 
-/* One reduction at work: the order, and for a, b and the mask their arrays, offsets and the place of the present output. */
+/* What a reduction keeps while sizes stay: the order, and the offsets of its positions in the result, a, b and the mask. */
+enum { OF_RESULT, OF_A, OF_B, OF_MASK, OFFSETS };
+struct fold {
+	int64_t size[LAYOUT_AXES];
+	struct order order;
+	int64_t *offset[OFFSETS];
+};
+
+/* One reduction at work: for a, b and the mask their arrays and the place of the present output. */
 struct folder {
 	const struct ir_ins *ins;
-	struct order order;
+	const struct fold *kept;
 	int chains;
 	const float *a, *b;
 	const int64_t *ints, *mask;
-	int64_t *offset[3], at[3];
+	int64_t at[OFFSETS];
 };
 
-static bool is_present(const struct folder *f, int64_t i) { return !f->mask || f->mask[f->at[2] + f->offset[2][i]]; }
+static int64_t place_of(const struct folder *f, int operand, int64_t i) { return f->at[operand] + f->kept->offset[operand][i]; }
+static bool is_present(const struct folder *f, int64_t i) { return !f->mask || f->mask[place_of(f, OF_MASK, i)]; }
 
 /* Takes position i into acc; the first of a chain becomes acc. */
 static float take(const struct folder *f, int64_t i, bool first, float acc)
@@ -171,10 +182,10 @@ static float take(const struct folder *f, int64_t i, bool first, float acc)
 	enum dtype t = f->ins->dtype;
 	bool present = is_present(f, i);
 	if (f->b) {
-		float x = present ? f->a[f->at[0] + f->offset[0][i]] : 0, y = present ? f->b[f->at[1] + f->offset[1][i]] : 0;
+		float x = present ? f->a[place_of(f, OF_A, i)] : 0, y = present ? f->b[place_of(f, OF_B, i)] : 0;
 		return first ? x * y : fmaf(x, y, acc);
 	}
-	float x = present ? f->a[f->at[0] + f->offset[0][i]] : float_identity(kind, t);
+	float x = present ? f->a[place_of(f, OF_A, i)] : float_identity(kind, t);
 	return first ? x : float_fold(kind, t, acc, x);
 }
 
@@ -182,7 +193,7 @@ static float take(const struct folder *f, int64_t i, bool first, float acc)
 static float fold_registers(const struct folder *f, int64_t i)
 {
 	float chain[MOST_CHAINS];
-	for (int64_t r = 0; r < f->order.regs; r++) {
+	for (int64_t r = 0; r < f->kept->order.regs; r++) {
 		float *c = &chain[r & (f->chains - 1)];
 		*c = r < f->chains ? take(f, i + r, true, 0) : take(f, i + r, false, *c);
 	}
@@ -195,22 +206,22 @@ static float fold_registers(const struct folder *f, int64_t i)
 static float fold_lanes(const struct folder *f, int64_t i)
 {
 	float lane[MOST_LANES];
-	for (int64_t l = 0; l < f->order.lanes; l++)
-		lane[l] = fold_registers(f, i + l * f->order.regs);
-	for (int64_t bit = 1; bit < f->order.lanes; bit *= 2)
-		for (int64_t l = 0; l < f->order.lanes; l += 2 * bit)
+	for (int64_t l = 0; l < f->kept->order.lanes; l++)
+		lane[l] = fold_registers(f, i + l * f->kept->order.regs);
+	for (int64_t bit = 1; bit < f->kept->order.lanes; bit *= 2)
+		for (int64_t l = 0; l < f->kept->order.lanes; l += 2 * bit)
 			lane[l] = float_fold(f->ins->kind, f->ins->dtype, lane[l], lane[l + bit]);
 	return lane[0];
 }
 
 static float fold_fixed(const struct folder *f)
 {
-	int64_t stride = f->order.regs * f->order.lanes;
+	int64_t stride = f->kept->order.regs * f->kept->order.lanes;
 	float wave[MOST_LANES];
-	for (int64_t w = 0; w < f->order.waves; w++)
+	for (int64_t w = 0; w < f->kept->order.waves; w++)
 		wave[w] = fold_lanes(f, w * stride);
-	for (int64_t bit = 1; bit < f->order.waves; bit *= 2)
-		for (int64_t w = 0; w < f->order.waves; w += 2 * bit)
+	for (int64_t bit = 1; bit < f->kept->order.waves; bit *= 2)
+		for (int64_t w = 0; w < f->kept->order.waves; w += 2 * bit)
 			wave[w] = float_fold(f->ins->kind, f->ins->dtype, wave[w], wave[w + bit]);
 	return wave[0];
 }
@@ -220,7 +231,7 @@ static float fold_ascending(const struct folder *f)
 {
 	float acc = float_identity(f->ins->kind, f->ins->dtype);
 	bool first = true;
-	for (int64_t i = 0; i < f->order.count; i++)
+	for (int64_t i = 0; i < f->kept->order.count; i++)
 		if (is_present(f, i)) {
 			acc = take(f, i, first, acc);
 			first = false;
@@ -231,9 +242,9 @@ static float fold_ascending(const struct folder *f)
 static int64_t fold_ints(const struct folder *f)
 {
 	int64_t acc = int_identity(f->ins->kind, f->ins->dtype);
-	for (int64_t i = 0; i < f->order.count; i++)
+	for (int64_t i = 0; i < f->kept->order.count; i++)
 		if (is_present(f, i))
-			acc = int_fold(f->ins->kind, f->ins->dtype, acc, f->ints[f->at[0] + f->offset[0][i]]);
+			acc = int_fold(f->ins->kind, f->ins->dtype, acc, f->ints[place_of(f, OF_A, i)]);
 	return acc;
 }
 
@@ -241,85 +252,105 @@ static int64_t fold_ints(const struct folder *f)
 static int64_t fold_argmax(const struct folder *f, int axis, int64_t base)
 {
 	int64_t best = -1;
-	for (int64_t i = 0; i < f->order.count; i++) {
+	for (int64_t i = 0; i < f->kept->order.count; i++) {
 		if (!is_present(f, i))
 			continue;
-		int64_t at = f->at[0] + f->offset[0][i], top = best < 0 ? at : f->at[0] + f->offset[0][best];
+		int64_t at = place_of(f, OF_A, i), top = best < 0 ? at : place_of(f, OF_A, best);
 		bool better = f->a ? f->a[at] > f->a[top] || (best < 0 && f->a[at] == f->a[at]) : best < 0 || f->ints[at] > f->ints[top];
 		best = better ? i : best;
 	}
-	return best < 0 ? -1 : base + f->order.at[best][axis];
+	return best < 0 ? -1 : base + f->kept->order.at[best][axis];
 }
 
-/* Inclusive prefix sums, written to the result at `to`; its offsets along the axis are in `out`. */
-static void fold_scan(struct evaluator *ev, const struct folder *f, const int64_t *out, int64_t to)
+/* Inclusive prefix sums, written to the result. */
+static void fold_scan(struct evaluator *ev, const struct folder *f)
 {
 	enum dtype t = f->ins->dtype;
 	float sum = 0;
 	int64_t whole = 0;
-	for (int64_t i = 0; i < f->order.count; i++) {
-		int64_t at = f->at[0] + f->offset[0][i];
+	for (int64_t i = 0; i < f->kept->order.count; i++) {
+		int64_t at = place_of(f, OF_A, i);
 		if (f->a) {
 			float x = is_present(f, i) ? f->a[at] : 0;
 			sum = i ? float_fold(RED_SUM, t, sum, x) : x;
-			eval_floats(ev, f->ins)[to + out[i]] = sum;
+			eval_floats(ev, f->ins)[place_of(f, OF_RESULT, i)] = sum;
 		} else {
 			whole = int_fold(RED_SUM, t, whole, is_present(f, i) ? f->ints[at] : 0);
-			eval_ints(ev, f->ins)[to + out[i]] = whole;
+			eval_ints(ev, f->ins)[place_of(f, OF_RESULT, i)] = whole;
 		}
 	}
 }
 
-static int fold_all(struct evaluator *ev, struct folder *f)
+static void fold_all(struct evaluator *ev, struct folder *f, const struct ir_ins *const operands[OFFSETS])
 {
 	const struct ir_ins *ins = f->ins;
-	const struct ir_ins *a = ins->args[0], *b = ins->flags & IR_PRODUCT ? ins->args[1] : a, *mask = ins->flags & IR_MASKED ? ins->args[ins->nargs - 1] : a;
-	int64_t *out = offsets(ev, &f->order, ins->axes);
 	struct walk w;
-	ir_axes operands[] = {ins->axes, a->axes, b->axes, mask->axes};
-	f->offset[0] = offsets(ev, &f->order, a->axes);
-	f->offset[1] = offsets(ev, &f->order, b->axes);
-	f->offset[2] = offsets(ev, &f->order, mask->axes);
-	if (!out || !f->offset[0] || !f->offset[1] || !f->offset[2]) {
-		free(out);
-		return eval_fail(ev, ins, "no memory");
-	}
-	f->a = eval_is_float(a) ? eval_floats(ev, a) : NULL;
-	f->b = b != a || ins->flags & IR_PRODUCT ? eval_floats(ev, b) : NULL;
-	f->ints = f->a ? NULL : eval_ints(ev, a);
-	f->mask = mask != a || ins->flags & IR_MASKED ? eval_ints(ev, mask) : NULL;
+	ir_axes axes[OFFSETS];
+	for (int op = 0; op < OFFSETS; op++)
+		axes[op] = operands[op]->axes;
+	f->a = eval_is_float(operands[OF_A]) ? eval_floats(ev, operands[OF_A]) : NULL;
+	f->b = ins->flags & IR_PRODUCT ? eval_floats(ev, operands[OF_B]) : NULL;
+	f->ints = f->a ? NULL : eval_ints(ev, operands[OF_A]);
+	f->mask = ins->flags & IR_MASKED ? eval_ints(ev, operands[OF_MASK]) : NULL;
 	int axis = __builtin_ctz(ins->over);
-	for (bool go = walk_start(&w, ev, ins->axes & ~ins->over, operands, 4); go; go = walk_next(&w))
+	for (bool go = walk_start(&w, ev, ins->axes & ~ins->over, axes, OFFSETS); go; go = walk_next(&w))
 		for (int64_t i = 0; i < w.run; i++) {
-			int64_t to = w.offset[0] + i * w.step[0];
-			for (int op = 0; op < 3; op++)
-				f->at[op] = w.offset[op + 1] + i * w.step[op + 1];
+			for (int op = 0; op < OFFSETS; op++)
+				f->at[op] = w.offset[op] + i * w.step[op];
+			int64_t to = f->at[OF_RESULT];
 			if (ins->op == IR_SCAN)
-				fold_scan(ev, f, out, to);
+				fold_scan(ev, f);
 			else if (ins->op == IR_ARGMAX)
 				eval_ints(ev, ins)[to] = fold_argmax(f, axis, ev->base[axis]);
 			else if (f->ints)
 				eval_ints(ev, ins)[to] = fold_ints(f);
 			else
-				eval_floats(ev, ins)[to] = f->order.fixed ? fold_fixed(f) : fold_ascending(f);
+				eval_floats(ev, ins)[to] = f->kept->order.fixed ? fold_fixed(f) : fold_ascending(f);
 		}
-	free(out);
-	return 0;
+}
+
+void eval_fold_free(struct fold *f)
+{
+	for (int op = 0; f && op < OFFSETS; op++)
+		free(f->offset[op]);
+	if (f)
+		free(f->order.at);
+	free(f);
+}
+
+/* The instruction's order and offsets at the present sizes; NULL with an error in ev. */
+static const struct fold *fold_get(struct evaluator *ev, const struct ir_ins *ins, const struct ir_ins *const operands[OFFSETS])
+{
+	const struct layout *l = ins->op == IR_REDUCE ? ordering_layout(ins) : NULL;
+	struct fold **f = &ev->tiles[ins->id].fold;
+	if (*f && memcmp((*f)->size, ev->size, sizeof ev->size) == 0)
+		return *f;
+	eval_fold_free(*f);
+	*f = calloc(1, sizeof **f);
+	if (!*f) {
+		eval_fail(ev, ins, "no memory");
+		return NULL;
+	}
+	memcpy((*f)->size, ev->size, sizeof ev->size);
+	bool fine = (l ? layout_order(ev, ins, l, &(*f)->order) : ascending_order(ev, ins, &(*f)->order)) == 0;
+	for (int op = 0; op < OFFSETS && fine; op++)
+		if (!((*f)->offset[op] = offsets(ev, &(*f)->order, operands[op]->axes)))
+			fine = eval_fail(ev, ins, "no memory") == 0;
+	return fine ? *f : NULL;
 }
 
 static int fold_reduce(struct evaluator *ev, const struct ir_ins *ins)
 {
-	const struct layout *l = ins->op == IR_REDUCE ? ordering_layout(ins) : NULL;
-	struct folder f = {.ins = ins, .chains = ins->chains ? ins->chains : 1};
-	int status = l ? layout_order(ev, ins, l, &f.order) : ascending_order(ev, ins, &f.order);
-	while (f.chains > f.order.regs && f.chains > 1)
+	const struct ir_ins *a = ins->args[0];
+	const struct ir_ins *const operands[OFFSETS] = {
+		[OF_RESULT] = ins, [OF_A] = a, [OF_B] = ins->flags & IR_PRODUCT ? ins->args[1] : a, [OF_MASK] = ins->flags & IR_MASKED ? ins->args[ins->nargs - 1] : a};
+	struct folder f = {.ins = ins, .kept = fold_get(ev, ins, operands), .chains = ins->chains ? ins->chains : 1};
+	if (!f.kept)
+		return -1;
+	while (f.chains > f.kept->order.regs && f.chains > 1)
 		f.chains /= 2;
-	if (!status)
-		status = fold_all(ev, &f);
-	for (int i = 0; i < 3; i++)
-		free(f.offset[i]);
-	free(f.order.at);
-	return status;
+	fold_all(ev, &f, operands);
+	return 0;
 }
 
 /* --- dot: operands are packed as floats [k in order][kept axes], so that the inner loop runs along memory */

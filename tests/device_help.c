@@ -183,7 +183,8 @@ static void compare(struct device_run *d, int p, const uint8_t *want, const uint
 			              i / step, b, a);
 		}
 	for (int i = 0; i < GUARD; i++)
-		ck_assert_msg(got[-1 - i] == POISON && got[n + (size_t)i] == POISON, "%s: bytes beside %s were written", what, d->r->k->params[p].name);
+		if (got[-1 - i] != POISON || got[n + (size_t)i] != POISON)
+			ck_abort_msg("%s: bytes beside %s were written", what, d->r->k->params[p].name);
 }
 
 void device_compile(struct device_run *d, const struct variant *v, struct device_code *c, const char *what)

@@ -1,5 +1,6 @@
 /* e2e.c -- devices, guarded tensors and calls for the end-to-end tests.  See e2e.h. */
 #include "e2e.h"
+#include "sample.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,12 @@ void e2e_call(const struct e2e_chip *chip, const char *name, const union tdsl_ar
 	ck_assert_msg(rc == 0, "%s: %s: %s", what, tdsl_error_name(rc), tdsl_error());
 	ck_assert_msg(tdsl_sync(stream) == 0, "%s: %s", what, tdsl_error());
 	free(workspace);
+}
+
+bool e2e_takes(const char *kernel)
+{
+	static int number;
+	return sample_takes(number++, sample_phase(kernel));
 }
 
 int e2e_main(Suite *suite)

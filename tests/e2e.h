@@ -46,6 +46,9 @@ bool e2e_shipped(const struct e2e_chip *, const char *name);
 /* Calls and requires success: a list of tensors and scalars as union tdsl_arg. */
 void e2e_call(const struct e2e_chip *, const char *name, const union tdsl_arg *args, int n, const char *what);
 
+/* Whether the next case of this kernel runs: all, or those of sample.h, counted in each test by itself. */
+bool e2e_takes(const char *kernel);
+
 /* Runs the suite made by `suite` as a program: totals on stdout, 0 if all passed. */
 int e2e_main(Suite *);
 #endif

@@ -24,6 +24,8 @@ static void gemm(const struct e2e_chip *chip, struct gemm_case g)
 {
 	static char what[256];
 	char why[128];
+	if (!e2e_takes("grouped_gemm"))
+		return;
 	snprintf(what, sizeof what, "grouped_gemm on %s, %s, M %ld, N %ld, K %ld, E %ld, first %d %d %d.., a pitch %ld shift %ld, b pitch %ld, c pitch %ld shift %ld",
 	         chip->name, g.half ? "f16" : "bf16", (long)g.m, (long)g.n, (long)g.k, (long)g.e, g.first[0], g.first[1], g.first[2], (long)g.a.pitch, (long)g.a.shift,
 	         (long)g.b.pitch, (long)g.c.pitch, (long)g.c.shift);
@@ -110,6 +112,8 @@ static void attention(const struct e2e_chip *chip, struct attention_case c)
 {
 	static char what[256];
 	char why[128];
+	if (!e2e_takes("attention"))
+		return;
 	snprintf(what, sizeof what, "attention on %s, %s, B %ld, H %ld, G %ld, S %ld, T %ld, D %ld, swapped %d, shift %ld", chip->name,
 	         c.half ? "f16" : "bf16", (long)c.b,
 	         (long)c.h, (long)c.g, (long)c.s, (long)c.t, (long)c.d, c.swapped, (long)c.shift);

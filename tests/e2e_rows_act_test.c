@@ -100,6 +100,8 @@ static void check_whole(struct call *c, const double *v, int64_t count, double s
 static void activate(const struct e2e_chip *chip, const struct formula *f, const struct form *o, struct size z)
 {
 	struct call c;
+	if (!e2e_takes(name_of(f, o)))
+		return;
 	enum ref_code code = o->fp4 ? REF_E2M1 : chip->fp8;
 	if (o->fp4)                                  /* extents, pitches and shifts are even */
 		z.n += z.n % 2, z.y.shift += z.y.shift % 2;
@@ -236,6 +238,8 @@ static void clamped_bwd(const double *dy, const double *h, const double *b, int6
 static void backward(const struct e2e_chip *chip, const char *kernel, enum ref_act act, int gated, int64_t m, int64_t n, bool full)
 {
 	struct call c;
+	if (!e2e_takes(kernel))
+		return;
 	int64_t width = gated ? 2 * n : n;
 	double *dh = room(m * width), *db = room(width);
 	const double *b = NULL;
@@ -321,6 +325,8 @@ struct quant_case { int64_t m, n; double size; struct e2e_place place; bool full
 static void quantise(const struct e2e_chip *chip, const struct quant *k, struct quant_case z)
 {
 	struct call c;
+	if (!e2e_takes(k->kernel))
+		return;
 	int64_t m = z.m, n = k->fp4 ? z.n + z.n % 2 : z.n, gn = k->gn ? k->gn : n + !n, sm = (m + k->gm - 1) / k->gm, sn = (n + gn - 1) / gn;
 	double *v = room(m * n), *y = room(m * n), *scales = room(sm * (sn + 1)), *scales_t = room(n * (m + 1)), amax = z.size / 2, cap = !k->gn && z.full ? z.size : 0;
 	enum e2e_type ts = k->scale ? E2E_E8M0 : E2E_F32, type;

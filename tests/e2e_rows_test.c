@@ -65,6 +65,8 @@ static void compare(enum ref_code code, const uint8_t *y, const float *scale, co
 static void rmsnorm(const struct e2e_chip *chip, struct rows_case c)
 {
 	enum ref_code code = c.code == REF_INT8 ? REF_INT8 : chip->fp8;
+	if (!e2e_takes("rmsnorm_quant"))
+		return;
 	int64_t rows = (c.batch ? c.batch : 1) * c.m, n = c.n, shape[3] = {c.batch, c.m, n}, *sh = shape + !c.batch;
 	int rank = 2 + !!c.batch;
 	uint16_t *x = room(rows * n, 2), *w = room(n, 2);
@@ -89,6 +91,8 @@ static void rmsnorm(const struct e2e_chip *chip, struct rows_case c)
 static void swiglu(const struct e2e_chip *chip, struct rows_case c)
 {
 	enum ref_code code = c.code == REF_INT8 ? REF_INT8 : chip->fp8;
+	if (!e2e_takes("swiglu_quant"))
+		return;
 	int64_t rows = (c.batch ? c.batch : 1) * c.m, n = c.n, groups = (n + 127) / 128, ns = rows * groups;
 	int rank = 2 + !!c.batch;
 	int64_t hs[3] = {c.batch, c.m, 2 * n}, ys[3] = {c.batch, c.m, n}, ss[3] = {c.batch, c.m, groups};

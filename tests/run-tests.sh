@@ -12,7 +12,7 @@ rm -rf "$out"; mkdir -p "$out"
 export out
 
 one() {
-	local t name log start rc line
+	local t name log start rc line cpu
 	read -ra t <<<"$1"
 	name=$(basename "${t[0]}"); log=$out/$name.log; start=$(date +%s.%N)
 	case ${t[0]} in
@@ -21,6 +21,8 @@ one() {
 	*) timeout "${TEST_TIMEOUT:-600}" "${t[@]}" >"$log" 2>&1 </dev/null ;;
 	esac
 	rc=$?
+	times >"$out/$name.times"      # a pipe's shell has no children
+	cpu=$(awk -F'[ms ]' 'NR == 2 { print $1 * 60 + $2 + $4 * 60 + $5 }' "$out/$name.times")
 	line=$(grep -aE '^[0-9]+%: Checks: [0-9]+, Failures: [0-9]+, Errors: [0-9]+' "$log" | tail -1)
 	local sum
 	sum=$(sed -nE 's/.*Checks: ([0-9]+), Failures: ([0-9]+), Errors: ([0-9]+).*/\1 \2 \3/p' <<<"$line")
@@ -32,7 +34,8 @@ one() {
 		sum="${sum%% *} 0 1"; line="$line, but exit status $rc"
 	fi
 	echo "$sum" >"$out/$name.sum"
-	printf '%-28s %6.1f s  %s\n' "$name" "$(echo "$(date +%s.%N) $start" | awk '{print $1 - $2}')" "$line"
+	# seconds on the clock, and of processor time: the latter hardly depends on what else runs
+	printf '%-28s %6.1f s %6.1f cpu  %s\n' "$name" "$(echo "$(date +%s.%N) $start" | awk '{print $1 - $2}')" "$cpu" "$line"
 	case $sum in *" 0 0") ;; *) sed 's/^/    /' "$log" ;; esac
 }
 export -f one

@@ -12,6 +12,7 @@
  * it and prints each alteration, MUTATE_KIND=n only one kind, counted from 0, MUTATE_PART=i/n every n-th variant from the i-th on. */
 #include "../base/arena.h"
 #include "../sim/check.h"
+#include "sample.h"
 #include "sim_variant.h"
 #include "sim_waits.h"
 
@@ -505,7 +506,7 @@ START_TEST(every_shipped_variant_passes_the_checks)
 	int turn = 0;
 	for (int k = 0; k < model.nkernels; k++)
 		for (int v = 0; v < model.kernels[k].nvariants; v++) {
-			if (!full() && turn++ % 5)
+			if (!full() && turn++ % (5 * sample_of()))
 				continue;
 			ck_assert_msg(variant_open(&r, &model, &model.kernels[k], &model.kernels[k].variants[v]), "%s", r.err);
 			for (int c = 0; c < (full() ? variant_configs(&r) : 1); c++) {
@@ -530,7 +531,7 @@ START_TEST(alterations_are_noticed)
 	struct variant_run r;
 	struct totals totals[KINDS] = {0};
 	const char *only = getenv("MUTATE");
-	int turn[KINDS] = {0}, variants = 0, missed = 0, part = 0, parts = full() ? 1 : SAMPLE_VARIANTS;
+	int turn[KINDS] = {0}, variants = 0, missed = 0, part = 0, parts = full() ? 1 : SAMPLE_VARIANTS * sample_of();
 	if (getenv("MUTATE_PART"))
 		ck_assert(sscanf(getenv("MUTATE_PART"), "%d/%d", &part, &parts) == 2 && parts > 0);
 	double start = now();

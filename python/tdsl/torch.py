@@ -15,6 +15,7 @@ backward is refused in backward(), by name; so is a gradient of an input for whi
 """
 import ast
 import ctypes
+import functools
 import math
 import operator
 
@@ -33,6 +34,8 @@ FUNCTIONS = {"cdiv": lambda a, b: (a + b - 1) // b, "min": min, "max": max}
 WIDE = ("f32", "f16", "bf16", "f64")
 # An optional input that K_bwd neither takes nor has a gradient of must be absent: it would change the others'.  A mask acts through the output.
 HARMLESS = ("mask",)
+PLANS = 4096                                                 # kept of an operator
+_default = ctypes.c_void_p()                                 # the default device when last asked
 _kernels = {}                                                # operators registered, by name
 _functions = {}                                              # tdsl.torch.NAME
 
@@ -50,9 +53,13 @@ def _evaluate(node, symbols):
     raise NotImplementedError(f"extent {ast.unparse(node)}")
 
 
+@functools.cache
+def _parsed(text):
+    return ast.parse(f"({text},)", mode="eval").body.elts if text else []
+
+
 def _extents(param):
-    text = param.extents.strip()
-    return list(ast.parse(f"({text},)", mode="eval").body.elts) if text else []
+    return _parsed(param.extents.strip())
 
 
 class _Ones(dict):
@@ -82,7 +89,9 @@ class _Operator:
         self.chosen = [i for i in always or pure if any(
             of_inputs[a] == of_inputs[b] and kernel.params[i].by_instance[a] != kernel.params[i].by_instance[b]
             for a in range(len(of_inputs)) for b in range(a))]
+        self.names = [p.name for p in self.takes]
         self.known = {}                                      # element types of the outputs by those of the inputs
+        self.plans = {}                                      # outputs by the types and shapes of the inputs
 
     def schema(self):
         parts, default = [], True                            # nothing without a default follows one that has it
@@ -106,20 +115,33 @@ class _Operator:
         return {k: v for k, v in values.items() if v is not None}, types, {n for n in self.flags if named.get(n)}
 
     def run(self, *args, **named):
-        values, types, wanted = self.values(args, named)
-        made = self.make(values, types, wanted)
-        self.kernel(**values, **{n: t for n, t in made.items() if n in wanted or n not in self.flags})
-        return self.results(made)
+        key = (lib.tdsl_default(_default), _default.value, *[(v.shape, v.dtype) if isinstance(v, torch.Tensor) else None for v in args],
+               *[(n, v.shape, v.dtype) if isinstance(v, torch.Tensor) else (n, v) for n, v in named.items()])
+        if key not in self.plans:
+            if len(self.plans) >= PLANS:
+                self.plans.clear()
+            self.plans[key] = self.plan(*self.values(args, named))
+        outputs, given, new, direct = self.plans[key]
+        values = dict(zip(self.names, args))
+        values.update((n, v) for n, v in named.items() if isinstance(v, torch.Tensor))
+        if direct:                                           # the warm path of a call makes the same outputs, sooner
+            return self.kernel(**values)
+        like = next(v for v in values.values() if isinstance(v, torch.Tensor))
+        made = [getattr(like, new)(shape, dtype=dtype) for _, shape, dtype in outputs]
+        self.kernel(**values, **{outputs[i][0]: made[i] for i in given})
+        return tuple(made) if len(made) > 1 else made[0] if made else None
 
     def fake(self, *args, **named):
-        return self.results(self.make(*self.values(args, named)))
+        values, types, wanted = self.values(args, named)
+        outputs, _, new, _ = self.plan(values, types, wanted)
+        like = next(v for v in values.values() if isinstance(v, torch.Tensor))
+        made = tuple(getattr(like, new)(shape, dtype=dtype) for _, shape, dtype in outputs)
+        return made if len(made) > 1 else made[0] if made else None
 
-    def results(self, made):
-        return tuple(made.values()) if len(made) > 1 else next(iter(made.values()), None)
-
-    def make(self, values, types, wanted):
-        """New outputs by name; an optional one that is not wanted has no elements.  Leading dimensions of the inputs are kept.
-        Where `tokens` says how many rows are there, the others are zero."""
+    def plan(self, values, types, wanted):
+        """The outputs to make as (name, shape, type), those of them to hand to the kernel, and by what: leading dimensions of the inputs
+        are kept, an optional one that is not wanted has no elements; where `tokens` says how many rows are there, the others are zero.
+        Last, whether a call of the kernel makes just these by itself."""
         symbols, leading, given, like = {}, {}, {}, None
         for p in self.takes + self.also:
             value = values.get(p.name)
@@ -141,17 +163,27 @@ class _Operator:
                 self.solve(node, size, symbols)
         if self.backward:                                    # which takes the gradient in the type of the input
             types = {**{self.kernel.params[i].name: like.dtype for i in self.chosen}, **types}
-        codes, made = self.element_types(given, types), {}
+        codes, outputs, handed = self.element_types(given, types), [], []
         for i in self.outputs:
             p, dtype = self.kernel.params[i], torch_dtype(codes[i])
-            extents = _extents(p)
-            shape = [_evaluate(e, symbols) for e in extents] if p.name in wanted or p.name not in self.flags else [0]
-            if shape != [0] and extents and isinstance(extents[0], ast.Name) and extents[0].id in leading:
+            extents, there = _extents(p), p.name in wanted or p.name not in self.flags
+            shape = [_evaluate(e, symbols) for e in extents] if there else [0]
+            if there and extents and isinstance(extents[0], ast.Name) and extents[0].id in leading:
                 shape[:1] = leading[extents[0].id]
             if codes[i] == E2M1:
                 shape[-1] = shape[-1] // 2
-            made[p.name] = like.new_empty(shape, dtype=dtype) if "tokens" not in given else like.new_zeros(shape, dtype=dtype)
-        return made
+            if there:
+                handed.append(len(outputs))
+            outputs.append((p.name, shape, dtype))
+        direct = not self.flags and not self.updates and "tokens" not in given and self.is_own(values, given, codes, outputs)
+        return outputs, handed, "new_zeros" if "tokens" in given else "new_empty", direct
+
+    def is_own(self, values, given, codes, outputs):
+        """Whether the runtime, asked for no type, gives its outputs these types and shapes."""
+        if E2M1 in (*given.values(), *codes.values()) or any(isinstance(n, torch.SymInt) for _, shape, _ in outputs for n in shape):
+            return False
+        found = self.of_runtime(given, {}, device_of(None), {n: v.shape for n, v in values.items() if n in given})
+        return all(found[i] == (codes[i], shape) for i, (_, shape, _) in zip(self.outputs, outputs))
 
     @staticmethod
     def solve(node, size, symbols):
@@ -169,7 +201,9 @@ class _Operator:
         device = device_of(None)
         key = (device.target, *given.items(), *types.items())
         if key not in self.known:
-            self.known[key] = self.of_pack(given, types, device.target) or self.of_runtime(given, types, device)
+            ones = {p.name: [_evaluate(e, _Ones()) for e in _extents(p)] for p in self.kernel.params}
+            self.known[key] = self.of_pack(given, types, device.target) or {
+                i: code for i, (code, _) in self.of_runtime(given, types, device, ones).items()}
         return self.known[key]
 
     def of_pack(self, given, types, target):
@@ -180,21 +214,21 @@ class _Operator:
                 return {i: found[i] for i in self.outputs}
         return None
 
-    def of_runtime(self, given, types, device):
-        """Asks with tensors of one element each."""
+    def of_runtime(self, given, types, device, shapes):
+        """Asks with tensors of these shapes: types and shapes of the outputs."""
         kernel, hold, found = self.kernel, [], {}
-        args, shape = (Arg * len(kernel.params))(), (ctypes.c_int64 * 8)(*[1] * 8)
+        args, shape = (Arg * len(kernel.params))(), (ctypes.c_int64 * 8)()
         for i, p in enumerate(kernel.params):
             code = CODES.get(str(types[p.name]).partition(".")[2]) if p.name in types else given.get(p.name)
             if code is not None:
-                sizes = (ctypes.c_int64 * 8)(*(_evaluate(e, _Ones()) for e in _extents(p)))
-                hold.append(DLTensor(ndim=p.rank, dtype=DLDataType(*code, 1), shape=sizes))
+                sizes = (ctypes.c_int64 * 8)(*shapes[p.name])
+                hold.append(DLTensor(ndim=len(shapes[p.name]), dtype=DLDataType(*code, 1), shape=sizes))
                 hold[-1].device.device_type = CPU
                 args[i].t = ctypes.pointer(hold[-1])
         for i in self.outputs:
             dtype = DLDataType()
-            check(lib.tdsl_output(ctypes.byref(dtype), shape, kernel.handle, device.stream, args, len(kernel.params), i))
-            found[i] = dtype.code, dtype.bits
+            rank = check(lib.tdsl_output(ctypes.byref(dtype), shape, kernel.handle, device.stream, args, len(kernel.params), i))
+            found[i] = (dtype.code, dtype.bits), shape[:rank]
         return found
 
     # ---- gradients
