@@ -334,9 +334,11 @@ static struct mark all_sources(const struct check_wave *cw, const struct sim_wav
 			m.lo |= scalar_mark(cw, &in->src[k]);
 			continue;
 		}
-		unsigned words = in->src[k].kind == SRC_VGPR && k < u->nread ? u->read[k].n : 1;
 		bool wide = in->src[k].type == 'l' || in->src[k].type == 'd' || in->src[k].type == 'w';
-		for (unsigned n = 0; n < (wide ? words : 1); n++)
+		unsigned words = wide ? 2 : 1;
+		for (int r = 0; r < u->nread && wide && in->src[k].kind == SRC_VGPR; r++)
+			words = u->read[r].first == in->src[k].reg ? u->read[r].n : words;
+		for (unsigned n = 0; n < words; n++)
 			m = both(m, source_mark(cw, w, in, k, n));
 	}
 	for (int k = 0; k < u->nread; k++) /* an accumulator */

@@ -51,6 +51,8 @@ static const struct { const char *name, *code, *report; int workgroups; } cases[
 	{"the lower half of a number is shifted out", "v_mov_b32 v11, v1\n v_lshrrev_b64 v[12:13], 32, v[10:11]\n v_ashrrev_i64 v[14:15], 33, v[10:11]\n"
 		"global_store_dword v1, v12, s[6:7]\n global_store_dword v1, v13, s[6:7]\n global_store_dword v1, v14, s[6:7]\n global_store_dword v1, v15, s[6:7]", NULL, 1},
 	{".. but not all of it", "v_mov_b32 v11, v1\n v_lshrrev_b64 v[12:13], 31, v[10:11]\n global_store_dword v1, v12, s[6:7]", "the data stored", 1},
+	{"the upper half of a double behind a constant is undefined", "v_mov_b32 v10, v1\n v_mul_f64 v[12:13], 0.5, v[10:11]\n global_store_dword v1, v12, s[6:7]", "the data stored", 1},
+	{"the upper half of a scalar double is undefined", "s_mov_b32 s20, s8\n v_add_f64 v[12:13], 0.5, s[20:21]\n global_store_dword v1, v12, s[6:7]", "the data stored", 1},
 	{"a shift by an undefined number", "v_lshlrev_b32 v5, s30, v1\n global_store_dword v1, v5, s[6:7]", "the data stored", 1},
 	{"the undefined half of a scalar is shifted out", "s_mov_b32 s20, s8\n s_lshl_b64 s[22:23], s[20:21], 32\n s_cmp_eq_u32 s23, 0\n s_cbranch_scc1 1f\n"
 		"s_mov_b32 s25, s8\n s_lshr_b64 s[22:23], s[24:25], 32\n s_cmp_eq_u32 s22, s23\n s_cbranch_scc1 1f\n 1:", NULL, 1},
