@@ -117,6 +117,9 @@ static struct site *site_of(const struct sim_inst *in, bool second)
 
 static bool is_active(const struct site *s) { return both.active >= 0 && s == &sites[both.active]; }
 
+/* While another site is altered its garbage tells nothing. */
+static void differs(struct site *s, bool yes) { s->acts |= yes && both.active < 0; }
+
 static void both_comparison(struct sim_wave *w, const struct sim_inst *in)
 {
 	struct site *s = site_of(in, false);
@@ -127,7 +130,7 @@ static void both_comparison(struct sim_wave *w, const struct sim_inst *in)
 		memcpy(&w->sgpr[in->sdst], before, sizeof before);
 	s->other.exec(w, &s->other);
 	uint64_t now = in->enc == ENC_SOPC ? w->scc : sim_sgpr64(w, in->sdst);
-	s->acts |= was != now;
+	differs(s, was != now);
 	if (is_active(s))
 		return;
 	if (in->enc == ENC_SOPC)
@@ -148,7 +151,7 @@ static uint32_t moved_bound(struct sim_wave *w, struct site *s, const struct sim
 	*records = moved;
 	check_memory_lanes(w, in, &s->use, &now);
 	*records = kept;
-	s->acts |= memcmp(was.bytes, now.bytes, sizeof was.bytes) != 0;
+	differs(s, memcmp(was.bytes, now.bytes, sizeof was.bytes) != 0);
 	return moved;
 }
 
@@ -177,7 +180,7 @@ static void both_clamp(struct sim_wave *w, const struct sim_inst *in)
 	else
 		sim_put_row(w, in->vdst, source, exec);
 	for (int i = 0; i < LANES; i++)
-		s->acts |= exec >> i & 1 && row[i] != clamped[i];
+		differs(s, exec >> i & 1 && row[i] != clamped[i]);
 	if (!is_active(s))
 		memcpy(row, clamped, sizeof clamped);
 }

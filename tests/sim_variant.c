@@ -3,7 +3,8 @@
  * A variant's configurations: rows of `shapes` for its kernel where there are some, else every pair of the rows and columns
  * below for which the variant is the first whose predicate holds: the smallest, more rows, long rows, last empty ones.  Tensors lie between guards, so that
  * an access one element off shows; inputs are seeded numbers with values beyond the range of 8-bit types after scaling, of other magnitudes in each
- * row and column, so that groups of them have other scales. */
+ * row, column and group of 32, so that what has a scale of its own has another one; the
+ * largest number is elsewhere in each configuration. */
 #include "sim_variant.h"
 
 #include <math.h>
@@ -151,17 +152,20 @@ static int sets_of(const struct variant_run *r, uint32_t sets[MODEL_MAX_PARAM + 
 	for (int p = 0; p < k->nparams; p++)
 		if (k->params[p].optional)
 			sets[n++] = all & ~(1u << p);
-	if (n > 2)
+	bool needed = false;                                   /* a result, without any optional one */
+	for (int p = 0; p < k->nparams; p++)
+		needed |= k->params[p].role != ROLE_IN && !k->params[p].optional;
+	if (n > 2 && needed)
 		sets[n++] = 0;
 	return n;
 }
 
-/* One shape with the first set of optional tensors that selects the variant, and with another, each time a later one. */
-static void add_configs(struct variant_run *r, const char *sizes, bool shift)
+/* One shape with the first set of optional tensors that selects the variant, and with another, each time a later one; or with all of them. */
+static void add_configs(struct variant_run *r, const char *sizes, bool shift, bool all)
 {
 	uint32_t sets[MODEL_MAX_PARAM + 2];
-	int n = sets_of(r, sets), added = 0, start = r->nconfigs;
-	for (int i = 0; i < n && added < 2; i++) {
+	int n = sets_of(r, sets), added = 0, start = r->nconfigs / 2;
+	for (int i = 0; i < n && (all || added < 2); i++) {
 		struct variant_config c = {.present = sets[i ? 1 + (i - 1 + start) % (n - 1) : 0], .shift = shift};
 		memcpy(c.sizes, sizes, strlen(sizes) + 1);
 		for (int other = 0; other < 1 + has_other(r->kernel) && r->nconfigs < VARIANT_CONFIGS; other++) {
@@ -181,11 +185,11 @@ static int by_size(const void *a, const void *b)
 	return d < 0 ? -1 : d > 0;
 }
 
-static void add_pair(struct variant_run *r, int m, int n, bool shift)
+static void add_pair(struct variant_run *r, int m, int n, bool shift, bool all)
 {
 	char sizes[64];
 	snprintf(sizes, sizeof sizes, "M=%d N=%d E=3 S=%d", m, n, m);
-	add_configs(r, sizes, shift);
+	add_configs(r, sizes, shift, all);
 }
 
 static void find_configs(struct variant_run *r)
@@ -195,7 +199,7 @@ static void find_configs(struct variant_run *r)
 	for (int i = 0; i < NSHAPES; i++)
 		for (int shift = 0; shift < 2 && !strcmp(shapes[i].kernel, r->kernel->name); shift++) {
 			own = true;
-			add_configs(r, shapes[i].sizes, shift);
+			add_configs(r, shapes[i].sizes, shift, false);
 		}
 	if (own)
 		return;
@@ -205,14 +209,14 @@ static void find_configs(struct variant_run *r)
 	}
 	qsort(pairs, (size_t)n, sizeof *pairs, by_size);
 	for (int i = 0; i < n && r->nconfigs < SMALL && (!r->nconfigs || rows[pairs[i][0]] * columns[pairs[i][1]] <= MOST_ELEMENTS); i++)
-		add_pair(r, rows[pairs[i][0]], columns[pairs[i][1]], false);
-	for (int m = NROWS - 2; m-- > 3;)                      /* more rows than a tile of 64 has, at the first width that fits */
+		add_pair(r, rows[pairs[i][0]], columns[pairs[i][1]], false, false);
+	for (int m = NROWS - 2, small = r->nconfigs; m-- > 3;)  /* more rows than a tile of 64 has, at the first width that fits */
 		for (int i = 0, had = r->nconfigs; i < NCOLUMNS && r->nconfigs == had && r->nconfigs < VARIANT_CONFIGS - 6; i++)
-			add_pair(r, rows[m], columns[i], false);
+			add_pair(r, rows[m], columns[i], false, had == small);
 	for (int i = NCOLUMNS; i-- > 0 && r->nconfigs < VARIANT_CONFIGS - 4;)
-		add_pair(r, rows[0], columns[i], false);
-	add_pair(r, rows[0], 0, false);
-	add_pair(r, rows[0], 0, true);
+		add_pair(r, rows[0], columns[i], false, false);
+	add_pair(r, rows[0], 0, false, false);
+	add_pair(r, rows[0], 0, true, false);
 }
 
 /* ---- contents */
@@ -241,12 +245,14 @@ static void fill(struct variant_run *r, int p)
 		return;
 	}
 	bool state = t->out, one = t->bytes == step;          /* state of an optimiser, amax: not negative */
+	int64_t width = t->rank && t->extent[t->rank - 1] ? t->extent[t->rank - 1] : 1, height = (int64_t)(t->bytes / step) / width;
+	int64_t turn = r->now - r->config, peak = height ? turn * 8 % height * width + turn * 37 % (width < 64 ? width : 64) : 0;
 	size_t own = t->bytes < PERIOD * step ? t->bytes : PERIOD * step;
 	for (size_t i = 0; i + step <= own; i += step) {
 		x = x * 1664525 + 1013904223;
 		float f = (float)(int32_t)x / 2147483648.0f * (t->dtype == DT_I8 ? 127 : 2);
-		int64_t at = (int64_t)(i / step), width = t->rank && t->extent[t->rank - 1] ? t->extent[t->rank - 1] : 1;
-		f = t->dtype == DT_I8 ? f : ldexpf(f, -(int)(at % width % 5 + at / width % 7));
+		int64_t at = (int64_t)(i / step), m = at / width, n = at % width;
+		f = t->dtype == DT_I8 ? f : at == peak ? 3.5f : ldexpf(f, -(int)(n % 5 + n / 32 % 3 + m % 7 + m / 32 % 3));
 		f = state && f < 0 ? -f : one ? 0x1p-9f : f;
 		uint32_t code = bits < 8 ? x >> 24 : t->dtype == DT_E8M0 ? 120 + (x >> 29) : t->dtype == DT_I8 ? (uint32_t)(int32_t)f : num_from_f32(f, t->dtype, false);
 		memcpy(t->data + i, &code, step);
