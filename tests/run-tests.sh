@@ -3,7 +3,7 @@
 #
 # In: programs of libcheck, which end in "100%: Checks: 5, Failures: 0, Errors: 0", and scripts (.sh, .py; one argument here may
 # hold a script and its arguments) that print such a line too, or else count as one check by their exit status.
-# Out: one line a test as it ends, the whole output of each that failed, and last the sums in Check's own form; exit 1 if
+# Out: one line a test as it ends, with its reason where it prints "skipped: ..", the whole output of each that failed, and last the sums in Check's own form; exit 1 if
 # anything failed.  A test that dies, is stopped after TEST_TIMEOUT seconds or prints no total counts as one error: a crash
 # before the first check must not look like success.  Environment: PYTHON, TEST_TIMEOUT (600), JOBS.
 set -uo pipefail
@@ -31,8 +31,10 @@ one() {
 	elif [ $rc -ne 0 ] && [[ $sum == *" 0 0" ]]; then
 		sum="${sum%% *} 0 1"; line="$line, but exit status $rc"
 	fi
+	local skipped
+	skipped=$(grep -am1 '^skipped: ' "$log")
 	echo "$sum" >"$out/$name.sum"
-	printf '%-28s %6.1f s  %s\n' "$name" "$(echo "$(date +%s.%N) $start" | awk '{print $1 - $2}')" "$line"
+	printf '%-28s %6.1f s  %s\n' "$name" "$(echo "$(date +%s.%N) $start" | awk '{print $1 - $2}')" "$line${skipped:+; $skipped}"
 	case $sum in *" 0 0") ;; *) sed 's/^/    /' "$log" ;; esac
 }
 export -f one
