@@ -3,8 +3,8 @@
 #
 # In: programs of libcheck, which end in "100%: Checks: 5, Failures: 0, Errors: 0", and scripts (.sh, .py; one argument here may
 # hold a script and its arguments) that print such a line too, or else count as one check by their exit status.
-# Out: one line a test as it ends, with its reason where it prints "skipped: ..", the whole output of each that failed, and last the sums in Check's own form; exit 1 if
-# anything failed.  A test that dies, is stopped after TEST_TIMEOUT seconds or prints no total counts as one error: a crash
+# Out: one line a test as it ends (with the reason where it prints "skipped: .."), the whole output of each that failed, and last
+# the sums in Check's own form; exit 1 if anything failed.  A test that dies, is stopped after TEST_TIMEOUT seconds or prints no total counts as one error: a crash
 # before the first check must not look like success.  Environment: PYTHON, TEST_TIMEOUT (600), JOBS.
 set -uo pipefail
 out=$1; shift

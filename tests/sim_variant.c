@@ -253,7 +253,7 @@ static void fill(struct variant_run *r, int p)
 		float f = (float)(int32_t)x / 2147483648.0f * (t->dtype == DT_I8 ? 127 : 2);
 		int64_t at = (int64_t)(i / step), m = at / width, n = at % width;
 		f = t->dtype == DT_I8 ? f : at == peak ? 3.5f : ldexpf(f, -(int)(n % 5 + n / 32 % 3 + m % 7 + m / 32 % 3));
-		f = state && f < 0 ? -f : one ? 0x1p-9f : f;
+		f = state && f < 0 ? -f : one ? 0x1p-12f : f;
 		uint32_t code = bits < 8 ? x >> 24 : t->dtype == DT_E8M0 ? 120 + (x >> 29) : t->dtype == DT_I8 ? (uint32_t)(int32_t)f : num_from_f32(f, t->dtype, false);
 		memcpy(t->data + i, &code, step);
 	}
