@@ -308,8 +308,7 @@ fuzz-run: $(B)/fuzz $(B)/demo_data $(PACK)
 	@$(B)/fuzz pack $(FUZZ_SECONDS) $(B)/fuzz_pack.last $(PACK) $(B)/fuzz.tpack
 	@$(B)/fuzz tensorfile $(FUZZ_SECONDS) $(B)/fuzz_tensorfile.last $(B)/fuzz.safetensors
 	@$(B)/fuzz object $(FUZZ_SECONDS) $(B)/fuzz_object.last $(B)/fuzz.hsaco
-	@$(B)/fuzz launch $(FUZZ_SECONDS) $(B)/fuzz_launch.last $(wildcard tests/fuzz/sim/*)
-	@$(B)/fuzz hip $(FUZZ_SECONDS) $(B)/fuzz_hip.last $(wildcard tests/fuzz/sim/*)
+	@$(B)/fuzz sim $(FUZZ_SECONDS) $(B)/fuzz_sim.last $(wildcard tests/fuzz/sim/*)
 bless: export BLESS = 1
 bless: test-native
 	@python3 tests/support_test.py

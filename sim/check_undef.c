@@ -68,6 +68,9 @@ static bool scalar_before(struct check_wave *cw, struct sim_wave *w, const struc
 	case OP_s_or_b32: case OP_s_or_b64: mark = and_mark(~a, ua, ~b, ub); result = a | b; known = true; break;
 	case OP_s_orn2_b32: case OP_s_orn2_b64: mark = and_mark(~a, ua, b, ub); result = a | ~b; known = true; break;
 	case OP_s_xor_b32: case OP_s_xor_b64: mark = ua | ub; break;
+	case OP_s_lshl_b64: mark = ub ? mark : ua << (b & 63); break;
+	case OP_s_lshr_b64: mark = ub ? mark : ua >> (b & 63); break;
+	case OP_s_ashr_i64: mark = ub ? mark : (uint64_t)((int64_t)ua >> (b & 63)); break;
 	case OP_s_cselect_b32: case OP_s_cselect_b64: mark = cw->sundef[CHECK_SCC] ? ua | ub | (a ^ b) : w->scc ? ua : ub; break;
 	case OP_s_and_saveexec_b64: mark = and_mark(a, ua, exec, 0); takes_exec = true; break;
 	case OP_s_andn2_saveexec_b64: mark = and_mark(a, ua, ~exec, 0); takes_exec = true; break;
@@ -142,10 +145,11 @@ static struct mark source_mark(const struct check_wave *cw, const struct sim_wav
 	return m;
 }
 
-static bool constant(const struct sim_wave *w, const struct sim_inst *in, int k, uint32_t *value)
+/* A source that is the same known number in every lane. */
+static bool constant(const struct check_wave *cw, const struct sim_wave *w, const struct sim_inst *in, int k, uint32_t *value)
 {
 	*value = (uint32_t)sim_scalar(w, &in->src[k]);
-	return in->src[k].kind == SRC_CONST || in->src[k].kind == SRC_SGPR;
+	return in->src[k].kind == SRC_CONST || (in->src[k].kind == SRC_SGPR && !(uint32_t)scalar_mark(cw, &in->src[k]));
 }
 
 static struct mark masked(struct mark m, uint32_t mask) { return (struct mark){mask & 0xffff ? m.lo : 0, mask >> 16 ? m.hi : 0}; }
@@ -178,32 +182,32 @@ static bool by_halves(const struct check_wave *cw, const struct sim_wave *w, con
 		return true;
 	}
 	case OP_v_and_b32:
-		*out = constant(w, in, 0, &v) ? masked(b, v) : constant(w, in, 1, &v) ? masked(a, v) : both(a, b);
-		*out = constant(w, in, 0, &v) ? both(*out, a) : constant(w, in, 1, &v) ? both(*out, b) : *out;
+		*out = constant(cw, w, in, 0, &v) ? masked(b, v) : constant(cw, w, in, 1, &v) ? masked(a, v) : both(a, b);
+		*out = constant(cw, w, in, 0, &v) ? both(*out, a) : constant(cw, w, in, 1, &v) ? both(*out, b) : *out;
 		return true;
 	case OP_v_or_b32: case OP_v_xor_b32: case OP_v_xnor_b32: *out = both(a, b); return true;
 	case OP_v_or3_b32: *out = both(both(a, b), c); return true;
-	case OP_v_lshlrev_b32: if (!constant(w, in, 0, &v)) return false; *out = shifted_left(b, v & 31); return true;
-	case OP_v_lshrrev_b32: if (!constant(w, in, 0, &v)) return false; *out = shifted_right(b, v & 31); return true;
-	case OP_v_lshl_or_b32: if (!constant(w, in, 1, &v)) return false; *out = both(shifted_left(a, v & 31), c); return true;
+	case OP_v_lshlrev_b32: if (!constant(cw, w, in, 0, &v)) return false; *out = shifted_left(b, v & 31); return true;
+	case OP_v_lshrrev_b32: if (!constant(cw, w, in, 0, &v)) return false; *out = shifted_right(b, v & 31); return true;
+	case OP_v_lshl_or_b32: if (!constant(cw, w, in, 1, &v)) return false; *out = both(shifted_left(a, v & 31), c); return true;
 	case OP_v_and_or_b32:
-		if (constant(w, in, 1, &v))
+		if (constant(cw, w, in, 1, &v))
 			*out = both(masked(a, v), c);
-		else if (constant(w, in, 0, &v))
+		else if (constant(cw, w, in, 0, &v))
 			*out = both(masked(b, v), c);
 		else
 			return false;
 		return true;
-	case OP_v_bfi_b32: if (!constant(w, in, 0, &v)) return false; *out = both(masked(b, v), masked(c, ~v)); return true;
+	case OP_v_bfi_b32: if (!constant(cw, w, in, 0, &v)) return false; *out = both(masked(b, v), masked(c, ~v)); return true;
 	case OP_v_alignbit_b32:
-		if (!constant(w, in, 2, &v) || (v & 31) != 16)
+		if (!constant(cw, w, in, 2, &v) || (v & 31) != 16)
 			return false;
 		*out = (struct mark){b.hi, a.lo};
 		return true;
-	case OP_v_perm_b32: if (!constant(w, in, 2, &v)) return false; *out = permuted(a, b, v); return true;
+	case OP_v_perm_b32: if (!constant(cw, w, in, 2, &v)) return false; *out = permuted(a, b, v); return true;
 	case OP_v_bfe_u32: case OP_v_bfe_i32: {
 		uint32_t width;
-		if (!constant(w, in, 1, &v) || !constant(w, in, 2, &width) || (v & 31) + (width & 31) > 32)
+		if (!constant(cw, w, in, 1, &v) || !constant(cw, w, in, 2, &width) || (v & 31) + (width & 31) > 32)
 			return false;
 		uint32_t field = (uint32_t)(((UINT64_C(1) << (width & 31)) - 1) << (v & 31));
 		*out = whole(masked(a, field));
@@ -228,6 +232,33 @@ static bool by_halves(const struct check_wave *cw, const struct sim_wave *w, con
 		out->hi |= in->opsel_hi >> k & 1 ? m.hi : m.lo;
 	}
 	return true;
+}
+
+/* Integers of two registers: the lower one of the result does not depend on the upper ones of the sources.  Compilers leave these undefined
+ * where only the lower half is used.  False for all other instructions. */
+static bool by_dwords(const struct check_wave *cw, const struct sim_wave *w, const struct sim_inst *in, struct mark out[2])
+{
+	struct mark low = {0, 0}, high = {0, 0};
+	uint32_t n;
+	for (int k = 0; k < in->nsrc; k++) {
+		low = both(low, source_mark(cw, w, in, k, 0));
+		high = in->src[k].type == 'l' ? both(high, source_mark(cw, w, in, k, 1)) : high;
+	}
+	low = whole(low);
+	high = whole(high);
+	switch (in->op) {
+	case OP_v_mad_u64_u32: case OP_v_mad_i64_i32: case OP_v_lshl_add_u64: case OP_v_lshlrev_b64:
+		out[0] = low;
+		out[1] = both(low, high);
+		return true;
+	case OP_v_lshrrev_b64: case OP_v_ashrrev_i64:
+		if (!constant(cw, w, in, 0, &n))
+			return false;
+		out[0] = (n & 63) < 32 ? both(low, high) : high;
+		out[1] = high;
+		return true;
+	default: return false;
+	}
 }
 
 /* ---- vector results ---- */
@@ -303,9 +334,11 @@ static struct mark all_sources(const struct check_wave *cw, const struct sim_wav
 			m.lo |= scalar_mark(cw, &in->src[k]);
 			continue;
 		}
-		unsigned words = in->src[k].kind == SRC_VGPR && k < u->nread ? u->read[k].n : 1;
 		bool wide = in->src[k].type == 'l' || in->src[k].type == 'd' || in->src[k].type == 'w';
-		for (unsigned n = 0; n < (wide ? words : 1); n++)
+		unsigned words = wide ? 2 : 1;
+		for (int r = 0; r < u->nread && wide && in->src[k].kind == SRC_VGPR; r++)
+			words = u->read[r].first == in->src[k].reg ? u->read[r].n : words;
+		for (unsigned n = 0; n < words; n++)
 			m = both(m, source_mark(cw, w, in, k, n));
 	}
 	for (int k = 0; k < u->nread; k++) /* an accumulator */
@@ -352,7 +385,7 @@ static void swap(struct check_wave *cw, const struct sim_wave *w, const struct s
 static bool vector_before(struct check_wave *cw, struct sim_wave *w, const struct sim_inst *in, const struct check_use *u)
 {
 	uint64_t mask = sim_exec(w);
-	struct mark m;
+	struct mark m, word[2];
 	unsigned clears, halves;
 	switch (in->op) {
 	case OP_v_readlane_b32: case OP_v_readfirstlane_b32: case OP_v_writelane_b32: lane_access(cw, w, in); return true;
@@ -373,7 +406,10 @@ static bool vector_before(struct check_wave *cw, struct sim_wave *w, const struc
 			put(cw, in->vdst + n, whole(out[n]), mask, LOW | HIGH);
 		return true;
 	}
-	if (!by_halves(cw, w, in, &m))
+	bool apart = by_dwords(cw, w, in, word);
+	if (apart)
+		m = both(word[0], word[1]);
+	else if (!by_halves(cw, w, in, &m))
 		m = all_sources(cw, w, in, u);
 	for (int k = 0; k < u->nswrite; k++) { /* lane masks */
 		uint64_t lanes = (m.lo | m.hi) & mask;
@@ -392,7 +428,7 @@ static bool vector_before(struct check_wave *cw, struct sim_wave *w, const struc
 	if (halves != (LOW | HIGH))
 		m = (struct mark){m.lo | m.hi, m.lo | m.hi};
 	for (unsigned r = in->vdst; r < in->vdst + (unsigned)in->n; r++) {
-		put(cw, r, m, mask, halves);
+		put(cw, r, apart ? word[r - in->vdst] : m, mask, halves);
 		put(cw, r, (struct mark){0, 0}, mask, clears);
 	}
 	return true;

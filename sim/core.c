@@ -22,7 +22,7 @@ enum { SPARE_ROWS = 64, SLICE = 1 << 16 };
 struct run {
 	const struct sim_launch *launch;
 	struct sim_code *code;
-	uint64_t next, total;       /* workgroups dealt, and in all */
+	uint64_t next, total, last; /* workgroups dealt, and to be dealt; the last of the grid */
 	int stop;
 	pthread_mutex_t lock;
 	int error;
@@ -414,6 +414,7 @@ static void *work(void *arg)
 		if (n >= r->total)
 			break;
 		n = (uint64_t)((r->first + (unsigned __int128)n * r->step) % r->total);
+		n = n + 1 == r->total ? r->last : n; /* of a few, one is the last of the grid */
 		uint32_t id[3] = {(uint32_t)(n % l->grid[0]), (uint32_t)(n / l->grid[0] % l->grid[1]), (uint32_t)(n / l->grid[0] / l->grid[1])};
 		status = run_group(&k, id, n);
 	}
@@ -494,6 +495,8 @@ int sim_run(const struct sim_launch *l, char *err, size_t errlen)
 	r.total = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
 	if (!r.total)
 		return SIM_OK;
+	r.last = r.total - 1;
+	r.total = l->few && l->few < r.total ? l->few : r.total;
 	r.code = sim_code_get(l->object, l->kernel);
 	if (!r.code) {
 		snprintf(err, errlen, "out of memory");

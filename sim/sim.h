@@ -107,6 +107,7 @@ struct sim_launch {
 	uint64_t seed;         /* orders waves and workgroups; 0 = round robin, in order */
 	uint64_t max_inst;     /* per wave; 0 = a large default; beyond it SIM_EHANG */
 	int threads;           /* host threads; 0 = all cores */
+	uint32_t few;          /* how many workgroups run: the first ones and the last; 0 = all */
 	bool checks;           /* every check of docs/simulator.md; bounds are always checked */
 	struct sim_stats *stats; /* may be NULL; added to */
 };

@@ -1,9 +1,10 @@
 /* fuzz.c -- `fuzz TARGET SECONDS LAST SEED...`: feeds altered files to the readers that must take any bytes, for seconds of this
  * process's own time.
  *
- * In: the target's name (dsl, pack, tensorfile, object, launch, hip), seed files, and LAST, the file that always holds the present input, so that
+ * In: the target's name (dsl, pack, tensorfile, object, launch, hip, sim for the last three), seed files, and LAST, the file that always holds the present input, so that
  * the input of a crash is at hand.  Out: one line with the number of inputs and of those that were accepted.  Built with sanitizers
- * (`make fuzz`); a failure is their report.  The sequence is the same in every run: its random numbers are seeded. */
+ * (`make fuzz`); a failure is their report.  The sequence of inputs is the same in every run: its random numbers are
+ * seeded, by FUZZ_SEED where that is set, else by 1. */
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -177,23 +178,34 @@ static bool feed_launch(const uint8_t *bytes, size_t size)
 	return ok;
 }
 
+/* Where the object begins in a launch's bytes, which are a head at least. */
+static size_t object_at(const uint8_t *bytes, size_t size)
+{
+	struct launch_head h;
+	memcpy(&h, bytes, sizeof h);
+	size_t words = (h.words & 0xfff) * 4u;
+	return sizeof h + (words < size - sizeof h ? words : 0);
+}
+
 /* The same object through HIP's functions: loaded as a module, each kernel asked about and launched with the head's numbers as
  * they stand, with parameters in both forms.  Only single waves are let through to run. */
 static bool feed_hip(const uint8_t *bytes, size_t size)
 {
+	const uint8_t *start = bytes;
 	struct launch_head h;
 	hipModule_t module;
 	if (size < sizeof h)
 		return false;
 	memcpy(&h, bytes, sizeof h);
-	uint32_t skip = (h.words & 0xfff) * 4 < size - sizeof h ? (h.words & 0xfff) * 4 : 0;
+	bytes += object_at(bytes, size);
+	size -= (size_t)(bytes - start);
 	hipSetDevice((int)(h.seed & 1));
 	tdsl_sim_clear_error((int)(h.seed & 1));
-	if (hipModuleLoadData(&module, bytes + sizeof h + skip) != hipSuccess)
+	if (hipModuleLoadData(&module, bytes) != hipSuccess)
 		return false;
 	struct sim_object *o;
 	char err[256];
-	if (sim_object_load(&o, sim_chip_at((int)(h.seed & 1)), bytes + sizeof h + skip, size - sizeof h - skip, err, sizeof err) == 0) {
+	if (sim_object_load(&o, sim_chip_at((int)(h.seed & 1)), bytes, size, err, sizeof err) == 0) {
 		for (int k = 0; k < o->nkernels && k < 2; k++) {
 			hipFunction_t f;
 			uint64_t values[64] = {h.args[0], h.args[1], h.args[2], h.args[3]};
@@ -222,8 +234,17 @@ static bool feed_hip(const uint8_t *bytes, size_t size)
 	return true;
 }
 
+/* All that a code object and a launch can meet. */
+static bool feed_sim(const uint8_t *bytes, size_t size)
+{
+	bool loaded = size >= sizeof(struct launch_head) && feed_object(bytes + object_at(bytes, size), size - object_at(bytes, size));
+	bool ran = feed_launch(bytes, size), called = feed_hip(bytes, size);
+	return loaded || ran || called;
+}
+
 static const struct { const char *name; bool (*feed)(const uint8_t *, size_t); } targets[] = {
 	{"dsl", feed_dsl}, {"pack", feed_pack}, {"tensorfile", feed_tensorfile}, {"object", feed_object}, {"launch", feed_launch}, {"hip", feed_hip},
+	{"sim", feed_sim},
 };
 
 struct seed { uint8_t *bytes; size_t size; };
@@ -251,7 +272,7 @@ static size_t alter(struct ref_random *r, uint8_t *buf, size_t size, const struc
 {
 	static const uint32_t values[] = {0, 1, 0x7f, 0x80, 0xff, 0x7fff, 0xffff, 0x7fffffff, 0x80000000, 0xffffffff};
 	size_t at = below(r, size), n = 1 + below(r, 16), from;
-	switch (below(r, 7)) {
+	switch (below(r, 8)) {
 	case 0:                                               /* a bit */
 		if (size)
 			buf[at] ^= (uint8_t)(1 << below(r, 8));
@@ -276,6 +297,10 @@ static size_t alter(struct ref_random *r, uint8_t *buf, size_t size, const struc
 			return size;
 		memmove(buf + at + n, buf + at, size - at);
 		return size + n;
+	case 6:                                               /* a run of random bytes: instructions of every encoding */
+		for (n *= 4; n > 0 && at < size; n--)
+			buf[at++] = (uint8_t)below(r, 256);
+		return size;
 	default:                                              /* a piece of another seed */
 		from = below(r, other->size);
 		n = n * 4 < other->size - from ? n * 4 : other->size - from;
@@ -292,7 +317,7 @@ int main(int argc, char **argv)
 		if (!strcmp(argv[1], targets[i].name))
 			feed = targets[i].feed;
 	if (!feed) {
-		fprintf(stderr, "usage: fuzz dsl|pack|tensorfile|object|launch|hip SECONDS LAST SEED...\n");
+		fprintf(stderr, "usage: fuzz dsl|pack|tensorfile|object|launch|hip|sim SECONDS LAST SEED...\n");
 		return 2;
 	}
 	int nseeds = argc - 4, fd = open(argv[3], O_RDWR | O_CREAT | O_TRUNC, 0644);
@@ -304,7 +329,7 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < nseeds; i++)
 		seeds[i] = read_seed(argv[4 + i]);
-	struct ref_random r = {1};
+	struct ref_random r = {getenv("FUZZ_SEED") ? strtoull(getenv("FUZZ_SEED"), NULL, 10) : 1};
 	long inputs = 0, accepted = 0;
 	for (double end = atof(argv[2]); (double)clock() / CLOCKS_PER_SEC < end; inputs++) {
 		const struct seed *s = &seeds[below(&r, (size_t)nseeds)];
@@ -320,7 +345,7 @@ int main(int argc, char **argv)
 		accepted += feed(exact, size);
 		free(exact);
 	}
-	printf("fuzz %s: %ld inputs, %ld accepted\n", argv[1], inputs, accepted);
+	printf("fuzz %s: %ld inputs, %ld accepted, %.0f s\n", argv[1], inputs, accepted, (double)clock() / CLOCKS_PER_SEC);
 	for (int i = 0; i < nseeds; i++)
 		free(seeds[i].bytes);
 	free(seeds);

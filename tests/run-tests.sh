@@ -3,8 +3,8 @@
 #
 # In: programs of libcheck, which end in "100%: Checks: 5, Failures: 0, Errors: 0", and scripts (.sh, .py; one argument here may
 # hold a script and its arguments) that print such a line too, or else count as one check by their exit status.
-# Out: one line a test as it ends, the whole output of each that failed, and last the sums in Check's own form; exit 1 if
-# anything failed.  A test that dies, is stopped after TEST_TIMEOUT seconds or prints no total counts as one error: a crash
+# Out: one line a test as it ends (with the reason where it prints "skipped: .."), the whole output of each that failed, and last
+# the sums in Check's own form; exit 1 if anything failed.  A test that dies, is stopped after TEST_TIMEOUT seconds or prints no total counts as one error: a crash
 # before the first check must not look like success.  Environment: PYTHON, TEST_TIMEOUT (600), JOBS.
 set -uo pipefail
 out=$1; shift
@@ -33,9 +33,11 @@ one() {
 	elif [ $rc -ne 0 ] && [[ $sum == *" 0 0" ]]; then
 		sum="${sum%% *} 0 1"; line="$line, but exit status $rc"
 	fi
+	local skipped
+	skipped=$(grep -am1 '^skipped: ' "$log")
 	echo "$sum" >"$out/$name.sum"
 	# seconds on the clock, and of processor time: the latter hardly depends on what else runs
-	printf '%-28s %6.1f s %6.1f cpu  %s\n' "$name" "$(echo "$(date +%s.%N) $start" | awk '{print $1 - $2}')" "$cpu" "$line"
+	printf '%-28s %6.1f s %6.1f cpu  %s\n' "$name" "$(echo "$(date +%s.%N) $start" | awk '{print $1 - $2}')" "$cpu" "$line${skipped:+; $skipped}"
 	case $sum in *" 0 0") ;; *) sed 's/^/    /' "$log" ;; esac
 }
 export -f one

@@ -7,7 +7,7 @@
 # LLVM is pinned: Debian's unversioned llvm packages are too old to know gfx942.
 set -eu
 
-packages="g++ llvm-22-dev llvm-22 lld-22 liblld-22-dev re2c lemon pkg-config check zlib1g-dev libzstd-dev libxxhash-dev libcjson-dev
+packages="g++ llvm-22-dev llvm-22 clang-22 lld-22 liblld-22-dev re2c lemon pkg-config check zlib1g-dev libzstd-dev libxxhash-dev libcjson-dev
 libamdhip64-dev python3 python3-dev python3-venv"
 
 if ! command -v dpkg-query >/dev/null 2>&1; then

@@ -46,6 +46,23 @@ static const struct { const char *name, *code, *report; int workgroups; } cases[
 	{"undefined values that go nowhere", "v_add_u32 v5, v9, v1\n v_mov_b32 v6, v5\n v_mov_b32 v5, 0\n global_store_dword v1, v5, s[6:7]", NULL, 1},
 	{"an undefined half that is masked out", "v_mov_b32 v9, 1\n v_and_b32 v5, 0xffff, v9\n v_lshlrev_b32 v6, 16, v10\n v_lshl_or_b32 v6, v10, 16, v5\n"
 		"v_and_b32 v6, 0xffff, v6\n global_store_dword v1, v6, s[6:7]", NULL, 1},
+	{"a product is added to a number whose upper half is undefined", "v_mov_b32 v10, v1\n v_mad_u64_u32 v[12:13], s[20:21], v1, v2, v[10:11]\n"
+		"v_lshl_add_u64 v[14:15], v[12:13], 2, v[12:13]\n v_lshlrev_b64 v[14:15], 3, v[14:15]\n global_store_dword v1, v14, s[6:7]", NULL, 1},
+	{".. and the upper half of the sum stored", "v_mov_b32 v10, v1\n v_mad_u64_u32 v[12:13], s[20:21], v1, v2, v[10:11]\n global_store_dword v1, v13, s[6:7]",
+		"the data stored", 1},
+	{"a product is added to an undefined number", "v_mov_b32 v11, v1\n v_mad_u64_u32 v[12:13], s[20:21], v1, v2, v[10:11]\n global_store_dword v1, v12, s[6:7]",
+		"the data stored", 1},
+	{"the carry of such a sum", "v_mov_b32 v10, v1\n v_mad_u64_u32 v[12:13], vcc, v1, v2, v[10:11]\n s_cbranch_vccz 1f\n 1:", "the branch depends on", 1},
+	{"the upper half of a shifted number is undefined", "v_mov_b32 v10, v1\n v_lshlrev_b64 v[12:13], 3, v[10:11]\n global_store_dword v1, v13, s[6:7]", "the data stored", 1},
+	{"the lower half of a number is shifted out", "v_mov_b32 v11, v1\n v_lshrrev_b64 v[12:13], 32, v[10:11]\n v_ashrrev_i64 v[14:15], 33, v[10:11]\n"
+		"global_store_dword v1, v12, s[6:7]\n global_store_dword v1, v13, s[6:7]\n global_store_dword v1, v14, s[6:7]\n global_store_dword v1, v15, s[6:7]", NULL, 1},
+	{".. but not all of it", "v_mov_b32 v11, v1\n v_lshrrev_b64 v[12:13], 31, v[10:11]\n global_store_dword v1, v12, s[6:7]", "the data stored", 1},
+	{"the upper half of a double behind a constant is undefined", "v_mov_b32 v10, v1\n v_mul_f64 v[12:13], 0.5, v[10:11]\n global_store_dword v1, v12, s[6:7]", "the data stored", 1},
+	{"the upper half of a scalar double is undefined", "s_mov_b32 s20, s8\n v_add_f64 v[12:13], 0.5, s[20:21]\n global_store_dword v1, v12, s[6:7]", "the data stored", 1},
+	{"a shift by an undefined number", "v_lshlrev_b32 v5, s30, v1\n global_store_dword v1, v5, s[6:7]", "the data stored", 1},
+	{"the undefined half of a scalar is shifted out", "s_mov_b32 s20, s8\n s_lshl_b64 s[22:23], s[20:21], 32\n s_cmp_eq_u32 s23, 0\n s_cbranch_scc1 1f\n"
+		"s_mov_b32 s25, s8\n s_lshr_b64 s[22:23], s[24:25], 32\n s_cmp_eq_u32 s22, s23\n s_cbranch_scc1 1f\n 1:", NULL, 1},
+	{".. but not all of it in scalars", "s_mov_b32 s25, s8\n s_ashr_i64 s[22:23], s[24:25], 31\n s_cmp_eq_u32 s22, 0\n s_cbranch_scc1 1f\n 1:", "the branch depends on", 1},
 	{"an undefined address", "v_mov_b32 v5, v9\n global_store_dword v5, v1, s[6:7]", "the address depends on", 1},
 	{"an undefined branch", "s_cmp_eq_u32 s30, 0\n s_cbranch_scc1 1f\n 1:", "the branch depends on", 1},
 	{"undefined EXEC", "v_cmp_lt_u32 vcc, v9, v1\n s_and_saveexec_b64 s[20:21], vcc", "EXEC depends on", 1},

@@ -2,9 +2,12 @@
  *
  * A variant's configurations: rows of `shapes` for its kernel where there are some, else every pair of the rows and columns
  * below for which the variant is the first whose predicate holds: the smallest, more rows, long rows, last empty ones.  Tensors lie between guards, so that
- * an access one element off shows; inputs are seeded numbers with values beyond the range of 8-bit types after scaling. */
+ * an access one element off shows; inputs are seeded numbers with values beyond the range of 8-bit types after scaling, of other magnitudes in each
+ * row, column and group of 32, so that what has a scale of its own has another one; the
+ * largest number is elsewhere in each configuration. */
 #include "sim_variant.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,7 +23,8 @@ static const struct { const char *kernel, *sizes; } shapes[] = {
 static const int rows[] = {3, 32, 48, 64, 70, 128, 130, 512, 2048};
 static const int columns[] = {131, 134, 256, 264, 272, 512, 640, 1000, 1001, 1008, 2032, 2040, 2048, 4080, 4096, 5120, 5632, 7168, 8176, 8192, 9001, 9002, 10752, 14336, 16368, 16384,
 	16401, 16402, 20000, 20480};
-enum { NSHAPES = sizeof shapes / sizeof *shapes, NROWS = sizeof rows / sizeof *rows, NCOLUMNS = sizeof columns / sizeof *columns, SMALL = 4 };
+enum { NSHAPES = sizeof shapes / sizeof *shapes, NROWS = sizeof rows / sizeof *rows, NCOLUMNS = sizeof columns / sizeof *columns, SMALL = 4,
+	MOST_ELEMENTS = 1 << 22, PERIOD = 40961, FEW = 2 };
 
 /* A symbol that is not named is 2. */
 static int64_t size_of(const char *sizes, const char *name)
@@ -89,10 +93,15 @@ static void make_shape(struct variant_run *r, const struct variant_config *c)
 	}
 }
 
-/* Whether a call of this configuration would select the variant. */
+/* Whether a call of this configuration would select the variant.  Nobody calls a kernel for no result at all. */
 static bool selects(struct variant_run *r, const struct variant_config *c)
 {
+	bool result = false;
 	make_shape(r, c);
+	for (int p = 0; p < r->kernel->nparams; p++)
+		result |= r->tensor[p].out && r->tensor[p].present;
+	if (!result)
+		return false;
 	for (int p = 0; p < r->kernel->nparams; p++) /* rows of 4-bit elements begin with a byte */
 		for (int d = 0; d + 1 < r->tensor[p].rank; d++)
 			if (r->tensor[p].present && r->tensor[p].stride[d] * dtype_info(r->tensor[p].dtype)->bits % 8)
@@ -143,17 +152,20 @@ static int sets_of(const struct variant_run *r, uint32_t sets[MODEL_MAX_PARAM + 
 	for (int p = 0; p < k->nparams; p++)
 		if (k->params[p].optional)
 			sets[n++] = all & ~(1u << p);
-	if (n > 2)
+	bool needed = false;                                   /* a result, without any optional one */
+	for (int p = 0; p < k->nparams; p++)
+		needed |= k->params[p].role != ROLE_IN && !k->params[p].optional;
+	if (n > 2 && needed)
 		sets[n++] = 0;
 	return n;
 }
 
-/* One shape with the first set of optional tensors that selects the variant, and with another, each time a later one. */
-static void add_configs(struct variant_run *r, const char *sizes, bool shift)
+/* One shape with the first set of optional tensors that selects the variant, and with another, each time a later one; or with all of them. */
+static void add_configs(struct variant_run *r, const char *sizes, bool shift, bool all)
 {
 	uint32_t sets[MODEL_MAX_PARAM + 2];
-	int n = sets_of(r, sets), added = 0, start = r->nconfigs;
-	for (int i = 0; i < n && added < 2; i++) {
+	int n = sets_of(r, sets), added = 0, start = r->nconfigs / 2;
+	for (int i = 0; i < n && (all || added < 2); i++) {
 		struct variant_config c = {.present = sets[i ? 1 + (i - 1 + start) % (n - 1) : 0], .shift = shift};
 		memcpy(c.sizes, sizes, strlen(sizes) + 1);
 		for (int other = 0; other < 1 + has_other(r->kernel) && r->nconfigs < VARIANT_CONFIGS; other++) {
@@ -173,11 +185,11 @@ static int by_size(const void *a, const void *b)
 	return d < 0 ? -1 : d > 0;
 }
 
-static void add_pair(struct variant_run *r, int m, int n, bool shift)
+static void add_pair(struct variant_run *r, int m, int n, bool shift, bool all)
 {
 	char sizes[64];
 	snprintf(sizes, sizeof sizes, "M=%d N=%d E=3 S=%d", m, n, m);
-	add_configs(r, sizes, shift);
+	add_configs(r, sizes, shift, all);
 }
 
 static void find_configs(struct variant_run *r)
@@ -187,7 +199,7 @@ static void find_configs(struct variant_run *r)
 	for (int i = 0; i < NSHAPES; i++)
 		for (int shift = 0; shift < 2 && !strcmp(shapes[i].kernel, r->kernel->name); shift++) {
 			own = true;
-			add_configs(r, shapes[i].sizes, shift);
+			add_configs(r, shapes[i].sizes, shift, false);
 		}
 	if (own)
 		return;
@@ -196,15 +208,15 @@ static void find_configs(struct variant_run *r)
 		pairs[n][1] = i % NCOLUMNS;
 	}
 	qsort(pairs, (size_t)n, sizeof *pairs, by_size);
-	for (int i = 0; i < n && r->nconfigs < SMALL; i++)
-		add_pair(r, rows[pairs[i][0]], columns[pairs[i][1]], false);
-	for (int m = NROWS - 2; m-- > 3;)                      /* more rows than a tile of 64 has, at the first width that fits */
+	for (int i = 0; i < n && r->nconfigs < SMALL && (!r->nconfigs || rows[pairs[i][0]] * columns[pairs[i][1]] <= MOST_ELEMENTS); i++)
+		add_pair(r, rows[pairs[i][0]], columns[pairs[i][1]], false, false);
+	for (int m = NROWS - 2, small = r->nconfigs; m-- > 3;)  /* more rows than a tile of 64 has, at the first width that fits */
 		for (int i = 0, had = r->nconfigs; i < NCOLUMNS && r->nconfigs == had && r->nconfigs < VARIANT_CONFIGS - 6; i++)
-			add_pair(r, rows[m], columns[i], false);
+			add_pair(r, rows[m], columns[i], false, had == small);
 	for (int i = NCOLUMNS; i-- > 0 && r->nconfigs < VARIANT_CONFIGS - 4;)
-		add_pair(r, rows[0], columns[i], false);
-	add_pair(r, rows[0], 0, false);
-	add_pair(r, rows[0], 0, true);
+		add_pair(r, rows[0], columns[i], false, false);
+	add_pair(r, rows[0], 0, false, false);
+	add_pair(r, rows[0], 0, true, false);
 }
 
 /* ---- contents */
@@ -233,20 +245,28 @@ static void fill(struct variant_run *r, int p)
 		return;
 	}
 	bool state = t->out, one = t->bytes == step;          /* state of an optimiser, amax: not negative */
-	for (size_t i = 0; i + step <= t->bytes; i += step) {
+	int64_t width = t->rank && t->extent[t->rank - 1] ? t->extent[t->rank - 1] : 1, height = (int64_t)(t->bytes / step) / width;
+	int64_t turn = r->now - r->config, peak = height ? turn * 8 % height * width + turn * 37 % (width < 64 ? width : 64) : 0;
+	size_t own = t->bytes < PERIOD * step ? t->bytes : PERIOD * step;
+	for (size_t i = 0; i + step <= own; i += step) {
 		x = x * 1664525 + 1013904223;
 		float f = (float)(int32_t)x / 2147483648.0f * (t->dtype == DT_I8 ? 127 : 2);
-		f = state && f < 0 ? -f : one ? 0x1p-9f : f;
+		int64_t at = (int64_t)(i / step), m = at / width, n = at % width;
+		f = t->dtype == DT_I8 ? f : at == peak ? 3.5f : ldexpf(f, -(int)(n % 5 + n / 32 % 3 + m % 7 + m / 32 % 3));
+		f = state && f < 0 ? -f : one ? 0x1p-12f : f;
 		uint32_t code = bits < 8 ? x >> 24 : t->dtype == DT_E8M0 ? 120 + (x >> 29) : t->dtype == DT_I8 ? (uint32_t)(int32_t)f : num_from_f32(f, t->dtype, false);
 		memcpy(t->data + i, &code, step);
 	}
+	for (size_t i = own; i < t->bytes; i += own)          /* the same again, at other places of other rows */
+		memcpy(t->data + i, t->data, t->bytes - i < own ? t->bytes - i : own);
 }
 
 static void free_tensors(struct variant_run *r)
 {
 	for (int p = 0; p < r->kernel->nparams; p++) {
 		free(r->tensor[p].memory);
-		r->tensor[p].memory = NULL;
+		free(r->tensor[p].start);
+		r->tensor[p].memory = r->tensor[p].start = NULL;
 	}
 	free(r->workspace);
 	r->workspace = NULL;
@@ -264,6 +284,11 @@ void variant_config(struct variant_run *r, int i)
 		int bits = dtype_info(t->dtype)->bits;
 		t->memory = aligned_alloc(256, (t->bytes + 2 * VARIANT_GUARD + 16 + 255) / 256 * 256);
 		t->data = t->memory + VARIANT_GUARD + (r->now->shift ? (bits + 7) / 8 : 0);
+		fill(r, p);
+		if (r->kernel->params[p].role == ROLE_INOUT && t->bytes) {
+			t->start = malloc(t->bytes);
+			memcpy(t->start, t->data, t->bytes);
+		}
 	}
 	r->workspace_bytes = r->variant->workspace ? (size_t)value_of(r, r->variant->workspace) : 0;
 	r->workspace = r->workspace_bytes ? aligned_alloc(256, (r->workspace_bytes + 255) / 256 * 256) : NULL;
@@ -286,7 +311,7 @@ bool variant_open(struct variant_run *r, const struct model_pack *pack, const st
 	r->kernel = k;
 	r->variant = v;
 	snprintf(r->name, sizeof r->name, "%s %s %s %s", k->name, k->instances[v->instance].name, v->target, v->predicate_text);
-	const struct model_object *o = &pack->objects[v->object];
+	const struct model_object *o = r->file = &pack->objects[v->object];
 	return sim_object_load(&r->object, sim_chip_by_name(v->target), o->bytes, o->size, r->err, sizeof r->err) == 0;
 }
 
@@ -331,12 +356,29 @@ static void arguments(struct variant_run *r, const struct model_launch *l, uint8
 	}
 }
 
-int variant_go(struct variant_run *r, bool checks, uint64_t seed, uint64_t limit)
+bool variant_many(struct variant_run *r)
+{
+	int64_t most = 0;
+	for (int i = 0; i < r->variant->nlaunches; i++) {
+		int64_t groups = 1;
+		for (int k = 0; k < 3; k++)
+			groups *= value_of(r, r->variant->launches[i].grid[k]);
+		most = groups > most ? groups : most;
+	}
+	return most > FEW;
+}
+
+int variant_go(struct variant_run *r, bool checks, uint64_t seed, uint64_t limit, bool few)
 {
 	int rc = 0;
-	for (int p = 0; p < r->kernel->nparams; p++)
-		if (r->tensor[p].present)
-			fill(r, p);
+	for (int p = 0; p < r->kernel->nparams; p++) {         /* inputs cannot be written */
+		struct variant_tensor *t = &r->tensor[p];
+		if (!t->present || !t->out)
+			continue;
+		memset(t->memory, 0xa5, t->bytes + 2 * VARIANT_GUARD);
+		if (t->start)
+			memcpy(t->data, t->start, t->bytes);
+	}
 	if (r->workspace)
 		memset(r->workspace, 0xa5, r->workspace_bytes);
 	for (int i = 0; rc == 0 && i < r->variant->nlaunches; i++) {
@@ -351,7 +393,7 @@ int variant_go(struct variant_run *r, bool checks, uint64_t seed, uint64_t limit
 			sim_memory_add(m, r->workspace, r->workspace_bytes, "workspace", true);
 		struct sim_launch s = {.object = r->object, .kernel = sim_object_kernel(r->object, l->symbol), .memory = m,
 			.block = {(uint32_t)l->block, 1, 1}, .kernarg = block, .kernarg_size = ((size_t)l->kernarg_bytes + 64) / 64 * 64, .seed = seed,
-			.checks = checks, .max_inst = limit, .threads = 1, .stats = &r->stats};
+			.checks = checks, .max_inst = limit, .threads = 1, .few = few ? FEW : 0, .stats = &r->stats};
 		for (int k = 0; k < 3; k++)
 			s.grid[k] = (uint32_t)value_of(r, l->grid[k]);
 		rc = sim_run(&s, r->err, sizeof r->err);
@@ -360,13 +402,24 @@ int variant_go(struct variant_run *r, bool checks, uint64_t seed, uint64_t limit
 	return rc;
 }
 
+static uint64_t hash_of(uint64_t h, const uint8_t *bytes, size_t n)
+{
+	for (size_t i = 0; i < n; i += 8) {
+		uint64_t word = 0;
+		memcpy(&word, bytes + i, n - i < 8 ? n - i : 8);
+		h = (h ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+		h ^= h >> 29;
+	}
+	return h;
+}
+
 uint64_t variant_outputs(const struct variant_run *r)
 {
 	uint64_t h = 14695981039346656037u;
 	for (int p = 0; p < r->kernel->nparams; p++)
-		for (size_t i = 0; r->tensor[p].out && r->tensor[p].memory && i < r->tensor[p].bytes + 2 * VARIANT_GUARD; i++)
-			h = (h ^ r->tensor[p].memory[i]) * 1099511628211u;
-	return h;
+		if (r->tensor[p].out && r->tensor[p].memory)
+			h = hash_of(h, r->tensor[p].memory, r->tensor[p].bytes + 2 * VARIANT_GUARD);
+	return r->workspace ? hash_of(h, r->workspace, r->workspace_bytes) : h;
 }
 
 uint64_t variant_code_end(const struct sim_object *o, const struct sim_kernel *k)

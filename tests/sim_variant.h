@@ -8,9 +8,10 @@
 #include "../runtime/pack.h"
 #include "../sim/exec.h"
 
-enum { VARIANT_GUARD = 256, VARIANT_CONFIGS = 16 };
+enum { VARIANT_GUARD = 256, VARIANT_CONFIGS = 24 };
 
-struct variant_tensor { uint8_t *memory, *data; size_t bytes; int rank; int64_t extent[MODEL_MAX_RANK], stride[MODEL_MAX_RANK]; enum dtype dtype; bool out, present; };
+/* start: what a tensor that is both input and output holds before a run. */
+struct variant_tensor { uint8_t *memory, *data, *start; size_t bytes; int rank; int64_t extent[MODEL_MAX_RANK], stride[MODEL_MAX_RANK]; enum dtype dtype; bool out, present; };
 
 /* present: optional tensors that are given, a bit a parameter; other: scalars that select the other way (causal, newest); shift:
  * bases one element off. */
@@ -24,6 +25,7 @@ struct variant_run {
 	struct variant_tensor tensor[MODEL_MAX_PARAM];
 	uint8_t *workspace; size_t workspace_bytes;
 	int64_t symbols[MODEL_MAX_SYMBOL];
+	const struct model_object *file;
 	struct sim_object *object;
 	struct sim_stats stats;
 	char name[200], err[1200];
@@ -36,9 +38,11 @@ void variant_close(struct variant_run *);
 int variant_configs(struct variant_run *);
 /* Makes the tensors of configuration `i` (free them by the next one, or by variant_close). */
 void variant_config(struct variant_run *, int i);
-/* Runs every launch on freshly filled tensors; 0 or the error of sim_run, its text in err.  limit: instructions of one wave. */
-int variant_go(struct variant_run *, bool checks, uint64_t seed, uint64_t limit);
-/* A hash of the outputs and of the guards beside them. */
+/* Runs every launch on fresh tensors; 0 or the error of sim_run, its text in err.  limit: instructions of one wave; few: only the
+ * first and the last workgroup of each launch, where variant_many says that there are more. */
+int variant_go(struct variant_run *, bool checks, uint64_t seed, uint64_t limit, bool few);
+bool variant_many(struct variant_run *);
+/* A hash of the outputs, of the guards beside them and of the workspace. */
 uint64_t variant_outputs(const struct variant_run *);
 /* The end of the code that begins at a kernel's entry: the next kernel's or the segment's. */
 uint64_t variant_code_end(const struct sim_object *, const struct sim_kernel *);
