@@ -288,7 +288,7 @@ static void limit_strides(struct emit *e, const struct access *a)
 	}
 }
 
-/* Pairs along one axis, either in adjacent registers, which width_of then finds or which a pair of registers makes, or in adjacent lanes. */
+/* Pairs along one axis, either in adjacent registers, which width_of then finds or which a pair of registers makes, or in two lanes. */
 static void open_pairs(struct emit *e, struct access *a)
 {
 	int last = a->t->rank - 1, axis = -1;
@@ -301,10 +301,8 @@ static void open_pairs(struct emit *e, struct access *a)
 		fits = !a->sub[d].coef[axis];
 	bool in_registers = fits && layout_vector(a->l, axis) > 0;
 	if (fits && !in_registers) {
-		int first[LAYOUT_AXES], second[LAYOUT_AXES];
-		layout_coord(a->l, 0, 0, 0, first);
-		layout_coord(a->l, 0, 1, 0, second);
-		fits = second[axis] == first[axis] + 1;
+		a->pair_bit = layout_lane_bit(a->l, axis);
+		fits = a->pair_bit >= 0;
 	}
 	if (!fits) {
 		emit_fail(e, a->i, "this access of %s is not lowered yet: pairs of elements must be even positions of one axis and their neighbours", dtype_info(a->t->dtype)->name);
@@ -363,12 +361,12 @@ LLVMValueRef access_condition(struct emit *e, const struct access *a, int r)
 	return a->first ? LLVMBuildAnd(e->b, a->first, m, "") : m;
 }
 
-/* Codes, one a byte, in adjacent registers or adjacent lanes -> two a byte, the even position in the low half. */
+/* Codes, one a byte, in adjacent registers or in two lanes -> two a byte, the even position in the low half. */
 static LLVMValueRef pairs_packed(struct emit *e, const struct access *a, LLVMValueRef x)
 {
 	if (a->width > 1)
 		return op_halves_joined(e, x);
-	LLVMValueRef code = LLVMBuildZExt(e->b, x, e->i32, ""), other = e->machine->lane_xor(e, code, 0, false);
+	LLVMValueRef code = LLVMBuildZExt(e->b, x, e->i32, ""), other = e->machine->lane_xor(e, code, a->pair_bit, false);
 	return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, code, LLVMBuildShl(e->b, other, emit_int(e, 4), ""), ""), e->i8, "");
 }
 
