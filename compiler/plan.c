@@ -484,11 +484,11 @@ static void plan_rows(struct planner *p)
 		struct variant *v = add(p);
 		if (a)
 			aligned(p, v);
-		class_fits(p, v, 1);
+		bool fits = class_fits(p, v, 1);         /* a fixed tile with long code may not: then few lanes with many registers */
 		if (open)                                /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
 			v->waves = waves_of(p, a ? most_threads(p) / 2 : most_threads(p));
 		else
-			v->waves = square && !a ? waves_of(p, most_threads(p)) : v->waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v->waves;
+			v->waves = square && !a && fits ? waves_of(p, most_threads(p)) : v->waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v->waves;
 		v->stream = open;
 		row_tiles(p, v, 0, a ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2);
 		if (!a)

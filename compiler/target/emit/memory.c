@@ -361,6 +361,37 @@ LLVMValueRef access_condition(struct emit *e, const struct access *a, int r)
 	return a->first ? LLVMBuildAnd(e->b, a->first, m, "") : m;
 }
 
+/* Positions, extents, and sums of them: differences of two do not overflow. */
+static bool counts(const struct ir_ins *i)
+{
+	struct affine f = affine_of(i);
+	return i->dtype == DT_I32 && never_negative(&f);
+}
+
+/* An i32 whose highest bit is set where the mask is false. */
+static LLVMValueRef missing_sign(struct emit *e, const struct ir_ins *m, const struct layout *l, int r)
+{
+	if (m->op == IR_AND)
+		return LLVMBuildOr(e->b, missing_sign(e, m->args[0], l, r), missing_sign(e, m->args[1], l, r), "");
+	if ((m->op == IR_LT || m->op == IR_LE) && counts(m->args[0]) && counts(m->args[1])) {
+		LLVMValueRef end = index_value(e, m->args[1], l, r);
+		if (m->op == IR_LT)
+			end = LLVMBuildSub(e->b, end, emit_int(e, 1), "");
+		return LLVMBuildSub(e->b, end, index_value(e, m->args[0], l, r), "");
+	}
+	return LLVMBuildSelect(e->b, index_value(e, m, l, r), emit_int(e, 0), emit_int(e, INT32_MIN), "");
+}
+
+LLVMValueRef access_missing(struct emit *e, const struct access *a, int r)
+{
+	LLVMValueRef sign = a->mask ? missing_sign(e, a->mask, a->l, r) : NULL;
+	if (a->first) {
+		LLVMValueRef other = LLVMBuildSelect(e->b, a->first, emit_int(e, 0), emit_int(e, INT32_MIN), "");
+		sign = sign ? LLVMBuildOr(e->b, sign, other, "") : other;
+	}
+	return sign;
+}
+
 /* Codes, one a byte, in adjacent registers or in two lanes -> two a byte, the even position in the low half. */
 static LLVMValueRef pairs_packed(struct emit *e, const struct access *a, LLVMValueRef x)
 {

@@ -32,4 +32,7 @@ LLVMValueRef access_base(struct emit *, const struct access *, LLVMValueRef elem
  * lane (or NULL).  The sum with the lane part is below 2^31. */
 void access_offset(struct emit *, const struct access *, int r, int64_t *constant, LLVMValueRef *uniform, LLVMValueRef *vector);
 LLVMValueRef access_condition(struct emit *, const struct access *, int r);   /* i1, NULL = always */
+/* The same as an i32 of each lane whose highest bit says that the access is not made: of masks of many elements, which would fill the
+ * scalar registers. */
+LLVMValueRef access_missing(struct emit *, const struct access *, int r);
 #endif

@@ -507,6 +507,17 @@ static void find_dot(struct ir_ins *i, void *found)
 	*(bool *)found = *(bool *)found || i->op == IR_DOT;
 }
 
+enum { MANY_MASKS = 16 };
+
+/* Of the phase's tile: each has a mask of its own where extents are not multiples of what lanes hold. */
+static int64_t elements_of_lane(const struct emit *e)
+{
+	int64_t n = 1;
+	for (int a = 0; a < e->ph->naxes; a++)
+		n *= e->ph->axes[a].kind == AXIS_LOOP ? 1 : e->ph->axes[a].tile;
+	return n / (e->v->target->wave * e->v->waves);
+}
+
 static void start_function(struct emit *e, const char *name, const struct arguments *a)
 {
 	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->ctx), a->types, (unsigned)a->n, 0);
@@ -567,6 +578,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		for (int d = 0; k->params[i].role == IR_TEMP && d < k->params[i].rank; d++)
 			symbols_in(k->params[i].extent[d], u.symbol);
 	ir_walk(ph->body, find_dot, &e->has_dot);
+	e->forgets = e->has_dot || (!e->v->aligned && elements_of_lane(e) >= MANY_MASKS);
 	choose_arguments(e, &args, &u);
 	start_function(e, name, &args);
 	open_debug(e, di, file, name, ph->line > 0 ? ph->line : 1);
