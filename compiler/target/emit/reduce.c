@@ -6,7 +6,7 @@
 #include "../../pass.h"
 #include "machine.h"
 
-enum { ROUND = 16, HIGH = 8 };
+enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64 };
 
 struct part {
 	const struct ir_ins *i;
@@ -260,9 +260,10 @@ static void fold_waves(struct emit *e, struct part *p)
 	if (same)
 		emit_if_end(e, join);
 	lds_barrier(e);
+	int n = 1 << nreduced;
+	bool many = word == 4 && n * p->regs > READ_TOGETHER;        /* all of them read at once would fill the registers */
 	for (int x = 0; x < p->regs; x++) {
 		LLVMValueRef part[1 << HIGH], pointer;
-		int n = 1 << nreduced;
 		for (int v = 0; v < n; v++) {
 			pointer = lds_pointer(e, e->lds_small, at, base + v * plane + word * x);
 			part[v] = LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[x]), pointer, "");
@@ -270,7 +271,7 @@ static void fold_waves(struct emit *e, struct part *p)
 		for (int step = 1; step < n; step *= 2)
 			for (int v = 0; v < n; v += 2 * step)
 				part[v] = combine(e, p, part[v], part[v + step]);
-		p->x[x] = part[0];
+		p->x[x] = many ? e->machine->settled(e, part[0]) : part[0];
 	}
 }
 
