@@ -13,11 +13,12 @@
 
 enum { E2E_GUARD = 256, E2E_POISON = 0xa5 };
 
-struct e2e_chip { const char *name, *device; enum ref_code fp8; };
+struct e2e_chip { const char *name, *device; enum ref_code fp8, bf8; };
 extern const struct e2e_chip e2e_chips[2];
 
-enum e2e_type { E2E_BF16, E2E_F16, E2E_F32, E2E_I32, E2E_I8, E2E_E4M3FN, E2E_E4M3FNUZ, E2E_E8M0, E2E_E2M1 };
+enum e2e_type { E2E_BF16, E2E_F16, E2E_F32, E2E_I32, E2E_I8, E2E_E4M3FN, E2E_E4M3FNUZ, E2E_E8M0, E2E_E2M1, E2E_E5M2, E2E_E5M2FNUZ };
 enum e2e_type e2e_code_type(enum ref_code);
+enum ref_code e2e_type_code(enum e2e_type);            /* of such a type */
 enum e2e_type e2e_half_type(enum ref_half);
 
 /* How a tensor lies: the rows' pitch and the innermost step in elements (0 = compact), elements between an aligned address and

@@ -55,5 +55,4 @@ void call_any(struct call *, int arg, const double *want, int64_t columns);
 bool e2e_full(void);
 /* The type of inputs and plain outputs: bf16, or what E2E_IN says (f16, f32). */
 enum e2e_type e2e_input(void);
-enum ref_code call_code(const struct call *, enum e2e_type);
 #endif

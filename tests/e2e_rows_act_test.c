@@ -296,7 +296,7 @@ static void back(const struct e2e_chip *chip, const struct quant *k, struct call
 {
 	struct call c;
 	int64_t ns = from->count[at_s];
-	enum ref_code code = call_code(from, from->types[at_y]);
+	enum ref_code code = e2e_type_code(from->types[at_y]);
 	double *codes = room(m * n), *s = room(ns), *want = room(m * n);
 	uint8_t *raw = call_result(from, at_y), *raw_s = call_result(from, at_s);
 	for (int64_t i = 0; i < m * n; i++)

@@ -231,8 +231,9 @@ static int kept_bits(const struct part *p, int *kept)
 	return n;
 }
 
-/* Partial results of a wave lie side by side, one a result lane and register; the waves of a result at a constant distance. */
-static void fold_waves(struct emit *e, struct part *p)
+/* many: all the partial results that the round reads would not fit the registers at once.
+ * Partial results of a wave lie side by side, one a result lane and register; the waves of a result at a constant distance. */
+static void fold_waves(struct emit *e, struct part *p, bool many)
 {
 	int kept[HIGH + 6], reduced[HIGH], nkept = kept_bits(p, kept), nreduced = 0;
 	int word = p->i->dtype == DT_I64 ? 8 : 4, slot = word * p->regs, plane = slot << nkept;
@@ -261,7 +262,6 @@ static void fold_waves(struct emit *e, struct part *p)
 		emit_if_end(e, join);
 	lds_barrier(e);
 	int n = 1 << nreduced;
-	bool many = word == 4 && n * p->regs > READ_TOGETHER;        /* all of them read at once would fill the registers */
 	for (int x = 0; x < p->regs; x++) {
 		LLVMValueRef part[1 << HIGH], pointer;
 		for (int v = 0; v < n; v++) {
@@ -271,7 +271,7 @@ static void fold_waves(struct emit *e, struct part *p)
 		for (int step = 1; step < n; step *= 2)
 			for (int v = 0; v < n; v += 2 * step)
 				part[v] = combine(e, p, part[v], part[v + step]);
-		p->x[x] = many ? e->machine->settled(e, part[0]) : part[0];
+		p->x[x] = many && word == 4 ? e->machine->settled(e, part[0]) : part[0];
 	}
 }
 
@@ -323,9 +323,12 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 			if (p->lanes >> b & 1)
 				exchange(e, p, b);
 	}
+	int reads = 0;
+	for (int k = 0; k < n; k++)
+		reads += parts[k].by_waves ? parts[k].regs << __builtin_popcount(parts[k].waves) : 0;
 	for (int k = 0; k < n; k++)
 		if (parts[k].by_waves)
-			fold_waves(e, &parts[k]);
+			fold_waves(e, &parts[k], reads > READ_TOGETHER);
 	bool done[ROUND] = {false};
 	for (int k = 0; k < n; k++) {                    /* parts with the same high bits share a round */
 		if (done[k] || !parts[k].through_lds)
