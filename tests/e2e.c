@@ -152,6 +152,15 @@ void e2e_call(const struct e2e_chip *chip, const char *name, const union tdsl_ar
 	free(workspace);
 }
 
+void e2e_refused(const struct e2e_chip *chip, const char *name, const union tdsl_arg *args, int n, int error, const char *words, const char *what)
+{
+	tdsl_stream stream;
+	tdsl_kernel kernel = e2e_kernel(chip, name, &stream);
+	int rc = tdsl_call(kernel, stream, args, n, NULL, 0);
+	ck_assert_msg(rc == error && strstr(tdsl_error(), words), "%s: found %s: %s; expected %s with \"%s\"", what, tdsl_error_name(rc), tdsl_error(),
+	              tdsl_error_name(error), words);
+}
+
 int e2e_main(Suite *suite)
 {
 	SRunner *runner = srunner_create(suite);

@@ -46,6 +46,8 @@ tdsl_kernel e2e_kernel(const struct e2e_chip *, const char *name, tdsl_stream *s
 bool e2e_shipped(const struct e2e_chip *, const char *name);
 /* Calls and requires success: a list of tensors and scalars as union tdsl_arg. */
 void e2e_call(const struct e2e_chip *, const char *name, const union tdsl_arg *args, int n, const char *what);
+/* Calls and requires this error, in a message that holds `words`. */
+void e2e_refused(const struct e2e_chip *, const char *name, const union tdsl_arg *args, int n, int error, const char *words, const char *what);
 
 /* Runs the suite made by `suite` as a program: totals on stdout, 0 if all passed. */
 int e2e_main(Suite *);

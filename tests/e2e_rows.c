@@ -115,6 +115,8 @@ int call_maybe(struct call *c, bool there, enum e2e_type t, struct shape s)
 
 void call_go(struct call *c) { e2e_call(c->chip, c->kernel, c->args, c->n, c->what); }
 
+void call_refused(struct call *c, int error, const char *words) { e2e_refused(c->chip, c->kernel, c->args, c->n, error, words, c->what); }
+
 void call_end(struct call *c)
 {
 	for (int i = 0; i < c->n; i++) {

@@ -38,6 +38,8 @@ int call_out(struct call *, enum e2e_type, struct shape);
 /* The same, or an absent one: -1. */
 int call_maybe(struct call *, bool there, enum e2e_type, struct shape);
 void call_go(struct call *);
+/* The call is refused with this error, in a message that holds `words`. */
+void call_refused(struct call *, int error, const char *words);
 void call_end(struct call *);
 
 /* The elements of an output, e2m1's codes one a byte; free it. */

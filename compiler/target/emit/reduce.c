@@ -313,6 +313,7 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 			emit_fail(e, i, "reductions of %s are not lowered; convert to f32 or i32 first", dtype_info(i->dtype)->name);
 			return i;
 		}
+		index_forget(e);
 		open_part(e, &parts[n++], i);
 		last = i;
 	}
