@@ -25,8 +25,8 @@ enum { NFORMULAS = sizeof formulas / sizeof *formulas };
 enum scales { STATIC, ROWS, BOTH };
 struct form { const char *suffix; enum scales scales; int group; enum ref_scale scale; bool fp4; };
 static const struct form forms[] = {
-	{"static", STATIC, 0, 0, false}, {"rows", ROWS, 0, 0, false}, {"both_128", BOTH, 128, 0, false}, {"both_mxfp8", BOTH, 32, REF_SCALE_E8M0, false},
-	{"both_mxfp4", BOTH, 32, REF_SCALE_E8M0, true},
+	{"_bwd_static", STATIC, 0, 0, false}, {"_bwd_rows", ROWS, 0, 0, false}, {"_bwd_both_128", BOTH, 128, 0, false},
+	{"_bwd_both_mxfp8", BOTH, 32, REF_SCALE_E8M0, false}, {"_bwd_both_mxfp4", BOTH, 32, REF_SCALE_E8M0, true},
 };
 enum { NFORMS = sizeof forms / sizeof *forms };
 
@@ -123,7 +123,7 @@ static void backward(const struct e2e_chip *chip, const struct formula *f, const
 	enum ref_code code = o->fp4 ? REF_E2M1 : z.bf8 ? chip->bf8 : chip->fp8;
 	enum e2e_type type = e2e_code_type(code), type_s = o->scale ? E2E_E8M0 : E2E_F32;
 	double *d = room(m * width), *dw = room(n), *db = room(width), scale = 0.0625;
-	snprintf(name, sizeof name, "%s_bwd_%s", f->name, o->suffix);
+	snprintf(name, sizeof name, "%s%s", f->name, o->suffix);
 	call_begin(&c, chip, name, "M %ld, N %ld, %s, type %d, ways %d", (long)m, (long)n, z.full ? "full" : "bare", type, z.ways);
 	int at_amax = inputs(&c, f, o, &z, scale, d, dw, db), at_s = -1, at_t = -1, at_st = -1, at_dw = -1;
 	int at = call_maybe(&c, row_wise, type, SHAPE(m, width));
