@@ -318,6 +318,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	struct shape s = shape_of(v, ph);
 	int vector = v->aligned ? 16 / p->f.widest : 1;
 	vector = vector > each ? each : vector;
+	int filled = !v->aligned ? vector : each > 16 ? 16 : each;       /* of groups side by side: 16 bytes of 8-bit codes */
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
@@ -339,9 +340,9 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 			set_tile(v, phase, ax->name, (int)tile);
 			room /= tile;
 		} else if (ax->kind == AXIS_GRID && !ax->tile && ax->extent && ax->extent->op == HX_CDIV && !s.tiled && held > 1 &&
-		           held < threads * vector) {
-			set_tile(v, phase, ax->name, (int)(threads * vector / held));
-			held = threads * vector;
+		           held < threads * filled) {
+			set_tile(v, phase, ax->name, (int)(threads * filled / held));
+			held = threads * filled;
 		}
 	}
 }

@@ -394,6 +394,36 @@ START_TEST(quantisation_agrees)
 }
 END_TEST
 
+/* Groups with an infinite element: it is NaN, the others 0; a NaN stays one and leaves its group's scale alone.  Other groups do not notice. */
+START_TEST(infinite_elements_agree)
+{
+	static const char *const names[] = {"quantize_mxfp8", "quantize_128_e8m0", "quantize_128"};
+	const struct e2e_chip *chip = &e2e_chips[_i % 2];
+	enum { M = 2, N = 384 };
+	int64_t group = _i / 2 ? 128 : 32;
+	struct call c;
+	double x[M * N], want[M * N], scales[M * N];
+	call_begin(&c, chip, names[_i / 2], "infinite elements");
+	for (int i = 0; i < M * N; i++)
+		x[i] = i == 5 ? INFINITY : i == N + 300 ? -INFINITY : i == 200 ? NAN : (i % 7 - 3) * 0.25;
+	const double *seen = call_values(&c, e2e_input(), SHAPE(M, N), x);
+	call_absent(&c);
+	int at = call_out(&c, e2e_code_type(chip->fp8), SHAPE(M, N));
+	call_out(&c, _i / 2 == 2 ? E2E_F32 : E2E_E8M0, SHAPE(M, N / group));
+	call_go(&c);
+	ref_quantize(_i / 2 == 2 ? REF_SCALE_F32 : REF_SCALE_E8M0, chip->fp8, 0, seen, M, N, 1, group, want, scales);
+	for (int i = 0; i < M * N; i++)
+		if (i / group == 5 / group || i / group == (N + 300) / group)
+			want[i] = isinf(x[i]) ? NAN : 0;
+	uint8_t *got = call_result(&c, at);
+	for (int i = 0; i < M * N; i++)
+		ck_assert_msg(ref_code_step(chip->fp8, got[i]) == ref_code_step(chip->fp8, ref_code_round(chip->fp8, want[i])), "%s: [%d]: found %g, expected %g", c.what, i,
+		              ref_code_value(chip->fp8, got[i]), want[i]);
+	free(got);
+	call_end(&c);
+}
+END_TEST
+
 /* One scale of the whole tensor, every type of code. */
 START_TEST(dequantisation_agrees)
 {
@@ -467,6 +497,7 @@ int main(void)
 	tcase_add_loop_test(t, activations_agree, 0, 2 * NFORMULAS * NFORMS);
 	tcase_add_loop_test(t, backward_agrees, 0, 26);
 	tcase_add_loop_test(t, quantisation_agrees, 0, 2 * NQUANTS);
+	tcase_add_loop_test(t, infinite_elements_agree, 0, 6);
 	tcase_add_loop_test(t, dequantisation_agrees, 0, 2);
 	tcase_add_loop_test(t, whole_tensor_agrees, 0, 2);
 	suite_add_tcase(suite, t);
