@@ -64,7 +64,7 @@ COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cache_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
 	ir_test lower_test nvptx_test object_test pass_test rt_cuda_abi_test rt_cuda_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test sim_arith_test \
 	sim_decode_test sim_exec_test sim_foreign_test sim_mutation_test sim_object_test sim_random_test sim_strict_test sim_tool_test tdslc_driver_test tensorfile_test)
-E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test ref_rows_test)
+E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_bwd_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test ref_rows_test)
 # What several tests share.
 HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/ptx_run.c tests/sim_build.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
@@ -275,8 +275,8 @@ $(TYPES): kernels.tdsl $(B)/tdslc
 	$(Q)$(B)/tdslc build $(@D)/kernels.tdsl -o $@ $(foreach t,f16 f32,$(foreach r,$(t) $(t)!Q=fp8 $(t)!Q=$(t) $(t)!Q=fp8!S=f32 \
 		$(t)!Q=fp8!S=e8m0 $(t)!Q=e2m1!S=e8m0 $(t)!S=f32 $(t)!S=e8m0,--instance T=$(subst !,$(comma),$(r))))
 comma := ,
-test-types: $(TYPES) $(B)/tests/e2e_rows_norm_test $(B)/tests/e2e_rows_act_test $(B)/tests/e2e_rows_masked_test
-	@for t in f16 f32; do for k in norm act masked; do E2E_IN=$$t B=$(B)/types $(B)/tests/e2e_rows_$${k}_test || exit 1; done; done
+test-types: $(TYPES) $(B)/tests/e2e_rows_norm_test $(B)/tests/e2e_rows_act_test $(B)/tests/e2e_rows_bwd_test $(B)/tests/e2e_rows_masked_test
+	@for t in f16 f32; do for k in norm act bwd masked; do E2E_IN=$$t B=$(B)/types $(B)/tests/e2e_rows_$${k}_test || exit 1; done; done
 # What needs no Python: the part that also runs under sanitizers.
 test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
 	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)

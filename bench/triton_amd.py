@@ -3,7 +3,7 @@
 In: B, a build folder with tdsl-sim, tdslc and kernels.tpack; PEERS, a folder with triton_peers.py (plain Triton kernels: row and
 block norms with fp8 results, gated units, matrix products, attention).  They are compiled here for gfx942 and gfx950, run by
 tdsl-sim, and compared with numpy.  Out: one line a kernel and chip with the wave-instructions executed by row of the result;
-ours, where the pack holds the same kernel, in the last column; exit 1 where a result is wrong.  Skips where Triton, numpy or
+ours, where the pack holds the same kernel, and its part of Triton's in the last columns; exit 1 where a result is wrong.  Skips where Triton, numpy or
 ml_dtypes is absent.
 """
 import json
@@ -97,17 +97,19 @@ def ours(chip, kernel, tensors, rows, *more):
         write_tensors(WORK / "ours.safetensors", tensors)
         stats = stats_of(B / "tdslc", "run", B / "kernels.tpack", kernel, "--device", f"sim:{chip}", "--in", WORK / "ours.safetensors",
                          "--out", WORK / "ours_out.safetensors", "--stats", *more)
-        return f"{executed(stats) / rows:10.1f}"
+        return executed(stats) / rows
     except (RuntimeError, StopIteration) as problem:
         print(problem, file=sys.stderr)
-        return f"{'?':>10}"
+        return None
 
 
-def report(chip, what, stats, rows, checks, beside=""):
+def report(chip, what, stats, rows, checks, beside=None):
     global wrong
     good = all(checks)
     wrong += not good
-    print(f"{chip:<7} {what:<26} {'right' if good else 'WRONG':<6} {executed(stats) / rows:>10.1f} {stats['waves'] / rows:>8.2f} {beside:>10}", flush=True)
+    theirs = executed(stats) / rows
+    both = f"{beside:>10.1f} {beside / theirs:>6.2f}" if beside else ""
+    print(f"{chip:<7} {what:<26} {'right' if good else 'WRONG':<6} {theirs:>10.1f} {stats['waves'] / rows:>8.2f} {both}", flush=True)
 
 
 def close(a, b, relative, floor=1e-3):
@@ -139,21 +141,73 @@ def rows_kernel(chip, n, warps, add, layer):
     v = v / np.sqrt((v * v).mean(1, keepdims=True) + eps) * w.astype(np.float32)
     s = np.abs(v).max(1) / top
     checks += [close(got["S"], s, 1e-4), codes_close(got["Y"], (v / s[:, None]).astype(f8))]
-    beside = "" if add or layer else ours(chip, "rmsnorm_quant", {"x": x, "w": w}, m)
+    if add:
+        beside = ours(chip, "add_rmsnorm_quant", {"x": x, "res": res, "w": w}, m, *without("rstd"))
+    elif layer:
+        beside = ours(chip, "layernorm_quant", {"x": x, "w": w, "b": np.zeros_like(w)}, m, *without("res_out", "rstd", "mu"))
+    else:
+        beside = ours(chip, "rmsnorm_quant", {"x": x, "w": w}, m)
     report(chip, f"{'add_' if add else ''}{'layer' if layer else 'rms'}norm_quant {n}", stats, m, checks, beside)
 
 
-def swiglu(chip):
+def without(*names):
+    return [word for name in names for word in ("--without", name)]
+
+
+def norm_groups(chip, group, n=4096):
+    """One scale for `group` columns: f32 for 128, e8m0 for 32."""
+    t, f8, top = CHIPS[chip]
+    m, eps, mx = 16, 1e-6, group == 32
+    x, w = small(m, n), small(n)
+    args = dict(X=("*bf16", x), W=("*bf16", w), Y=("*" + t, np.zeros((m, n), f8)), M=("i32", m), N=("i32", n), eps=("fp32", eps),
+                S=("*u8" if mx else "*fp32", np.zeros((m, n // group), np.uint8 if mx else np.float32)))
+    got, stats = run(chip, peers.rms_block_quant, args, dict(FMAX=top, R=1, BLOCK=n, G=group, MX=mx), (m, 1, 1), 4)
+    v = x.astype(np.float32)
+    v = (v / np.sqrt((v * v).mean(1, keepdims=True) + eps) * w.astype(np.float32)).reshape(m, n // group, group)
+    s = np.abs(v).max(2) / top
+    power = np.exp2(np.ceil(np.log2(s)))
+    scale = power if mx else s
+    checks = [np.mean(got["S"] == np.log2(power).astype(int) + 127) > 0.999 if mx else close(got["S"], s, 1e-4),
+              codes_close(got["Y"], (v / scale[:, :, None]).reshape(m, n).astype(f8))]
+    report(chip, f"rmsnorm {'mxfp8' if mx else '1x128'} {n}", stats, m, checks,
+           ours(chip, "rmsnorm_mxfp8" if mx else "rmsnorm_128", {"x": x, "w": w}, m, *without("res_out", "rstd")))
+
+
+def row_quant(chip):
+    t, f8, top = CHIPS[chip]
+    m, n = 16, 4096
+    x = small(m, n)
+    args = dict(X=("*bf16", x), Y=("*" + t, np.zeros((m, n), f8)), S=("*fp32", np.zeros(m, np.float32)), M=("i32", m), N=("i32", n))
+    got, stats = run(chip, peers.row_quant, args, dict(FMAX=top, R=1, BLOCK=n), (m, 1, 1), 4)
+    v = x.astype(np.float32)
+    s = np.abs(v).max(1) / top
+    report(chip, f"quantize_rows {n}", stats, m, [close(got["S"], s, 1e-4), codes_close(got["Y"], (v / s[:, None]).astype(f8))],
+           ours(chip, "quantize_rows", {"x": x}, m, "--instance", "T=bf16,Q=fp8"))
+
+
+def cast_transpose(chip):
+    t, f8, _ = CHIPS[chip]
+    m, n = 256, 256
+    x, scale = small(m, n), np.array([0.25], np.float32)
+    args = dict(X=("*bf16", x), Y=("*" + t, np.zeros((m, n), f8)), YT=("*" + t, np.zeros((n, m), f8)), SCALE=("*fp32", 1 / scale), M=("i32", m), N=("i32", n))
+    got, stats = run(chip, peers.cast_transpose, args, dict(BM=64, BN=64), (m // 64, n // 64, 1), 4)
+    want = (x.astype(np.float32) / scale).astype(f8)
+    report(chip, f"cast_transpose {m}x{n}", stats, m, [codes_close(got["Y"], want), codes_close(got["YT"], want.T)],
+           ours(chip, "cast_transpose", {"x": x, "scale": scale}, m, "--instance", "T=bf16,Q=fp8"))
+
+
+def gated(chip, gelu):
     t, f8, top = CHIPS[chip]
     m, n = 16, 2048
     x = small(m, 2 * n)
     args = dict(X=("*bf16", x), Y=("*" + t, np.zeros((m, n), f8)), S=("*fp32", np.zeros((m, n // 128), np.float32)), M=("i32", m), N=("i32", n))
-    got, stats = run(chip, peers.glu_block_quant, args, dict(FMAX=top, R=1, BLOCK=2048, G=128, GELU=False), (m, 1, 1), 4)
+    got, stats = run(chip, peers.glu_block_quant, args, dict(FMAX=top, R=1, BLOCK=2048, G=128, GELU=gelu), (m, 1, 1), 4)
     g, u = x[:, :n].astype(np.float32), x[:, n:].astype(np.float32)
-    v = (g / (1 + np.exp(-g)) * u).reshape(m, n // 128, 128)
+    z = 1.5957691216057308 * (g + 0.044715 * g * g * g) if gelu else g
+    v = (g / (1 + np.exp(-z)) * u).reshape(m, n // 128, 128)
     s = np.abs(v).max(2) / top
-    report(chip, f"swiglu_quant 1x128 {n}", stats, m, [close(got["S"], s, 1e-4), codes_close(got["Y"], (v / s[:, :, None]).reshape(m, n).astype(f8))],
-           ours(chip, "swiglu_quant", {"h": x}, m))
+    report(chip, f"{'geglu_tanh' if gelu else 'swiglu'} 1x128 {n}", stats, m, [close(got["S"], s, 1e-4), codes_close(got["Y"], (v / s[:, :, None]).reshape(m, n).astype(f8))],
+           ours(chip, "geglu_tanh_128" if gelu else "swiglu_quant", {"h": x}, m))
 
 
 def matrix(chip, narrow):
@@ -164,7 +218,7 @@ def matrix(chip, narrow):
     args = dict(A=("*" + name, a), B=("*" + name, b), C=("*bf16", np.zeros((m, n), bf16)), M=("i32", m), N=("i32", n), K=("i32", k))
     got, stats = run(chip, peers.gemm_nt, args, dict(BM=256, BN=256, BK=step, GROUP=8), (1, 1, 1), 8)
     want = a.astype(np.float32) @ b.astype(np.float32).T
-    beside = "" if narrow else ours(chip, "grouped_gemm", {"a": a, "b": b[None], "first": np.array([0, m], np.int32)}, m)
+    beside = None if narrow else ours(chip, "grouped_gemm", {"a": a, "b": b[None], "first": np.array([0, m], np.int32)}, m)
     report(chip, f"gemm {'fp8' if narrow else 'bf16'} {m}x{n}x{k}", stats, m, [close(got["C"], want.astype(bf16), 0.02)], beside)
 
 
@@ -180,19 +234,24 @@ def attention(chip, d, causal):
         p = np.where(np.tril(np.ones((s, s), bool)), p, -np.inf)
     p = np.exp(p - p.max(-1, keepdims=True))
     want = np.einsum("bhij,bgjd->bhid", p / p.sum(-1, keepdims=True), v.astype(np.float32))
-    beside = "" if not causal else ours(chip, "attention", {"q": q, "k": k, "v": v}, h * s, "--arg", f"scale={scale}")
+    beside = None if not causal else ours(chip, "attention", {"q": q, "k": k, "v": v}, h * s, "--arg", f"scale={scale}")
     report(chip, f"attention {d}{' causal' if causal else ''}", stats, h * s, [close(got["O"], want, 0.05, 0.1)], beside)
 
 
 os.environ.setdefault("TRITON_CACHE_DIR", str(WORK / "cache"))
 print(f"Triton {triton.__version__}: wave-instructions executed a row, on the simulated device")
-print(f"{'chip':<7} {'kernel':<26} {'':<6} {'inst/row':>10} {'waves':>8} {'ours':>10}")
+print(f"{'chip':<7} {'kernel':<26} {'':<6} {'inst/row':>10} {'waves':>8} {'ours':>10} {'part':>6}")
 for chip in CHIPS:
     for n, warps in ((4096, 4), (8192, 8)):
         rows_kernel(chip, n, warps, False, False)
         rows_kernel(chip, n, warps, True, False)
         rows_kernel(chip, n, warps, False, True)
-    swiglu(chip)
+    for group in (128, 32):
+        norm_groups(chip, group)
+    for gelu in (False, True):
+        gated(chip, gelu)
+    row_quant(chip)
+    cast_transpose(chip)
     matrix(chip, False)
     matrix(chip, True)
     for d in (64, 128):

@@ -204,6 +204,14 @@ int layout_vector(const struct layout *l, int axis)
 	return run;
 }
 
+int layout_lane_bit(const struct layout *l, int axis)
+{
+	for (int i = 0; i < l->nlane; i++)
+		if (steps_only(&l->lane[i], axis, 1))
+			return i;
+	return -1;
+}
+
 int layout_k_order(const struct layout *l, int k, int elems, int *order)
 {
 	int place[LAYOUT_BITS + 8], nbits = 0, run = 0;

@@ -36,6 +36,8 @@ struct layout *layout_project(struct arena *, const struct layout *l, uint32_t w
 bool layout_covers(const struct layout *);
 /* Log2 of the run of consecutive positions along `axis` that consecutive registers of a lane hold (vector width). */
 int layout_vector(const struct layout *, int axis);
+/* The bit of the lane's number that steps by one position along `axis` and along no other; -1: none does. */
+int layout_lane_bit(const struct layout *, int axis);
 /* The coordinates along axis k in the order in which a dot whose first operand has layout `a` accumulates them: ascending by
  * (s, g, e), where e counts the `elems` positions that one instruction takes from a lane's lowest registers along k, g the lane bits
  * that step along k in their written order, and s the remaining registers.  Returns how many, all of the axis; -1 where waves share k or the axis is

@@ -5,6 +5,9 @@
  *          largest value of the format.  Then |u * inv| <= C (1 + 2^-22), which rounds to C; an infinite u has inv = 0 and becomes
  *          NaN, which a clamp would keep as well.  So the clamp never acts and SATURATE is dropped; an integer format, where that
  *          would truncate, is rounded before.
+ *          Or, of powers of two, inv = select(top <= the largest f32, 2^(127 - c), 0) with c = max(((bits(max(top, 2^-126)) - bits(C) +
+ *          2^23 - 1) >> 23) + 127, 0): 2^(c - 127) is then the smallest power of two not below top / C (its mantissa counts as one more
+ *          unless it is 0), so that |u * inv| <= C exactly.
  * Needs:   simplified IR.   Keeps: values exactly. */
 #include "../base/num.h"
 #include "pass.h"
@@ -23,6 +26,32 @@ static const struct ir_ins *group_maximum(const struct ir_ins *s, double limit)
 	return top;
 }
 
+static bool is_number(const struct ir_ins *i, double want)
+{
+	double v;
+	return ir_is_const(i, &v) && v == want;
+}
+
+/* The operand of `op` with the constant `by` on its right; NULL if it is not that. */
+static const struct ir_ins *operand(const struct ir_ins *i, enum ir_op op, double by)
+{
+	return i && i->op == op && is_number(i->args[1], by) ? i->args[0] : NULL;
+}
+
+/* The same for 1 / s with s such a power of two. */
+static const struct ir_ins *group_maximum_of_power(const struct ir_ins *inv, double limit)
+{
+	if (inv->op != IR_SELECT || !is_number(inv->args[2], 0) || inv->args[1]->op != IR_BITCAST)
+		return NULL;
+	const struct ir_ins *top = operand(inv->args[0], IR_LE, 0x1.fffffep127), *power = operand(inv->args[1]->args[0], IR_SHL, 23);
+	if (!top || !power || power->op != IR_SUB || !is_number(power->args[0], 254))
+		return NULL;
+	const struct ir_ins *code = operand(operand(operand(operand(power->args[1], IR_MAX, 0), IR_ADD, 127), IR_SHR, 23), IR_ADD, 0x7fffff);
+	if (!code || code->op != IR_SUB || code->args[0]->op != IR_BITCAST || code->args[1]->op != IR_BITCAST || !is_number(code->args[1]->args[0], limit))
+		return NULL;
+	return operand(code->args[0]->args[0], IR_MAX, 0x1p-126) == top ? top : NULL;
+}
+
 struct bounds { struct pass *p; struct ir_phase *ph; };
 
 static void drop_clamp(struct ir_ins *i, void *ctx)
@@ -34,9 +63,8 @@ static void drop_clamp(struct ir_ins *i, void *ctx)
 		return;
 	for (int side = 0; side < 2; side++) {
 		const struct ir_ins *u = i->args[0]->args[side], *inv = i->args[0]->args[!side];
-		if (inv->op != IR_DIV || !ir_is_const(inv->args[0], &v) || v != 1)
-			continue;
-		const struct ir_ins *top = group_maximum(inv->args[1], limit);
+		bool quotient = inv->op == IR_DIV && ir_is_const(inv->args[0], &v) && v == 1;
+		const struct ir_ins *top = quotient ? group_maximum(inv->args[1], limit) : group_maximum_of_power(inv, limit);
 		if (!top || top->op != IR_REDUCE || top->kind != RED_MAX || top->args[0]->op != IR_ABS || top->args[0]->args[0] != u)
 			continue;
 		i->flags &= (uint8_t)~IR_SATURATE;

@@ -348,6 +348,18 @@ static void place_dot(struct assign *s, struct ir_ins *i)
 
 static void place_block(struct assign *s, struct ir_block *b);
 
+/* The layout of a store: where two elements share a byte a lane must reach both, itself or in another lane of its wave. */
+static const struct layout *layout_of_store(struct assign *s, const struct ir_ins *i, ir_axes axes)
+{
+	const struct layout *l = home(s, axes);
+	const struct ir_param *t = &s->p->k->params[i->imm];
+	struct affine last = i->op == IR_STORE && t->rank && dtype_info(t->dtype)->bits < 8 ? affine_of(i->args[t->rank - 1]) : (struct affine){.ok = false};
+	for (int a = 0; last.ok && l && a < s->ph->naxes; a++)
+		if (last.coef[a] == 1 && layout_size(l, a) > 1 && !layout_vector(l, a) && layout_lane_bit(l, a) < 0)
+			return memory_layout(s, wide_axes(s->ph, axes), a, dtype_info(t->dtype)->bits);
+	return l;
+}
+
 static void place(struct assign *s, struct ir_ins *i)
 {
 	ir_axes space = i->axes;
@@ -398,7 +410,7 @@ static void place(struct assign *s, struct ir_ins *i)
 		if (is_index(i))
 			return;
 	}
-	const struct layout *l = home(s, space);
+	const struct layout *l = layout_of_store(s, i, space);
 	if (s->feeds[i->id]) {
 		int bits, inner = -1;
 		if (i->op == IR_LOAD) {

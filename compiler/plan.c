@@ -309,6 +309,29 @@ static struct shape shape_of(const struct variant *v, const struct ir_phase *ph)
 	return s;
 }
 
+/* Side by side in a lane: 16 bytes of the widest element; of groups, 16 of them, which are 16 bytes of 8-bit codes. */
+static int vector_of(const struct planner *p, const struct variant *v, int each)
+{
+	int n = v->aligned ? 16 / p->f.widest : 1;
+	return n > each ? each : n;
+}
+
+static int filled_of(const struct planner *p, const struct variant *v, int each)
+{
+	return !v->aligned ? vector_of(p, v, each) : each > 16 ? 16 : each;
+}
+
+/* Every phase has groups of a fixed size and nothing beside them. */
+static bool only_groups(const struct planner *p)
+{
+	for (int i = 0; i < p->k->nphases; i++) {
+		struct shape s = shape_of(NULL, &p->k->phases[i]);
+		if (s.open || s.tiled || s.fixed <= 1)
+			return false;
+	}
+	return true;
+}
+
 /* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
  * One axis that is tiled fills the lanes; of several each gets the side of a square, the last declared first; groups of `by` fill
  * the lanes with groups. */
@@ -316,8 +339,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
 	struct shape s = shape_of(v, ph);
-	int vector = v->aligned ? 16 / p->f.widest : 1;
-	vector = vector > each ? each : vector;
+	int vector = vector_of(p, v, each), filled = filled_of(p, v, each);
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
@@ -339,9 +361,9 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 			set_tile(v, phase, ax->name, (int)tile);
 			room /= tile;
 		} else if (ax->kind == AXIS_GRID && !ax->tile && ax->extent && ax->extent->op == HX_CDIV && !s.tiled && held > 1 &&
-		           held < threads * vector) {
-			set_tile(v, phase, ax->name, (int)(threads * vector / held));
-			held = threads * vector;
+		           held < threads * filled) {
+			set_tile(v, phase, ax->name, (int)(threads * filled / held));
+			held = threads * filled;
 		}
 	}
 }
@@ -484,13 +506,15 @@ static void plan_rows(struct planner *p)
 		struct variant *v = add(p);
 		if (a)
 			aligned(p, v);
-		class_fits(p, v, 1);
+		bool fits = class_fits(p, v, 1);         /* a fixed tile with long code may not: then few lanes with many registers */
+		int each = a ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2;
+		int few = waves_of(p, only_groups(p) ? FEW_THREADS * vector_of(p, v, each) / filled_of(p, v, each) : FEW_THREADS);
 		if (open)                                /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
 			v->waves = waves_of(p, a ? most_threads(p) / 2 : most_threads(p));
 		else
-			v->waves = square && !a ? waves_of(p, most_threads(p)) : v->waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v->waves;
+			v->waves = square && !a && fits ? waves_of(p, most_threads(p)) : v->waves < few ? few : v->waves;
 		v->stream = open;
-		row_tiles(p, v, 0, a ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2);
+		row_tiles(p, v, 0, each);
 		if (!a)
 			v->text = "any";
 	}

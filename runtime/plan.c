@@ -335,31 +335,55 @@ int plan_make(struct plan **out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	return 0;
 }
 
+static int variant_workspace(struct bind *b, uint32_t index, int64_t *most)
+{
+	const struct pack_variant *v = &b->file->variants[b->kernel->k->variants.first + index];
+	int64_t bytes = 0;
+	if (v->workspace.size)
+		TRY(eval_or_fail(b, v->workspace, "workspace", 0, INT64_MAX, &bytes));
+	*most = bytes > *most ? bytes : *most;
+	return 0;
+}
+
+/* The most that either alignment would need, of the variants that the bound kernel has; *found: of any. */
+static int workspace_of_either(struct bind *b, bool *found, int64_t *most)
+{
+	for (int aligned = 1; aligned >= 0; aligned--) {
+		uint32_t index;
+		b->assume_aligned = aligned;
+		int rc = choose_variant(b, false, &index, NULL, NULL);
+		if (rc == TDSL_ETARGET)
+			continue;
+		TRY(rc);
+		TRY(variant_workspace(b, index, most));
+		*found = true;
+	}
+	return 0;
+}
+
 int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 {
 	struct bind bind, *b = &bind;
-	bool addresses = true;
+	bool addresses = true, found = false;
 	int64_t most = 0;
-	tdsl_kernel asked = k;
+	uint32_t index;
+	tdsl_kernel whole;
 	TRY(serve(b, k, s, args, true, false, NULL));
-	k = b->kernel;
 	if (b->nothing)
 		return 0;
 	for (int i = 0; i < k->nparams; i++)
 		if (k->tensors >> i & 1)
 			addresses = addresses && (args[i].t ? args[i].t->data || b->views[i].empty : !(k->outputs >> i & 1));
-	for (int aligned = 1; aligned >= 0; aligned--) { /* without addresses: the most that either alignment would need */
-		uint32_t index;
-		int64_t bytes = 0;
-		b->assume_aligned = addresses ? -1 : aligned;
-		int rc = choose_variant(b, false, &index, NULL, NULL);
-		if (rc == TDSL_ETARGET && b->kernel != asked) /* compiled for the other alignment alone */
-			continue;
-		TRY(rc);
-		const struct pack_variant *v = &b->file->variants[k->k->variants.first + index];
-		if (v->workspace.size)
-			TRY(eval_or_fail(b, v->workspace, "workspace", 0, INT64_MAX, &bytes));
-		most = bytes > most ? bytes : most;
+	if (addresses) {
+		TRY(serve(b, k, s, args, true, true, &index));
+		TRY(variant_workspace(b, index, &most));
+		return most;
+	}
+	TRY(workspace_of_either(b, &found, &most));
+	if (!found) {                                    /* what was compiled for earlier calls serves neither */
+		TRY(jit_kernel(&whole, k, s, args, true));
+		TRY(bind_make(b, whole, s->device, args, true));
+		TRY(workspace_of_either(b, &found, &most));
 	}
 	return most;
 }

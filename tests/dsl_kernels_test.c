@@ -352,7 +352,7 @@ START_TEST(gemm_optional_bias)
 }
 END_TEST
 
-/* The smallest power of two not below amax / 448. */
+/* The smallest power of two not below amax / 448; beside an infinite element finite ones are 0 and it is NaN. */
 START_TEST(quantize_mx)
 {
 	struct ir_run r;
@@ -364,10 +364,13 @@ START_TEST(quantize_mx)
 		ir_tensor_set(x, j, j == 3 ? 448 : 0.5);          /* exactly 448: scale 1 */
 		ir_tensor_set(x, 70 + j, j == 3 ? 450 : 0.5);     /* a little more: 2 */
 		ir_tensor_set(x, 140 + j, 0);
+		ir_tensor_set(x, 210 + j, j == 3 ? -INFINITY : 0.5);
 	}
 	go(&r);
+	for (int j = 0; j < 32; j++)
+		ck_assert_msg(j == 3 ? isnan(at(y, 3, j)) : at(y, 3, j) == 0, "y[3, %d] is %g beside an infinite element", j, at(y, 3, j));
 	for (int i = 0; i < 4; i++)
-		for (int g = 0; g < 3; g++) {
+		for (int g = i == 3; g < 3; g++) {
 			double top = 0, scale = 1;
 			for (int j = g * 32; j < 70 && j < g * 32 + 32; j++)
 				top = fmax(top, fabs(at(x, i, j)));

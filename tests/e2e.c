@@ -6,8 +6,8 @@
 #include <string.h>
 
 const struct e2e_chip e2e_chips[2] = {
-	{"gfx942", "sim:gfx942", REF_E4M3FNUZ},
-	{"gfx950", "sim:gfx950", REF_E4M3FN},
+	{"gfx942", "sim:gfx942", REF_E4M3FNUZ, REF_E5M2FNUZ},
+	{"gfx950", "sim:gfx950", REF_E4M3FN, REF_E5M2},
 };
 
 static const DLDataType types[] = {
@@ -15,11 +15,20 @@ static const DLDataType types[] = {
 	[E2E_I32] = {TDSL_DL_INT, 32, 1}, [E2E_I8] = {TDSL_DL_INT, 8, 1},
 	[E2E_E4M3FN] = {TDSL_DL_E4M3FN, 8, 1}, [E2E_E4M3FNUZ] = {TDSL_DL_E4M3FNUZ, 8, 1},
 	[E2E_E8M0] = {TDSL_DL_E8M0FNU, 8, 1}, [E2E_E2M1] = {TDSL_DL_E2M1FN, 4, 2},
+	[E2E_E5M2] = {TDSL_DL_E5M2, 8, 1}, [E2E_E5M2FNUZ] = {TDSL_DL_E5M2FNUZ, 8, 1},
 };
 
-enum e2e_type e2e_code_type(enum ref_code f)
+static const enum e2e_type code_types[] = {[REF_E4M3FN] = E2E_E4M3FN, [REF_E4M3FNUZ] = E2E_E4M3FNUZ, [REF_INT8] = E2E_I8, [REF_E2M1] = E2E_E2M1,
+	[REF_E5M2] = E2E_E5M2, [REF_E5M2FNUZ] = E2E_E5M2FNUZ};
+
+enum e2e_type e2e_code_type(enum ref_code f) { return code_types[f]; }
+
+enum ref_code e2e_type_code(enum e2e_type t)
 {
-	return f == REF_INT8 ? E2E_I8 : f == REF_E2M1 ? E2E_E2M1 : f == REF_E4M3FN ? E2E_E4M3FN : E2E_E4M3FNUZ;
+	int f = 0;
+	while (code_types[f] != t)
+		ck_assert_int_lt(++f, (int)(sizeof code_types / sizeof *code_types));
+	return (enum ref_code)f;
 }
 
 enum e2e_type e2e_half_type(enum ref_half t)
@@ -148,6 +157,15 @@ bool e2e_takes(const char *kernel)
 {
 	static int number;
 	return sample_takes(number++, sample_phase(kernel));
+}
+
+void e2e_refused(const struct e2e_chip *chip, const char *name, const union tdsl_arg *args, int n, int error, const char *words, const char *what)
+{
+	tdsl_stream stream;
+	tdsl_kernel kernel = e2e_kernel(chip, name, &stream);
+	int rc = tdsl_call(kernel, stream, args, n, NULL, 0);
+	ck_assert_msg(rc == error && strstr(tdsl_error(), words), "%s: found %s: %s; expected %s with \"%s\"", what, tdsl_error_name(rc), tdsl_error(),
+	              tdsl_error_name(error), words);
 }
 
 int e2e_main(Suite *suite)

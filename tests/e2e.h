@@ -13,11 +13,12 @@
 
 enum { E2E_GUARD = 256, E2E_POISON = 0xa5 };
 
-struct e2e_chip { const char *name, *device; enum ref_code fp8; };
+struct e2e_chip { const char *name, *device; enum ref_code fp8, bf8; };
 extern const struct e2e_chip e2e_chips[2];
 
-enum e2e_type { E2E_BF16, E2E_F16, E2E_F32, E2E_I32, E2E_I8, E2E_E4M3FN, E2E_E4M3FNUZ, E2E_E8M0, E2E_E2M1 };
+enum e2e_type { E2E_BF16, E2E_F16, E2E_F32, E2E_I32, E2E_I8, E2E_E4M3FN, E2E_E4M3FNUZ, E2E_E8M0, E2E_E2M1, E2E_E5M2, E2E_E5M2FNUZ };
 enum e2e_type e2e_code_type(enum ref_code);
+enum ref_code e2e_type_code(enum e2e_type);            /* of such a type */
 enum e2e_type e2e_half_type(enum ref_half);
 
 /* How a tensor lies: the rows' pitch and the innermost step in elements (0 = compact), elements between an aligned address and
@@ -45,6 +46,8 @@ tdsl_kernel e2e_kernel(const struct e2e_chip *, const char *name, tdsl_stream *s
 bool e2e_shipped(const struct e2e_chip *, const char *name);
 /* Calls and requires success: a list of tensors and scalars as union tdsl_arg. */
 void e2e_call(const struct e2e_chip *, const char *name, const union tdsl_arg *args, int n, const char *what);
+/* Calls and requires this error, in a message that holds `words`. */
+void e2e_refused(const struct e2e_chip *, const char *name, const union tdsl_arg *args, int n, int error, const char *words, const char *what);
 
 /* Whether the next case of this kernel runs: all, or those of sample.h, counted in each test by itself. */
 bool e2e_takes(const char *kernel);

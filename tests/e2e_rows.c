@@ -39,15 +39,9 @@ static int64_t count(struct shape s)
 	return n;
 }
 
-enum ref_code call_code(const struct call *c, enum e2e_type t)
-{
-	(void)c;
-	return t == E2E_I8 ? REF_INT8 : t == E2E_E2M1 ? REF_E2M1 : t == E2E_E4M3FN ? REF_E4M3FN : REF_E4M3FNUZ;
-}
-
 /* --- numbers as bytes of a type, and back */
 
-static double narrow(const struct call *c, enum e2e_type t, double v, void *raw, int64_t at)
+static double narrow(enum e2e_type t, double v, void *raw, int64_t at)
 {
 	switch (t) {
 	case E2E_BF16: case E2E_F16: {
@@ -68,8 +62,8 @@ static double narrow(const struct call *c, enum e2e_type t, double v, void *raw,
 		return ref_code_value(REF_E2M1, code);
 	}
 	default:
-		((uint8_t *)raw)[at] = ref_code_round(call_code(c, t), v);
-		return ref_code_value(call_code(c, t), ((uint8_t *)raw)[at]);
+		((uint8_t *)raw)[at] = ref_code_round(e2e_type_code(t), v);
+		return ref_code_value(e2e_type_code(t), ((uint8_t *)raw)[at]);
 	}
 }
 
@@ -90,7 +84,7 @@ double *call_values(struct call *c, enum e2e_type t, struct shape s, const doubl
 	void *raw = room(n, 4);
 	double *kept = room(n, sizeof *kept);
 	for (int64_t i = 0; i < n; i++)
-		kept[i] = narrow(c, t, v[i], raw, i);
+		kept[i] = narrow(t, v[i], raw, i);
 	c->values[add(c, t, s, raw)] = kept;
 	free(raw);
 	return kept;
@@ -120,6 +114,8 @@ int call_maybe(struct call *c, bool there, enum e2e_type t, struct shape s)
 }
 
 void call_go(struct call *c) { e2e_call(c->chip, c->kernel, c->args, c->n, c->what); }
+
+void call_refused(struct call *c, int error, const char *words) { e2e_refused(c->chip, c->kernel, c->args, c->n, error, words, c->what); }
 
 void call_end(struct call *c)
 {
@@ -166,7 +162,7 @@ void call_near(struct call *c, int arg, const double *want, double relative, dou
 void call_codes(struct call *c, int arg, const double *want)
 {
 	char why[128];
-	enum ref_code f = call_code(c, c->types[arg]);
+	enum ref_code f = e2e_type_code(c->types[arg]);
 	uint8_t *got = call_result(c, arg);
 	struct ref_diff d = ref_diff_codes(f, got, want, c->count[arg]);
 	ck_assert_msg(ref_agree_codes(&d, why, sizeof why), "%s: argument %d [%ld]: %s (found %g, expected %g)", c->what, arg, (long)d.worst, why,
@@ -176,7 +172,7 @@ void call_codes(struct call *c, int arg, const double *want)
 
 void call_codes_within(struct call *c, int arg, const double *want, double absolute)
 {
-	enum ref_code f = call_code(c, c->types[arg]);
+	enum ref_code f = e2e_type_code(c->types[arg]);
 	uint8_t *got = call_result(c, arg);
 	for (int64_t i = 0; i < c->count[arg]; i++) {
 		double a = absolute + 0x1p-20 * fabs(want[i]);

@@ -38,6 +38,8 @@ int call_out(struct call *, enum e2e_type, struct shape);
 /* The same, or an absent one: -1. */
 int call_maybe(struct call *, bool there, enum e2e_type, struct shape);
 void call_go(struct call *);
+/* The call is refused with this error, in a message that holds `words`. */
+void call_refused(struct call *, int error, const char *words);
 void call_end(struct call *);
 
 /* The elements of an output, e2m1's codes one a byte; free it. */
@@ -55,5 +57,4 @@ void call_any(struct call *, int arg, const double *want, int64_t columns);
 bool e2e_full(void);
 /* The type of inputs and plain outputs: bf16, or what E2E_IN says (f16, f32). */
 enum e2e_type e2e_input(void);
-enum ref_code call_code(const struct call *, enum e2e_type);
 #endif

@@ -31,7 +31,7 @@ static double number(const struct call *c, int arg, const uint8_t *raw, int64_t 
 	case E2E_F16: return ref_half_value(REF_F16, ((const uint16_t *)(const void *)raw)[i]);
 	case E2E_F32: return (double)((const float *)(const void *)raw)[i];
 	case E2E_E8M0: return ldexp(1, raw[i] - 127);
-	default: return ref_code_value(call_code(c, c->types[arg]), raw[i]);
+	default: return ref_code_value(e2e_type_code(c->types[arg]), raw[i]);
 	}
 }
 
@@ -53,7 +53,7 @@ static void compare(struct call *c, const struct part *p, int64_t m)
 		}
 		double want = p->want[(e * p->rows + row) * p->columns + column], got = number(c, p->arg, raw, i);
 		if (p->kind == 1) {
-			enum ref_code code = call_code(c, c->types[p->arg]);
+			enum ref_code code = e2e_type_code(c->types[p->arg]);
 			int off = abs(ref_code_step(code, raw[i]) - ref_code_step(code, ref_code_round(code, want)));
 			if (off > 1)
 				ck_abort_msg("%s: argument %d [%ld]: found %g, expected %g", c->what, p->arg, (long)i, got, want);

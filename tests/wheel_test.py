@@ -81,12 +81,13 @@ def packs(t):
     t.check(every == tdsl.bundled().kernels, f"all, and not in the pack or the other way round: {set(every) ^ set(tdsl.bundled().kernels)}")
     t.check(set(every) == set(inference) | set(training), f"in neither: {set(every) - set(inference) - set(training)}")
     t.check(inference == [k for k in every if k in inference] and training == [k for k in every if k in training], "another order than the text's")
-    t.check(not [k for k in inference if k.endswith("_bwd")] and {k for k in every if k.endswith("_bwd")} <= set(training), "gradients are training's")
+    gradients = {k for k in every if k.endswith("_bwd") or "_bwd_" in k}
+    t.check(not gradients & set(inference) and gradients <= set(training), "gradients are training's")
     calls = {row.kernel for row in aiter.ROWS}
     t.check(calls <= set(inference), f"AITER's calls need {calls - set(inference)}")
-    only_inference, only_training = set(inference) - set(training), {k for k in set(training) - set(inference) if not k.endswith("_bwd")}
+    only_inference, only_training = set(inference) - set(training), set(training) - set(inference) - gradients
     t.check(only_inference == {"attention"}, f"inference alone: {only_inference}")
-    both = {k for k in every if any(p.name == "scale_t" for p in getattr(tdsl, k).params)}
+    both = {k for k in every if any(p.name == "scale_t" for p in getattr(tdsl, k).params)} - gradients
     t.check(len(both) > 3 and only_training == both | {"delayed_scaling", "multi_amax", "multi_l2norm", "multi_scale", "multi_adam"},
             f"training alone: {only_training}")
     t.check("expected one of" in chosen(text, "other"), chosen(text, "other"))

@@ -8,7 +8,13 @@
 
 /* ---- formats */
 
-/* Sign, 4 exponent bits, 3 mantissa bits.  OCP: bias 7, S.1111.111 is NaN.  FNUZ: bias 8, 0x80 is the only NaN. */
+/* Sign, exponent, mantissa: 4 and 3 bits, or 5 and 2.  OCP: S.1111.111 is NaN; S.11111.00 infinite and what is above it NaN.  FNUZ: the bias is
+ * one more, and 0x80 is the only NaN. */
+static const struct { int mantissa, bias; double max; uint8_t top, nan; } codes[] = {
+	[REF_E4M3FN] = {3, 7, 448, 0x7e, 0x7f}, [REF_E4M3FNUZ] = {3, 8, 240, 0x7f, 0x80}, [REF_INT8] = {0, 0, 127, 0, 0}, [REF_E2M1] = {1, 1, 6, 7, 7},
+	[REF_E5M2] = {2, 15, 57344, 0x7b, 0x7f}, [REF_E5M2FNUZ] = {2, 16, 57344, 0x7f, 0x80},
+};
+
 double ref_code_value(enum ref_code f, uint8_t code)
 {
 	static const double e2m1[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};          /* sign, 2 exponent bits, 1 mantissa bit */
@@ -16,16 +22,16 @@ double ref_code_value(enum ref_code f, uint8_t code)
 		return (int8_t)code;
 	if (f == REF_E2M1)
 		return code & 8 ? -e2m1[code & 7] : e2m1[code & 7];
-	if (f == REF_E4M3FN ? (code & 0x7f) == 0x7f : code == 0x80)
+	int bits = codes[f].mantissa, bias = codes[f].bias, one = 1 << bits, e = (code & 0x7f) >> bits, m = code & (one - 1);
+	if (codes[f].nan == 0x80 ? code == 0x80 : (code & 0x7f) == 0x7f || (f == REF_E5M2 && e == 31 && m))
 		return NAN;
-	int e = code >> 3 & 15, m = code & 7, bias = f == REF_E4M3FN ? 7 : 8;
-	double v = e ? ldexp(8 + m, e - bias - 3) : ldexp(m, 1 - bias - 3);
+	double v = f == REF_E5M2 && e == 31 ? INFINITY : e ? ldexp(one + m, e - bias - bits) : ldexp(m, 1 - bias - bits);
 	return code & 0x80 ? -v : v;
 }
 
 double ref_code_max(enum ref_code f)
 {
-	return f == REF_INT8 ? 127 : f == REF_E2M1 ? 6 : f == REF_E4M3FN ? 448 : 240;
+	return codes[f].max;
 }
 
 uint8_t ref_code_round(enum ref_code f, double x)
@@ -33,9 +39,9 @@ uint8_t ref_code_round(enum ref_code f, double x)
 	if (f == REF_INT8)
 		return isnan(x) ? 0 : (uint8_t)(int8_t)fmax(-128, fmin(127, nearbyint(x)));
 	if (isnan(x))
-		return f == REF_E4M3FN ? 0x7f : f == REF_E2M1 ? 7 : 0x80;
+		return codes[f].nan;
 	double top = ref_code_max(f), a = fmin(fabs(x), top);
-	int lo = 0, hi = f == REF_E4M3FN ? 0x7e : f == REF_E2M1 ? 7 : 0x7f;   /* value(lo) <= a <= value(hi): codes grow with values */
+	int lo = 0, hi = codes[f].top;   /* value(lo) <= a <= value(hi): codes grow with values */
 	while (hi - lo > 1) {
 		int mid = (lo + hi) / 2;
 		if (ref_code_value(f, (uint8_t)mid) <= a)
@@ -45,7 +51,7 @@ uint8_t ref_code_round(enum ref_code f, double x)
 	}
 	double below = a - ref_code_value(f, (uint8_t)lo), above = ref_code_value(f, (uint8_t)hi) - a;
 	int c = below < above ? lo : above < below ? hi : lo % 2 ? hi : lo;
-	if (signbit(x) && (c || f != REF_E4M3FNUZ))
+	if (signbit(x) && (c || codes[f].nan != 0x80))
 		c |= f == REF_E2M1 ? 8 : 0x80;
 	return (uint8_t)c;
 }

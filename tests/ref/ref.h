@@ -12,8 +12,8 @@
 #include <stdint.h>
 
 /* ---- formats: codes of at most 8 bits, one a byte, and 16-bit numbers */
-enum ref_code { REF_E4M3FN, REF_E4M3FNUZ, REF_INT8, REF_E2M1 };
-double ref_code_max(enum ref_code);                       /* 448, 240, 127, 6 */
+enum ref_code { REF_E4M3FN, REF_E4M3FNUZ, REF_INT8, REF_E2M1, REF_E5M2, REF_E5M2FNUZ };
+double ref_code_max(enum ref_code);                       /* 448, 240, 127, 6, 57344, 57344 */
 double ref_code_value(enum ref_code, uint8_t code);       /* NaN for NaN codes */
 /* Nearest even, saturating; NaN stays NaN (int8: 0, e2m1, which has none: 6). */
 uint8_t ref_code_round(enum ref_code, double x);

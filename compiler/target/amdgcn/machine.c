@@ -127,6 +127,14 @@ static void barrier(struct emit *e)
 	}
 }
 
+static LLVMValueRef settled(struct emit *e, LLVMValueRef x)
+{
+	LLVMTypeRef was = LLVMTypeOf(x), t = LLVMFunctionType(e->i32, &e->i32, 1, 0);
+	LLVMValueRef text = LLVMGetInlineAsm(t, "", 0, "=v,0", 4, 1, 0, LLVMInlineAsmDialectATT, 0);
+	x = LLVMBuildBitCast(e->b, x, e->i32, "");
+	return LLVMBuildBitCast(e->b, LLVMBuildCall2(e->b, t, text, &x, 1, ""), was, "");
+}
+
 static void keep_order(struct emit *e)
 {
 	LLVMValueRef nothing = emit_int(e, 0);
@@ -159,7 +167,7 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 static const struct machine machine = {
 	.kernel = kernel, .scalar_masks = true, .separator = '.', .grid_dims = 3, .argument_unit = 8, .static_lds = INT_MAX, .thread = thread, .workgroup = workgroup, .hidden_copy = hidden_copy,
 	.row_bits = 4, .lane_xor = exchange, .lane_gather = gather, .lane_read = read_lane, .ballot = ballot, .uniform = uniform,
-	.barrier = barrier, .keep_order = keep_order,
+	.barrier = barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = amdgcn_to_fp8, .from_fp8 = amdgcn_from_fp8, .to_fp4 = amdgcn_to_fp4,
 	.to_integer = amdgcn_to_integer,
 	.access_open = amdgcn_access_open, .load = amdgcn_load, .store = amdgcn_store, .update = amdgcn_update,

@@ -52,6 +52,11 @@ static void access_at(struct emit *e, const struct access *a, int r, LLVMValueRe
 		*soffset = LLVMBuildAdd(e->b, uniform, *soffset, "");
 	if (immediate)
 		off = LLVMBuildAdd(e->b, off, emit_int(e, immediate), "");
+	if (e->forgets && !e->has_dot) {
+		LLVMValueRef missing = access_missing(e, a, r);
+		*voffset = missing ? LLVMBuildOr(e->b, off, LLVMBuildAnd(e->b, missing, emit_int(e, OUT_OF_RANGE), ""), "") : off;
+		return;
+	}
 	LLVMValueRef on = access_condition(e, a, r);
 	*voffset = on ? LLVMBuildSelect(e->b, on, off, emit_int(e, OUT_OF_RANGE), "") : off;
 }

@@ -55,7 +55,7 @@ struct emit {
 	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
 	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
 	const struct hexpr *condition;           /* what strides must hold for offsets to fit 32 bits; NULL = nothing */
-	bool has_dot;
+	bool has_dot, forgets;                   /* forgets: index values are computed anew for each instruction (index_forget) */
 	LLVMMetadataRef scope;                   /* DISubprogram */
 };
 
@@ -79,7 +79,7 @@ const int *index_map(struct emit *, const struct layout *from, const struct layo
 LLVMValueRef index_value(struct emit *, const struct ir_ins *, const struct layout *, int reg);  /* a position-only value at a register */
 int index_mark(const struct emit *);                                      /* scopes of the memo */
 void index_release(struct emit *, int mark);
-void index_forget(struct emit *);          /* in matrix kernels, before an instruction: its index values are computed anew, not kept */
+void index_forget(struct emit *);          /* where e->forgets, before an instruction: its index values are computed anew, not kept */
 bool index_has_copies(struct emit *, const struct layout *);              /* some lanes or waves hold what others hold */
 LLVMValueRef index_is_first_copy(struct emit *, const struct layout *);   /* i1: this lane is the one that stores; NULL = always */
 

@@ -113,11 +113,11 @@ void index_release(struct emit *e, int mark)
 }
 
 /* The masks of a 128 x 64 tile are 32 pairs of scalar registers: kept from one use to the next they spill.  So each instruction of
- * a matrix kernel computes its masks again, from a copy of the lane's position that LLVM cannot see through (machine.h's
+ * a kernel with such tiles computes its masks again, from a copy of the lane's position that LLVM cannot see through (machine.h's
  * hidden_copy, no instruction), or it would merge them. */
 void index_forget(struct emit *e)
 {
-	if (!e->has_dot)
+	if (!e->forgets)
 		return;
 	index_release(e, e->scope_mark);
 	e->ncopies = 0;
@@ -125,7 +125,7 @@ void index_forget(struct emit *e)
 
 static LLVMValueRef lane_copy(struct emit *e, LLVMValueRef lane)
 {
-	if (!e->has_dot || LLVMIsConstant(lane))
+	if (!e->forgets || LLVMIsConstant(lane))
 		return lane;
 	for (int i = 0; i < e->ncopies; i++)
 		if (e->copies[i].lane == lane)

@@ -43,6 +43,8 @@ struct machine {
 	/* --- order --- */
 	void (*barrier)(struct emit *);                                  /* the workgroup's LDS accesses before it are seen behind it */
 	void (*keep_order)(struct emit *);                               /* nothing moves across: bounds what is live */
+	/* x (32 bits), computed before any load behind it: what it is computed from need not stay. */
+	LLVMValueRef (*settled)(struct emit *, LLVMValueRef x);
 
 	/* --- arithmetic --- */
 	/* f32 scalars: RSQRT, RCP, EXP2, LOG2, SIN_TURNS, COS_TURNS as numerics defines them. */

@@ -311,7 +311,7 @@ static void limit_strides(struct emit *e, const struct access *a)
 	}
 }
 
-/* Pairs along one axis, either in adjacent registers, which width_of then finds or which a pair of registers makes, or in adjacent lanes. */
+/* Pairs along one axis, either in adjacent registers, which width_of then finds or which a pair of registers makes, or in two lanes. */
 static void open_pairs(struct emit *e, struct access *a)
 {
 	int last = a->t->rank - 1, axis = -1;
@@ -324,10 +324,8 @@ static void open_pairs(struct emit *e, struct access *a)
 		fits = !a->sub[d].coef[axis];
 	bool in_registers = fits && layout_vector(a->l, axis) > 0;
 	if (fits && !in_registers) {
-		int first[LAYOUT_AXES], second[LAYOUT_AXES];
-		layout_coord(a->l, 0, 0, 0, first);
-		layout_coord(a->l, 0, 1, 0, second);
-		fits = second[axis] == first[axis] + 1;
+		a->pair_bit = layout_lane_bit(a->l, axis);
+		fits = a->pair_bit >= 0;
 	}
 	if (!fits) {
 		emit_fail(e, a->i, "this access of %s is not lowered yet: pairs of elements must be even positions of one axis and their neighbours", dtype_info(a->t->dtype)->name);
@@ -386,12 +384,43 @@ LLVMValueRef access_condition(struct emit *e, const struct access *a, int r)
 	return a->first ? LLVMBuildAnd(e->b, a->first, m, "") : m;
 }
 
-/* Codes, one a byte, in adjacent registers or adjacent lanes -> two a byte, the even position in the low half. */
+/* Positions, extents, and sums of them: differences of two do not overflow. */
+static bool counts(const struct ir_ins *i)
+{
+	struct affine f = affine_of(i);
+	return i->dtype == DT_I32 && never_negative(&f);
+}
+
+/* An i32 whose highest bit is set where the mask is false. */
+static LLVMValueRef missing_sign(struct emit *e, const struct ir_ins *m, const struct layout *l, int r)
+{
+	if (m->op == IR_AND)
+		return LLVMBuildOr(e->b, missing_sign(e, m->args[0], l, r), missing_sign(e, m->args[1], l, r), "");
+	if ((m->op == IR_LT || m->op == IR_LE) && counts(m->args[0]) && counts(m->args[1])) {
+		LLVMValueRef end = index_value(e, m->args[1], l, r);
+		if (m->op == IR_LT)
+			end = LLVMBuildSub(e->b, end, emit_int(e, 1), "");
+		return LLVMBuildSub(e->b, end, index_value(e, m->args[0], l, r), "");
+	}
+	return LLVMBuildSelect(e->b, index_value(e, m, l, r), emit_int(e, 0), emit_int(e, INT32_MIN), "");
+}
+
+LLVMValueRef access_missing(struct emit *e, const struct access *a, int r)
+{
+	LLVMValueRef sign = a->mask ? missing_sign(e, a->mask, a->l, r) : NULL;
+	if (a->first) {
+		LLVMValueRef other = LLVMBuildSelect(e->b, a->first, emit_int(e, 0), emit_int(e, INT32_MIN), "");
+		sign = sign ? LLVMBuildOr(e->b, sign, other, "") : other;
+	}
+	return sign;
+}
+
+/* Codes, one a byte, in adjacent registers or in two lanes -> two a byte, the even position in the low half. */
 static LLVMValueRef pairs_packed(struct emit *e, const struct access *a, LLVMValueRef x)
 {
 	if (a->width > 1)
 		return op_halves_joined(e, x);
-	LLVMValueRef code = LLVMBuildZExt(e->b, x, e->i32, ""), other = e->machine->lane_xor(e, code, 0, false);
+	LLVMValueRef code = LLVMBuildZExt(e->b, x, e->i32, ""), other = e->machine->lane_xor(e, code, a->pair_bit, false);
 	return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, code, LLVMBuildShl(e->b, other, emit_int(e, 4), ""), ""), e->i8, "");
 }
 

@@ -18,7 +18,7 @@ struct access {
 	int width;                              /* elements an instruction, a power of two of at most 16 bytes, aligned to its size */
 	int bytes;                              /* of one element */
 	bool pairs;                             /* two elements a byte (e2m1, bytes = 1): offsets count elements until they are halved */
-	int pair_axis;                          /* then: the axis along which they lie */
+	int pair_axis, pair_bit;                /* then: the axis along which they lie; where two lanes hold a pair, the bit in which their numbers differ */
 	LLVMValueRef lane;                      /* i32 */
 	LLVMValueRef first;                     /* i1: the copy that stores, NULL where all do; of loads NULL */
 	bool plain; LLVMValueRef base;          /* the machine's: set by its access_open */
@@ -32,4 +32,7 @@ LLVMValueRef access_base(struct emit *, const struct access *, LLVMValueRef elem
  * lane (or NULL).  The sum with the lane part is below 2^31. */
 void access_offset(struct emit *, const struct access *, int r, int64_t *constant, LLVMValueRef *uniform, LLVMValueRef *vector);
 LLVMValueRef access_condition(struct emit *, const struct access *, int r);   /* i1, NULL = always */
+/* The same as an i32 of each lane whose highest bit says that the access is not made: of masks of many elements, which would fill the
+ * scalar registers. */
+LLVMValueRef access_missing(struct emit *, const struct access *, int r);
 #endif

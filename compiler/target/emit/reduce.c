@@ -6,7 +6,7 @@
 #include "../../pass.h"
 #include "machine.h"
 
-enum { ROUND = 16, HIGH = 8 };
+enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64 };
 
 struct part {
 	const struct ir_ins *i;
@@ -231,8 +231,9 @@ static int kept_bits(const struct part *p, int *kept)
 	return n;
 }
 
-/* Partial results of a wave lie side by side, one a result lane and register; the waves of a result at a constant distance. */
-static void fold_waves(struct emit *e, struct part *p)
+/* many: all the partial results that the round reads would not fit the registers at once.
+ * Partial results of a wave lie side by side, one a result lane and register; the waves of a result at a constant distance. */
+static void fold_waves(struct emit *e, struct part *p, bool many)
 {
 	int kept[HIGH + 6], reduced[HIGH], nkept = kept_bits(p, kept), nreduced = 0;
 	int word = p->i->dtype == DT_I64 ? 8 : 4, slot = word * p->regs, plane = slot << nkept;
@@ -260,9 +261,9 @@ static void fold_waves(struct emit *e, struct part *p)
 	if (same)
 		emit_if_end(e, join);
 	lds_barrier(e);
+	int n = 1 << nreduced;
 	for (int x = 0; x < p->regs; x++) {
 		LLVMValueRef part[1 << HIGH], pointer;
-		int n = 1 << nreduced;
 		for (int v = 0; v < n; v++) {
 			pointer = lds_pointer(e, e->lds_small, at, base + v * plane + word * x);
 			part[v] = LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[x]), pointer, "");
@@ -270,7 +271,7 @@ static void fold_waves(struct emit *e, struct part *p)
 		for (int step = 1; step < n; step *= 2)
 			for (int v = 0; v < n; v += 2 * step)
 				part[v] = combine(e, p, part[v], part[v + step]);
-		p->x[x] = part[0];
+		p->x[x] = many && word == 4 ? e->machine->settled(e, part[0]) : part[0];
 	}
 }
 
@@ -312,6 +313,7 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 			emit_fail(e, i, "reductions of %s are not lowered; convert to f32 or i32 first", dtype_info(i->dtype)->name);
 			return i;
 		}
+		index_forget(e);
 		open_part(e, &parts[n++], i);
 		last = i;
 	}
@@ -319,9 +321,12 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 		for (int k = 0; k < n; k++)
 			if ((parts[k].lanes >> b & 1) && (!parts[k].through_lds || b < e->machine->row_bits))
 				exchange(e, &parts[k], b);
+	int reads = 0;
+	for (int k = 0; k < n; k++)
+		reads += parts[k].by_waves ? parts[k].regs << __builtin_popcount(parts[k].waves) : 0;
 	for (int k = 0; k < n; k++)
 		if (parts[k].by_waves)
-			fold_waves(e, &parts[k]);
+			fold_waves(e, &parts[k], reads > READ_TOGETHER);
 	bool done[ROUND] = {false};
 	for (int k = 0; k < n; k++) {                    /* parts with the same high bits share a round */
 		if (done[k] || !parts[k].through_lds)

@@ -503,6 +503,17 @@ static void open_debug(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file
 	LLVMSetCurrentDebugLocation2(e->b, LLVMDIBuilderCreateDebugLocation(e->ctx, (unsigned)line, 1, e->scope, NULL));
 }
 
+enum { MANY_MASKS = 16 };
+
+/* Of the phase's tile: each has a mask of its own where extents are not multiples of what lanes hold. */
+static int64_t elements_of_lane(const struct emit *e)
+{
+	int64_t n = 1;
+	for (int a = 0; a < e->ph->naxes; a++)
+		n *= e->ph->axes[a].kind == AXIS_LOOP ? 1 : e->ph->axes[a].tile;
+	return n / (e->v->target->wave * e->v->waves);
+}
+
 static void start_function(struct emit *e, const char *name, const struct arguments *a)
 {
 	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->ctx), a->types, (unsigned)a->n, 0);
@@ -563,6 +574,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		for (int d = 0; k->params[i].role == IR_TEMP && d < k->params[i].rank; d++)
 			symbols_in(k->params[i].extent[d], u.symbol);
 	e->has_dot = ir_has(ph->body, IR_DOT);
+	e->forgets = e->has_dot || (!e->v->aligned && elements_of_lane(e) >= MANY_MASKS);
 	choose_arguments(e, &args, &u);
 	start_function(e, name, &args);
 	open_debug(e, di, file, name, ph->line > 0 ? ph->line : 1);

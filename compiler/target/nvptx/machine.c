@@ -89,6 +89,13 @@ static void barrier(struct emit *e)
 		emit_call(e, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
 }
 
+/* ptxas decides for itself what is live. */
+static LLVMValueRef settled(struct emit *e, LLVMValueRef x)
+{
+	(void)e;
+	return x;
+}
+
 static void keep_order(struct emit *e)
 {
 	(void)e;                                             /* ptxas orders as its registers allow */
@@ -165,7 +172,7 @@ static const struct machine machine = {
 	.kernel = kernel, .line_directives = true, .separator = '_', .grid_dims = 1, .argument_unit = 1, .static_lds = 48 << 10,
 	.thread = thread, .workgroup = workgroup, .hidden_copy = same,
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .ballot = ballot, .uniform = uniform,
-	.barrier = barrier, .keep_order = keep_order,
+	.barrier = barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .to_integer = nvptx_to_integer,
 	.access_open = nvptx_access_open, .load = nvptx_load, .store = nvptx_store, .update = nvptx_update,
 	.product = product,
