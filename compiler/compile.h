@@ -64,6 +64,14 @@ struct translated { LLVMModuleRef module; bool ordered; struct model_launch *lau
 int translate(struct arena *, const struct ir_kernel *final, const struct variant *, LLVMContextRef context, struct translated *out,
               char *err, size_t errlen);
 
+/* Final IR -> code object (malloc'ed), its launches (made.module is gone) and the facts of its kernels, past the gate.  0, or -1 with text
+ * and nothing to free. */
+struct object_facts;
+struct object_session;
+struct variant_code { struct translated made; void *elf; size_t size; struct object_facts *facts; int nfacts; };
+int variant_code(struct arena *, const struct ir_kernel *final, const struct variant *, struct object_session *, struct variant_code *out,
+                 char *err, size_t errlen);
+
 /* The whole way for one text.  Lists end in NULL; a NULL list means both targets, all kernels, the pack block's instances. */
 struct compile_options {
 	const char *const *targets; const char *const *kernels; const char *const *instances;

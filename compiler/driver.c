@@ -4,7 +4,7 @@
  *     -> for each kernel, instance, target       an item: its own arena and diagnostics
  *          dsl_elaborate, plan_variants          first round; any error ends the compilation here
  *          for each variant                      second round; a thread keeps one LLVM session for all its items
- *            run_passes -> translate -> object_build -> object_facts
+ *            run_passes -> variant_code
  *     -> struct model_pack                       in the order of the text, whatever the threads did
  *
  * In: text and choices.  Out: a model that owns all its memory, and the messages of all items as one text. */
@@ -197,29 +197,21 @@ static int build_variant(struct arena *scratch, struct item *it, int v, struct o
 	const struct variant *choice = &it->variants[v];
 	struct ir_kernel *final;
 	struct model_variant made = {.instance = it->instance, .target = it->target->name, .predicate = choice->predicate, .predicate_text = choice->text};
-	struct translated code;
-	struct object_facts *facts;
-	void *elf;
-	size_t size;
-	int nfacts;
-	if (run_passes(scratch, it->generic, choice, NULL, &final, err, errlen) ||
-	    translate(scratch, final, choice, object_context(session), &code, err, errlen) ||
-	    object_build(session, it->target, code.module, code.ordered, &elf, &size, err, errlen))
+	struct variant_code code;
+	if (run_passes(scratch, it->generic, choice, NULL, &final, err, errlen) || variant_code(scratch, final, choice, session, &code, err, errlen))
 		return -1;
-	made.launches = code.launches;
-	made.nlaunches = code.nlaunches;
-	made.workspace = code.workspace;
-	if (code.condition)
-		made.predicate = made.predicate ? hexpr_op(scratch, HX_AND, made.predicate, code.condition) : code.condition;
-	int rc = object_facts(scratch, it->target, elf, size, true, &facts, &nfacts, err, errlen);
-	if (rc == 0)
-		rc = enter_facts(made.launches, made.nlaunches, facts, nfacts, err, errlen);
+	made.launches = code.made.launches;
+	made.nlaunches = code.made.nlaunches;
+	made.workspace = code.made.workspace;
+	if (code.made.condition)
+		made.predicate = made.predicate ? hexpr_op(scratch, HX_AND, made.predicate, code.made.condition) : code.made.condition;
+	int rc = enter_facts(made.launches, made.nlaunches, code.facts, code.nfacts, err, errlen);
 	if (rc == 0) {
-		made.report_json = report_variant_json(scratch, made.launches, made.nlaunches, facts, nfacts, size);
+		made.report_json = report_variant_json(scratch, made.launches, made.nlaunches, code.facts, code.nfacts, code.size);
 		it->built[v] = copy_variant(&it->arena, &made);
-		it->objects[v] = (struct model_object){it->target->name, arena_copy(&it->arena, elf, size), size};
+		it->objects[v] = (struct model_object){it->target->name, arena_copy(&it->arena, code.elf, code.size), code.size};
 	}
-	free(elf);
+	free(code.elf);
 	return rc;
 }
 

@@ -37,7 +37,9 @@ struct object_facts {
 	int padding;                          /* s_nop / s_code_end padding, not counted above */
 	struct object_loop loop;
 };
-/* Facts of every kernel in an object.  gate: true = refuse what the comment above lists (names instruction and address). */
+/* Facts of every kernel in an object.  gate: true = refuse what the comment above lists (names instruction and address).  0, -1, or
+ * OBJECT_SPILLS where registers did not suffice: scratch or spills; text in both. */
+enum { OBJECT_SPILLS = 1 };
 int object_facts(struct arena *, const struct target *, const void *elf, size_t size, bool gate,
                  struct object_facts **facts, int *n, char *err, size_t errlen);
 /* Disassembly with addresses and .tdsl lines, in the arena: for dump --stage asm of a finished object and for docs. */

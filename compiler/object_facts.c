@@ -39,7 +39,7 @@ static int gate_check(struct arena *a, struct object_listing *l, const struct ob
 	} else {
 		return 0;
 	}
-	return -1;
+	return k->scratch || k->spills ? OBJECT_SPILLS : -1;
 }
 
 static void count_instructions(const struct object_listing *l, struct object_facts *f)
@@ -103,8 +103,9 @@ int object_facts(struct arena *a, const struct target *t, const void *elf, size_
 		const struct object_kernel *k = &kernels[i];
 		struct object_facts *f = &(*facts)[i];
 		struct object_listing listing = object_decode(a, t, k);
-		if (gate && gate_check(a, &listing, k, t, err, errlen))
-			return -1;
+		int refused = gate ? gate_check(a, &listing, k, t, err, errlen) : 0;
+		if (refused)
+			return refused;
 		f->symbol = k->symbol;
 		f->vgpr = k->vgpr;
 		f->agpr = k->agpr;

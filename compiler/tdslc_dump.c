@@ -164,20 +164,21 @@ static int dump_code(struct dump *d, const struct ir_kernel *final)
 	struct object_session *session = object_session_new();
 	if (!session)
 		return error("out of memory");
-	if (translate(d->a->arena, final, d->variant, object_context(session), &made, why, sizeof why)) {
-		code = stage_error(why);
-	} else if (strcmp(d->stage, "llvm") == 0) {
-		char *text = LLVMPrintModuleToString(made.module);
-		code = print(text);
-		LLVMDisposeMessage(text);
-		LLVMDisposeModule(made.module);
+	if (strcmp(d->stage, "llvm") == 0) {
+		if (translate(d->a->arena, final, d->variant, object_context(session), &made, why, sizeof why) == 0) {
+			char *text = LLVMPrintModuleToString(made.module);
+			code = print(text);
+			LLVMDisposeMessage(text);
+			LLVMDisposeModule(made.module);
+		} else {
+			code = stage_error(why);
+		}
 	} else {
-		void *elf;
-		size_t size;
+		struct variant_code built;
 		char *text = NULL;
-		if (object_build(session, d->target, made.module, made.ordered, &elf, &size, why, sizeof why) == 0) {
-			text = object_disassembly(d->a->arena, d->target, elf, size, why, sizeof why);
-			free(elf);
+		if (variant_code(d->a->arena, final, d->variant, session, &built, why, sizeof why) == 0) {
+			text = object_disassembly(d->a->arena, d->target, built.elf, built.size, why, sizeof why);
+			free(built.elf);
 		}
 		code = text ? print(text) : stage_error(why);
 	}

@@ -189,21 +189,18 @@ static void compare(struct device_run *d, int p, const uint8_t *want, const uint
 
 void device_compile(struct device_run *d, const struct variant *v, struct device_code *c, const char *what)
 {
-	struct translated made;
-	struct object_facts *facts;
-	int nfacts;
+	struct variant_code code;
 	*c = (struct device_code){.v = v};
 	ck_assert_msg(run_passes(&d->arena, d->r->k, v, NULL, &c->final, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
-	ck_assert_msg(translate(&d->arena, c->final, v, object_context(d->session), &made, d->err, sizeof d->err) == 0, "%s: %s",
-	              what, d->err);
-	c->launches = made.launches;
-	c->nlaunches = made.nlaunches;
-	c->workspace = made.workspace;
 	setenv("TDSL_PTXAS", "", 1);                     /* PTX as text, for ptx_run */
-	ck_assert_msg(object_build(d->session, d->target, made.module, made.ordered, &c->elf, &c->size, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
-	ck_assert_msg(object_facts(&d->arena, d->target, c->elf, c->size, true, &facts, &nfacts, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
-	for (int i = 0; i < nfacts; i++)
-		c->instructions += facts[i].instructions;
+	ck_assert_msg(variant_code(&d->arena, c->final, v, d->session, &code, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	c->launches = code.made.launches;
+	c->nlaunches = code.made.nlaunches;
+	c->workspace = code.made.workspace;
+	c->elf = code.elf;
+	c->size = code.size;
+	for (int i = 0; i < code.nfacts; i++)
+		c->instructions += code.facts[i].instructions;
 }
 
 /* Outputs count as aligned: they are given aligned memory. */

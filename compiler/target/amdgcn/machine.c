@@ -28,7 +28,6 @@ static void kernel(struct emit *e)
 	set_attribute(e, "amdgpu-flat-work-group-size", size);
 	set_attribute(e, "uniform-work-group-size", "true");
 	set_attribute(e, "amdgpu-ieee", "false");
-	set_attribute(e, "amdgpu-sched-strategy", "max-memory-clause");
 	if (e->has_dot)
 		set_attribute(e, "amdgpu-agpr-alloc", "0");
 	for (unsigned i = 0; i < sizeof none / sizeof *none; i++)

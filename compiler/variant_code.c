@@ -1,0 +1,37 @@
+/* variant_code.c -- one variant's final tile IR to its code object and what is in it.
+ * In: laid out IR, the variant, a session.  Out: the object's bytes, its launches and facts.
+ *
+ * A row kernel is compiled in the order of its tile IR first (shim_emit's `ordered`).  Where that order holds more values at a time than
+ * there are registers, which the gate sees as spills, it is compiled a second time with LLVM's scheduler, which may hold fewer. */
+#include "compile.h"
+#include "object.h"
+
+#include <stdlib.h>
+
+static int attempt(struct arena *a, const struct ir_kernel *final, const struct variant *v, struct object_session *session, bool may_order,
+                   struct variant_code *out, char *err, size_t errlen)
+{
+	*out = (struct variant_code){0};
+	if (translate(a, final, v, object_context(session), &out->made, err, errlen))
+		return -1;
+	out->made.ordered = out->made.ordered && may_order;
+	LLVMModuleRef module = out->made.module;
+	out->made.module = NULL;
+	if (object_build(session, v->target, module, out->made.ordered, &out->elf, &out->size, err, errlen))
+		return -1;
+	int rc = object_facts(a, v->target, out->elf, out->size, true, &out->facts, &out->nfacts, err, errlen);
+	if (rc) {
+		free(out->elf);
+		out->elf = NULL;
+	}
+	return rc;
+}
+
+int variant_code(struct arena *a, const struct ir_kernel *final, const struct variant *v, struct object_session *session, struct variant_code *out,
+                 char *err, size_t errlen)
+{
+	int rc = attempt(a, final, v, session, true, out, err, errlen);
+	if (rc == OBJECT_SPILLS && out->made.ordered)
+		rc = attempt(a, final, v, session, false, out, err, errlen);
+	return rc ? -1 : 0;
+}
