@@ -43,7 +43,7 @@ DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_ca
 	elaborate instance linear parse signature))
 COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build driver eval eval_elem eval_mem eval_reduce file \
 	host_so layout layout_choose object object_code object_cost object_cubin object_elf object_facts object_ptx pass_bounds pass_clean pass_expand pass_hoist pass_layout \
-	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream passes plan report text text_parse verify \
+	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream pass_ungroup passes plan report text text_parse verify \
 	$(addprefix target/, targets translate $(addprefix emit/, convert dot elementwise index lds memory reduce translate value) \
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
 # For the wheel's compiler, which carries LLVM.

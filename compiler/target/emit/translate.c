@@ -57,6 +57,17 @@ LLVMValueRef emit_call(struct emit *e, const char *name, LLVMTypeRef *overload, 
 	return LLVMBuildCall2(e->b, type, fn, args, (unsigned)nargs, "");
 }
 
+static bool implied(const struct hexpr *known, const struct hexpr *e)
+{
+	return hexpr_equal(known, e) || (known->op == HX_AND && (implied(known->a, e) || implied(known->b, e)));
+}
+
+void emit_condition(struct emit *e, const struct hexpr *asked)
+{
+	if (!e->condition || !implied(e->condition, asked))
+		e->condition = e->condition ? hexpr_op(e->arena, HX_AND, e->condition, asked) : asked;
+}
+
 /* --- blocks ----------------------------------------------------------------------------------------------------------------- */
 
 static void emit_block(struct emit *e, const struct ir_block *b);
@@ -361,13 +372,12 @@ static void bind_temps(struct emit *e)
 	}
 }
 
-/* Grid axes take x, y, z as declared; more than the machine's dimensions share the last. */
-static void bind_grid(struct emit *e, const struct hexpr *grid[3])
+struct grid_slot { int axis; const struct hexpr *tiles; };
+
+/* What has dimensions of the grid, in the order of declaration; a ragged axis and its group have one. */
+static int grid_slots(struct emit *e, struct grid_slot *slot)
 {
-	int slots = 0, most = e->machine->grid_dims - 1;
-	struct { int axis; const struct hexpr *tiles; } slot[LAYOUT_AXES];
-	for (int i = 0; i < 3; i++)
-		grid[i] = hexpr_const(e->arena, 1);
+	int slots = 0;
 	for (int a = 0; a < e->ph->naxes; a++) {
 		const struct ir_axis *ax = &e->ph->axes[a];
 		if (ax->kind != AXIS_GRID)
@@ -387,6 +397,42 @@ static void bind_grid(struct emit *e, const struct hexpr *grid[3])
 			slot[slots].tiles = hexpr_op(e->arena, HX_CDIV, ax->extent, tile);
 		}
 		slot[slots++].axis = a;
+	}
+	return slots;
+}
+
+/* Dimensions that end early serve where the variant may ask for something: each slot has one of its own then. */
+static bool has_short_grid(const struct emit *e, int slots)
+{
+	return slots > e->machine->grid_dims && slots <= 3 && e->machine->grid_short && e->v->predicate;
+}
+
+/* The long dimension is for the rows, the last axis of one position a workgroup; the variant asks that the others are short enough. */
+static void bind_short_grid(struct emit *e, const struct grid_slot *slot, int slots, const struct hexpr *grid[3])
+{
+	int rows = 0;
+	for (int s = 0; s < slots; s++)
+		rows = e->ph->axes[slot[s].axis].tile == 1 ? s : rows;
+	for (int s = 0, dim = 1; s < slots; s++) {
+		int at = s == rows ? 0 : dim++, tile = e->ph->axes[slot[s].axis].tile;
+		LLVMValueRef id = e->machine->workgroup(e, at);
+		grid[at] = slot[s].tiles;
+		e->axis_base[slot[s].axis] = tile == 1 ? id : LLVMBuildMul(e->b, id, emit_int(e, tile), "");
+		if (at)
+			emit_condition(e, hexpr_op(e->arena, HX_LE, slot[s].tiles, hexpr_const(e->arena, e->machine->grid_short)));
+	}
+}
+
+/* Grid axes take x, y, z as declared; more than the machine's dimensions share the last. */
+static void bind_grid(struct emit *e, const struct hexpr *grid[3])
+{
+	struct grid_slot slot[LAYOUT_AXES];
+	int slots = grid_slots(e, slot), most = e->machine->grid_dims - 1;
+	for (int i = 0; i < 3; i++)
+		grid[i] = hexpr_const(e->arena, 1);
+	if (has_short_grid(e, slots)) {
+		bind_short_grid(e, slot, slots, grid);
+		return;
 	}
 	LLVMValueRef rest = NULL;
 	for (int s = 0; s < slots; s++) {
@@ -549,17 +595,16 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	struct arguments args = {0};
 	e->ph = ph;
 	ir_walk(ph->body, find_use, &u);
-	for (int a = 0, grid = 0; a < ph->naxes; a++) {
+	for (int a = 0; a < ph->naxes; a++)
 		if (ph->axes[a].ragged) {
 			u.tensor[ph->axes[a].ragged_tensor] = true;
 			symbols_in(ph->axes[a].ragged_total, u.symbol);
 			symbols_in(ph->axes[ph->axes[a].ragged_group].extent, u.symbol);
 		}
-		grid += ph->axes[a].kind == AXIS_GRID;
-		if (grid > e->machine->grid_dims)
-			for (int x = 0; x < ph->naxes; x++)
-				symbols_in(ph->axes[x].extent, u.symbol);
-	}
+	struct grid_slot slot[LAYOUT_AXES];
+	int slots = grid_slots(e, slot);
+	for (int a = 0; slots > e->machine->grid_dims && !has_short_grid(e, slots) && a < ph->naxes; a++)
+		symbols_in(ph->axes[a].extent, u.symbol);
 	bool temps = false;
 	for (int i = 0; i < k->nparams; i++)
 		temps = temps || (k->params[i].role == IR_TEMP && u.tensor[i]);

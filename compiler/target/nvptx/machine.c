@@ -35,8 +35,8 @@ static LLVMValueRef thread(struct emit *e)
 
 static LLVMValueRef workgroup(struct emit *e, int dim)
 {
-	(void)dim;                                           /* grid_dims is 1 */
-	return emit_call(e, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0, NULL, 0);
+	static const char *const id[] = {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"};
+	return emit_call(e, id[dim], NULL, 0, NULL, 0);
 }
 
 /* ptxas computes again what does not fit: nothing needs to be hidden. */
@@ -162,11 +162,11 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 }
 
 static const struct machine machine = {
-	.kernel = kernel, .line_directives = true, .separator = '_', .grid_dims = 1, .argument_unit = 1, .static_lds = 48 << 10,
+	.kernel = kernel, .line_directives = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
 	.thread = thread, .workgroup = workgroup, .hidden_copy = same,
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .ballot = ballot, .uniform = uniform,
 	.barrier = barrier, .keep_order = keep_order,
-	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .to_integer = nvptx_to_integer,
+	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_bf16 = nvptx_from_bf16, .to_integer = nvptx_to_integer,
 	.access_open = nvptx_access_open, .load = nvptx_load, .store = nvptx_store, .update = nvptx_update,
 	.product = product,
 };
