@@ -27,6 +27,9 @@ struct machine {
 	int grid_short;                                                  /* how long the others up to three may be; 0 = there are none */
 	int argument_unit;                                               /* bytes that the argument block's size is rounded up to */
 	int static_lds;                                                  /* more bytes than that are declared without a size: the launch gives it */
+	/* Makes the code wait until what was launched before it is done, so that it may be started earlier: replaces the pointers by values
+	 * that are there only then.  NULL = launches do not overlap. */
+	void (*wait_for_launch)(struct emit *, LLVMValueRef *pointers, int n);
 	LLVMValueRef (*thread)(struct emit *);                           /* number in the workgroup */
 	LLVMValueRef (*workgroup)(struct emit *, int dim);               /* 0..2 */
 	/* `lane` again, in a way that LLVM takes for another value; `loop`: of the innermost loop's position, or NULL. */

@@ -309,11 +309,20 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 			add_argument(e, a, KA_SYMBOL, i, 0, e->i32);
 }
 
+static bool is_pointer(const struct model_karg *k) { return k->kind == KA_WORKSPACE || k->kind == KA_POINTER; }
+
 static void bind_arguments(struct emit *e, const struct arguments *a)
 {
-	for (int n = 0; n < a->n; n++) {
-		LLVMValueRef p = LLVMGetParam(e->fn, (unsigned)n);
+	LLVMValueRef *pointers = arena_alloc(e->arena, sizeof *pointers * (size_t)(a->n + 1));
+	int npointers = 0;
+	for (int n = 0; n < a->n; n++)
+		if (is_pointer(&a->list[n]))
+			pointers[npointers++] = LLVMGetParam(e->fn, (unsigned)n);
+	if (e->machine->wait_for_launch)
+		e->machine->wait_for_launch(e, pointers, npointers);
+	for (int n = 0, next = 0; n < a->n; n++) {
 		const struct model_karg *k = &a->list[n];
+		LLVMValueRef p = is_pointer(k) ? pointers[next++] : LLVMGetParam(e->fn, (unsigned)n);
 		switch (k->kind) {
 		case KA_WORKSPACE: case KA_POINTER: e->tensors[k->a].pointer = p; break;
 		case KA_STRIDE: case KA_STRIDE32: e->tensors[k->a].stride[k->b] = p; break;
@@ -633,7 +642,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		return -1;
 	}
 	int unit = e->machine->argument_unit;
-	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->v->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list,
+	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->v->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch != NULL,
 	                             .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit,
 	                             .lds = e->lds_bytes + e->lds_small_bytes};
 	return 0;

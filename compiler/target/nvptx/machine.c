@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { TEXT_ARGS = 64 };
+
 LLVMValueRef nvptx_text(struct emit *e, const char *text, const char *constraints, LLVMTypeRef result, LLVMValueRef *args, int nargs, bool effect)
 {
-	LLVMTypeRef types[16];
+	LLVMTypeRef types[TEXT_ARGS];
 	for (int i = 0; i < nargs; i++)
 		types[i] = LLVMTypeOf(args[i]);
 	LLVMTypeRef t = LLVMFunctionType(result, types, (unsigned)nargs, 0);
@@ -26,6 +28,31 @@ static void kernel(struct emit *e)
 	snprintf(threads, sizeof threads, "%d", e->v->target->wave * e->v->waves);
 	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
 	                        LLVMCreateStringAttribute(e->ctx, "nvvm.reqntid", 12, threads, (unsigned)strlen(threads)));
+}
+
+/* The next launch may take its place once all workgroups of this one have theirs (PTX ISA, griddepcontrol).  Loads that LLVM takes for
+ * free of effects would move up past the text but for the pointers that come out of it. */
+static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
+{
+	static const char text[] = "griddepcontrol.launch_dependents; griddepcontrol.wait;";
+	char form[8 * TEXT_ARGS] = "";
+	LLVMTypeRef types[TEXT_ARGS];
+	int at = 0;
+	if (n > TEXT_ARGS / 2) {
+		emit_fail(e, NULL, "internal: more than %d pointers", TEXT_ARGS / 2);
+		return;
+	}
+	for (int i = 0; i < n; i++) {
+		types[i] = LLVMTypeOf(pointers[i]);
+		at += snprintf(form + at, sizeof form - (size_t)at, "=l,");
+	}
+	for (int i = 0; i < n; i++)
+		at += snprintf(form + at, sizeof form - (size_t)at, "%d,", i);
+	snprintf(form + at, sizeof form - (size_t)at, "~{memory}");
+	LLVMTypeRef result = n > 1 ? LLVMStructTypeInContext(e->ctx, types, (unsigned)n, 0) : n ? types[0] : LLVMVoidTypeInContext(e->ctx);
+	LLVMValueRef x = nvptx_text(e, text, form, result, pointers, n, true);
+	for (int i = 0; i < n; i++)
+		pointers[i] = n > 1 ? LLVMBuildExtractValue(e->b, x, (unsigned)i, "") : x;
 }
 
 static LLVMValueRef thread(struct emit *e)
@@ -163,7 +190,7 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 
 static const struct machine machine = {
 	.kernel = kernel, .line_directives = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
-	.thread = thread, .workgroup = workgroup, .hidden_copy = same,
+	.wait_for_launch = wait_for_launch, .thread = thread, .workgroup = workgroup, .hidden_copy = same,
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .ballot = ballot, .uniform = uniform,
 	.barrier = barrier, .keep_order = keep_order,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_bf16 = nvptx_from_bf16, .to_integer = nvptx_to_integer,
