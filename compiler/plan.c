@@ -227,7 +227,7 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
+enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
  * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
@@ -309,7 +309,7 @@ static struct shape shape_of(const struct variant *v, const struct ir_phase *ph)
 	return s;
 }
 
-/* The axes along which accesses of a phase are contiguous. */
+/* The axes along which accesses of a phase are contiguous; those that number groups are left out. */
 struct lines { const struct planner *p; const struct ir_phase *ph; ir_axes axes; };
 
 static void note_line(struct ir_ins *i, void *ctx)
@@ -318,7 +318,7 @@ static void note_line(struct ir_ins *i, void *ctx)
 	const struct ir_param *t = i->op == IR_LOAD || i->op == IR_STORE ? &l->p->k->params[i->imm] : NULL;
 	struct affine s = t && t->rank ? affine_of(i->args[t->rank - 1]) : (struct affine){0};
 	for (int a = 0; s.ok && a < l->ph->naxes; a++)
-		if (s.coef[a] == 1)
+		if (s.coef[a] == 1 && !(l->ph->axes[a].extent && l->ph->axes[a].extent->op == HX_CDIV))
 			l->axes |= IR_AXIS(a);
 }
 
@@ -342,6 +342,22 @@ static int few_waves(const struct planner *p, const struct variant *v)
 	return waves_of(p, lines ? p->target->few_threads : FEW_THREADS);
 }
 
+/* Lines run along several axes: tiles are turned in group memory. */
+static bool is_turning(const struct planner *p, const struct ir_phase *ph)
+{
+	struct lines l = {p, ph, 0};
+	ir_walk(ph->body, note_line, &l);
+	return l.axes & (l.axes - 1);
+}
+
+/* Positions that an axis of groups stands for each. */
+static int64_t ax_by(const struct ir_axis *ax)
+{
+	int64_t by = 1;
+	hexpr_is_const(ax->extent->b, &by);
+	return by;
+}
+
 /* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
  * One axis that is tiled fills the lanes; of several each gets the side of a square, the last declared first, or that one a long
  * piece of a line; groups of `by` fill the lanes with groups. */
@@ -361,21 +377,33 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	}
 	for (int n = 0; n < s.open; n++)
 		held *= most;
+	bool turns = v->aligned && p->target->lanes_adjacent && is_turning(p, ph);
+	if (turns && !s.open)
+		each = each > TURNING ? each : TURNING;
 	room = threads * each / held;
+	int last = ph->naxes - 1, group = -1;
+	while (last > 0 && !(ph->axes[last].tiled && !ph->axes[last].tile))
+		last--;
 	for (int a = ph->naxes - 1; a >= 0; a--) {
 		const struct ir_axis *ax = &ph->axes[a];
 		if (is_open(v, ax))
 			set_tile(v, phase, ax->name, (int)most);
 		else if (ax->tiled && !ax->tile) {
 			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
+			tile = turns && held == 1 && a < last ? 2 * tile : tile;
 			tile = tile > room ? room : tile;
 			tile = tile > 1 ? tile : 1;
 			set_tile(v, phase, ax->name, (int)tile);
 			room /= tile;
 		} else if (ax->kind == AXIS_GRID && !ax->tile && ax->extent && ax->extent->op == HX_CDIV && !s.tiled && held > 1 &&
-		           held < threads * vector) {
-			set_tile(v, phase, ax->name, (int)(threads * vector / held));
-			held = threads * vector;
+		           held < threads * (turns ? each : vector)) {
+			int64_t tile = threads * (turns ? each : vector) / held;
+			if (turns && tile > side / ax_by(ax) * (a < group ? 2 : 1))
+				tile = side / ax_by(ax) * (a < group ? 2 : 1);
+			tile = tile > 1 ? tile : 1;
+			set_tile(v, phase, ax->name, (int)tile);
+			group = a;
+			held *= tile;
 		}
 	}
 }

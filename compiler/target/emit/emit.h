@@ -16,8 +16,9 @@
 #include "../../affine.h"
 #include "../mfma.h"
 
-/* A tile in LDS: element strides along axes, rows along `inner`. */
-struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at; };
+/* A tile in LDS: element strides along axes, rows along `inner`; 16 bytes more behind every 2^shift positions of axis `padded` (-1: what
+ * padding there is lies in the strides). */
+struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at, padded, shift; };
 struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may still read it */
 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
