@@ -309,17 +309,20 @@ static struct shape shape_of(const struct variant *v, const struct ir_phase *ph)
 	return s;
 }
 
-/* The axes along which accesses of a phase are contiguous; those that number groups are left out. */
+/* The axes along which accesses of a phase are contiguous, of those that a workgroup may hold more than one position of; axes that
+ * number groups are left out. */
 struct lines { const struct planner *p; const struct ir_phase *ph; ir_axes axes; };
 
 static void note_line(struct ir_ins *i, void *ctx)
 {
 	struct lines *l = ctx;
 	const struct ir_param *t = i->op == IR_LOAD || i->op == IR_STORE ? &l->p->k->params[i->imm] : NULL;
-	struct affine s = t && t->rank ? affine_of(i->args[t->rank - 1]) : (struct affine){0};
-	for (int a = 0; s.ok && a < l->ph->naxes; a++)
-		if (s.coef[a] == 1 && !(l->ph->axes[a].extent && l->ph->axes[a].extent->op == HX_CDIV))
+	struct affine s = t && t->rank > 1 ? affine_of(i->args[t->rank - 1]) : (struct affine){0};
+	for (int a = 0; s.ok && a < l->ph->naxes; a++) {
+		const struct ir_axis *ax = &l->ph->axes[a];
+		if (s.coef[a] == 1 && (ax->tiled || ax->kind != AXIS_GRID) && !(ax->extent && ax->extent->op == HX_CDIV))
 			l->axes |= IR_AXIS(a);
+	}
 }
 
 /* Rows side by side are all that a phase of several tiled axes touches: the last of them, and no other, is contiguous anywhere. */

@@ -14,7 +14,7 @@
 enum { OPERANDS = 24, WARP = 32, SPIN = 50 * 1000 * 1000 };
 
 #define OPCODES(X) \
-	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(cvt) X(div) X(ex2) X(fma) X(ld) X(lg2) X(mad) X(max) \
+	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(cvt) X(div) X(ex2) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) X(max) \
 	X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prmt) X(rcp) X(red) X(rem) X(ret) X(rsqrt) X(selp) \
 	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
 #define MODIFIERS(X) \
@@ -697,6 +697,8 @@ static bool run_alone(struct machine *m, struct thread *t)
 			return i->guard < 0 || refuse(m->c, "%s: a warp's instruction under a predicate", i->text);
 		t->pc++;
 		if (!on)
+			continue;
+		if (is(i, griddepcontrol))               /* one launch runs at a time */
 			continue;
 		if (is(i, ret))
 			t->done = true;
