@@ -233,7 +233,7 @@ enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, TURNING = 32, FEW_THREADS = 256
  * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
 static int elements_per_lane(const struct planner *p, const struct variant *v)
 {
-	bool more = v && v->npins && p->f.reduces && p->target->registers / ROW_LANES >= LANE_REGISTERS;
+	bool more = v && v->npins && p->f.reduces;
 	int n = more ? 32 : 16, most = more ? 1000 : 400;
 	while (n > 4 && n * p->f.cost > most)
 		n /= 2;

@@ -292,7 +292,7 @@ START_TEST(launches_that_are_refused)
 	float x[150] = {0}, y[150];
 	fake->launch_error = 700;
 	ck_assert_int_eq(run_add(NULL, x, NULL, y), TDSL_ELAUNCH);
-	ck_assert_str_eq(tdsl_error(), "cuda:1: scale_add: cuLaunchKernel: CUDA_ERROR_OF_THE_TEST (700, as asked)");
+	ck_assert_str_eq(tdsl_error(), "cuda:1: scale_add: cuLaunchKernelEx: CUDA_ERROR_OF_THE_TEST (700, as asked)");
 }
 END_TEST
 
