@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_ARGS = 64 };
+enum { TEXT_ARGS = 64, FEW_WORKGROUPS = 4096 };
 
 LLVMValueRef nvptx_text(struct emit *e, const char *text, const char *constraints, LLVMTypeRef result, LLVMValueRef *args, int nargs, bool effect)
 {
@@ -30,27 +30,34 @@ static void kernel(struct emit *e)
 	                        LLVMCreateStringAttribute(e->ctx, "nvvm.reqntid", 12, threads, (unsigned)strlen(threads)));
 }
 
-/* The next launch may take its place once all workgroups of this one have theirs (PTX ISA, griddepcontrol).  Loads that LLVM takes for
+/* The next launch may take its place once all workgroups of this one have theirs (PTX ISA, griddepcontrol); of large grids only when they
+ * end, since a workgroup that says so takes about a nanosecond of the whole chip's.  Loads that LLVM takes for
  * free of effects would move up past the text but for the pointers that come out of it. */
 static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
 {
-	static const char text[] = "griddepcontrol.launch_dependents; griddepcontrol.wait;";
-	char form[8 * TEXT_ARGS] = "";
+	char text[96], form[8 * TEXT_ARGS] = "";
 	LLVMTypeRef types[TEXT_ARGS];
+	LLVMValueRef size[2], args[TEXT_ARGS];
 	int at = 0;
 	if (n > TEXT_ARGS / 2) {
 		emit_fail(e, NULL, "internal: more than %d pointers", TEXT_ARGS / 2);
 		return;
 	}
+	for (int d = 0; d < 2; d++)
+		size[d] = emit_call(e, d ? "llvm.nvvm.read.ptx.sreg.nctaid.y" : "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0);
+	args[0] = LLVMBuildICmp(e->b, LLVMIntULT, LLVMBuildMul(e->b, size[0], size[1], ""), emit_int(e, FEW_WORKGROUPS), "");
 	for (int i = 0; i < n; i++) {
 		types[i] = LLVMTypeOf(pointers[i]);
+		args[1 + i] = pointers[i];
 		at += snprintf(form + at, sizeof form - (size_t)at, "=l,");
 	}
+	at += snprintf(form + at, sizeof form - (size_t)at, "b,");
 	for (int i = 0; i < n; i++)
 		at += snprintf(form + at, sizeof form - (size_t)at, "%d,", i);
 	snprintf(form + at, sizeof form - (size_t)at, "~{memory}");
+	snprintf(text, sizeof text, "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait;", n);
 	LLVMTypeRef result = n > 1 ? LLVMStructTypeInContext(e->ctx, types, (unsigned)n, 0) : n ? types[0] : LLVMVoidTypeInContext(e->ctx);
-	LLVMValueRef x = nvptx_text(e, text, form, result, pointers, n, true);
+	LLVMValueRef x = nvptx_text(e, text, form, result, args, n + 1, true);
 	for (int i = 0; i < n; i++)
 		pointers[i] = n > 1 ? LLVMBuildExtractValue(e->b, x, (unsigned)i, "") : x;
 }
