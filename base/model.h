@@ -54,6 +54,7 @@ struct model_karg { uint8_t kind, a, b, size; uint16_t offset; };
 struct model_launch {
 	const char *symbol;                  /* device function */
 	int block;                           /* lanes in a workgroup (1-D) */
+	bool overlaps;                       /* the code itself waits until what was launched before it is done: it may be started earlier */
 	const struct hexpr *grid[3];         /* workgroups; any 0 = nothing to launch */
 	struct model_karg *kargs; int nkargs;
 	int kernarg_bytes;

@@ -135,7 +135,8 @@ def powers(code, edge):
 ACT = {
     "silu": lambda x: x * torch.sigmoid(x), "gelu": lambda x: 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5))),
     "gelu_tanh": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
-    "relu": lambda x: x.clamp_min(0), "srelu": lambda x: x.clamp_min(0) ** 2, "qgelu": lambda x: x * torch.sigmoid(1.702 * x),
+    "relu": torch.relu, "srelu": lambda x: torch.relu(x) ** 2, # the slope at 0 is 0, as lib/act.tdsl has it: that of clamp_min is 1
+    "qgelu": lambda x: x * torch.sigmoid(1.702 * x),
     "none": lambda x: x,
 }
 

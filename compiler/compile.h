@@ -17,6 +17,7 @@ struct target {
 	const char *triple, *cpu, *features;  /* "amdgcn-amd-amdhsa", "gfx942", "": LLVM's names */
 	int wave, vgprs, registers; /* lanes of a wave; registers that a lane may have, that the lanes of a compute unit share */
 	int lds_bytes, max_threads;    /* of a workgroup */
+	int few_threads, vectors;      /* of a workgroup without reductions across it; accesses of 16 bytes that its lanes begin before they wait */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
 	bool cvt_pk_fp4;           /* v_cvt_scalef32_pk_fp4_f32 */

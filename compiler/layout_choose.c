@@ -39,7 +39,7 @@ static void step(struct layout *l, struct layout_basis *bit, int axis)
 	l->block[axis] *= 2;
 }
 
-const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int inner, int vector)
+const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int inner, int vector, int across, int run)
 {
 	struct layout *l = empty(s);
 	int order[LAYOUT_AXES], n = 0;
@@ -50,6 +50,8 @@ const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int
 			order[n++] = a;
 	for (; inner >= 0 && vector > 1 && s->ph->axes[inner].tile % (2 * l->block[inner]) == 0; vector /= 2)
 		step(l, &l->reg[l->nreg++], inner);
+	for (; run > 1 && s->ph->axes[across].tile % (2 * l->block[across]) == 0; run /= 2)
+		step(l, &l->reg[l->nreg++], across);
 	int used = 0, total = l->nlane + l->nwave;
 	for (int i = 0; i < n && used < total; i++)
 		while (used < total && s->ph->axes[order[i]].tile % (2 * l->block[order[i]]) == 0) {

@@ -10,8 +10,9 @@ struct layout_space { struct arena *arena; const struct ir_phase *ph; const stru
 /* Tiles with more than one position among `axes`. */
 ir_axes wide_axes(const struct ir_phase *, ir_axes);
 /* Memory order: `vector` consecutive positions along axis `inner` to a lane, then lanes and waves along `inner`, then along the
- * other axes, the last declared first; the rest in registers.  inner < 0: no vector. */
-const struct layout *layout_rows(const struct layout_space *, ir_axes axes, int inner, int vector);
+ * other axes, the last declared first; the rest in registers.  inner < 0: no vector.  run > 1: a lane holds as many consecutive
+ * positions along axis `across` as well. */
+const struct layout *layout_rows(const struct layout_space *, ir_axes axes, int inner, int vector, int across, int run);
 /* Accumulator of a matrix instruction: rows of D along axis `row`, columns along `col`; wave_axis[w] says along which axis wave
  * bit w steps. */
 const struct layout *layout_accumulator(const struct layout_space *, const struct mfma *, int row, int col, const int *wave_axis);

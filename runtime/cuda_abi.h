@@ -9,6 +9,15 @@ struct CUctx_st;
 struct CUmod_st;
 struct CUfunc_st;
 struct CUstream_st;
+struct CUlaunchConfig_st;
+
+/* One attribute of a launch, a union of 64 bytes behind its number; what cuLaunchKernelEx (CUDA 11.8) is given. */
+struct cuda_attribute { unsigned id, pad; int value[16]; };
+struct cuda_launch {
+	unsigned grid[3], block[3], shared;
+	struct CUstream_st *stream;
+	struct cuda_attribute *attributes; unsigned nattributes;
+};
 
 /* X(name, required, arguments).  cuFuncGetParamInfo came with CUDA 12.4. */
 #define CUDA_FUNCTIONS(X) \
@@ -33,6 +42,7 @@ struct CUstream_st;
 	X(cuFuncGetParamInfo, 0, (struct CUfunc_st *function, size_t index, size_t *offset, size_t *size)) \
 	X(cuLaunchKernel, 1, (struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
 	                      unsigned shared, struct CUstream_st *stream, void **params, void **extra)) \
+	X(cuLaunchKernelEx, 0, (const struct CUlaunchConfig_st *config, struct CUfunc_st *f, void **params, void **extra)) \
 	X(cuStreamSynchronize, 1, (struct CUstream_st *stream)) \
 	X(cuStreamIsCapturing, 1, (struct CUstream_st *stream, unsigned *status)) \
 	X(cuThreadExchangeStreamCaptureMode, 1, (unsigned *mode)) \
@@ -48,6 +58,7 @@ enum {
 	CUDA_FUNC_SHARED_BYTES = 1, CUDA_FUNC_MAX_DYNAMIC_SHARED_BYTES = 8,
 	CUDA_JIT_ERROR_LOG = 5, CUDA_JIT_ERROR_LOG_BYTES = 6,
 	CUDA_CAPTURE_RELAXED = 2,
+	CUDA_LAUNCH_OVERLAPS = 6,               /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
 	CUDA_SHARED_UNASKED = 48 * 1024         /* group memory that a launch gets without the attribute above (programming guide) */
 };
 #define CUDA_EXTRA_END ((void *)0)

@@ -17,7 +17,8 @@ struct host_range { uintptr_t base; size_t bytes; const char *name; bool writabl
 
 /* In: bytes of group memory and of arguments, as the pack says.  Out: bytes of group memory that are given at launch. */
 struct launch_need { uint32_t shared, kernarg_bytes; };
-struct launch_shape { uint32_t grid[3], block, shared; size_t kernarg_bytes; };
+/* overlaps: it may be started before what runs on the stream is done; its code waits for that. */
+struct launch_shape { uint32_t grid[3], block, shared; bool overlaps; size_t kernarg_bytes; };
 
 struct device_ops {
 	const char *kind;

@@ -143,6 +143,12 @@ static int cuda_launch(tdsl_device d, void *function, const struct launch_shape 
 {
 	size_t bytes = l->kernarg_bytes;
 	void *extra[] = {CUDA_EXTRA_POINTER, kernarg, CUDA_EXTRA_SIZE, &bytes, CUDA_EXTRA_END};
+	if (l->overlaps && d->cuda->t.cuLaunchKernelEx) {
+		struct cuda_attribute early = {.id = CUDA_LAUNCH_OVERLAPS, .value = {1}};
+		struct cuda_launch launch = {{l->grid[0], l->grid[1], l->grid[2]}, {l->block, 1, 1}, l->shared, native, &early, 1};
+		CUDA(d, TDSL_ELAUNCH, what, cuLaunchKernelEx, ((const struct CUlaunchConfig_st *)(const void *)&launch, function, NULL, extra));
+		return 0;
+	}
 	CUDA(d, TDSL_ELAUNCH, what, cuLaunchKernel, (function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared, native, NULL,
 	                                             extra));
 	return 0;

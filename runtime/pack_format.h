@@ -13,6 +13,7 @@
 #endif
 
 #define PACK_MAGIC "TDSLPACK"
+enum { PACK_OVERLAPS = 1 };                    /* pack_launch.flags: model_launch.overlaps */
 enum { PACK_VERSION = 3, PACK_MAX_OBJECT = 1 << 28, PACK_MAX_DICTIONARY = 1 << 20, PACK_MAX_REPORTS = 1 << 28, PACK_MAX_KERNARG = 4096 };
 
 enum pack_section {
@@ -63,7 +64,9 @@ struct pack_variant {
 };
 
 struct pack_launch {
-	uint32_t symbol, block, kernarg_bytes;
+	uint32_t symbol;
+	uint16_t block, flags;
+	uint32_t kernarg_bytes;
 	struct pack_code_ref grid[3];
 	struct pack_range kargs, exprs;
 	int32_t vgpr, agpr, sgpr, lds, scratch, spills, instructions, barriers;

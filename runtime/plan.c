@@ -240,6 +240,7 @@ static int launch_make(const struct bind *b, const struct pack_variant *v, const
 	uint8_t *block = plan->kernargs + out->kernarg;
 	out->symbol = pack_string(b->file, l->symbol);
 	out->shape.block = l->block;
+	out->shape.overlaps = l->flags & PACK_OVERLAPS;
 	out->shape.kernarg_bytes = l->kernarg_bytes;
 	for (uint32_t i = 0; i < l->kargs.count; i++)
 		TRY(karg_make(b, l, karg_at(b, l, i), block, plan, out));

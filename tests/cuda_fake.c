@@ -249,6 +249,15 @@ EXPORT unsigned cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, un
 	return F.launch_error;
 }
 
+EXPORT unsigned cuLaunchKernelEx(const struct CUlaunchConfig_st *config, struct CUfunc_st *f, void **params, void **extra)
+{
+	const struct cuda_launch *l = (const void *)config;
+	if (l->nattributes != 1 || l->attributes->id != CUDA_LAUNCH_OVERLAPS || l->attributes->value[0] != 1)
+		return CUDA_INVALID_VALUE;
+	F.early++;
+	return cuLaunchKernel(f, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->stream, params, extra);
+}
+
 EXPORT unsigned cuStreamSynchronize(struct CUstream_st *stream)
 {
 	(void)stream;

@@ -14,7 +14,7 @@ struct cuda_fake {
 	int shared_declared;              /* bytes of group memory that every function declares */
 	size_t arguments_more;            /* bytes of arguments that functions take beyond their own */
 
-	int retained, switches, loads, unloads, launches, syncs, allocations;
+	int retained, switches, loads, unloads, launches, early, syncs, allocations;
 	unsigned capture_mode, load_mode; /* this process's mode now, and at the last load */
 	char image[256];                  /* start of the last image loaded */
 	unsigned grid[3], block[3], shared;

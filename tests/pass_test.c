@@ -17,6 +17,8 @@ static const struct case_sizes cases[] = {
 	{"rmsnorm_quant", {{"M", 2}, {"N", 4096}}, 1e-5},
 	{"rmsnorm_quant", {{"M", 3}, {"N", 769}}, 1e-5},
 	{"rmsnorm_quant", {{"M", 1}, {"N", 20000}}, 1e-5},
+	{"by_rows", {{"M", 70}, {"N", 40}}, 0},
+	{"by_rows", {{"M", 1}, {"N", 769}}, 0},
 	{"gemm", {{"M", 40}, {"N", 136}, {"K", 72}}, 1e-4},
 	{"gemm", {{"M", 17}, {"N", 33}, {"K", 65}}, 1e-4},
 	{"attention", {{"B", 1}, {"H", 2}, {"G", 1}, {"S", 40}, {"T", 104}, {"D", 64}}, 5e-3},

@@ -14,7 +14,7 @@
 enum { OPERANDS = 24, WARP = 32, SPIN = 50 * 1000 * 1000 };
 
 #define OPCODES(X) \
-	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(cvt) X(div) X(ex2) X(fma) X(ld) X(lg2) X(mad) X(max) \
+	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(cvt) X(div) X(ex2) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) X(max) \
 	X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prmt) X(rcp) X(red) X(rem) X(ret) X(rsqrt) X(selp) \
 	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
 #define MODIFIERS(X) \
@@ -96,6 +96,9 @@ static int register_of(struct code *c, const char *name)
 	return (int)k->value + atoi(name + digits);
 }
 
+enum { TID, CTAID, NCTAID = CTAID + 3, SPECIALS = NCTAID + 3 };     /* registers that the launch fills, the first of a thread's */
+static const char *const specials[SPECIALS] = {"%tid.x", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z"};
+
 static struct operand operand_of(struct code *c, char *word)
 {
 	struct operand o = {AT_NUMBER, -1, 0, false};
@@ -116,12 +119,11 @@ static struct operand operand_of(struct code *c, char *word)
 			o.value += s->value;
 		else
 			o.reg = register_of(c, name);
-	} else if (strcmp(word, "%tid.x") == 0 || strcmp(word, "%ctaid.x") == 0) {
-		o.where = AT_REGISTER;
-		o.reg = word[1] == 't' ? 0 : 1;
 	} else if (*word == '%') {
 		o.where = AT_REGISTER;
-		o.reg = register_of(c, word);
+		for (int i = 0; i < SPECIALS; i++)
+			o.reg = strcmp(word, specials[i]) ? o.reg : i;
+		o.reg = o.reg < 0 ? register_of(c, word) : o.reg;
 	} else if (word[0] == '0' && (word[1] == 'f' || word[1] == 'd')) {
 		o.value = strtoull(word + 2, NULL, 16);
 	} else if (word[0] == '-' || (word[0] >= '0' && word[0] <= '9')) {
@@ -250,7 +252,7 @@ static void directive(struct code *c, const char *s)
 	} else if (strstr(s, ".shared ")) {
 		add_shared(c, s);
 	} else if (sscanf(s, ".reg .%15s %15[^<]<%d>", type, class, &n) == 3) {
-		int used = c->nclasses ? (int)c->classes[c->nclasses - 1].value + (int)c->registers[c->nclasses - 1].value : 2;
+		int used = c->nclasses ? (int)c->classes[c->nclasses - 1].value + (int)c->registers[c->nclasses - 1].value : SPECIALS;
 		note(c, &c->classes, &c->nclasses, &c->cap_classes, arena_printf(&c->arena, "%s", class), (uint64_t)used);
 		note(c, &c->registers, &c->nregisters, &c->cap_registers, "", (uint64_t)n);
 	}
@@ -702,7 +704,7 @@ static bool run_alone(struct machine *m, struct thread *t)
 			t->done = true;
 		else if (is(i, bra))
 			t->pc = i->target;
-		else if (!step(m, t, i))
+		else if (!is(i, griddepcontrol) && !step(m, t, i))  /* one launch runs at a time */
 			return refuse(m->c, "%s: not known, or not in this form", i->text);
 		if (spent > SPIN)
 			return refuse(m->c, "%s: a thread does not come to an end", i->text);
@@ -747,8 +749,9 @@ static bool run_block(struct machine *m, int registers)
 		m->threads[t].pc = 0;
 		m->threads[t].done = false;
 		m->threads[t].tid = t;
-		m->threads[t].reg[0] = t;
-		m->threads[t].reg[1] = m->block[0];
+		m->threads[t].reg[TID] = t;
+		for (int d = 0; d < 3; d++)
+			m->threads[t].reg[CTAID + d] = m->block[d], m->threads[t].reg[NCTAID + d] = m->l->grid[d];
 	}
 	memset(m->shared, 0xA5, (size_t)m->l->shared + 1);
 	for (int round = 0;; round++) {
@@ -777,19 +780,21 @@ int ptx_run(const struct ptx_launch *l, char *err, size_t errlen)
 	struct code c = {.err = err, .errlen = errlen};
 	struct machine m = {.c = &c, .l = l};
 	bool fine = read_code(&c, l->text, l->kernel);
-	if (fine && (l->block % WARP || l->grid[1] != 1 || l->grid[2] != 1))
-		fine = refuse(&c, "%s: grid and block have another shape than the compiler's", l->kernel);
+	if (fine && l->block % WARP)
+		fine = refuse(&c, "%s: workgroups have another shape than the compiler's", l->kernel);
 	if (fine && (size_t)c.arguments != l->argument_bytes)
 		fine = refuse(&c, "%s: %d bytes of arguments in the text, %zu are given", l->kernel, c.arguments, l->argument_bytes);
 	if (fine && c.shared > l->shared)
 		fine = refuse(&c, "%s: %d bytes of shared memory in the text, %d are given", l->kernel, c.shared, l->shared);
-	int registers = c.nclasses ? (int)(c.classes[c.nclasses - 1].value + c.registers[c.nclasses - 1].value) : 2;
+	int registers = c.nclasses ? (int)(c.classes[c.nclasses - 1].value + c.registers[c.nclasses - 1].value) : SPECIALS;
 	m.threads = arena_alloc(&c.arena, l->block * sizeof *m.threads);
 	m.shared = arena_alloc(&c.arena, (size_t)l->shared + 64);
 	for (uint32_t t = 0; fine && t < l->block; t++)
 		m.threads[t].reg = arena_alloc(&c.arena, (size_t)registers * sizeof(uint64_t));
-	for (m.block[0] = 0; fine && m.block[0] < l->grid[0]; m.block[0]++)
-		fine = run_block(&m, registers);
+	for (m.block[2] = 0; m.block[2] < l->grid[2]; m.block[2]++)
+		for (m.block[1] = 0; m.block[1] < l->grid[1]; m.block[1]++)
+			for (m.block[0] = 0; fine && m.block[0] < l->grid[0]; m.block[0]++)
+				fine = run_block(&m, registers);
 	arena_free(&c.arena);
 	return fine ? 0 : -1;
 }

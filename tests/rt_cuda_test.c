@@ -35,6 +35,7 @@ static void pack_make(int shared, const void *image, size_t image_size)
 			if (strcmp(m.kernels[k].variants[v].target, "gfx942") == 0)
 				m.kernels[k].variants[v].target = "sm_90a";
 	m.kernels[1].variants[0].launches[0].lds = shared;
+	m.kernels[1].variants[0].launches[0].overlaps = true;
 	m.objects[0] = (struct model_object){"sm_90a", image, image_size};
 	ck_assert_msg(pack_write(&m, &made, &size, err, sizeof err) == 0, "%s", err);
 	arena_free(&a);
@@ -134,6 +135,7 @@ START_TEST(the_call_path_neither_waits_nor_allocates)
 		OK(run_add(s, x, NULL, y));
 		ck_assert_ptr_eq(fake->stream, native);
 		ck_assert_int_eq(fake->launches, before.launches + 1);
+		ck_assert_int_eq(fake->early, before.early + 1);
 		ck_assert_int_eq(fake->loads, before.loads + (i == 0));
 		ck_assert_int_eq(fake->syncs, before.syncs);
 		ck_assert_int_eq(fake->allocations, before.allocations);
@@ -197,6 +199,7 @@ START_TEST(phases_and_workspace)
 	ck_assert_int_eq(tdsl_workspace(sum, NULL, args, 2), 16);
 	OK(tdsl_call(sum, NULL, args, 2, workspace, sizeof workspace));
 	ck_assert_msg(s == want, "%g, expected %g", (double)s, (double)want);
+	ck_assert_int_eq(fake->early, 0);                /* code that does not wait by itself is not started early */
 	ck_assert_int_eq(tdsl_call(sum, NULL, args, 2, NULL, 0), TDSL_EWORKSPACE);
 }
 END_TEST
@@ -289,7 +292,7 @@ START_TEST(launches_that_are_refused)
 	float x[150] = {0}, y[150];
 	fake->launch_error = 700;
 	ck_assert_int_eq(run_add(NULL, x, NULL, y), TDSL_ELAUNCH);
-	ck_assert_str_eq(tdsl_error(), "cuda:1: scale_add: cuLaunchKernel: CUDA_ERROR_OF_THE_TEST (700, as asked)");
+	ck_assert_str_eq(tdsl_error(), "cuda:1: scale_add: cuLaunchKernelEx: CUDA_ERROR_OF_THE_TEST (700, as asked)");
 }
 END_TEST
 

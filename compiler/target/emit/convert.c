@@ -263,6 +263,8 @@ LLVMValueRef op_convert(struct emit *e, LLVMValueRef x, enum dtype from, enum dt
 		x = widened(e, x, from);
 	else if (from_int)
 		x = from == DT_U8 || from == DT_I1 ? LLVMBuildUIToFP(e->b, x, op_type_like(e, DT_F32, x), "") : LLVMBuildSIToFP(e->b, x, op_type_like(e, DT_F32, x), "");
+	else if (from == DT_BF16 && e->machine->from_bf16)
+		x = e->machine->from_bf16(e, x);
 	else if (from != DT_F32)
 		x = LLVMBuildFPExt(e->b, x, op_type_like(e, DT_F32, x), "");
 	if (to_int)

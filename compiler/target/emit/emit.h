@@ -16,8 +16,9 @@
 #include "../../affine.h"
 #include "../mfma.h"
 
-/* A tile in LDS: element strides along axes, rows along `inner`. */
-struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at; };
+/* A tile in LDS: element strides along axes, rows along `inner`; 16 bytes more behind every 2^shift positions of axis `padded` (-1: what
+ * padding there is lies in the strides). */
+struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at, padded, shift; };
 struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may still read it */
 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
@@ -54,7 +55,7 @@ struct emit {
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
 	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
 	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
-	const struct hexpr *condition;           /* what strides must hold for offsets to fit 32 bits; NULL = nothing */
+	const struct hexpr *condition;           /* what the variant asks besides its predicate: strides whose offsets fit 32 bits, short grids; NULL = nothing */
 	bool has_dot, forgets;                   /* forgets: index values are computed anew for each instruction (index_forget) */
 	LLVMMetadataRef scope;                   /* DISubprogram */
 };
@@ -63,6 +64,7 @@ struct emit {
 int emit_kernel(const struct machine *, struct arena *, const struct ir_kernel *, const struct variant *, LLVMContextRef, struct translated *,
                 char *err, size_t errlen);
 
+void emit_condition(struct emit *, const struct hexpr *);            /* the variant's predicate asks that as well */
 int emit_lane_bits(const struct emit *);                             /* log2 of the lanes of a wave */
 LLVMValueRef emit_fail(struct emit *, const struct ir_ins *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 LLVMValueRef emit_int(struct emit *, int64_t);                       /* i32 constant */

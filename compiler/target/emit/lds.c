@@ -79,21 +79,46 @@ static void rename_registers(struct emit *e, const struct ir_ins *i)
 		value_set(e, i, r, pack, value_vector(e, i->args[0], i->layout, r, pack));
 }
 
-/* Rows along `inner`, 16 bytes of padding behind each so that rows start in different banks. */
-static struct lds_tile *tile_of(struct emit *e, const struct layout *l, int inner, int bytes)
+/* Which registers of a lane are consecutive along an axis: those whose numbers differ in `bits` bits from bit `from` on. */
+struct run { int from, bits; };
+
+static struct run run_along(const struct layout *l, int axis, int bytes)
+{
+	struct run r = {0, axis < 0 ? 0 : layout_vector(l, axis)};
+	int others = 0, reach = 1;
+	for (int b = 0; axis >= 0 && !r.bits && b < l->nreg; b++)
+		if (l->reg[b].step[axis] == 1)
+			for (r.from = b; r.from + r.bits < l->nreg && l->reg[r.from + r.bits].step[axis] == reach; reach *= 2)
+				r.bits++;
+	for (int b = 0; r.bits && b < l->nlane + l->nwave; b++)
+		others |= b < l->nlane ? l->lane[b].step[axis] : l->wave[b - l->nlane].step[axis];
+	while (r.bits && (bytes << r.bits > 16 || (others & ((1 << r.bits) - 1))))
+		r.bits--;
+	return r;
+}
+
+/* Rows along `inner`, 16 bytes of padding behind each so that rows start in different banks: behind each lot of them that a lane
+ * of the writer holds, where it writes words across its own rows. */
+static struct lds_tile *tile_of(struct emit *e, const struct layout *from, const struct layout *l, int inner, int bytes)
 {
 	struct lds_tile *t = arena_alloc(e->arena, sizeof *t);
 	int at = 1;
-	t->inner = inner;
-	t->bytes = bytes;
+	*t = (struct lds_tile){.inner = inner, .bytes = bytes, .padded = -1};
+	for (int x = 0; x < e->ph->naxes && run_along(from, inner, bytes).from; x++)
+		if (x != inner && layout_vector(from, x)) {
+			t->padded = x;
+			t->shift = layout_vector(from, x);
+		}
 	for (int round = 0; round < 2; round++)
 		for (int x = 0; x < e->ph->naxes; x++) {
 			if ((x == inner) != (round == 0) || layout_size(l, x) == 1)
 				continue;
 			t->stride[x] = at;
 			at *= layout_size(l, x);
-			if (x == inner)
+			if (x == inner && t->padded < 0)
 				at += 16 / bytes;
+			if (x == t->padded)
+				at += (layout_size(l, x) >> t->shift) * 16 / bytes;
 		}
 	t->size = (at * bytes + 15) / 16 * 16;
 	return t;
@@ -105,6 +130,10 @@ static LLVMValueRef lane_address(struct emit *e, const struct layout *l, const s
 	for (int x = 0; x < e->ph->naxes; x++)
 		coef[x] = (int64_t)t->stride[x] * t->bytes;
 	LLVMValueRef sum = index_lanes(e, l, coef);
+	if (t->padded >= 0 && t->stride[t->padded]) { /* its low bits and those of registers are different ones: no carry */
+		LLVMValueRef lots = LLVMBuildLShr(e->b, index_lane(e, l, t->padded), emit_int(e, t->shift), "");
+		sum = LLVMBuildAdd(e->b, sum, LLVMBuildShl(e->b, lots, emit_int(e, 4), ""), "");
+	}
 	return LLVMIsConstant(sum) ? NULL : sum;
 }
 
@@ -114,7 +143,7 @@ static int register_address(struct emit *e, const struct layout *l, const struct
 	for (int x = 0; x < e->ph->naxes; x++)
 		if (t->stride[x])
 			sum += index_register(l, reg, x) * t->stride[x] * t->bytes;
-	return sum;
+	return t->padded < 0 ? sum : sum + (index_register(l, reg, t->padded) >> t->shift) * 16;
 }
 
 static int run_of(const struct layout *l, const struct lds_tile *t)
@@ -209,11 +238,17 @@ static void write_tile(struct emit *e, const struct ir_ins *v, const struct lds_
 {
 	const struct layout *from = v->layout;
 	LLVMValueRef once = index_is_first_copy(e, from), join = NULL, at = lane_address(e, from, t);
-	int run = run_of(from, t), regs = layout_regs(from);
+	struct run along = run_along(from, t->inner, t->bytes);
+	int run = 1 << along.bits, regs = layout_regs(from);
 	if (once)
 		join = emit_if_begin(e, once);
-	for (int r = 0; r < regs; r += run) {
-		LLVMValueRef x = value_vector(e, v, from, r, run);
+	for (int r = 0; r < regs; r++) {
+		LLVMValueRef part[16];
+		if (r >> along.from & (run - 1))
+			continue;
+		for (int k = 0; along.from && k < run; k++)
+			part[k] = value_element(e, v, from, r + (k << along.from));
+		LLVMValueRef x = along.from ? vector_join(e, part, run, 1) : value_vector(e, v, from, r, run);
 		if (v->dtype == DT_I1)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, run), "");
 		x = LLVMBuildStore(e->b, x, lds_pointer(e, e->lds, at, t->at + register_address(e, from, t, r)));
@@ -232,7 +267,7 @@ void emit_relayout(struct emit *e, const struct ir_ins *i)
 		rename_registers(e, i);
 		return;
 	}
-	struct lds_tile *t = tile_of(e, i->layout, inner_axis(e, i->layout), i->dtype == DT_I1 || dtype_info(i->dtype)->bits < 8 ? 1 : dtype_info(i->dtype)->bits / 8);
+	struct lds_tile *t = tile_of(e, v->layout, i->layout, inner_axis(e, i->layout), i->dtype == DT_I1 || dtype_info(i->dtype)->bits < 8 ? 1 : dtype_info(i->dtype)->bits / 8);
 	place_tile(e, t);
 	write_tile(e, v, t);
 	out->waiting = t;

@@ -24,8 +24,12 @@ struct machine {
 	bool line_directives;                                            /* lines of the text go into the assembly, not into sections */
 	char separator;                                                  /* in names made of several parts */
 	int grid_dims;                                                   /* how many are as long as any grid axis may be; the rest share the last */
+	int grid_short;                                                  /* how long the others up to three may be; 0 = there are none */
 	int argument_unit;                                               /* bytes that the argument block's size is rounded up to */
 	int static_lds;                                                  /* more bytes than that are declared without a size: the launch gives it */
+	/* Makes the code wait until what was launched before it is done, so that it may be started earlier: replaces the pointers by values
+	 * that are there only then.  NULL = launches do not overlap. */
+	void (*wait_for_launch)(struct emit *, LLVMValueRef *pointers, int n);
 	LLVMValueRef (*thread)(struct emit *);                           /* number in the workgroup */
 	LLVMValueRef (*workgroup)(struct emit *, int dim);               /* 0..2 */
 	/* `lane` again, in a way that LLVM takes for another value; `loop`: of the innermost loop's position, or NULL. */
@@ -53,6 +57,7 @@ struct machine {
 	/* The chip's own 8-bit floats (target.fp8_fnuz says which), `x` f32 or <n x f32>.  to_fp8: NULL where no instruction rounds so. */
 	LLVMValueRef (*to_fp8)(struct emit *, LLVMValueRef x, enum dtype, bool saturate);
 	LLVMValueRef (*from_fp8)(struct emit *, LLVMValueRef x, enum dtype);
+	LLVMValueRef (*from_bf16)(struct emit *, LLVMValueRef x);        /* to f32; NULL = as LLVM does it */
 	/* e2m1 codes, one a byte, where target.cvt_pk_fp4: saturates, NaN to 6 with its sign. */
 	LLVMValueRef (*to_fp4)(struct emit *, LLVMValueRef x);
 	/* f32 or <n x f32> to integers of at most 32 bits: truncates, NaN to 0; saturate: rounds to nearest even and clamps. */

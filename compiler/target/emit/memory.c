@@ -283,11 +283,6 @@ void access_offset(struct emit *e, const struct access *a, int r, int64_t *const
 	}
 }
 
-static bool implied(const struct hexpr *known, const struct hexpr *e)
-{
-	return hexpr_equal(known, e) || (known->op == HX_AND && (implied(known->a, e) || implied(known->b, e)));
-}
-
 /* Offsets inside a tile are 32-bit: a stride of dimension d may be at most (2^31 - 1) / (span * bytes), unless the dimension has one
  * position; where the subscript is computed by lane, span is the tensor's extent. */
 static void limit_strides(struct emit *e, const struct access *a)
@@ -306,8 +301,7 @@ static void limit_strides(struct emit *e, const struct access *a)
 		else
 			fits = hexpr_op(ar, HX_LE, stride, hexpr_const(ar, INT32_MAX / (span * a->bytes)));
 		fits = hexpr_op(ar, HX_OR, hexpr_op(ar, HX_LE, a->t->extent[d], hexpr_const(ar, 1)), fits);
-		if (!e->condition || !implied(e->condition, fits))
-			e->condition = e->condition ? hexpr_op(ar, HX_AND, e->condition, fits) : fits;
+		emit_condition(e, fits);
 	}
 }
 

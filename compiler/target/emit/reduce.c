@@ -46,10 +46,14 @@ static LLVMValueRef fold(struct emit *e, const struct ir_ins *i, LLVMValueRef ac
 	return emit_call(e, "llvm.fma", &t, 1, args, 3);
 }
 
+/* All elements of a result are there, or none. */
+static bool is_mask_of_result(const struct ir_ins *i)
+{
+	return (i->flags & IR_MASKED) && !(i->args[i->nargs - 1]->axes & i->over);
+}
+
 static LLVMValueRef present(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg, int n, LLVMValueRef x)
 {
-	if (!(i->flags & IR_MASKED))
-		return x;
 	LLVMValueRef m = value_vector(e, i->args[i->nargs - 1], l, reg, n), id = op_identity(e, i->kind, i->dtype), parts[16];
 	for (int k = 0; k < n; k++)
 		parts[k] = id;
@@ -77,7 +81,9 @@ static LLVMValueRef fold_registers(struct emit *e, const struct part *p, const i
 		if (i->flags & IR_PRODUCT)
 			b = value_vector(e, i->args[1], p->from, reg[k], pack);
 		LLVMValueRef *slot = &acc[(k / pack) % vectors];
-		*slot = fold(e, i, *slot, present(e, i, p->from, reg[k], pack, a), b);
+		if ((i->flags & IR_MASKED) && !is_mask_of_result(i))
+			a = present(e, i, p->from, reg[k], pack, a);
+		*slot = fold(e, i, *slot, a, b);
 	}
 	LLVMValueRef one[16];
 	for (int c = 0; c < chains; c++)
@@ -92,7 +98,7 @@ static LLVMValueRef fold_registers(struct emit *e, const struct part *p, const i
 	for (; chains > 1; chains /= 2)
 		for (int c = 0; c < chains / 2; c++)
 			one[c] = op_combine(e, i->kind, i->dtype, one[c], one[c + chains / 2]);
-	return one[0];
+	return is_mask_of_result(i) ? present(e, i, p->from, reg[0], 1, one[0]) : one[0];
 }
 
 static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)

@@ -58,6 +58,17 @@ LLVMValueRef emit_call(struct emit *e, const char *name, LLVMTypeRef *overload, 
 	return LLVMBuildCall2(e->b, type, fn, args, (unsigned)nargs, "");
 }
 
+static bool implied(const struct hexpr *known, const struct hexpr *e)
+{
+	return hexpr_equal(known, e) || (known->op == HX_AND && (implied(known->a, e) || implied(known->b, e)));
+}
+
+void emit_condition(struct emit *e, const struct hexpr *asked)
+{
+	if (!e->condition || !implied(e->condition, asked))
+		e->condition = e->condition ? hexpr_op(e->arena, HX_AND, e->condition, asked) : asked;
+}
+
 /* --- blocks ----------------------------------------------------------------------------------------------------------------- */
 
 static void emit_block(struct emit *e, const struct ir_block *b);
@@ -299,11 +310,20 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 			add_argument(e, a, KA_SYMBOL, i, 0, e->i32);
 }
 
+static bool is_pointer(const struct model_karg *k) { return k->kind == KA_WORKSPACE || k->kind == KA_POINTER; }
+
 static void bind_arguments(struct emit *e, const struct arguments *a)
 {
-	for (int n = 0; n < a->n; n++) {
-		LLVMValueRef p = LLVMGetParam(e->fn, (unsigned)n);
+	LLVMValueRef *pointers = arena_alloc(e->arena, sizeof *pointers * (size_t)(a->n + 1));
+	int npointers = 0;
+	for (int n = 0; n < a->n; n++)
+		if (is_pointer(&a->list[n]))
+			pointers[npointers++] = LLVMGetParam(e->fn, (unsigned)n);
+	if (e->machine->wait_for_launch)
+		e->machine->wait_for_launch(e, pointers, npointers);
+	for (int n = 0, next = 0; n < a->n; n++) {
 		const struct model_karg *k = &a->list[n];
+		LLVMValueRef p = is_pointer(k) ? pointers[next++] : LLVMGetParam(e->fn, (unsigned)n);
 		switch (k->kind) {
 		case KA_WORKSPACE: case KA_POINTER: e->tensors[k->a].pointer = p; break;
 		case KA_STRIDE: case KA_STRIDE32: e->tensors[k->a].stride[k->b] = p; break;
@@ -362,13 +382,12 @@ static void bind_temps(struct emit *e)
 	}
 }
 
-/* Grid axes take x, y, z as declared; more than the machine's dimensions share the last. */
-static void bind_grid(struct emit *e, const struct hexpr *grid[3])
+struct grid_slot { int axis; const struct hexpr *tiles; };
+
+/* What has dimensions of the grid, in the order of declaration; a ragged axis and its group have one. */
+static int grid_slots(struct emit *e, struct grid_slot *slot)
 {
-	int slots = 0, most = e->machine->grid_dims - 1;
-	struct { int axis; const struct hexpr *tiles; } slot[LAYOUT_AXES];
-	for (int i = 0; i < 3; i++)
-		grid[i] = hexpr_const(e->arena, 1);
+	int slots = 0;
 	for (int a = 0; a < e->ph->naxes; a++) {
 		const struct ir_axis *ax = &e->ph->axes[a];
 		if (ax->kind != AXIS_GRID)
@@ -388,6 +407,42 @@ static void bind_grid(struct emit *e, const struct hexpr *grid[3])
 			slot[slots].tiles = hexpr_op(e->arena, HX_CDIV, ax->extent, tile);
 		}
 		slot[slots++].axis = a;
+	}
+	return slots;
+}
+
+/* Dimensions that end early serve where the variant may ask for something: each slot has one of its own then. */
+static bool has_short_grid(const struct emit *e, int slots)
+{
+	return slots > e->machine->grid_dims && slots <= 3 && e->machine->grid_short && e->v->predicate;
+}
+
+/* The long dimension is for the rows, the last axis of one position a workgroup; the variant asks that the others are short enough. */
+static void bind_short_grid(struct emit *e, const struct grid_slot *slot, int slots, const struct hexpr *grid[3])
+{
+	int rows = 0;
+	for (int s = 0; s < slots; s++)
+		rows = e->ph->axes[slot[s].axis].tile == 1 ? s : rows;
+	for (int s = 0, dim = 1; s < slots; s++) {
+		int at = s == rows ? 0 : dim++, tile = e->ph->axes[slot[s].axis].tile;
+		LLVMValueRef id = e->machine->workgroup(e, at);
+		grid[at] = slot[s].tiles;
+		e->axis_base[slot[s].axis] = tile == 1 ? id : LLVMBuildMul(e->b, id, emit_int(e, tile), "");
+		if (at)
+			emit_condition(e, hexpr_op(e->arena, HX_LE, slot[s].tiles, hexpr_const(e->arena, e->machine->grid_short)));
+	}
+}
+
+/* Grid axes take x, y, z as declared; more than the machine's dimensions share the last. */
+static void bind_grid(struct emit *e, const struct hexpr *grid[3])
+{
+	struct grid_slot slot[LAYOUT_AXES];
+	int slots = grid_slots(e, slot), most = e->machine->grid_dims - 1;
+	for (int i = 0; i < 3; i++)
+		grid[i] = hexpr_const(e->arena, 1);
+	if (has_short_grid(e, slots)) {
+		bind_short_grid(e, slot, slots, grid);
+		return;
 	}
 	LLVMValueRef rest = NULL;
 	for (int s = 0; s < slots; s++) {
@@ -556,17 +611,16 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	struct arguments args = {0};
 	e->ph = ph;
 	ir_walk(ph->body, find_use, &u);
-	for (int a = 0, grid = 0; a < ph->naxes; a++) {
+	for (int a = 0; a < ph->naxes; a++)
 		if (ph->axes[a].ragged) {
 			u.tensor[ph->axes[a].ragged_tensor] = true;
 			symbols_in(ph->axes[a].ragged_total, u.symbol);
 			symbols_in(ph->axes[ph->axes[a].ragged_group].extent, u.symbol);
 		}
-		grid += ph->axes[a].kind == AXIS_GRID;
-		if (grid > e->machine->grid_dims)
-			for (int x = 0; x < ph->naxes; x++)
-				symbols_in(ph->axes[x].extent, u.symbol);
-	}
+	struct grid_slot slot[LAYOUT_AXES];
+	int slots = grid_slots(e, slot);
+	for (int a = 0; slots > e->machine->grid_dims && !has_short_grid(e, slots) && a < ph->naxes; a++)
+		symbols_in(ph->axes[a].extent, u.symbol);
 	bool temps = false;
 	for (int i = 0; i < k->nparams; i++)
 		temps = temps || (k->params[i].role == IR_TEMP && u.tensor[i]);
@@ -596,7 +650,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		return -1;
 	}
 	int unit = e->machine->argument_unit;
-	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->v->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list,
+	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->v->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch != NULL,
 	                             .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit,
 	                             .lds = e->lds_bytes + e->lds_small_bytes};
 	return 0;

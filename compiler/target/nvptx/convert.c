@@ -37,6 +37,21 @@ LLVMValueRef nvptx_from_fp8(struct emit *e, LLVMValueRef x, enum dtype t)
 	return vector_join(e, out, n, 1);
 }
 
+/* One instruction an element: both halves of a word as f32's upper one.  (LLVM takes the upper half out first.) */
+LLVMValueRef nvptx_from_bf16(struct emit *e, LLVMValueRef x)
+{
+	int n = vector_length(x);
+	LLVMValueRef out[64], words = n % 2 ? NULL : LLVMBuildBitCast(e->b, x, emit_vector(e->i32, n / 2), "");
+	if (n % 2)
+		return LLVMBuildFPExt(e->b, x, op_type_like(e, DT_F32, x), "");
+	for (int i = 0; i < n; i++) {
+		LLVMValueRef w = n > 2 ? LLVMBuildExtractElement(e->b, words, emit_int(e, i / 2), "") : words;
+		w = i % 2 ? LLVMBuildAnd(e->b, w, emit_int(e, (int64_t)0xffff0000), "") : LLVMBuildShl(e->b, w, emit_int(e, 16), "");
+		out[i] = LLVMBuildBitCast(e->b, w, e->f32, "");
+	}
+	return vector_join(e, out, n, 1);
+}
+
 /* Four dwords clamped to bytes, the first in the lowest: cvt.pack puts a above b, and what it is given last above both. */
 static LLVMValueRef pack_bytes(struct emit *e, const LLVMValueRef *x, bool is_signed)
 {

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { TEXT_ARGS = 64, FEW_WORKGROUPS = 4096 };
+
 LLVMValueRef nvptx_text(struct emit *e, const char *text, const char *constraints, LLVMTypeRef result, LLVMValueRef *args, int nargs, bool effect)
 {
-	LLVMTypeRef types[16];
+	LLVMTypeRef types[TEXT_ARGS];
 	for (int i = 0; i < nargs; i++)
 		types[i] = LLVMTypeOf(args[i]);
 	LLVMTypeRef t = LLVMFunctionType(result, types, (unsigned)nargs, 0);
@@ -28,6 +30,38 @@ static void kernel(struct emit *e)
 	                        LLVMCreateStringAttribute(e->ctx, "nvvm.reqntid", 12, threads, (unsigned)strlen(threads)));
 }
 
+/* The next launch may take its place once all workgroups of this one have theirs (PTX ISA, griddepcontrol); of large grids only when they
+ * end, since a workgroup that says so takes about a nanosecond of the whole chip's.  Loads that LLVM takes for
+ * free of effects would move up past the text but for the pointers that come out of it. */
+static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
+{
+	char text[96], form[8 * TEXT_ARGS] = "";
+	LLVMTypeRef types[TEXT_ARGS];
+	LLVMValueRef size[2], args[TEXT_ARGS];
+	int at = 0;
+	if (n > TEXT_ARGS / 2) {
+		emit_fail(e, NULL, "internal: more than %d pointers", TEXT_ARGS / 2);
+		return;
+	}
+	for (int d = 0; d < 2; d++)
+		size[d] = emit_call(e, d ? "llvm.nvvm.read.ptx.sreg.nctaid.y" : "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0);
+	args[0] = LLVMBuildICmp(e->b, LLVMIntULT, LLVMBuildMul(e->b, size[0], size[1], ""), emit_int(e, FEW_WORKGROUPS), "");
+	for (int i = 0; i < n; i++) {
+		types[i] = LLVMTypeOf(pointers[i]);
+		args[1 + i] = pointers[i];
+		at += snprintf(form + at, sizeof form - (size_t)at, "=l,");
+	}
+	at += snprintf(form + at, sizeof form - (size_t)at, "b,");
+	for (int i = 0; i < n; i++)
+		at += snprintf(form + at, sizeof form - (size_t)at, "%d,", i);
+	snprintf(form + at, sizeof form - (size_t)at, "~{memory}");
+	snprintf(text, sizeof text, "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait;", n);
+	LLVMTypeRef result = n > 1 ? LLVMStructTypeInContext(e->ctx, types, (unsigned)n, 0) : n ? types[0] : LLVMVoidTypeInContext(e->ctx);
+	LLVMValueRef x = nvptx_text(e, text, form, result, args, n + 1, true);
+	for (int i = 0; i < n; i++)
+		pointers[i] = n > 1 ? LLVMBuildExtractValue(e->b, x, (unsigned)i, "") : x;
+}
+
 static LLVMValueRef thread(struct emit *e)
 {
 	return emit_call(e, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0, NULL, 0);
@@ -35,8 +69,8 @@ static LLVMValueRef thread(struct emit *e)
 
 static LLVMValueRef workgroup(struct emit *e, int dim)
 {
-	(void)dim;                                           /* grid_dims is 1 */
-	return emit_call(e, "llvm.nvvm.read.ptx.sreg.ctaid.x", NULL, 0, NULL, 0);
+	static const char *const id[] = {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"};
+	return emit_call(e, id[dim], NULL, 0, NULL, 0);
 }
 
 /* ptxas computes again what does not fit: nothing needs to be hidden. */
@@ -169,11 +203,11 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 }
 
 static const struct machine machine = {
-	.kernel = kernel, .line_directives = true, .separator = '_', .grid_dims = 1, .argument_unit = 1, .static_lds = 48 << 10,
-	.thread = thread, .workgroup = workgroup, .hidden_copy = same,
+	.kernel = kernel, .line_directives = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
+	.wait_for_launch = wait_for_launch, .thread = thread, .workgroup = workgroup, .hidden_copy = same,
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .ballot = ballot, .uniform = uniform,
 	.barrier = barrier, .keep_order = keep_order, .settled = settled,
-	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .to_integer = nvptx_to_integer,
+	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_bf16 = nvptx_from_bf16, .to_integer = nvptx_to_integer,
 	.access_open = nvptx_access_open, .load = nvptx_load, .store = nvptx_store, .update = nvptx_update,
 	.product = product,
 };

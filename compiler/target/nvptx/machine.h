@@ -3,7 +3,7 @@
  * The launch's contract with the runtime: the argument block of emit/translate.c is the kernel's parameter space, byte for byte, so
  * that it can be handed to cuLaunchKernel whole (CU_LAUNCH_PARAM_BUFFER_POINTER) with exactly kernarg_bytes; `lds` counts all shared
  * memory of a workgroup: what the object declares itself, and, where that is less, what the launch must give as dynamic shared
- * memory.  The grid uses x alone, since y and z end at 65535. */
+ * memory.  The grid uses x alone where no predicate can ask that other axes are short, since y and z end at 65535. */
 #ifndef TDSL_NVPTX_MACHINE_H
 #define TDSL_NVPTX_MACHINE_H
 #include "../emit/machine.h"
@@ -16,6 +16,7 @@ int nvptx_translate(struct arena *, const struct ir_kernel *, const struct varia
 /* convert.c */
 LLVMValueRef nvptx_to_fp8(struct emit *, LLVMValueRef, enum dtype, bool saturate);
 LLVMValueRef nvptx_from_fp8(struct emit *, LLVMValueRef, enum dtype);
+LLVMValueRef nvptx_from_bf16(struct emit *, LLVMValueRef);
 LLVMValueRef nvptx_to_integer(struct emit *, LLVMValueRef, enum dtype, bool saturate);
 
 /* memory.c */

@@ -1,7 +1,7 @@
 /* memory.c -- accesses through plain global addresses.
  * Where nothing can be masked off an access is an LLVM load or store.  Elsewhere it is PTX under a predicate, since LLVM would make a
- * branch of each: a lane that is off loads 0 and stores nothing.  Inputs are read by ld.global.nc (nothing writes them during the
- * kernel).  An absent optional tensor's pointer is null, which is one more thing that an access asks. */
+ * branch of each: a lane that is off loads 0 and stores nothing.  Inputs, which nothing writes during the kernel, are read by ld.global
+ * all the same: ptxas moves ld.global.nc up past the wait for the launch before.  An absent optional tensor's pointer is null, which is one more thing that an access asks. */
 #include "machine.h"
 
 #include <stdio.h>
@@ -69,7 +69,8 @@ static const struct piece *piece_of(const struct access *a)
 	return p;
 }
 
-static bool is_constant_memory(const struct access *a)
+/* Nothing in the kernel writes it. */
+static bool is_input(const struct access *a)
 {
 	return a->t->role == IR_IN;
 }
@@ -78,8 +79,6 @@ static LLVMValueRef load_plain(struct emit *e, const struct access *a, int r, LL
 {
 	LLVMValueRef x = LLVMBuildLoad2(e->b, t, whole_pointer(e, a, r), "");
 	LLVMSetAlignment(x, (unsigned)access_bytes(a));
-	if (is_constant_memory(a))
-		LLVMSetMetadata(x, LLVMGetMDKindIDInContext(e->ctx, "invariant.load", 14), LLVMMDNodeInContext(e->ctx, NULL, 0));
 	return x;
 }
 
@@ -91,9 +90,9 @@ LLVMValueRef nvptx_load(struct emit *e, const struct access *a, int r, LLVMTypeR
 	int64_t constant;
 	char text[256], form[64];
 	LLVMValueRef args[3] = {pointer_at(e, a, r, &constant), LLVMConstInt(e->i64, (uint64_t)constant, 0), condition(e, a, r)};
-	bool fixed = is_constant_memory(a);
+	bool fixed = is_input(a);
 	LLVMTypeRef word = p->bytes < 4 ? e->i16 : e->i32, words[4] = {word, word, word, word};
-	snprintf(text, sizeof text, "%s @$%d ld.global%s.%s %s, [$%d+$%d];", p->zero, p->words + 2, fixed ? ".nc" : "", p->type, p->list,
+	snprintf(text, sizeof text, "%s @$%d ld.global.%s %s, [$%d+$%d];", p->zero, p->words + 2, p->type, p->list,
 	         p->words, p->words + 1);
 	snprintf(form, sizeof form, "%s,l,n,b%s", p->out, fixed ? "" : ",~{memory}");
 	LLVMTypeRef result = p->words == 1 ? word : LLVMStructTypeInContext(e->ctx, words, (unsigned)p->words, 0);
