@@ -185,6 +185,7 @@ END_TEST
 /* The same kernel as PTX and as a cubin: the same kernel, arguments, barriers and shared memory. */
 START_TEST(facts)
 {
+	enum { FOUR_WARPS = 2 };                               /* N=4096; rows of 1,024 are a single warp's */
 	struct built b;
 	void *ptx, *cubin;
 	size_t ptx_size, cubin_size;
@@ -192,16 +193,16 @@ START_TEST(facts)
 	int n, m;
 	setenv("TDSL_PTXAS", "", 1);
 	open_kernel(&b, "rmsnorm_quant");
-	ck_assert_int_eq(build(&b, 0, &ptx, &ptx_size), 0);
+	ck_assert_int_eq(build(&b, FOUR_WARPS, &ptx, &ptx_size), 0);
 	ck_assert_uint_eq(strlen(ptx) + 1, ptx_size);
 	ck_assert_int_eq(object_facts(&b.d.arena, b.d.target, ptx, ptx_size, true, &of_ptx, &n, b.d.err, sizeof b.d.err), 0);
 	ck_assert_int_eq(n, 1);
 	ck_assert_str_eq(of_ptx[0].symbol, "rmsnorm_quant");
 	ck_assert_int_eq(of_ptx[0].barriers, 1);
-	ck_assert_int_eq(of_ptx[0].lds, 8 * b.v[0].waves);     /* a sum and a maximum of every warp */
+	ck_assert_int_eq(of_ptx[0].lds, 8 * b.v[FOUR_WARPS].waves);     /* a sum and a maximum of every warp */
 	ck_assert_ptr_nonnull(object_disassembly(&b.d.arena, b.d.target, ptx, ptx_size, b.d.err, sizeof b.d.err));
 	if (have_assembler("facts")) {
-		ck_assert_msg(build(&b, 0, &cubin, &cubin_size) == 0, "%s", b.d.err);
+		ck_assert_msg(build(&b, FOUR_WARPS, &cubin, &cubin_size) == 0, "%s", b.d.err);
 		ck_assert_int_eq(object_facts(&b.d.arena, b.d.target, cubin, cubin_size, true, &of_cubin, &m, b.d.err, sizeof b.d.err), 0);
 		ck_assert_int_eq(m, 1);
 		ck_assert_str_eq(of_cubin[0].symbol, "rmsnorm_quant");
