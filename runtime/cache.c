@@ -416,26 +416,43 @@ static void folder_scan(struct cache *c, struct list *l)
 		closedir(d);
 }
 
-/* Over the limit, entries go until an eighth is free, so that not every write sweeps; never the one just written. */
-static void sweep(struct cache *c, const char *kept)
+/* One sweep under the lock: over the limit, entries go until an eighth is free, so that not every write sweeps; never the one just
+ * written.  False where all that should go stays. */
+static bool sweep_once(struct cache *c, const char *kept)
 {
 	struct list l = {0};
-	int lock = lock_take(c, SWEEP_BYTE, false);
-	if (lock < 0 && (errno == EAGAIN || errno == EACCES))
-		return; /* another process is at it */
 	folder_scan(c, &l);
+	bool gone = l.total <= c->most;
 	if (l.total > c->most) {
 		qsort(l.items, l.n, sizeof *l.items, by_time);
 		for (size_t i = 0; i < l.n && l.total > c->most - c->most / 8; i++) {
-			if (strcmp(l.items[i].name, kept) == 0)
+			if (strcmp(l.items[i].name, kept) == 0 || unlinkat(c->folder, l.items[i].name, 0))
 				continue;
-			if (unlinkat(c->folder, l.items[i].name, 0) == 0)
-				log_write(LOG_DEBUG, "compile cache: %s dropped for TDSL_CACHE_MAX", l.items[i].name);
+			log_write(LOG_DEBUG, "compile cache: %s dropped for TDSL_CACHE_MAX", l.items[i].name);
 			l.total -= l.items[i].size;
+			gone = true;
 		}
 	}
 	free(l.items);
-	cache_unlock(lock);
+	return gone;
+}
+
+/* Who finds another process sweeping leaves it to that one, which therefore looks again when it has let the lock go: what was written
+ * while it swept it has not seen. */
+static void sweep(struct cache *c, const char *kept)
+{
+	bool over = true;
+	while (over) {
+		struct list l = {0};
+		int lock = lock_take(c, SWEEP_BYTE, false);
+		if (lock < 0 && (errno == EAGAIN || errno == EACCES))
+			return;
+		bool gone = sweep_once(c, kept);
+		cache_unlock(lock);
+		folder_scan(c, &l);
+		over = gone && l.total > c->most;
+		free(l.items);
+	}
 }
 
 bool cache_write(struct cache *c, struct cache_key key, const void *bytes, size_t size)
