@@ -371,7 +371,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	int vector = v->aligned ? 16 / p->f.widest * p->target->vectors : 1;
 	vector = vector > each ? each : vector;
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
-	int side = v->aligned && is_lines(p, ph) ? LINE : SIDE;
+	int side = v->aligned && s.fixed == 1 && is_lines(p, ph) ? LINE : SIDE;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
 		if (s.tiled || s.open > 1)
