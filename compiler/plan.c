@@ -393,7 +393,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	struct shape s = shape_of(v, ph);
 	int vector = vector_of(p, v, each), filled = filled_of(p, v, each);
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
-	int side = v->aligned && is_lines(p, ph) ? LINE : SIDE;
+	int side = v->aligned && s.fixed == 1 && is_lines(p, ph) ? LINE : SIDE;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
 		if (s.tiled || s.open > 1)
