@@ -141,7 +141,7 @@ START_TEST(shipped)
 	ck_assert_str_eq(k->packed[0].text, "T=bf16,Q=fp8");
 	ck_assert_int_eq(k->packed[0].types[0], DT_BF16);
 	ck_assert_int_eq(k->packed[0].native[1], 8);
-	ck_assert_int_eq(k->packed[0].special->npins, 8);
+	ck_assert_int_eq(k->packed[0].special->npins, 7);
 	ck_assert_str_eq(k->packed[0].special->pins[1].symbol, "N");
 	ck_assert_int_eq(k->packed[0].special->pins[2].value, 4096);
 	struct model_kernel m;
