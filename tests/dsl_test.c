@@ -143,7 +143,7 @@ START_TEST(shipped)
 	ck_assert_int_eq(k->packed[0].native[1], 8);
 	ck_assert_int_eq(k->packed[0].special->npins, 7);
 	ck_assert_str_eq(k->packed[0].special->pins[1].symbol, "N");
-	ck_assert_int_eq(k->packed[0].special->pins[2].value, 4096);
+	ck_assert_int_eq(k->packed[0].special->pins[1].value, 4096);
 	struct model_kernel m;
 	ck_assert_int_eq(dsl_signature(&ar, f, k, &d, &m), 0);
 	static const char *const order[] = {"x", "w", "eps", "y", "scale"};
