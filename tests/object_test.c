@@ -152,7 +152,7 @@ static void refused(const struct target *t, const char *text, const char *part, 
 	struct built b;
 	struct object_facts *f;
 	int n;
-	ck_assert_int_eq(facts_of(&a, t, text, true, &f, &n, &b), -1);
+	ck_assert_int_eq(facts_of(&a, t, text, true, &f, &n, &b), OBJECT_SPILLS);
 	ck_assert_msg(strstr(b.err, part) && strstr(b.err, other), "%s", b.err);
 	arena_free(&a);
 }
