@@ -4,7 +4,7 @@
  * below for which the variant is the first whose predicate holds: the smallest, more rows, long rows, last empty ones.  Tensors lie between guards, so that
  * an access one element off shows; inputs are seeded numbers with values beyond the range of 8-bit types after scaling, of other magnitudes in each
  * row, column and group of 32, so that what has a scale of its own has another one; the
- * largest number is elsewhere in each configuration. */
+ * largest number is elsewhere in each configuration, in both halves of a row: gate and value of gated activations. */
 #include "sim_variant.h"
 
 #include <math.h>
@@ -246,13 +246,14 @@ static void fill(struct variant_run *r, int p)
 	}
 	bool state = t->out, one = t->bytes == step;          /* state of an optimiser, amax: not negative */
 	int64_t width = t->rank && t->extent[t->rank - 1] ? t->extent[t->rank - 1] : 1, height = (int64_t)(t->bytes / step) / width;
-	int64_t turn = r->now - r->config, peak = height ? turn * 8 % height * width + turn * 37 % (width < 64 ? width : 64) : 0;
+	int64_t turn = r->now - r->config, rows_of = t->rank > 2 ? t->extent[t->rank - 2] : height; /* of the last matrix, which is never empty */
+	int64_t peak = rows_of ? (height - rows_of + turn * 8 % rows_of) * width + (turn * 33 + turn / 4 * 32) % (width < 64 ? width : 64) : 0;
 	size_t own = t->bytes < PERIOD * step ? t->bytes : PERIOD * step;
 	for (size_t i = 0; i + step <= own; i += step) {
 		x = x * 1664525 + 1013904223;
 		float f = (float)(int32_t)x / 2147483648.0f * (t->dtype == DT_I8 ? 127 : 2);
 		int64_t at = (int64_t)(i / step), m = at / width, n = at % width;
-		f = t->dtype == DT_I8 ? f : at == peak ? 3.5f : ldexpf(f, -(int)(n % 5 + n / 32 % 3 + m % 7 + m / 32 % 3));
+		f = t->dtype == DT_I8 ? f : at == peak || at == peak + width / 2 ? 16 : ldexpf(f, -(int)(n % 5 + n / 32 % 3 + m % 7 + m / 32 % 3));
 		f = state && f < 0 ? -f : one ? 0x1p-12f : f;
 		uint32_t code = bits < 8 ? x >> 24 : t->dtype == DT_E8M0 ? 120 + (x >> 29) : t->dtype == DT_I8 ? (uint32_t)(int32_t)f : num_from_f32(f, t->dtype, false);
 		memcpy(t->data + i, &code, step);
