@@ -68,7 +68,7 @@ E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_
 # What several tests share.
 HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/ptx_run.c tests/sim_build.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
-PY_TESTS = tests/e2e_new_kernel_test.py tests/progress_test.py tests/ref_formats_test.py tests/support_test.py tests/wheel_test.py \
+PY_TESTS = tests/wheel_test.py tests/e2e_new_kernel_test.py tests/progress_test.py tests/ref_formats_test.py tests/support_test.py \
 	"tests/sim_num_test.py $(B)/tests/libnum.so"
 
 # Objects: $(call obj,sources).
@@ -259,9 +259,12 @@ $(B)/tests/lib%.so: | $(SETUP)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -ffp-contract=off -shared $(filter %.c,$^) -lm -o $@
 
+# The longest first, so that none of them runs alone at the end.
+LONGEST = $(addprefix $(B)/tests/, sim_mutation_test lower_test nvptx_test e2e_rows_act_test e2e_rows_norm_test device_test)
+SHORTER = $(filter-out $(LONGEST),$(E2E_TESTS) $(TESTS)) $(SH_TESTS)
 RUN_TESTS = B=$(B) PYTHON=$(abspath $(B))/venv/bin/python tests/run-tests.sh $(B)/test
 test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(WHEEL_STAMP) $(B)/tests/libref.so $(B)/tests/libnum.so $(B)/tests/libcuda_fake.so
-	@$(RUN_TESTS) $(E2E_TESTS) $(PY_TESTS) $(SH_TESTS) $(TESTS)
+	@$(RUN_TESTS) $(LONGEST) $(PY_TESTS) $(SHORTER)
 	@echo $$(($$(date +%s) - $(START))) >$(B)/test.seconds
 test-full: export E2E_FULL = 1
 test-full: export TEST_TIMEOUT = 7200
@@ -279,7 +282,7 @@ test-types: $(TYPES) $(B)/tests/e2e_rows_norm_test $(B)/tests/e2e_rows_act_test 
 	@for t in f16 f32; do for k in norm act bwd masked; do E2E_IN=$$t B=$(B)/types $(B)/tests/e2e_rows_$${k}_test || exit 1; done; done
 # What needs no Python: the part that also runs under sanitizers.
 test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)
-	@$(RUN_TESTS) $(E2E_TESTS) $(SH_TESTS) $(TESTS)
+	@$(RUN_TESTS) $(LONGEST) $(SHORTER)
 # Leaks are left out: the process-wide state of libraries that the runtime closes would drown them.  Of the large grids one case in
 # TEST_SAMPLE (tests/sample.h); TEST_SAMPLE=1 for all.
 TEST_SAMPLE ?= 3
