@@ -114,10 +114,22 @@ struct unwanted { llvm::StringRef name; int which; };
 const unwanted idle[] = {{"livedebugvalues", 0}, {"removeredundantdebugvalues", 0}, {"stack-coloring", 0}, {"shrink-wrap", 0},
                          {"fentry-insert", 0}, {"xray-instrumentation", 0}, {"machine-sanmd", 0}, {"stack-frame-layout", 0}};
 
-/* And these repeat what the tile passes have done: pass_loads orders the instructions of a row kernel, pass_clean leaves no two equal.
- * Without them a row kernel compiles in two thirds of the time, to fewer registers; what it costs are the s_nops that the last
- * scheduler would fill, 2 to 4 % of the instructions (docs/performance.md). */
+/* And these repeat what the tile passes have done: pass_loads orders the instructions of a row kernel, pass_clean leaves no two equal. */
 const unwanted repeated[] = {{"machine-scheduler", 0}, {"postmisched", 0}, {"slsr", 0}, {"nary-reassociate", 0}, {"early-cse", 2}, {"machine-cse", 1}};
+
+/* And these, of AMDGPU's pipeline, what the translation has done: it takes what does not change out of a loop and keeps addresses in
+ * two parts (emit/memory.c), accesses are as wide as they can be, blocks lie in the order in which they run.  Without all these a row
+ * kernel compiles in half the time, to fewer registers; what it costs are the s_nops that the last scheduler would fill
+ * (docs/performance.md). */
+const unwanted repeated_amdgcn[] = {
+	{"early-cse", 3}, {"machine-cse", 2}, {"codegenprepare", 0}, {"sink", 0}, {"load-store-vectorizer", 0}, {"separate-const-offset-from-gep", 0},
+	{"consthoist", 0}, {"mergeicmps", 0}, {"expand-memcmp", 0}, {"partially-inline-libcalls", 0}, {"scalarize-masked-mem-intrin", 0},
+	{"expand-reductions", 0}, {"atomic-expand", 0}, {"amdgpu-atomic-optimizer", 0}, {"amdgpu-perf-hint", 0}, {"canon-freeze", 0},
+	{"flattencfg", 0}, {"callbrprepare", 0}, {"safe-stack", 0}, {"stack-protector", 0}, {"objc-arc-contract", 0}, {"machine-sink", 0},
+	{"postra-machine-sink", 0}, {"machinelicm", 0}, {"machine-cp", 0}, {"branch-folder", 0}, {"tailduplication", 0},
+	{"early-tailduplication", 0}, {"block-placement", 0}, {"si-fold-operands", 2}, {"rename-independent-subregs", 0},
+	{"rewrite-partial-reg-uses", 0}, {"amdgpu-pre-ra-optimizations", 0}, {"amdgpu-rewrite-agpr-copy-mfma", 0}, {"stack-slot-coloring", 0},
+};
 
 /* A pipeline without what is unwanted, however LLVM adds it. */
 struct pass_list : llvm::legacy::PassManager {
@@ -212,9 +224,17 @@ void shim_machine_free(struct shim_machine *m)
 /* What TargetMachine::addPassesToEmitFile does, less the passes above. */
 static bool add_passes(llvm::TargetMachine &machine, pipeline &p, llvm::CodeGenFileType type, bool ordered)
 {
-	p.passes.left_out.assign(std::begin(idle), std::end(idle));
+	auto leave_out = [&p](llvm::ArrayRef<unwanted> list) { p.passes.left_out.insert(p.passes.left_out.end(), list.begin(), list.end()); };
+	leave_out(idle);
 	if (ordered)
-		p.passes.left_out.insert(p.passes.left_out.end(), std::begin(repeated), std::end(repeated));
+		leave_out(repeated);
+	if (ordered && machine.getTargetTriple().isAMDGCN())
+		leave_out(repeated_amdgcn);
+	if (ordered && getenv("TDROP")) {
+		static std::string keep = getenv("TDROP");
+		llvm::SmallVector<llvm::StringRef> parts; llvm::StringRef(keep).split(parts, ',', -1, false);
+		for (auto q : parts) { auto pr = q.split(':'); int w = 0; pr.second.getAsInteger(10, w); p.passes.left_out.push_back({pr.first, w}); }
+	}
 	llvm::TargetPassConfig *config = machine.createPassConfig(p.passes);
 	config->setDisableVerify(true);
 	auto *info = new llvm::MachineModuleInfoWrapperPass(&machine);

@@ -93,6 +93,25 @@ static enum ir_op combiner(enum ir_reduce kind)
 	return op[kind];
 }
 
+/* Whether a round of the loop beyond the axis's end does nothing but bring zeros to reductions without a mask (pass_simplify.c). */
+static bool harmless(const struct ir_block *body)
+{
+	for (const struct ir_ins *i = body->first; i; i = i->next)
+		if ((i->op == IR_LOAD || i->op == IR_STORE || i->op == IR_UPDATE) && !(i->flags & IR_MASKED))
+			return false;
+	return true;
+}
+
+/* A loop that runs at least once needs no second way around it, with initial values of its own. */
+static bool runs_once_at_least(struct stream *s, struct ir_ins *loop)
+{
+	struct ir_builder before = pass_before(s->p, s->ph, loop);
+	bool may = loop->args[1]->op != IR_CONST && harmless(loop->body);
+	if (may)
+		loop->args[1] = ir_bin(&before, IR_MAX, loop->args[1], ir_int(&before, DT_I32, 1));
+	return may;
+}
+
 static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks, int nsinks, int chunk_axis)
 {
 	struct ir_kernel *k = s->p->k;
@@ -137,7 +156,8 @@ static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks,
 	}
 	next[0] = ir_bin(&in, IR_ADD, offset, ir_int(&in, DT_I32, T));
 	ir_yield(&in, next, n + 1);
-	struct ir_ins **part = arena_alloc(k->arena, sizeof *part * (size_t)(n + 1));
+	struct ir_ins **part = arena_alloc(k->arena, sizeof *part * (size_t)(n + 1)), *extent = loop->args[1];
+	bool once = runs_once_at_least(s, loop);
 	for (int i = 1; i <= n; i++)
 		part[i] = ir_result(b, loop, i);
 	for (int i = 1; i <= n; i++) {                     /* side by side: they share a round of exchanges */
@@ -145,6 +165,9 @@ static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks,
 		b->col = reduce[i]->col;
 		s->outer[reduce[i]->id] = ir_reduce(b, reduce[i]->kind, part[i], reduce[i]->over, NULL);
 	}
+	for (int i = 1; once && i <= n; i++)               /* of nothing: the identity, not the zeros of a round beyond the end */
+		if (!(reduce[i]->flags & (IR_MASKED | IR_PRODUCT)) && reduce[i]->kind != RED_SUM)
+			s->outer[reduce[i]->id] = ir_select(b, ir_bin(b, IR_LT, ir_int(b, DT_I32, 0), extent), s->outer[reduce[i]->id], identity(b, reduce[i]));
 }
 
 /* any and all as maximum and minimum of 0 and 1: a sweep carries them in a vector register an element, not in a pair of scalar ones. */

@@ -164,7 +164,7 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 }
 
 static const struct machine machine = {
-	.kernel = kernel, .scalar_masks = true, .separator = '.', .grid_dims = 3, .argument_unit = 8, .static_lds = INT_MAX, .thread = thread, .workgroup = workgroup, .hidden_copy = hidden_copy,
+	.kernel = kernel, .scalar_masks = true, .scalar_offsets = true, .separator = '.', .grid_dims = 3, .argument_unit = 8, .static_lds = INT_MAX, .thread = thread, .workgroup = workgroup, .hidden_copy = hidden_copy,
 	.row_bits = 4, .lane_xor = exchange, .lane_gather = gather, .lane_read = read_lane, .ballot = ballot, .uniform = uniform,
 	.barrier = barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = amdgcn_to_fp8, .from_fp8 = amdgcn_from_fp8, .to_fp4 = amdgcn_to_fp4,

@@ -9,7 +9,7 @@ enum { OUT_OF_RANGE = (int)0x80000000u };
 /* Global accesses take a scalar base, a lane offset and an immediate below 4096. */
 static bool is_plain(struct emit *e, const struct access *a)
 {
-	if (e->has_dot || a->mask || a->t->optional || !a->affine || a->fold || access_bytes(a) < 4 || !a->l || a->i->op == IR_UPDATE ||
+	if (e->has_dot || a->mask || a->step || a->t->optional || !a->affine || a->fold || access_bytes(a) < 4 || !a->l || a->i->op == IR_UPDATE ||
 	    index_has_copies(e, a->l))
 		return false;
 	int regs = layout_regs(a->l);
@@ -31,8 +31,11 @@ void amdgcn_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 		return;
 	}
 	LLVMValueRef size = LLVMConstInt(e->i64, 0x7ffffffc, 0), pointer = e->tensors[a->i->imm].pointer;
-	if (a->t->optional)
+	if (a->t->optional) {
+		LLVMBasicBlockRef here = emit_before_loop(e);
 		size = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, pointer, LLVMConstNull(e->p1), ""), LLVMConstInt(e->i64, 0, 0), size, "");
+		emit_continue(e, here);
+	}
 	LLVMTypeRef over[2] = {p8, e->p1};
 	LLVMValueRef args[4] = {access_base(e, a, elements), LLVMConstInt(e->i16, 0, 0), size, emit_int(e, 0x27000)};
 	a->base = emit_call(e, "llvm.amdgcn.make.buffer.rsrc", over, 2, args, 4);
@@ -50,6 +53,8 @@ static void access_at(struct emit *e, const struct access *a, int r, LLVMValueRe
 	*soffset = emit_int(e, constant - immediate);
 	if (uniform)
 		*soffset = LLVMBuildAdd(e->b, uniform, *soffset, "");
+	if (a->step)
+		*soffset = LLVMBuildAdd(e->b, a->step, *soffset, "");
 	if (immediate)
 		off = LLVMBuildAdd(e->b, off, emit_int(e, immediate), "");
 	if (e->forgets && !e->has_dot) {

@@ -51,6 +51,7 @@ struct emit {
 	struct lds_region regions[32]; int nregions;
 	bool lds_written;                        /* tiles written since the last barrier: reads must wait */
 	int loop_depth; LLVMValueRef loop_position;  /* of the innermost loop, NULL outside */
+	const struct ir_block *loop_body; LLVMBasicBlockRef before_loop;  /* the same loop's; before_loop ends in the branch to it */
 	struct remembered *memory; int nmemory, cap_memory; int *newest;  /* index.c's memo; newest by id, -1 none */
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
 	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
@@ -67,6 +68,8 @@ int emit_kernel(const struct machine *, struct arena *, const struct ir_kernel *
 void emit_condition(struct emit *, const struct hexpr *);            /* the variant's predicate asks that as well */
 int emit_lane_bits(const struct emit *);                             /* log2 of the lanes of a wave */
 LLVMValueRef emit_fail(struct emit *, const struct ir_ins *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void emit_continue(struct emit *, LLVMBasicBlockRef);                /* the builder at the block's end, before its branch if it has one */
+LLVMBasicBlockRef emit_before_loop(struct emit *);                   /* the builder before the innermost loop, of row kernels; returns where it was */
 LLVMValueRef emit_int(struct emit *, int64_t);                       /* i32 constant */
 LLVMValueRef emit_call(struct emit *, const char *intrinsic, LLVMTypeRef *overload, int noverload, LLVMValueRef *args, int nargs);
 LLVMTypeRef emit_type(struct emit *, enum dtype);                    /* of one element in registers */

@@ -44,7 +44,7 @@ LLVMValueRef index_lanes(struct emit *e, const struct layout *l, const int64_t *
 		sum = !sum ? part : set & mine ? LLVMBuildAdd(e->b, sum, part, "") : LLVMBuildOr(e->b, sum, part, "");
 		set |= mine;
 	}
-	LLVMPositionBuilderAtEnd(e->b, here);
+	emit_continue(e, here);
 	LLVMSetCurrentDebugLocation2(e->b, where);
 	if (e->nlanes == e->cap_lanes)
 		e->lanes = arena_grow(e->arena, e->lanes, e->nlanes, &e->cap_lanes, sizeof *e->lanes);
@@ -201,6 +201,6 @@ LLVMValueRef index_is_first_copy(struct emit *e, const struct layout *l)
 	if (!e->has_dot)                                   /* masks are few: known long before it is asked for */
 		LLVMPositionBuilderBefore(e->b, e->entry_end);
 	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, copies), ""), emit_int(e, 0), "");
-	LLVMPositionBuilderAtEnd(e->b, here);
+	emit_continue(e, here);
 	return first;
 }

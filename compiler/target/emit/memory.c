@@ -9,6 +9,8 @@
 
 #include <stdlib.h>
 
+enum { STEP_BEYOND = 1 << 20 };                            /* bytes that a sweep may reach beyond a row's end */
+
 static bool unit_stride(const struct access *a, struct emit *e)
 {
 	(void)a;
@@ -101,6 +103,16 @@ static int width_of(struct emit *e, const struct access *a)
 
 /* --- address parts -------------------------------------------------------------------------------------------------------- */
 
+/* Starts at no less than 0 and grows. */
+static bool counts_up(const struct ir_ins *i)
+{
+	if (i->op != IR_ARG || !i->block->owner || i->block->owner->op != IR_FOR)
+		return false;
+	const struct ir_ins *start = i->block->owner->args[2 + i->imm], *next = i->block->last->args[i->imm];
+	return start->op == IR_CONST && start->imm >= 0 && next->op == IR_ADD && next->args[0] == i && next->args[1]->op == IR_CONST &&
+	       next->args[1]->imm >= 0;
+}
+
 /* Positions and extents are not negative; differences may be. */
 static bool never_negative(const struct affine *f)
 {
@@ -110,7 +122,7 @@ static bool never_negative(const struct affine *f)
 		if (f->coef[a] < 0)
 			return false;
 	for (int t = 0; t < f->nterms; t++)
-		if (f->term[t].of || f->term[t].coef < 0)
+		if ((f->term[t].of && !counts_up(f->term[t].of)) || f->term[t].coef < 0)
 			return false;
 	return true;
 }
@@ -182,7 +194,7 @@ static void split_row(struct emit *e, LLVMValueRef s, LLVMValueRef *q, LLVMValue
 		LLVMPositionBuilderBefore(e->b, behind);
 	*q = LLVMBuildUDiv(e->b, s, e->fold_inner, "");
 	*r = LLVMBuildURem(e->b, s, e->fold_inner, "");
-	LLVMPositionBuilderAtEnd(e->b, here);
+	emit_continue(e, here);
 	if (once) {
 		e->folded.row = s;
 		e->folded.q = *q;
@@ -212,21 +224,55 @@ LLVMValueRef access_base(struct emit *e, const struct access *a, LLVMValueRef el
 	return LLVMBuildGEP2(e->b, e->i8, base, &bytes, 1, "");
 }
 
-/* A dimension is uniform (its whole subscript goes into the base) or varies by lane and register. */
-static void address_parts(struct emit *e, struct access *a)
+/* Takes the terms that loops carry out of f. */
+static struct affine carried_taken(struct affine *f)
 {
-	LLVMValueRef base = NULL, lane = NULL;
+	struct affine carried = {.ok = true};
+	int n = 0;
+	for (int t = 0; t < f->nterms; t++) {
+		const struct ir_ins *of = f->term[t].of;
+		if (of && of->op == IR_ARG)
+			carried.term[carried.nterms++] = f->term[t];
+		else
+			f->term[n++] = f->term[t];
+	}
+	f->nterms = n;
+	return carried;
+}
+
+/* Where the machine adds it for nothing, the part of a contiguous dimension that changes from round to round stays out of the base,
+ * which is then made once before the loop.  The dimension's bytes have to fit 31 bits. */
+static void step_of(struct emit *e, struct access *a, int d, struct affine *f)
+{
+	if (!e->machine->scalar_offsets || e->has_dot || e->tensors[a->i->imm].stride[d] || a->pairs)
+		return;
+	struct affine carried = carried_taken(f);
+	LLVMValueRef u = carried.nterms ? uniform_part(e, &carried) : NULL;
+	if (!u)
+		return;
+	a->step = op_times(e, u, a->bytes);
+	emit_condition(e, hexpr_op(e->arena, HX_LE, a->t->extent[d], hexpr_const(e->arena, (INT32_MAX - STEP_BEYOND) / a->bytes)));
+}
+
+/* The same in every round of the loop around it. */
+static bool constant_in_loop(const struct emit *e, const struct affine *f)
+{
+	for (int t = 0; t < f->nterms; t++)
+		for (const struct ir_block *b = f->term[t].of ? f->term[t].of->block : NULL; b; b = b->owner ? b->owner->block : NULL)
+			if (b == e->loop_body)
+				return false;
+	for (int x = 0; x < e->ph->naxes; x++)
+		if (f->coef[x] && e->ph->axes[x].kind == AXIS_LOOP)
+			return false;
+	return true;
+}
+
+/* Lane part of the dimensions that vary by lane and register, in bytes. */
+static LLVMValueRef lane_of(struct emit *e, const struct access *a)
+{
+	LLVMValueRef lane = NULL;
 	for (int d = 0; d < a->t->rank; d++) {
-		const struct ir_ins *s = a->i->args[d];
-		if (!a->sub[d].ok)
-			continue;                          /* per register: offset_of_register */
-		bool varies = lane_varies(e, a, d);
-		LLVMValueRef u = a->scalar[d] ? index_value(e, s, NULL, 0) : uniform_part(e, &a->sub[d]);
-		if (a->fold && d == 0 && varies)
-			continue;                          /* division by register */
-		if (u)
-			base = add64(e, base, offset_along(e, a, d, u));
-		if (!varies)
+		if (!a->sub[d].ok || (a->fold && d == 0) || !lane_varies(e, a, d))
 			continue;
 		LLVMValueRef stride = e->tensors[a->i->imm].stride[d];
 		int64_t coef[LAYOUT_AXES] = {0};
@@ -239,10 +285,42 @@ static void address_parts(struct emit *e, struct access *a)
 			p = LLVMBuildMul(e->b, p, op_times(e, narrow(e, stride), a->bytes), "");
 		lane = lane ? LLVMBuildAdd(e->b, lane, p, "") : p;
 	}
-	a->lane = lane ? lane : emit_int(e, 0);
-	if (a->pairs)
-		a->lane = LLVMBuildLShr(e->b, a->lane, emit_int(e, 1), "");
+	if (lane && a->pairs)
+		lane = LLVMBuildLShr(e->b, lane, emit_int(e, 1), "");
+	return lane ? lane : emit_int(e, 0);
+}
+
+/* A dimension is uniform (its whole subscript goes into the base) or varies by lane and register.  What is the same in every round of
+ * the loop around the access is computed before it. */
+static void address_parts(struct emit *e, struct access *a)
+{
+	struct affine f[6];
+	bool uniform[6], constant[6], all = true;
+	a->step = NULL;
+	for (int d = 0; d < a->t->rank; d++) {
+		f[d] = a->sub[d];
+		uniform[d] = f[d].ok && !(a->fold && d == 0 && lane_varies(e, a, d));       /* else by register: access_offset */
+		if (uniform[d] && lane_varies(e, a, d))
+			step_of(e, a, d, &f[d]);
+		constant[d] = !a->scalar[d] && constant_in_loop(e, &f[d]);
+		all = all && (constant[d] || !uniform[d]);
+	}
+	LLVMBasicBlockRef here = emit_before_loop(e);
+	a->lane = lane_of(e, a);
+	LLVMValueRef base = NULL;
+	for (int part = 0; part < 2; part++) {
+		for (int d = 0; d < a->t->rank; d++) {
+			if (!uniform[d] || constant[d] != (part == 0))
+				continue;
+			LLVMValueRef u = a->scalar[d] ? index_value(e, a->i->args[d], NULL, 0) : uniform_part(e, &f[d]);
+			if (u)
+				base = add64(e, base, offset_along(e, a, d, u));
+		}
+		if (part == 0 && !all)
+			emit_continue(e, here);
+	}
 	e->machine->access_open(e, a, base);
+	emit_continue(e, here);
 }
 
 void access_offset(struct emit *e, const struct access *a, int r, int64_t *constant, LLVMValueRef *uniform, LLVMValueRef *vector)
@@ -268,8 +346,9 @@ void access_offset(struct emit *e, const struct access *a, int r, int64_t *const
 			*constant += pos * a->bytes;
 			continue;
 		}
-		LLVMValueRef u = narrow(e, stride_of(e, a, d));
-		u = op_times(e, u, pos * a->bytes);
+		LLVMBasicBlockRef here = emit_before_loop(e);
+		LLVMValueRef u = op_times(e, narrow(e, stride_of(e, a, d)), pos * a->bytes);
+		emit_continue(e, here);
 		*uniform = *uniform ? LLVMBuildAdd(e->b, *uniform, u, "") : u;
 	}
 	if (a->pairs) {                                /* each even by itself: open_pairs */

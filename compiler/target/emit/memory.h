@@ -1,6 +1,6 @@
 /* memory.h -- one access of a tensor's tile, taken apart: between memory.c, which finds the parts, and the machines, which make
  * instructions of them.
- *   byte address of register r = base + lane + access_offset(r); where access_condition(r) is false a load gives 0 or what it finds
+ *   byte address of register r = base + step + lane + access_offset(r); where access_condition(r) is false a load gives 0 or what it finds
  *   there, a store does nothing. */
 #ifndef TDSL_MEMORY_H
 #define TDSL_MEMORY_H
@@ -20,6 +20,7 @@ struct access {
 	bool pairs;                             /* two elements a byte (e2m1, bytes = 1): offsets count elements until they are halved */
 	int pair_axis, pair_bit;                /* then: the axis along which they lie; where two lanes hold a pair, the bit in which their numbers differ */
 	LLVMValueRef lane;                      /* i32 */
+	LLVMValueRef step;                      /* i32, uniform: what changes with the loop around it, NULL = nothing, or it is in the base */
 	LLVMValueRef first;                     /* i1: the copy that stores, NULL where all do; of loads NULL */
 	bool plain; LLVMValueRef base;          /* the machine's: set by its access_open */
 };

@@ -30,6 +30,25 @@ int emit_lane_bits(const struct emit *e)
 	return __builtin_ctz((unsigned)e->v->target->wave);
 }
 
+void emit_continue(struct emit *e, LLVMBasicBlockRef block)
+{
+	LLVMValueRef branch = LLVMGetBasicBlockTerminator(block);
+	LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(e->b);
+	if (branch)
+		LLVMPositionBuilderBefore(e->b, branch);
+	else
+		LLVMPositionBuilderAtEnd(e->b, block);
+	LLVMSetCurrentDebugLocation2(e->b, line);             /* positioned before the branch, it would be the branch's */
+}
+
+LLVMBasicBlockRef emit_before_loop(struct emit *e)
+{
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	if (e->loop_body && !e->has_dot)
+		emit_continue(e, e->before_loop);
+	return here;
+}
+
 LLVMValueRef emit_int(struct emit *e, int64_t v)
 {
 	return LLVMConstInt(e->i32, (uint64_t)v, 1);
@@ -84,6 +103,11 @@ static LLVMValueRef scalar(struct emit *e, const struct ir_ins *i)
 	return e->values[i->id].group[0];
 }
 
+static bool runs_at_all(const struct ir_ins *start, const struct ir_ins *end)
+{
+	return start->op == IR_CONST && end->op == IR_MAX && end->args[1]->op == IR_CONST && end->args[1]->imm > start->imm;
+}
+
 /* Tested at the end, behind a test that the loop runs at all: accumulators then stay in their registers (a test at the head keeps
  * two copies of each alive). */
 static void emit_for(struct emit *e, const struct ir_ins *loop)
@@ -101,7 +125,11 @@ static void emit_for(struct emit *e, const struct ir_ins *loop)
 	}
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
 	LLVMBasicBlockRef in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
-	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, start, end, ""), in, out);
+	bool always = runs_at_all(loop->args[0], loop->args[1]);
+	if (always)
+		LLVMBuildBr(e->b, in);
+	else
+		LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, start, end, ""), in, out);
 	LLVMPositionBuilderAtEnd(e->b, in);
 	LLVMValueRef pos = LLVMBuildPhi(e->b, e->i32, "");
 	LLVMAddIncoming(pos, &start, &before, 1);
@@ -112,7 +140,11 @@ static void emit_for(struct emit *e, const struct ir_ins *loop)
 			e->values[body->params[p]->id].group[g] = phi;
 		}
 	LLVMValueRef outer = e->axis_base[axis], around = e->loop_position;
+	const struct ir_block *body_around = e->loop_body;
+	LLVMBasicBlockRef before_around = e->before_loop;
 	e->axis_base[axis] = e->loop_position = pos;
+	e->loop_body = body;
+	e->before_loop = before;
 	lds_enter_loop(e);
 	e->loop_depth++;
 	emit_block(e, body);
@@ -135,7 +167,8 @@ static void emit_for(struct emit *e, const struct ir_ins *loop)
 		for (int g = 0; g < v->ngroups; g++) {
 			LLVMAddIncoming(v->group[g], &last[p][g], &latch, 1);
 			LLVMValueRef exit = LLVMBuildPhi(e->b, LLVMTypeOf(v->group[g]), "");
-			LLVMAddIncoming(exit, &initial[p].group[g], &before, 1);
+			if (!always)
+				LLVMAddIncoming(exit, &initial[p].group[g], &before, 1);
 			LLVMAddIncoming(exit, &last[p][g], &latch, 1);
 			v->group[g] = exit;               /* results; the body is written */
 		}
@@ -143,6 +176,8 @@ static void emit_for(struct emit *e, const struct ir_ins *loop)
 	index_release(e, mark);
 	e->axis_base[axis] = outer;
 	e->loop_position = around;
+	e->loop_body = body_around;
+	e->before_loop = before_around;
 }
 
 static void emit_if(struct emit *e, const struct ir_ins *i)
