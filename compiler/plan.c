@@ -571,7 +571,8 @@ static void plan_rows(struct planner *p)
 		struct variant *v = add(p);
 		if (a)
 			aligned(p, v);
-		bool fits = class_fits(p, v, 1);         /* a fixed tile with long code may not: then few lanes with many registers */
+		if (!class_fits(p, v, 1) && !open)       /* a fixed tile with long code: as many lanes as there are */
+			v->waves = waves_of(p, most_threads(p));
 		int each = a ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2;
 		int few = few_waves(p, v);
 		if (only_groups(p) && few * vector_of(p, v, each) >= filled_of(p, v, each))
@@ -579,7 +580,7 @@ static void plan_rows(struct planner *p)
 		if (open)                                /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
 			v->waves = waves_of(p, a ? most_threads(p) / 2 : most_threads(p));
 		else
-			v->waves = square && !a && fits ? waves_of(p, most_threads(p)) : v->waves < few ? few : v->waves;
+			v->waves = square && !a ? waves_of(p, most_threads(p)) : v->waves < few ? few : v->waves;
 		v->stream = open;
 		row_tiles(p, v, 0, each);
 		if (!a)
