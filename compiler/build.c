@@ -23,12 +23,12 @@ const struct ir_op_info ir_op_info[] = {
 
 /* --- instructions */
 
-static void insert(struct ir_builder *b, struct ir_ins *ins)
+/* Puts an instruction that stands nowhere in front of `before`, NULL = at the block's end. */
+static void insert(struct ir_block *block, struct ir_ins *ins, struct ir_ins *before)
 {
-	struct ir_block *block = b->before ? b->before->block : b->block;
 	ins->block = block;
-	ins->next = b->before;
-	ins->prev = b->before ? b->before->prev : block->last;
+	ins->next = before;
+	ins->prev = before ? before->prev : block->last;
 	if (ins->prev)
 		ins->prev->next = ins;
 	else
@@ -37,6 +37,11 @@ static void insert(struct ir_builder *b, struct ir_ins *ins)
 		ins->next->prev = ins;
 	else
 		block->last = ins;
+}
+
+void ir_append(struct ir_block *block, struct ir_ins *ins)
+{
+	insert(block, ins, NULL);
 }
 
 static struct ir_ins *detached(struct ir_builder *b, enum ir_op op, enum dtype dtype, ir_axes axes, int nargs)
@@ -56,7 +61,7 @@ static struct ir_ins *detached(struct ir_builder *b, enum ir_op op, enum dtype d
 struct ir_ins *ir_new(struct ir_builder *b, enum ir_op op, enum dtype dtype, ir_axes axes, int nargs)
 {
 	struct ir_ins *ins = detached(b, op, dtype, axes, nargs);
-	insert(b, ins);
+	insert(b->before ? b->before->block : b->block, ins, b->before);
 	return ins;
 }
 
@@ -412,14 +417,7 @@ void ir_remove(struct ir_ins *ins)
 void ir_move(struct ir_ins *ins, struct ir_ins *before)
 {
 	ir_remove(ins);
-	ins->block = before->block;
-	ins->next = before;
-	ins->prev = before->prev;
-	if (before->prev)
-		before->prev->next = ins;
-	else
-		before->block->first = ins;
-	before->prev = ins;
+	insert(before->block, ins, before);
 }
 
 void ir_walk(struct ir_block *block, void (*fn)(struct ir_ins *, void *), void *ctx)
@@ -482,15 +480,8 @@ static struct ir_block *clone_block(struct cloner *c, const struct ir_block *blo
 	copy->params = block->nparams ? arena_alloc(c->ar, (size_t)block->nparams * sizeof *block->params) : NULL;
 	for (int i = 0; i < block->nparams; i++)
 		copy->params[i] = clone_ins(c, block->params[i], copy);
-	for (const struct ir_ins *ins = block->first; ins; ins = ins->next) {
-		struct ir_ins *made = clone_ins(c, ins, copy);
-		made->prev = copy->last;
-		if (copy->last)
-			copy->last->next = made;
-		else
-			copy->first = made;
-		copy->last = made;
-	}
+	for (const struct ir_ins *ins = block->first; ins; ins = ins->next)
+		ir_append(copy, clone_ins(c, ins, copy));
 	return copy;
 }
 

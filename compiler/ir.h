@@ -138,6 +138,7 @@ struct ir_ins *ir_hexpr(struct ir_builder *, const struct hexpr *);
 struct ir_ins *ir_new(struct ir_builder *, enum ir_op, enum dtype, ir_axes, int nargs);  /* raw: appended, fields to be filled */
 
 /* --- editing (build.c) */
+void ir_append(struct ir_block *, struct ir_ins *);                       /* at the block's end; it stands in no block now, or in one that is being rebuilt */
 void ir_remove(struct ir_ins *);                                           /* unlink; no uses may remain */
 void ir_move(struct ir_ins *, struct ir_ins *before);                     /* from where it stands */
 void ir_replace(struct ir_kernel *, struct ir_ins *old, struct ir_ins *by);/* every use of old in the kernel */

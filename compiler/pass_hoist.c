@@ -19,26 +19,6 @@ static bool depends_on_axis(const struct ir_ins *i, int axis)
 	return (i->axes | i->over) & IR_AXIS(axis);
 }
 
-static void move_before(struct ir_ins *i, struct ir_ins *at)
-{
-	if (i->prev)
-		i->prev->next = i->next;
-	else
-		i->block->first = i->next;
-	if (i->next)
-		i->next->prev = i->prev;
-	else
-		i->block->last = i->prev;
-	i->block = at->block;
-	i->prev = at->prev;
-	i->next = at;
-	if (at->prev)
-		at->prev->next = i;
-	else
-		at->block->first = i;
-	at->prev = i;
-}
-
 static void hoist(struct pass *p, struct ir_block *b)
 {
 	for (struct ir_ins *i = b->first, *next; i; i = next) {
@@ -56,7 +36,7 @@ static void hoist(struct pass *p, struct ir_block *b)
 			for (int a = 0; a < x->nargs && !stays; a++)
 				stays = inside(x->args[a], i->body);
 			if (!stays)
-				move_before(x, i);
+				ir_move(x, i);
 		}
 	}
 }

@@ -2,14 +2,14 @@
  * Problem: a load stands where the text first uses it; written down so, the second tensor is asked for when the first has arrived.
  * Method:  in every block the loads of tensors that the kernel never writes, and what their subscripts and masks are made of, move to
  *          the front, in their order, as long as what they bring fits beside what is computed.  That is all the order a row kernel
- *          needs: LLVM's scheduler before register allocation is not run for it (llvm_shim.h).  Kernels with products keep their
+ *          needs: LLVM schedules it neither before nor after register allocation (llvm_shim.h).  Kernels with products keep their
  *          order: there a load's place is chosen with the products'.
  * Needs:   layouts.   Keeps: values exactly. */
 #include "pass.h"
 
 enum { MOST_BYTES = 256 };                                 /* of loads in flight, a lane: half the registers of eight waves a SIMD */
 
-struct loads { struct pass *p; bool *early; int bytes; };
+struct loads { struct pass *p; bool *early; };
 
 static bool is_subscript_op(const struct ir_ins *i)
 {
@@ -43,46 +43,32 @@ static int load_bytes(const struct ir_ins *i)
 	return i->layout ? layout_regs(i->layout) * dtype_info(i->dtype)->bits / 8 : 0;
 }
 
-static void append(struct ir_block *b, struct ir_ins *i)
-{
-	i->prev = b->last;
-	i->next = NULL;
-	if (b->last)
-		b->last->next = i;
-	else
-		b->first = i;
-	b->last = i;
-}
-
 static void raise_loads(struct loads *l, struct ir_block *b)
 {
-	l->bytes = 0;
+	int bytes = 0;
 	for (struct ir_ins *i = b->first; i; i = i->next) {
 		if (i->body)
-			raise_loads(&(struct loads){l->p, l->early, 0}, i->body);
+			raise_loads(l, i->body);
 		if (i->other)
-			raise_loads(&(struct loads){l->p, l->early, 0}, i->other);
-		if (i->op != IR_LOAD || l->early[i->id] || !can_rise(l, b, i) || l->bytes + load_bytes(i) > MOST_BYTES)
+			raise_loads(l, i->other);
+		if (i->op != IR_LOAD || l->early[i->id] || !can_rise(l, b, i) || bytes + load_bytes(i) > MOST_BYTES)
 			continue;
-		l->bytes += load_bytes(i);
+		bytes += load_bytes(i);
 		mark(l, b, i);
 	}
-	struct ir_ins *first = b->first;
-	b->first = b->last = NULL;
-	struct ir_block late = {0};
-	for (struct ir_ins *i = first, *next; i; i = next) {
+	struct ir_ins *front = b->first;                       /* of what stays behind */
+	for (struct ir_ins *i = b->first, *next; i; i = next) {
 		next = i->next;
-		append(l->early[i->id] ? b : &late, i);
-	}
-	for (struct ir_ins *i = late.first, *next; i; i = next) {
-		next = i->next;
-		append(b, i);
+		if (i == front && l->early[i->id])
+			front = next;
+		else if (l->early[i->id])
+			ir_move(i, front);
 	}
 }
 
 int pass_loads(struct pass *p)
 {
-	struct loads l = {p, arena_alloc(p->k->arena, sizeof(bool) * (size_t)(p->k->next_id + 1)), 0};
+	struct loads l = {p, arena_alloc(p->k->arena, sizeof(bool) * (size_t)(p->k->next_id + 1))};
 	FOR_PHASES(p, ph)
 		if (ir_has(ph->body, IR_DOT))
 			return 0;

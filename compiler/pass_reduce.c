@@ -123,15 +123,8 @@ static void order_block(struct reduce *r, struct ir_block *b)
 		if ((intptr_t)i->note == 1 << 28)
 			sorted[k++] = i;
 	b->first = b->last = NULL;
-	for (int i = 0; i < k; i++) {
-		sorted[i]->prev = b->last;
-		sorted[i]->next = NULL;
-		if (b->last)
-			b->last->next = sorted[i];
-		else
-			b->first = sorted[i];
-		b->last = sorted[i];
-	}
+	for (int i = 0; i < k; i++)
+		ir_append(b, sorted[i]);
 }
 
 int pass_reduce(struct pass *p)
