@@ -134,6 +134,30 @@ int files_write(const struct file_out *files, int n, char *err, size_t errlen)
 	return rc;
 }
 
+const char *temporary_folder(void)
+{
+	const char *named = getenv("TMPDIR");
+	return named && *named ? named : "/tmp";
+}
+
+int file_temporary(char *path, size_t length, const void *bytes, size_t size, char *err, size_t errlen)
+{
+	if ((size_t)snprintf(path, length, "%s/tdsl-XXXXXX", temporary_folder()) >= length) {
+		snprintf(err, errlen, "TMPDIR: a name of at most %zu bytes is expected", length - sizeof "/tdsl-XXXXXX");
+		return -1;
+	}
+	int fd = mkstemp(path);
+	if (fd < 0) {
+		fail(path, err, errlen);
+		return -1;
+	}
+	close(fd);
+	int rc = files_write(&(struct file_out){path, bytes, size}, 1, err, errlen);
+	if (rc)
+		unlink(path);
+	return rc;
+}
+
 static int is_library(const struct dirent *e)
 {
 	size_t n = strlen(e->d_name);

@@ -9,6 +9,10 @@ struct file_out { const char *path; const void *bytes; size_t size; };
 /* Writes all files or none: each beside its place first, then renamed.  A device or a pipe is written to directly.  0 or -1
  * with "path: why". */
 int files_write(const struct file_out *, int n, char *err, size_t errlen);
+/* Where temporary files go: TMPDIR, else /tmp. */
+const char *temporary_folder(void);
+/* Writes the bytes to a new temporary file and its name into path; the caller unlinks it.  0 or -1 with "path: why", and no file. */
+int file_temporary(char *path, size_t length, const void *bytes, size_t size, char *err, size_t errlen);
 /* Text of every *.tdsl in a folder, in order of their names, malloc'ed: the language's library from a folder. */
 char *library_read(const char *folder, char *err, size_t errlen);
 #endif

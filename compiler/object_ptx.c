@@ -179,13 +179,12 @@ int object_assemble(const struct target *t, char *ptx, size_t n, void **out, siz
 {
 	static const char *const parts[] = {"kernel.ptx", "kernel.cubin", "said"};
 	char ptxas[PATH_TEXT], dir[PATH_TEXT], name[PATH_TEXT];
-	const char *temp = getenv("TMPDIR");
 	if (!find_ptxas(ptxas)) {
 		*out = ptx;
 		*size = n + 1;
 		return 0;
 	}
-	snprintf(dir, sizeof dir, "%.400s/tdsl-ptxas-XXXXXX", temp && *temp ? temp : "/tmp");
+	snprintf(dir, sizeof dir, "%.400s/tdsl-ptxas-XXXXXX", temporary_folder());
 	if (!mkdtemp(dir)) {
 		snprintf(err, errlen, "%s: %s", dir, strerror(errno));
 		free(ptx);

@@ -13,8 +13,8 @@
 #include "tdslc.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -308,24 +308,18 @@ static void *trial_thread(void *argument)
 static void trial_run(struct trial *t)
 {
 	const struct group *g = t->g;
-	char path[] = "/tmp/tdsl-tune-XXXXXX", why[TEXT];
+	char path[PATH_MAX];
 	pthread_t thread;
-	int fd = mkstemp(path);
 	const char *text = arena_printf(g->a->arena, "tdsl tune 1\n%s\t%s\t%s\t*\t%s\t1\n", g->k->name, instance_name(g), g->k->variants[g->first].target, t->variant);
-	if (fd < 0 || files_write(&(struct file_out){path, text, strlen(text)}, 1, why, sizeof why)) {
-		snprintf(t->why, sizeof t->why, "%s: %s", path, fd < 0 ? strerror(errno) : why);
-	} else {
-		setenv("TDSL_TUNE", path, 1);
-		if (pthread_create(&thread, NULL, trial_thread, t) == 0)
-			pthread_join(thread, NULL);
-		else
-			snprintf(t->why, sizeof t->why, "no thread");
-		unsetenv("TDSL_TUNE");
-	}
-	if (fd >= 0) {
-		close(fd);
-		unlink(path);
-	}
+	if (file_temporary(path, sizeof path, text, strlen(text), t->why, sizeof t->why))
+		return;
+	setenv("TDSL_TUNE", path, 1);
+	if (pthread_create(&thread, NULL, trial_thread, t) == 0)
+		pthread_join(thread, NULL);
+	else
+		snprintf(t->why, sizeof t->why, "no thread");
+	unsetenv("TDSL_TUNE");
+	unlink(path);
 }
 
 /* ---- choices */
@@ -489,24 +483,19 @@ static int tune(struct choices *c, const struct arguments *a, const struct model
 /* The candidates as a pack in a file, for the runtime to open. */
 static int tune_pack(struct choices *c, const struct arguments *a, const struct compile_result *r)
 {
-	char path[] = "/tmp/tdsl-tune-XXXXXX", why[TEXT];
+	char path[PATH_MAX], why[TEXT];
 	struct tensorfile *in = NULL;
 	void *bytes = NULL;
 	size_t size;
-	int fd = mkstemp(path), code;
-	if (fd < 0 || pack_write(&r->pack, &bytes, &size, why, sizeof why) || files_write(&(struct file_out){path, bytes, size}, 1, why, sizeof why))
-		code = error("%s: %s", path, fd < 0 ? strerror(errno) : why);
-	else if (option(a, "--in") && tensorfile_open(&in, option(a, "--in"), why, sizeof why) < 0)
-		code = error("%s", why);
-	else
-		code = tune(c, a, &r->pack, path, in);
+	if (option(a, "--in") && tensorfile_open(&in, option(a, "--in"), why, sizeof why) < 0)
+		return error("%s", why);
+	bool there = !pack_write(&r->pack, &bytes, &size, why, sizeof why) && !file_temporary(path, sizeof path, bytes, size, why, sizeof why);
+	int code = there ? tune(c, a, &r->pack, path, in) : error("%s", why);
 	free(bytes);
 	if (in)
 		tensorfile_close(in);
-	if (fd >= 0) {
-		close(fd);
+	if (there)
 		unlink(path);
-	}
 	return code;
 }
 
