@@ -207,7 +207,7 @@ static int build_variant(struct arena *scratch, struct item *it, int v, struct o
 		made.predicate = made.predicate ? hexpr_op(scratch, HX_AND, made.predicate, code.made.condition) : code.made.condition;
 	int rc = enter_facts(made.launches, made.nlaunches, code.facts, code.nfacts, err, errlen);
 	if (rc == 0) {
-		made.report_json = report_variant_json(scratch, made.launches, made.nlaunches, code.facts, code.nfacts, code.size);
+		made.report_json = report_variant_json(scratch, made.launches, made.nlaunches, code.facts, code.nfacts, code.size, code.made.ordered);
 		it->built[v] = copy_variant(&it->arena, &made);
 		it->objects[v] = (struct model_object){it->target->name, arena_copy(&it->arena, code.elf, code.size), code.size};
 	}

@@ -95,7 +95,7 @@ static void put_facts(FILE *out, const struct object_facts *f)
 }
 
 char *report_variant_json(struct arena *a, const struct model_launch *launches, int nlaunches, const struct object_facts *facts,
-                          int nfacts, size_t object_bytes)
+                          int nfacts, size_t object_bytes, bool ordered)
 {
 	struct object_facts sum = {.waves_per_simd = 16};
 	struct sheet s;
@@ -105,7 +105,7 @@ char *report_variant_json(struct arena *a, const struct model_launch *launches, 
 		if (f)
 			add_facts(&sum, f);
 	}
-	fprintf(s.out, "{\"object_bytes\":%zu,", object_bytes);
+	fprintf(s.out, "{\"object_bytes\":%zu,\"ordered\":%s,", object_bytes, ordered ? "true" : "false");
 	put_facts(s.out, &sum);
 	if (nlaunches > 1) {
 		fputs(",\"launches\":[", s.out);

@@ -7,9 +7,10 @@
 #include "object.h"
 
 /* A variant's JSON object as a pack keeps it (model_variant.report_json): resources, loop, counts; registers, LDS and scratch
- * are the largest of its launches, counts their sums, the loop that of the launch with the most matrix work. */
+ * are the largest of its launches, counts their sums, the loop that of the launch with the most matrix work.  ordered: its code stands in
+ * the order of its tile IR (variant_code.c). */
 char *report_variant_json(struct arena *, const struct model_launch *launches, int nlaunches, const struct object_facts *facts,
-                          int nfacts, size_t object_bytes);
+                          int nfacts, size_t object_bytes, bool ordered);
 /* `tdslc report`: one row per variant.  compile_ms: one number per variant in the pack's order, negative = not known; NULL = none. */
 char *report_table(struct arena *, const struct model_pack *, const double *compile_ms);
 char *report_json(struct arena *, const struct model_pack *, const double *compile_ms);

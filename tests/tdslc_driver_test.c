@@ -166,7 +166,7 @@ START_TEST(reports_have_a_row_per_variant)
 		variants += r.pack.kernels[k].nvariants;
 	const char *json = report_json(&a, &r.pack, NULL), *table = report_table(&a, &r.pack, NULL);
 	static const char *const keys[] = {"kernel", "instance", "target", "variant", "vgpr", "agpr", "sgpr", "lds", "scratch", "spills",
-		"waves_per_simd", "object_bytes", "barriers", "compile_ms", "loop", "mfma", "acc_moves", "vmcnt0", "bank_conflicts", "clocks", "matrix_share"};
+		"waves_per_simd", "object_bytes", "ordered", "barriers", "compile_ms", "loop", "mfma", "acc_moves", "vmcnt0", "bank_conflicts", "clocks", "matrix_share"};
 	for (unsigned i = 0; i < sizeof keys / sizeof *keys; i++) {
 		char quoted[40];
 		snprintf(quoted, sizeof quoted, "\"%s\":", keys[i]);
