@@ -52,9 +52,10 @@ static const struct command commands[] = {
 	 "  --explain     the variants' choices, and of each pass what it is for and whether it changed anything"},
 	{"list", command_list, 1, 1, "--json", "OUT.tpack [--json]", "Prints kernels, their signatures, instances and variants."},
 	{"report", command_report, 1, 1, "--json", "OUT.tpack [--json]",
-	 "Prints what each variant is made of: registers, LDS, instruction counts, the hot loop.  --json says more: ordered = the code stands in the order of its tile IR, not in that of LLVM's scheduler.\n"
+	 "Prints what each variant is made of: registers, LDS, instruction counts, the hot loop.\n"
 	 "  waves: per SIMD.  clocks: modelled, for one pass of the hot loop by all waves of a SIMD.  share: useful FLOPs over what\n"
-	 "  those clocks allow at the dtype's full rate.  ms: compile time, known only beside the file OUT.tpack.times."},
+	 "  those clocks allow at the dtype's full rate.  ms: compile time, known only beside the file OUT.tpack.times.\n"
+	 "  ordered, in JSON: the code stands in the order of its tile IR; false: in that of LLVM's scheduler, to save registers."},
 	{"verify", command_verify, 1, 1, "", "OUT.tpack", "Checks every byte of a pack."},
 	{"extract", command_extract, 1, 1, "--kernel= --instance= --target= --variant= -o=",
 	 "OUT.tpack --kernel K [--instance I] --target T [--variant V] -o FILE.hsaco",
