@@ -82,6 +82,11 @@ LLVMValueRef index_lane(struct emit *, const struct layout *, int axis);  /* lan
 int index_register(const struct layout *, int reg, int axis);             /* register's part */
 const int *index_map(struct emit *, const struct layout *from, const struct layout *to, ir_axes axes); /* register of `from` -> register of `to` */
 LLVMValueRef index_value(struct emit *, const struct ir_ins *, const struct layout *, int reg);  /* a position-only value at a register */
+/* A power of two that divides f but for the axis `except`, whose multiples count as 1; even: an extent known to be, or NULL. */
+int64_t index_divisor(struct emit *, const struct affine *f, int except, const struct hexpr *even);
+bool index_base_divides(struct emit *, int axis, int w);                  /* the base of the axis's tile is a multiple of w */
+/* A condition is the same for every run of w positions along the axis that starts at a multiple of w. */
+bool index_mask_is_run(struct emit *, const struct ir_ins *, int axis, int w, const struct hexpr *even);
 int index_mark(const struct emit *);                                      /* scopes of the memo */
 void index_release(struct emit *, int mark);
 void index_forget(struct emit *);          /* where e->forgets, before an instruction: its index values are computed anew, not kept */

@@ -137,6 +137,79 @@ static LLVMValueRef lane_copy(struct emit *e, LLVMValueRef lane)
 	return e->copies[e->ncopies++].copy = copy;
 }
 
+/* --- runs of positions ---------------------------------------------------------------------------------------------------- */
+
+static int64_t symbol_divisor(struct emit *e, const struct hexpr *even, int symbol)
+{
+	int64_t known = known_symbol_multiple(e->v, symbol);
+	return even && even->op == HX_SYM && even->imm == symbol && known % 2 ? 2 * known : known;
+}
+
+int64_t index_divisor(struct emit *e, const struct affine *f, int except, const struct hexpr *even)
+{
+	int64_t d = f->constant ? (f->constant & -f->constant) : 1 << 30;
+	for (int x = 0; x < e->ph->naxes; x++)
+		if (f->coef[x] && x != except) {
+			/* the axis's base is a multiple of its tile for grid axes, of 1 otherwise; positions step by 1 */
+			int64_t c = f->coef[x] & -f->coef[x];
+			d = c < d ? c : d;
+		}
+	for (int t = 0; t < f->nterms; t++) {
+		int64_t c = f->term[t].coef & -f->term[t].coef;
+		c *= f->term[t].of ? known_divisor(f->term[t].of, e->ph, e->v) : symbol_divisor(e, even, f->term[t].symbol);
+		c &= -c;
+		d = c < d ? c : d;
+	}
+	return d;
+}
+
+bool index_base_divides(struct emit *e, int axis, int w)
+{
+	const struct ir_axis *ax = &e->ph->axes[axis];
+	if (ax->ragged)
+		return false;
+	return ax->kind == AXIS_HELD || ax->tile % w == 0;
+}
+
+bool index_mask_is_run(struct emit *e, const struct ir_ins *m, int axis, int w, const struct hexpr *even)
+{
+	if (!(m->axes & IR_AXIS(axis)))
+		return true;
+	switch (m->op) {
+	case IR_AND: case IR_OR:
+		return index_mask_is_run(e, m->args[0], axis, w, even) && index_mask_is_run(e, m->args[1], axis, w, even);
+	case IR_NOT:
+		return index_mask_is_run(e, m->args[0], axis, w, even);
+	case IR_LT: {
+		/* p + rest < 0 with p a run of w positions from a multiple of w: the same for the run if w divides the rest */
+		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
+		return d.ok && d.coef[axis] == 1 && index_base_divides(e, axis, w) && index_divisor(e, &d, axis, even) % w == 0;
+	}
+	case IR_LE: {
+		/* bound <= p: the same for the run if w divides both */
+		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
+		return d.ok && d.coef[axis] == -1 && index_base_divides(e, axis, w) && index_divisor(e, &d, axis, even) % w == 0;
+	}
+	default:
+		return false;
+	}
+}
+
+/* The first of the registers behind `reg` and before it that hold the same of a condition. */
+static int run_start(struct emit *e, const struct ir_ins *condition, const struct layout *l, int reg)
+{
+	for (int x = 0; l && x < e->ph->naxes; x++) {
+		int w = 1 << layout_vector(l, x);
+		while (w > 1 && !index_mask_is_run(e, condition, x, w, NULL))
+			w /= 2;
+		if (w > 1)
+			return reg & ~(w - 1);
+	}
+	return reg;
+}
+
+/* --- values of positions -------------------------------------------------------------------------------------------------- */
+
 static LLVMValueRef position(struct emit *e, int axis, const struct layout *l, int reg)
 {
 	LLVMValueRef v = e->axis_base[axis];
@@ -157,8 +230,11 @@ LLVMValueRef index_value(struct emit *e, const struct ir_ins *i, const struct la
 		if (e->memory[m].layout == l && e->memory[m].reg == reg)
 			return e->memory[m].v;
 	LLVMValueRef args[8], v;
+	int first = i->dtype == DT_I1 ? run_start(e, i, l, reg) : reg;
 	if (i->op == IR_IOTA) {
 		v = position(e, (int)i->imm, l, reg);
+	} else if (first != reg) {
+		v = index_value(e, i, l, first);
 	} else {
 		for (int a = 0; a < i->nargs; a++)
 			args[a] = index_value(e, i->args[a], l, reg);

@@ -20,62 +20,9 @@ static bool unit_stride(const struct access *a, struct emit *e)
 /* --- how wide ---------------------------------------------------------------------------------------------------------- */
 
 /* The innermost extent of a tensor whose elements lie in pairs is even. */
-static int64_t symbol_divisor(struct emit *e, const struct access *a, int symbol)
+static const struct hexpr *even_extent(const struct access *a)
 {
-	int64_t known = known_symbol_multiple(e->v, symbol);
-	const struct hexpr *inner = a->pairs ? a->t->extent[a->t->rank - 1] : NULL;
-	return inner && inner->op == HX_SYM && inner->imm == symbol && known % 2 ? 2 * known : known;
-}
-
-static int64_t affine_divisor(struct emit *e, const struct access *a, const struct affine *f, int except)
-{
-	int64_t d = f->constant ? (f->constant & -f->constant) : 1 << 30;
-	for (int x = 0; x < e->ph->naxes; x++)
-		if (f->coef[x] && x != except) {
-			/* the axis's base is a multiple of its tile for grid axes, of 1 otherwise; positions step by 1 */
-			int64_t c = f->coef[x] & -f->coef[x];
-			d = c < d ? c : d;
-		}
-	for (int t = 0; t < f->nterms; t++) {
-		int64_t c = f->term[t].coef & -f->term[t].coef;
-		c *= f->term[t].of ? known_divisor(f->term[t].of, e->ph, e->v) : symbol_divisor(e, a, f->term[t].symbol);
-		c &= -c;
-		d = c < d ? c : d;
-	}
-	return d;
-}
-
-/* Base of the axis's tile is a multiple of w. */
-static bool base_divides(struct emit *e, int axis, int w)
-{
-	const struct ir_axis *ax = &e->ph->axes[axis];
-	if (ax->ragged)
-		return false;
-	return ax->kind == AXIS_HELD || ax->tile % w == 0;
-}
-
-static bool mask_uniform(struct emit *e, const struct access *a, const struct ir_ins *m, int axis, int w)
-{
-	if (!(m->axes & IR_AXIS(axis)))
-		return true;
-	switch (m->op) {
-	case IR_AND: case IR_OR:
-		return mask_uniform(e, a, m->args[0], axis, w) && mask_uniform(e, a, m->args[1], axis, w);
-	case IR_NOT:
-		return mask_uniform(e, a, m->args[0], axis, w);
-	case IR_LT: {
-		/* p + rest < 0 with p a run of w positions from a multiple of w: the same for the run if w divides the rest */
-		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
-		return d.ok && d.coef[axis] == 1 && base_divides(e, axis, w) && affine_divisor(e, a, &d, axis) % w == 0;
-	}
-	case IR_LE: {
-		/* bound <= p: the same for the run if w divides both */
-		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
-		return d.ok && d.coef[axis] == -1 && base_divides(e, axis, w) && affine_divisor(e, a, &d, axis) % w == 0;
-	}
-	default:
-		return false;
-	}
+	return a->pairs ? a->t->extent[a->t->rank - 1] : NULL;
 }
 
 static int width_of(struct emit *e, const struct access *a)
@@ -95,8 +42,8 @@ static int width_of(struct emit *e, const struct access *a)
 	while (w * a->bytes > 16)
 		w /= 2;
 	for (; w > 1; w /= 2)
-		if (base_divides(e, axis, w) && affine_divisor(e, a, &a->sub[last], axis) % w == 0 &&
-		    (!a->mask || mask_uniform(e, a, a->mask, axis, w)))
+		if (index_base_divides(e, axis, w) && index_divisor(e, &a->sub[last], axis, even_extent(a)) % w == 0 &&
+		    (!a->mask || index_mask_is_run(e, a->mask, axis, w, even_extent(a))))
 			break;
 	return w;
 }
@@ -391,8 +338,8 @@ static void open_pairs(struct emit *e, struct access *a)
 	for (int x = 0; a->l && last >= 0 && x < e->ph->naxes; x++)
 		if (a->sub[last].ok && a->sub[last].coef[x] == 1 && layout_size(a->l, x) > 1)
 			axis = x;
-	bool fits = axis >= 0 && a->affine && a->t->role != IR_TEMP && a->i->op != IR_UPDATE && base_divides(e, axis, 2) &&
-	            affine_divisor(e, a, &a->sub[last], axis) % 2 == 0 && (!a->mask || mask_uniform(e, a, a->mask, axis, 2));
+	bool fits = axis >= 0 && a->affine && a->t->role != IR_TEMP && a->i->op != IR_UPDATE && index_base_divides(e, axis, 2) &&
+	            index_divisor(e, &a->sub[last], axis, even_extent(a)) % 2 == 0 && (!a->mask || index_mask_is_run(e, a->mask, axis, 2, even_extent(a)));
 	for (int d = 0; fits && d < last; d++)
 		fits = !a->sub[d].coef[axis];
 	bool in_registers = fits && layout_vector(a->l, axis) > 0;
