@@ -512,12 +512,11 @@ bool sim_decode(struct sim_inst *in, const uint32_t *words, int nwords, const st
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A slot's first handler: decodes the slot under the lock, then runs it.  `exec` is stored last, so that another thread
- * sees either this handler or the whole instruction; the step loop then runs the slot again. */
-static void decode_slot(struct sim_wave *w, const struct sim_inst *slot)
+/* Under the lock; `exec` is stored last, so that another thread sees either none or the whole instruction. */
+void sim_decode_slot(struct sim_wave *w, const struct sim_inst *slot)
 {
 	struct sim_code *code = w->group->code;
-	size_t at = (size_t)(slot - code->inst), total = code->object->image_size / 4;
+	size_t at = (size_t)(slot - code->inst), total = code->object->code_size / 4;
 	struct sim_inst in;
 	uint32_t words[4] = {0};
 	int n = total - at < 4 ? (int)(total - at) : 4;
@@ -530,7 +529,7 @@ static void decode_slot(struct sim_wave *w, const struct sim_inst *slot)
 	}
 	pthread_mutex_lock(&lock);
 	struct sim_inst *dst = &code->inst[at];
-	if (dst->exec == decode_slot) {
+	if (!dst->exec) {
 		memcpy((char *)dst + sizeof in.exec, (char *)&in + sizeof in.exec, sizeof in - sizeof in.exec);
 		__atomic_store_n(&dst->exec, in.exec, __ATOMIC_RELEASE);
 	}
@@ -544,18 +543,15 @@ struct sim_code *sim_code_get(struct sim_object *object, const struct sim_kernel
 	while (c && c->kernel != kernel)
 		c = c->next;
 	if (!c) {
-		size_t n = object->image_size / 4;
+		size_t n = object->code_size / 4;
 		c = calloc(1, sizeof *c);
 		if (c && !(c->inst = calloc(n + 1, sizeof *c->inst))) {
 			free(c);
 			c = NULL;
 		}
 		if (c) {
-			for (size_t i = 0; i < n; i++)
-				c->inst[i].exec = decode_slot;
 			static uint64_t made; /* under the lock */
 			c->number = ++made;
-			c->undecoded = decode_slot;
 			c->object = object;
 			c->kernel = kernel;
 			c->next = object->code;

@@ -170,7 +170,7 @@ static void coverage(const char *chip_name, int bit, uint8_t executed[OP_COUNT],
 	const struct sim_chip *chip = sim_chip_by_name(chip_name);
 	static uint32_t image[64], vgpr[320][LANES];
 	struct sim_kernel kernel = {.name = "row", .accum_offset = 128, .vgprs = 256};
-	struct sim_object object = {.chip = chip, .image = (uint8_t *)image, .image_size = sizeof image};
+	struct sim_object object = {.chip = chip, .image = (uint8_t *)image, .image_size = sizeof image, .code_size = sizeof image};
 	struct sim_memory *memory = sim_memory_new();
 	static uint8_t lds[65536], scratch[64 * 1024], data[4096] __attribute__((aligned(64)));
 	sim_memory_add(memory, data, sizeof data, "data", true);
