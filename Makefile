@@ -69,7 +69,7 @@ E2E_TESTS = $(addprefix $(B)/tests/, e2e_matrix_test e2e_rows_act_test e2e_rows_
 HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/ptx_run.c tests/sim_build.c tests/sim_single.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
 PY_TESTS = tests/wheel_test.py tests/e2e_new_kernel_test.py tests/progress_test.py tests/ref_formats_test.py tests/support_test.py \
-	"tests/sim_num_test.py $(B)/tests/libnum.so"
+	"tests/sim_num_test.py $(B)/tests/libnum.so" "tests/sim_convert_test.py $(B)/tdsl-sim"
 
 # Objects: $(call obj,sources).
 obj = $(patsubst %,$(B)/o/%.o,$(basename $(1)))
