@@ -5,7 +5,8 @@
  * orders of waves.  Each s_waitcnt and s_barrier is deleted, each s_nop made shorter, LDS addresses are swapped or moved by one
  * element, 8-bit floats exchanged, comparisons that bound addresses and buffers' own bounds moved by one element, clamps taken out; what the
  * checks need not see of the last five shows in the results.  An alteration that goes unnoticed fails the test, but for
- *   - a wait whose deletion sim_waits.h proves to change nothing on any path, or on any but by a jump that no run takes;
+ *   - a wait whose deletion sim_waits.h proves to change nothing on any path, or on any but by a jump that no run takes: over code for
+ *     lanes with 0 in some of the six low bits of their number, which each wave has;
  *   - what tests/sim_mutation_redundant.txt lists with its reason;
  *   - a comparison, bound or clamp that gave the same values in both forms, whenever it was executed: no data told them apart.
  * A sample of bounded time by default, everything where E2E_FULL is set; MUTATE=text takes only variants whose name holds
