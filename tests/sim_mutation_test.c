@@ -712,7 +712,7 @@ int main(void)
 		suite_add_tcase(s, shipped);
 	suite_add_tcase(s, altered_code);
 	SRunner *r = srunner_create(s);
-	if (getenv("MUTATE"))
+	if (full()) /* libcheck cannot hand on the time of a process that took more than 35 minutes */
 		srunner_set_fork_status(r, CK_NOFORK);
 	srunner_run_all(r, CK_NORMAL);
 	int failed = srunner_ntests_failed(r);
