@@ -52,7 +52,7 @@ static struct check *make(const struct sim_group *g, uint32_t nwaves, size_t dwo
 		return NULL;
 	c->code = g->code->number;
 	c->nwaves = nwaves;
-	c->use = calloc(g->code->object->image_size / 4 + 1, sizeof *c->use);
+	c->use = calloc(g->code->object->code_size / 4 + 1, sizeof *c->use);
 	c->wave = calloc(nwaves, sizeof *c->wave);
 	c->lds = calloc(dwords, sizeof *c->lds);
 	c->lds_dwords = dwords;

@@ -212,7 +212,7 @@ static void run_wave(struct sim_wave *w, uint64_t steps)
 {
 	struct sim_group *g = w->group;
 	struct sim_inst *code = g->code->inst;
-	uint32_t end = (uint32_t)(g->code->object->image_size / 4);
+	uint32_t end = (uint32_t)(g->code->object->code_size / 4);
 	uint64_t left = steps;
 	while (left && w->state == WAVE_RUN) {
 		if (w->pc >= end) {
@@ -222,8 +222,8 @@ static void run_wave(struct sim_wave *w, uint64_t steps)
 		}
 		const struct sim_inst *in = &code[w->pc];
 		void (*exec)(struct sim_wave *, const struct sim_inst *) = __atomic_load_n(&in->exec, __ATOMIC_ACQUIRE);
-		if (exec == g->code->undecoded) { /* another thread may be filling the slot: nothing else of it is read */
-			exec(w, in);
+		if (!exec) { /* another thread may be filling the slot: nothing else of it is read */
+			sim_decode_slot(w, in);
 			continue;
 		}
 		__builtin_prefetch(in + in->len);
@@ -241,13 +241,13 @@ static void run_wave(struct sim_wave *w, uint64_t steps)
 static void run_wave_checked(struct sim_wave *w, struct check *c, uint64_t steps)
 {
 	struct sim_group *g = w->group;
-	uint32_t end = (uint32_t)(g->code->object->image_size / 4);
+	uint32_t end = (uint32_t)(g->code->object->code_size / 4);
 	uint64_t left = steps;
 	while (left && w->state == WAVE_RUN && w->pc < end) {
 		const struct sim_inst *in = &g->code->inst[w->pc];
 		void (*exec)(struct sim_wave *, const struct sim_inst *) = __atomic_load_n(&in->exec, __ATOMIC_ACQUIRE);
-		if (exec == g->code->undecoded) {
-			exec(w, in);
+		if (!exec) {
+			sim_decode_slot(w, in);
 			continue;
 		}
 		if (!check_before(c, w, in))
@@ -275,7 +275,7 @@ static uint64_t draw(struct worker *k)
 static void hang(struct worker *k, struct sim_wave *w, const char *what)
 {
 	struct sim_inst none = {.at = w->pc * 4};
-	const struct sim_inst *in = w->pc < k->run->code->object->image_size / 4 ? &k->run->code->inst[w->pc] : &none;
+	const struct sim_inst *in = w->pc < k->run->code->object->code_size / 4 ? &k->run->code->inst[w->pc] : &none;
 	sim_fail(w, in->len ? in : &none, SIM_EHANG, -1, "%s", what);
 }
 

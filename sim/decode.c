@@ -274,33 +274,44 @@ static bool mai(struct sim_inst *in, struct words *s)
 	return true;
 }
 
+/* v_mfma_ld_scale_b32: the first half of a scaled matrix instruction of 16 bytes; without the second no kernel can run it. */
+static bool scales(struct sim_inst *in, struct words *s)
+{
+	uint32_t w = s->w[0], w1 = s->w[1];
+	in->cls = SIM_MFMA;
+	in->scale_sel[0] = (uint8_t)(bits(w, 11, 11) | bits(w1, 27, 27) << 1);
+	in->scale_sel[1] = (uint8_t)(bits(w, 12, 12) | bits(w1, 28, 28) << 1);
+	return source(s, &in->src[3], bits(w1, 8, 0), 'i') && source(s, &in->scale_b, bits(w1, 17, 9), 'i');
+}
+
+/* The second half has the lowest bit of abid set. */
+static bool scaled_follows(const struct words *s)
+{
+	if (s->n < 4 || s->w[2] >> 23 != 0x1a7 || !bits(s->w[2], 11, 11))
+		return false;
+	unsigned op = by_opcode[ENC_VOP3P][bits(s->w[2], 22, 16)];
+	return op == OP_v_mfma_f32_16x16x128_f8f6f4 || op == OP_v_mfma_f32_32x32x64_f8f6f4;
+}
+
+static bool scaled_mai(struct sim_inst *in, struct words *s)
+{
+	struct words rest = {s->w + 2, s->n - 2, 2, false, s->accum};
+	in->op = by_opcode[ENC_VOP3P][bits(s->w[2], 22, 16)];
+	in->exec = rows[in->op].exec;
+	in->n = rows[in->op].n;
+	in->scaled = true;
+	s->used = 4;
+	return mai(in, &rest);
+}
+
 static bool vop3p(struct sim_inst *in, struct words *s)
 {
 	const char *letters;
 	s->used = 2;
 	if (is_mai(in->op) && in->op != OP_v_mfma_ld_scale_b32)
 		return mai(in, s);
-	if (in->op == OP_v_mfma_ld_scale_b32) { /* the first half of a scaled matrix instruction of 16 bytes */
-		uint32_t w = s->w[0], w1 = s->w[1];
-		if (s->n < 4 || s->w[2] >> 23 != 0x1a7)
-			return false;
-		unsigned op = by_opcode[ENC_VOP3P][bits(s->w[2], 22, 16)];
-		if (op != OP_v_mfma_f32_16x16x128_f8f6f4 && op != OP_v_mfma_f32_32x32x64_f8f6f4)
-			return false;
-		struct words rest = {s->w + 2, s->n - 2, 2, false, s->accum};
-		in->op = (uint16_t)op;
-		in->exec = rows[op].exec;
-		in->n = rows[op].n;
-		if (!mai(in, &rest))
-			return false;
-		in->scaled = true;
-		in->scale_sel[0] = (uint8_t)(bits(w, 11, 11) | bits(w1, 27, 27) << 1);
-		in->scale_sel[1] = (uint8_t)(bits(w, 12, 12) | bits(w1, 28, 28) << 1);
-		s->used = 4;
-		if (!source(s, &in->src[3], bits(w1, 8, 0), 'i') || !source(s, &in->scale_b, bits(w1, 17, 9), 'i'))
-			return false;
-		return true;
-	}
+	if (in->op == OP_v_mfma_ld_scale_b32)
+		return scales(in, s) && (!scaled_follows(s) || scaled_mai(in, s));
 	uint32_t w = s->w[0], w1 = s->w[1];
 	sources_of(in, &letters);
 	in->vdst = (uint16_t)bits(w, 7, 0);
@@ -512,12 +523,11 @@ bool sim_decode(struct sim_inst *in, const uint32_t *words, int nwords, const st
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* A slot's first handler: decodes the slot under the lock, then runs it.  `exec` is stored last, so that another thread
- * sees either this handler or the whole instruction; the step loop then runs the slot again. */
-static void decode_slot(struct sim_wave *w, const struct sim_inst *slot)
+/* Under the lock; `exec` is stored last, so that another thread sees either none or the whole instruction. */
+void sim_decode_slot(struct sim_wave *w, const struct sim_inst *slot)
 {
 	struct sim_code *code = w->group->code;
-	size_t at = (size_t)(slot - code->inst), total = code->object->image_size / 4;
+	size_t at = (size_t)(slot - code->inst), total = code->object->code_size / 4;
 	struct sim_inst in;
 	uint32_t words[4] = {0};
 	int n = total - at < 4 ? (int)(total - at) : 4;
@@ -530,7 +540,7 @@ static void decode_slot(struct sim_wave *w, const struct sim_inst *slot)
 	}
 	pthread_mutex_lock(&lock);
 	struct sim_inst *dst = &code->inst[at];
-	if (dst->exec == decode_slot) {
+	if (!dst->exec) {
 		memcpy((char *)dst + sizeof in.exec, (char *)&in + sizeof in.exec, sizeof in - sizeof in.exec);
 		__atomic_store_n(&dst->exec, in.exec, __ATOMIC_RELEASE);
 	}
@@ -544,18 +554,15 @@ struct sim_code *sim_code_get(struct sim_object *object, const struct sim_kernel
 	while (c && c->kernel != kernel)
 		c = c->next;
 	if (!c) {
-		size_t n = object->image_size / 4;
+		size_t n = object->code_size / 4;
 		c = calloc(1, sizeof *c);
 		if (c && !(c->inst = calloc(n + 1, sizeof *c->inst))) {
 			free(c);
 			c = NULL;
 		}
 		if (c) {
-			for (size_t i = 0; i < n; i++)
-				c->inst[i].exec = decode_slot;
 			static uint64_t made; /* under the lock */
 			c->number = ++made;
-			c->undecoded = decode_slot;
 			c->object = object;
 			c->kernel = kernel;
 			c->next = object->code;

@@ -106,9 +106,10 @@ struct sim_code {
 	uint64_t number;               /* no other of this process has it, now or later */
 	const struct sim_object *object;
 	const struct sim_kernel *kernel;
-	struct sim_inst *inst;         /* one slot per dword of the image, decoded when first reached */
-	void (*undecoded)(struct sim_wave *, const struct sim_inst *); /* the handler of a slot not reached yet */
+	struct sim_inst *inst;         /* one slot per dword of the code, decoded when first reached: until then exec is NULL and the memory untouched */
 };
+/* Decodes a slot, where no other thread has; the wave then runs it. */
+void sim_decode_slot(struct sim_wave *, const struct sim_inst *slot);
 struct sim_code *sim_code_get(struct sim_object *, const struct sim_kernel *);
 /* Decodes at most 4 words.  Returns false when they are no instruction of the chip. */
 bool sim_decode(struct sim_inst *, const uint32_t *words, int nwords, const struct sim_chip *, uint32_t accum_offset);

@@ -8,7 +8,7 @@ static void branch(struct sim_wave *w, const struct sim_inst *in, bool take)
 	if (!take)
 		return;
 	int64_t to = (int64_t)w->pc + in->offset;
-	if (to < 0 || (uint64_t)to >= w->group->code->object->image_size / 4)
+	if (to < 0 || (uint64_t)to >= w->group->code->object->code_size / 4)
 		sim_fail(w, in, SIM_EFAULT, -1, "branch outside the code object");
 	else
 		w->pc = (uint32_t)to;

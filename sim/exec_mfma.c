@@ -320,8 +320,8 @@ static void multiply(struct sim_wave *w, const struct sim_inst *in, const struct
 	}
 	for (unsigned block = 0; block < s->blocks; block++) {
 		unsigned from = block; /* cbsz: blocks in groups of 2^cbsz share A's block abid */
-		if (!s->split && in->cbsz)
-			from = (block & ~((1u << in->cbsz) - 1)) | (in->abid & ((1u << in->cbsz) - 1));
+		if (!s->split)
+			from = (block & ~((1u << in->cbsz) - 1)) | in->abid;
 		block_of(D, C, (uint32_t)in->src[2].value, s, block, x->v + from * s->k * s->m, y->v + block * s->k * s->m, x->exact && y->exact);
 	}
 }
@@ -351,13 +351,24 @@ static __attribute__((noinline)) void apart(struct sim_wave *w, const struct sim
 	product(w, in, s, before);
 }
 
+/* cbsz and abid where there are blocks to choose from, but for f64; blgp there, for f32 and f64.  In f8f6f4 cbsz and blgp are
+ * formats, and abid says whether there are scales. */
+static bool takes_modifiers(const struct sim_inst *in, const struct mfma_shape *s)
+{
+	bool broadcasts = s->blocks > 1 && s->a != E_F64, permutes = s->blocks > 1 || s->a == E_F32 || s->a == E_F64;
+	if (s->split)
+		return in->abid == in->scaled;
+	if (broadcasts ? 1u << in->cbsz > s->blocks || in->abid >= 1u << in->cbsz : in->cbsz || in->abid)
+		return false;
+	return permutes || !in->blgp;
+}
+
 void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
 {
 	struct mfma_shape s;
 	const struct sim_src *c = &in->src[2];
 	if (!shape_of(in, &s) || in->src[0].kind != SRC_VGPR || in->src[1].kind != SRC_VGPR ||
-	    (c->kind != SRC_VGPR && c->kind != SRC_CONST) || (in->scaled && !s.split) ||
-	    (!s.split && s.a != E_F64 && in->cbsz > 4)) {
+	    (c->kind != SRC_VGPR && c->kind != SRC_CONST) || (in->scaled && !s.split) || !takes_modifiers(in, &s)) {
 		sim_unknown(w, in);
 		return;
 	}

@@ -179,8 +179,8 @@ static void jump(struct sim_wave *w, const struct sim_inst *in, uint64_t addr)
 {
 	const struct sim_object *o = w->group->code->object;
 	uint64_t at = addr - (uint64_t)(uintptr_t)o->image;
-	if (at >= o->image_size || at & 3) {
-		sim_fail(w, in, SIM_EFAULT, -1, "jump to 0x%llx, outside the code object", (unsigned long long)addr);
+	if (at >= o->code_size || at & 3) {
+		sim_fail(w, in, SIM_EFAULT, -1, "jump to 0x%llx, outside the code", (unsigned long long)addr);
 		return;
 	}
 	w->pc = (uint32_t)(at / 4);
@@ -304,7 +304,7 @@ static void vskip(struct sim_wave *w, const struct sim_inst *in, bool on)
 	w->mode = (w->mode & ~(1u << 28)) | (uint32_t)on << 28;
 	while (on && !nested && w->state == WAVE_RUN && w->mode >> 28 & 1) {
 		struct sim_inst next;
-		size_t left = o->image_size / 4 - w->pc;
+		size_t left = o->code_size / 4 - w->pc;
 		uint32_t words[4] = {0}, at = w->pc;
 		memcpy(words, o->image + 4 * (size_t)at, (left < 4 ? left : 4) * 4);
 		if (left == 0 || !sim_decode(&next, words, left < 4 ? (int)left : 4, o->chip, w->group->code->kernel->accum_offset)) {

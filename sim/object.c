@@ -140,6 +140,7 @@ static int segments_load(struct loader *l)
 			if (p.p_filesz > p.p_memsz || p.p_vaddr < end || p.p_vaddr > IMAGE_MAX || p.p_memsz > IMAGE_MAX - p.p_vaddr)
 				return BAD(l, "segment %d has addresses that make no sense", i);
 			end = p.p_vaddr + p.p_memsz;
+			o->code_size = p.p_flags & PF_X ? p.p_vaddr + p.p_filesz : o->code_size;
 			o->segments[o->nsegments++] = (struct sim_segment){p.p_vaddr, p.p_memsz, p.p_flags & PF_W, p.p_flags & PF_X};
 		}
 		if (pass == 0) {

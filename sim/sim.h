@@ -66,6 +66,7 @@ struct sim_kernel {
 struct sim_object {
 	const struct sim_chip *chip;
 	uint8_t *image; size_t image_size;  /* segments laid out as loaded, relocated */
+	size_t code_size;                   /* up to the end of what the file holds of the last executable segment */
 	struct sim_kernel *kernels; int nkernels;
 	struct sim_symbol { const char *name; uint64_t offset, size; } *symbols; int nsymbols; /* data objects (globals) */
 	void *line_table;                   /* DWARF lines, decoded on first use */

@@ -1,5 +1,5 @@
-/* fuzz.c -- `fuzz TARGET SECONDS LAST SEED...`: feeds altered files to the readers that must take any bytes, for seconds of this
- * process's own time.
+/* fuzz.c -- `fuzz TARGET SECONDS LAST SEED...`: feeds the seed files to the readers that must take any bytes, then altered ones for
+ * seconds of this process's own time.
  *
  * In: the target's name (dsl, pack, tensorfile, object, launch, hip, sim for the last three), seed files, and LAST, the file that always holds the present input, so that
  * the input of a crash is at hand.  Out: one line with the number of inputs and of those that were accepted.  Built with sanitizers
@@ -114,7 +114,7 @@ static void run_words(const uint32_t *words, uint32_t n, const char *chip, const
 	static uint8_t lds[512 + 64], scratch[64 * 16];
 	char err[512];
 	struct sim_kernel kernel = {.name = "words", .accum_offset = 128, .vgprs = 256};
-	struct sim_object object = {.chip = sim_chip_by_name(chip), .image = (uint8_t *)image, .image_size = sizeof image};
+	struct sim_object object = {.chip = sim_chip_by_name(chip), .image = (uint8_t *)image, .image_size = sizeof image, .code_size = sizeof image};
 	struct sim_launch launch = {.object = &object, .kernel = &kernel, .memory = memory};
 	struct sim_code code = {.object = &object, .kernel = &kernel};
 	struct sim_wave w = {.vgpr = vgpr, .nvgpr = 256, .scratch = scratch, .scratch_size = 16};
@@ -331,11 +331,11 @@ int main(int argc, char **argv)
 		seeds[i] = read_seed(argv[4 + i]);
 	struct ref_random r = {getenv("FUZZ_SEED") ? strtoull(getenv("FUZZ_SEED"), NULL, 10) : 1};
 	long inputs = 0, accepted = 0;
-	for (double end = atof(argv[2]); (double)clock() / CLOCKS_PER_SEC < end; inputs++) {
-		const struct seed *s = &seeds[below(&r, (size_t)nseeds)];
+	for (double end = atof(argv[2]); inputs < nseeds || (double)clock() / CLOCKS_PER_SEC < end; inputs++) {
+		const struct seed *s = &seeds[inputs < nseeds ? (size_t)inputs : below(&r, (size_t)nseeds)];
 		size_t size = s->size;
 		memcpy(last, s->bytes, size);
-		for (size_t k = below(&r, 8); k-- > 0; )
+		for (size_t k = inputs < nseeds ? 0 : below(&r, 8); k-- > 0; )
 			size = alter(&r, last, size, &seeds[below(&r, (size_t)nseeds)]);
 		uint8_t *exact = malloc(size + 1);                /* its own block, so that reading beyond it shows */
 		if (!exact)

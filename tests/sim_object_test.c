@@ -166,6 +166,57 @@ START_TEST(flipped_bytes)
 }
 END_TEST
 
+static long resident_pages(void)
+{
+	long all, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "r");
+	ck_assert_ptr_nonnull(f);
+	ck_assert_int_eq(fscanf(f, "%ld %ld", &all, &resident), 2);
+	fclose(f);
+	return resident;
+}
+
+/* Half a gigabyte of data that the file does not hold costs nothing until it is used, nor does code that is not reached. */
+START_TEST(large_segments)
+{
+	static const uint32_t kinds[] = {PF_W, PF_X};
+	static uint32_t data[256];
+	Elf64_Ehdr e;
+	memcpy(&e, bytes, sizeof e);
+	for (int i = 0; i < 2; i++) {
+		uint8_t *copy = malloc(size);
+		size_t last = 0;
+		Elf64_Phdr p;
+		memcpy(copy, bytes, size);
+		for (size_t at = e.e_phoff; at < e.e_phoff + e.e_phnum * sizeof p; at += sizeof p) {
+			memcpy(&p, copy + at, sizeof p);
+			last = p.p_type == PT_LOAD ? at : last;
+		}
+		memcpy(&p, copy + last, sizeof p);
+		p.p_memsz = 1 << 29;
+		p.p_flags = PF_R | kinds[i];
+		memcpy(copy + last, &p, sizeof p);
+		long before = resident_pages();
+		struct sim_object *o;
+		ck_assert_msg(sim_object_load(&o, sim_chip_by_name("gfx942"), copy, size, err, sizeof err) == SIM_OK, "%s", err);
+		struct sim_memory *memory = sim_memory_new();
+		sim_memory_add(memory, data, sizeof data, "data", true);
+		const struct sim_kernel *k = sim_object_kernel(o, "mirror");
+		uint64_t args[64] = {(uint64_t)(uintptr_t)data, 5};
+		struct sim_launch l = {.object = o, .kernel = k, .memory = memory, .grid = {1, 1, 1}, .block = {256, 1, 1}, .kernarg = args,
+			.kernarg_size = sizeof args, .threads = 1, .checks = true};
+		sim_kernarg_hidden(k, l.grid, l.block, 0, args);
+		int rc = sim_run(&l, err, sizeof err);
+		ck_assert_msg(rc == SIM_OK, "%s", err);
+		ck_assert_uint_eq(data[0], 255 + 5);
+		ck_assert_int_lt((resident_pages() - before) * 4096, 64 << 20);
+		sim_memory_free(memory);
+		sim_object_free(o);
+		free(copy);
+	}
+}
+END_TEST
+
 START_TEST(foreign_files)
 {
 	struct { size_t at; uint8_t value; const char *text; } change[] = {
@@ -295,6 +346,7 @@ int main(void)
 	tcase_add_test(objects, another_chip);
 	tcase_add_test(objects, truncated_anywhere);
 	tcase_add_test(objects, flipped_bytes);
+	tcase_add_test(objects, large_segments);
 	tcase_add_test(objects, foreign_files);
 	tcase_add_test(objects, hidden_arguments);
 	tcase_add_test(memory, memory_bounds);

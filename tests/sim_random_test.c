@@ -4,7 +4,7 @@
  * long form (VOP3, VOP3P, SOP), decoded and executed on 64 lanes, with random modifiers (neg, abs, clamp, omod, op_sel), rounding
  * modes and denormal modes; every lane's result must have the formula's bits, but that any NaN equals any NaN.  The host computes
  * with its own rounding modes; f16 is rounded here, once, from 113 bits.  docs/simulator.md lists what is covered (BLESS=1). */
-#include "../sim/exec.h"
+#include "sim_single.h"
 
 #include <check.h>
 #include <fenv.h>
@@ -228,12 +228,6 @@ enum { FORMULAS = sizeof formulas / sizeof *formulas };
 #undef I
 #undef S
 
-static const struct { const char *name; uint16_t enc, opcode; uint8_t chips; } table[] = {
-#define I(e, o, name, chips, family, operands, n) {#name, ENC_##e, o, chips},
-#include "../sim/inst.def"
-#undef I
-};
-
 /* ---- operands ---- */
 
 static uint64_t state = 88172645463325252u;
@@ -285,26 +279,7 @@ static uint64_t flushed(uint64_t bits, char type, bool flush)
 
 /* ---- a wave of one instruction ---- */
 
-static uint32_t vgpr[320][LANES];
-static struct sim_wave wave;
-static struct sim_group group;
-static struct sim_launch launch;
-static struct sim_kernel kernel = {.name = "instruction", .vgprs = 256, .accum_offset = 256};
-static struct sim_object object;
-static char err[600];
-
-static void start(const char *chip)
-{
-	object = (struct sim_object){.chip = sim_chip_by_name(chip)};
-	launch = (struct sim_launch){.object = &object, .kernel = &kernel};
-	group = (struct sim_group){.launch = &launch, .err = err, .errlen = sizeof err};
-	memset(&wave, 0, sizeof wave);
-	wave.vgpr = vgpr;
-	wave.nvgpr = 256;
-	wave.group = &group;
-	wave.state = WAVE_RUN;
-	sim_sgpr64_set(&wave, REG_EXEC, ~UINT64_C(0));
-}
+static struct sim_single one;
 
 struct modes { unsigned round32, round16; bool keep32, keep16, ieee; };
 static const int host_round[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
@@ -313,7 +288,7 @@ static struct modes draw_modes(bool nearest)
 {
 	uint64_t r = draw() >> 10;
 	struct modes m = {r & 8 && !nearest ? r & 3 : 0, r & 16 && !nearest ? r >> 5 & 3 : 0, r >> 7 & 1, r >> 8 & 1, r >> 9 & 1};
-	sim_set_mode(&wave, m.round32 | m.round16 << 2 | (m.keep32 ? 3u << 4 : 0) | (m.keep16 ? 3u << 6 : 0) | 1u << 8 | (uint32_t)m.ieee << 9);
+	sim_set_mode(&one.wave, m.round32 | m.round16 << 2 | (m.keep32 ? 3u << 4 : 0) | (m.keep16 ? 3u << 6 : 0) | 1u << 8 | (uint32_t)m.ieee << 9);
 	return m;
 }
 
@@ -363,7 +338,7 @@ static struct form draw_form(uint16_t enc, unsigned opcode, const struct formula
 static uint64_t lane_bits(unsigned reg, int lane, char type)
 {
 	bool wide = type == 'd' || type == 'l' || type == 'P';
-	return vgpr[reg][lane] | (wide ? (uint64_t)vgpr[reg + 1][lane] << 32 : 0);
+	return one.vgpr[reg][lane] | (wide ? (uint64_t)one.vgpr[reg + 1][lane] << 32 : 0);
 }
 
 /* A source after op_sel, abs, neg and denormals. */
@@ -409,21 +384,10 @@ static void fill(const struct sim_inst *in)
 			uint64_t v = operand(type == 'p' ? 'h' : type);
 			if (type == 'p')
 				v = (v & 0xffff) | (operand('h') & 0xffff) << 16;
-			vgpr[2 * k][l] = (uint32_t)v;
-			vgpr[2 * k + 1][l] = type == 'P' ? (uint32_t)operand('f') : (uint32_t)(v >> 32);
+			one.vgpr[2 * k][l] = (uint32_t)v;
+			one.vgpr[2 * k + 1][l] = type == 'P' ? (uint32_t)operand('f') : (uint32_t)(v >> 32);
 		}
-	sim_sgpr64_set(&wave, MASK_IN, draw());
-}
-
-static bool execute(const char *name, const uint32_t *words, int n)
-{
-	struct sim_inst in;
-	if (!sim_decode(&in, words, n, object.chip, 256))
-		ck_abort_msg("%s: %08x %08x is no instruction of %s", name, words[0], words[1], object.chip->name);
-	ck_assert_str_eq(sim_op_name(in.op), name);
-	in.exec(&wave, &in);
-	ck_assert_msg(wave.state == WAVE_RUN, "%s: %s", name, err);
-	return true;
+	sim_sgpr64_set(&one.wave, MASK_IN, draw());
 }
 
 static const char *failed[64];
@@ -465,8 +429,8 @@ static void vector_rounds(const struct formula *f, uint16_t enc, unsigned opcode
 		struct modes m = draw_modes(nearest_only(f));
 		struct form o = draw_form(enc, opcode, f, &m, carries, false);
 		struct sim_inst in;
-		if (!sim_decode(&in, o.word, 2, object.chip, 256))
-			ck_abort_msg("%s: %08x %08x is no instruction of %s", f->name, o.word[0], o.word[1], object.chip->name);
+		if (!sim_decode(&in, o.word, 2, one.object.chip, 256))
+			ck_abort_msg("%s: %08x %08x is no instruction of %s", f->name, o.word[0], o.word[1], one.object.chip->name);
 		for (int k = 0; k < in.nsrc && k < 3; k++)        /* integers have neither neg nor abs */
 			if (!strchr("fdh", in.src[k].type) && !carries) {
 				o.neg &= (uint8_t)~(1 << k);
@@ -475,8 +439,8 @@ static void vector_rounds(const struct formula *f, uint16_t enc, unsigned opcode
 				o.word[1] &= ~(1u << (29 + k));
 			}
 		fill(&in);
-		uint64_t cy = sim_sgpr64(&wave, MASK_IN);
-		execute(f->name, o.word, 2);
+		uint64_t cy = sim_sgpr64(&one.wave, MASK_IN);
+		sim_single_run(&one, f->name, o.word, 2);
 		fesetround(host_round[f->form == 'F' ? m.round32 : m.round16]);
 		for (int l = 0; l < LANES; l++) {
 			struct given g = {.cy = cy >> l & 1, .sat = o.clamp, .round = m.round16, .lane = l};
@@ -495,7 +459,7 @@ static void vector_rounds(const struct formula *f, uint16_t enc, unsigned opcode
 			}
 			if (!skip && got != want && !(not_a_number(got, type) && not_a_number(want, type)))
 				report(f->name, &o, &m, &g, got, want);
-			if (carries && out != (sim_sgpr64(&wave, MASK_OUT) >> l & 1))
+			if (carries && out != (sim_sgpr64(&one.wave, MASK_OUT) >> l & 1))
 				report(f->name, &o, &m, &g, !out, out);
 		}
 		fesetround(FE_TONEAREST);
@@ -507,8 +471,8 @@ static uint64_t packed_source(const struct form *o, const struct modes *m, int k
 {
 	unsigned pick = (half ? o->opsel_hi : o->opsel) >> k & 1, neg = (half ? o->neg_hi : o->neg) >> k & 1;
 	if (form == 'E')
-		return flushed(vgpr[2 * k + (int)pick][lane] ^ (neg ? 1u << 31 : 0), 'f', !m->keep32);
-	uint64_t v = vgpr[2 * k][lane] >> (16 * pick) & 0xffff;
+		return flushed(one.vgpr[2 * k + (int)pick][lane] ^ (neg ? 1u << 31 : 0), 'f', !m->keep32);
+	uint64_t v = one.vgpr[2 * k][lane] >> (16 * pick) & 0xffff;
 	return form == 'G' ? flushed(v ^ (neg ? 0x8000 : 0), 'h', !m->keep16) : v;
 }
 
@@ -519,9 +483,9 @@ static void packed_rounds(const struct formula *f, unsigned opcode, int rounds)
 		struct modes m = draw_modes(false);
 		struct form o = draw_form(ENC_VOP3P, opcode, f, &m, false, false);
 		struct sim_inst in;
-		ck_assert(sim_decode(&in, o.word, 2, object.chip, 256));
+		ck_assert(sim_decode(&in, o.word, 2, one.object.chip, 256));
 		fill(&in);
-		execute(f->name, o.word, 2);
+		sim_single_run(&one, f->name, o.word, 2);
 		fesetround(host_round[f->form == 'E' ? m.round32 : m.round16]);
 		for (int l = 0; l < 2 * LANES; l++) {
 			struct given g = {.sat = o.clamp, .round = m.round16, .lane = l / 2};
@@ -530,7 +494,7 @@ static void packed_rounds(const struct formula *f, unsigned opcode, int rounds)
 				g.bits[k] = packed_source(&o, &m, k, l / 2, l & 1, f->form);
 				skip |= quiet_only(f) && signalling(g.bits[k], type);
 			}
-			uint64_t want = f->of(&g, &out), got = type == 'f' ? vgpr[RESULT + (l & 1)][l / 2] : vgpr[RESULT][l / 2] >> (16 * (l & 1)) & 0xffff;
+			uint64_t want = f->of(&g, &out), got = type == 'f' ? one.vgpr[RESULT + (l & 1)][l / 2] : one.vgpr[RESULT][l / 2] >> (16 * (l & 1)) & 0xffff;
 			want = type == 's' ? want & 0xffff : finished(&o, &m, want, type);
 			if (!skip && got != want && !(not_a_number(got, type) && not_a_number(want, type)))
 				report(f->name, &o, &m, &g, got, want);
@@ -548,16 +512,16 @@ static void scalar_rounds(const struct formula *f, uint16_t enc, unsigned opcode
 	for (int round = 0; round < rounds * 8; round++) {
 		struct given g = {.bits = {operand(f->form == 'T' ? 'l' : 'i'), operand(f->form == 'T' ? 'l' : 'i')}, .cy = draw() >> 9 & 1};
 		bool scc;
-		sim_sgpr64_set(&wave, SCALAR_A, g.bits[0]);
-		sim_sgpr64_set(&wave, SCALAR_B, g.bits[1]);
-		sim_sgpr64_set(&wave, SCALAR_D, 0);
-		wave.scc = g.cy;
+		sim_sgpr64_set(&one.wave, SCALAR_A, g.bits[0]);
+		sim_sgpr64_set(&one.wave, SCALAR_B, g.bits[1]);
+		sim_sgpr64_set(&one.wave, SCALAR_D, 0);
+		one.wave.scc = g.cy;
 		uint64_t want = f->of(&g, &scc);
-		execute(f->name, o.word, 1);
-		if (sim_sgpr64(&wave, SCALAR_D) != want)
-			report(f->name, &o, &m, &g, sim_sgpr64(&wave, SCALAR_D), want);
-		if (wave.scc != scc)
-			report(f->name, &o, &m, &g, wave.scc, scc);
+		sim_single_run(&one, f->name, o.word, 1);
+		if (sim_sgpr64(&one.wave, SCALAR_D) != want)
+			report(f->name, &o, &m, &g, sim_sgpr64(&one.wave, SCALAR_D), want);
+		if (one.wave.scc != scc)
+			report(f->name, &o, &m, &g, one.wave.scc, scc);
 	}
 }
 
@@ -608,15 +572,15 @@ static void comparison_rounds(const char *name, unsigned opcode, int rounds)
 		struct modes m = draw_modes(false);
 		struct form o = draw_form(ENC_VOPC, opcode, floats ? NULL : formulas, &m, false, true);
 		struct sim_inst in;
-		ck_assert_msg(sim_decode(&in, o.word, 2, object.chip, 256), "%s", name);
+		ck_assert_msg(sim_decode(&in, o.word, 2, one.object.chip, 256), "%s", name);
 		fill(&in);
 		for (int l = 0; l < LANES; l += 3)                /* equal operands */
 			for (int k = 0; k < 2; k++)
-				vgpr[2 + k][l] = vgpr[k][l];
-		execute(name, o.word, 2);
+				one.vgpr[2 + k][l] = one.vgpr[k][l];
+		sim_single_run(&one, name, o.word, 2);
 		for (int l = 0; l < LANES; l++) {
 			struct given g = {.bits = {source(&o, &m, 0, l, type), source(&o, &m, 1, l, type)}, .lane = l};
-			bool want = compared(cond, g.bits[0], g.bits[1], type, is_signed), got = sim_sgpr64(&wave, MASK_OUT) >> l & 1;
+			bool want = compared(cond, g.bits[0], g.bits[1], type, is_signed), got = sim_sgpr64(&one.wave, MASK_OUT) >> l & 1;
 			if (got != want)
 				report(name, &o, &m, &g, got, want);
 		}
@@ -639,22 +603,22 @@ START_TEST(instructions_agree)
 {
 	int rounds = getenv("E2E_FULL") ? FULL_ROUNDS : ROUNDS;
 	bool seen[FORMULAS] = {false};
-	start(chips[_i]);
-	for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-		const struct formula *f = formula_of(table[i].name);
-		if (!(table[i].chips >> _i & 1))
+	sim_single_start(&one, chips[_i]);
+	for (int i = 0; i < sim_nrows; i++) {
+		const struct formula *f = formula_of(sim_rows[i].name);
+		if (!(sim_rows[i].chips >> _i & 1))
 			continue;
-		if (table[i].enc == ENC_VOPC)
-			comparison_rounds(table[i].name, table[i].opcode, rounds);
+		if (sim_rows[i].enc == ENC_VOPC)
+			comparison_rounds(sim_rows[i].name, sim_rows[i].opcode, rounds);
 		if (!f)
 			continue;
 		seen[f - formulas] = true;
 		if (strchr("ST", f->form))
-			scalar_rounds(f, table[i].enc, table[i].opcode, rounds);
+			scalar_rounds(f, sim_rows[i].enc, sim_rows[i].opcode, rounds);
 		else if (strchr("PGE", f->form))
-			packed_rounds(f, table[i].opcode, rounds);
+			packed_rounds(f, sim_rows[i].opcode, rounds);
 		else
-			vector_rounds(f, table[i].enc, table[i].opcode, rounds);
+			vector_rounds(f, sim_rows[i].enc, sim_rows[i].opcode, rounds);
 	}
 	ck_assert_int_eq(nfailed, 0);
 	for (int i = 0; i < FORMULAS; i++)

@@ -81,6 +81,12 @@ static const struct { const char *name, *code, *report; int workgroups; } cases[
 	{".. once with a byte written beside the loads", LOOP("", WAIT "s_cmp_lg_u32 s20, 2\n s_cbranch_scc1 2f\n ds_write_b8 v1, v1 offset:1\n 2:\n" WAIT, "s_barrier\n"),
 		"with no s_waitcnt and s_barrier between", 1},
 	{".. the last time with undefined data", LOOP("s_cmp_lg_u32 s20, 3\n s_cbranch_scc1 2f\n v_mov_b32 v6, v9\n 2:\n", WAIT, "s_barrier\n"), "the data stored", 1},
+	{"LDS behind its end", "v_mov_b32 v4, 0x1000\n ds_write_b32 v4, v1", "LDS access of 4 bytes at 4096, the workgroup has 4096", 1},
+	{".. by half of a pair", "v_mov_b32 v4, 0xffc\n ds_write_b32 v4, v1\n ds_read_b64 v[6:7], v4", "LDS access of 8 bytes at 4092, the workgroup has 4096", 1},
+	{".. through a flat address", "v_mov_b32 v4, 0x1000\n v_mov_b32 v5, 0x10000\n flat_store_dword v[4:5], v1", "LDS access of 4 bytes at 4096, the workgroup has 4096", 1},
+	{"scratch that the kernel does not have", "scratch_store_dword off, v1, off offset:4", "scratch access of 4 bytes at 4, a lane has 0", 1},
+	{"memory behind its end", "global_load_dword v4, v1, s[4:5] offset:4092\n s_mov_b64 s[12:13], s[4:5]\n s_add_u32 s12, s12, 0x10000\n s_addc_u32 s13, s13, 0\n"
+		"s_nop 4\n global_load_dword v4, v1, s[12:13]\n s_waitcnt vmcnt(0)", "past the end of 'in' (65536 bytes)", 1},
 	{"two waves write one byte each", "v_mov_b32 v4, v2\n ds_write_b8 v4, v1\n s_waitcnt lgkmcnt(0)", NULL, 1},
 	{"two waves write the same dword", "ds_write_b32 v3, v3\n s_waitcnt lgkmcnt(0)", "writes LDS bytes 0..3", 1},
 	{"a barrier that one wave skips", "v_readfirstlane_b32 s20, v2\n s_cmp_eq_u32 s20, 0\n s_cbranch_scc1 1f\n s_barrier\n 1:", "has ended without reaching it", 1},
@@ -239,11 +245,12 @@ START_TEST(a_seed_repeats_its_run)
 }
 END_TEST
 
-START_TEST(without_checks_only_hangs_are_reported)
+START_TEST(without_checks_only_bounds_and_hangs_are_reported)
 {
 	for (int i = 0; i < CASES; i++) {
 		bool hang = cases[i].report && strstr(cases[i].report, "does not end");
-		bool fault = cases[i].report && (strstr(cases[i].report, "address") || strstr(cases[i].report, "needs 5")); /* they lie outside every allocation */
+		bool bounds = cases[i].report && (strstr(cases[i].report, " has ") || strstr(cases[i].report, "past the end")) && !strstr(cases[i].report, "has ended");
+		bool fault = bounds || (cases[i].report && (strstr(cases[i].report, "address") || strstr(cases[i].report, "needs 5"))); /* they lie outside every allocation */
 		ck_assert_msg((run(i, false, 0) == SIM_OK) == !(hang || fault), "%s: %s", cases[i].name, err);
 	}
 }
@@ -257,7 +264,7 @@ int main(void)
 	tcase_add_unchecked_fixture(c, build, discard);
 	tcase_add_loop_test(c, reports, 0, CASES);
 	tcase_add_test(c, a_seed_repeats_its_run);
-	tcase_add_test(c, without_checks_only_hangs_are_reported);
+	tcase_add_test(c, without_checks_only_bounds_and_hangs_are_reported);
 	suite_add_tcase(s, c);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);

@@ -210,7 +210,7 @@ static void find_configs(struct variant_run *r)
 	qsort(pairs, (size_t)n, sizeof *pairs, by_size);
 	for (int i = 0; i < n && r->nconfigs < SMALL && (!r->nconfigs || rows[pairs[i][0]] * columns[pairs[i][1]] <= MOST_ELEMENTS); i++)
 		add_pair(r, rows[pairs[i][0]], columns[pairs[i][1]], false, false);
-	for (int m = NROWS - 2, small = r->nconfigs; m-- > 3;)  /* more rows than a tile of 64 has, at the first width that fits */
+	for (int m = NROWS - 1, small = r->nconfigs; m-- > 3;)  /* more rows than a tile of 64 has, at the first width that fits */
 		for (int i = 0, had = r->nconfigs; i < NCOLUMNS && r->nconfigs == had && r->nconfigs < VARIANT_CONFIGS - 6; i++)
 			add_pair(r, rows[m], columns[i], false, had == small);
 	for (int i = NCOLUMNS; i-- > 0 && r->nconfigs < VARIANT_CONFIGS - 4;)
@@ -221,13 +221,33 @@ static void find_configs(struct variant_run *r)
 
 /* ---- contents */
 
+/* Where the first group of rows or elements ends. */
+static int64_t group_end(int64_t all) { return all * 4 / 7; }
+
 static void fill_indices(struct variant_run *r, struct variant_tensor *t, const char *name)
 {
 	int64_t n = t->extent[0], all = r->tensor[0].extent[strcmp(name, "tokens") == 0];
 	for (int64_t i = 0; i < n; i++) {
-		int32_t v = (int32_t)(i == 0 ? 0 : i + 1 == n ? all : all * 4 / 7); /* first rows: ascending, with an empty group */
+		int32_t v = (int32_t)(i == 0 ? 0 : i + 1 == n ? all : group_end(all)); /* first rows: ascending, with an empty group */
 		memcpy(t->data + 4 * i, &v, 4);
 	}
+}
+
+/* The largest numbers; in every second configuration vectors, which meet each row of a matrix, have none.  Groups of elements that lie
+ * one after the other have a larger one where the second begins, for whoever reads one too many of the first. */
+static void put_peaks(struct variant_run *r, struct variant_tensor *t, int64_t width, int64_t height)
+{
+	int64_t turn = r->now - r->config, rows_of = t->rank > 2 ? t->extent[t->rank - 2] : height; /* of the last matrix, which is never empty */
+	size_t step = (size_t)dtype_info(t->dtype)->bits / 8;
+	uint32_t code = num_from_f32(16, t->dtype, false), more = num_from_f32(64, t->dtype, false);
+	if (t->rank == 1 && t == r->tensor && t->extent[0])
+		memcpy(t->data + (size_t)group_end(t->extent[0]) * step, &more, step);
+	if (!rows_of || (t->rank == 1 && turn % 2 == 0))
+		return;
+	int64_t at = (height - rows_of + turn * 8 % rows_of) * width + (turn * 33 + turn / 4 * 32) % (width < 64 ? width : 64);
+	for (int i = 0; i < 2; i++, at += width / 2)
+		if ((size_t)(at + 1) * step <= t->bytes)
+			memcpy(t->data + (size_t)at * step, &code, step);
 }
 
 static void fill(struct variant_run *r, int p)
@@ -246,20 +266,20 @@ static void fill(struct variant_run *r, int p)
 	}
 	bool state = t->out, one = t->bytes == step;          /* state of an optimiser, amax: not negative */
 	int64_t width = t->rank && t->extent[t->rank - 1] ? t->extent[t->rank - 1] : 1, height = (int64_t)(t->bytes / step) / width;
-	int64_t turn = r->now - r->config, rows_of = t->rank > 2 ? t->extent[t->rank - 2] : height; /* of the last matrix, which is never empty */
-	int64_t peak = rows_of ? (height - rows_of + turn * 8 % rows_of) * width + (turn * 33 + turn / 4 * 32) % (width < 64 ? width : 64) : 0;
 	size_t own = t->bytes < PERIOD * step ? t->bytes : PERIOD * step;
 	for (size_t i = 0; i + step <= own; i += step) {
 		x = x * 1664525 + 1013904223;
 		float f = (float)(int32_t)x / 2147483648.0f * (t->dtype == DT_I8 ? 127 : 2);
 		int64_t at = (int64_t)(i / step), m = at / width, n = at % width;
-		f = t->dtype == DT_I8 ? f : at == peak || at == peak + width / 2 ? 16 : ldexpf(f, -(int)(n % 5 + n / 32 % 3 + m % 7 + m / 32 % 3));
+		f = t->dtype == DT_I8 ? f : ldexpf(f, -(int)(n % 5 + n / 32 % 3 + m % 7 + m / 32 % 3));
 		f = state && f < 0 ? -f : one ? 0x1p-12f : f;
 		uint32_t code = bits < 8 ? x >> 24 : t->dtype == DT_E8M0 ? 120 + (x >> 29) : t->dtype == DT_I8 ? (uint32_t)(int32_t)f : num_from_f32(f, t->dtype, false);
 		memcpy(t->data + i, &code, step);
 	}
 	for (size_t i = own; i < t->bytes; i += own)          /* the same again, at other places of other rows */
 		memcpy(t->data + i, t->data, t->bytes - i < own ? t->bytes - i : own);
+	if (bits >= 16 && !one)
+		put_peaks(r, t, width, height);
 }
 
 static void free_tensors(struct variant_run *r)

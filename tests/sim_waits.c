@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FAR = 255, MOST = 64 };                            /* no operation; counters end below */
+enum { FAR = 255, MOST = 254 };                           /* no operation; that many or more */
 
 /* What may be outstanding before an instruction.  smem: scalar registers, whose loads return in any order. */
 struct state { bool reached; uint8_t vm_out, lds_out, smem_out, vm[CHECK_VGPRS], lds[CHECK_VGPRS], smem[CHECK_SGPRS]; };
@@ -158,7 +158,10 @@ static bool follow(struct flow *f, uint64_t deleted)
 	return !f->unknown;
 }
 
-static bool in_flight(const struct state *s, unsigned reg) { return s->vm[reg] < s->vm_out || s->lds[reg] < s->lds_out; }
+/* Of counts that ended at MOST nothing is known. */
+static bool may_be_out(uint8_t age, uint8_t out) { return age < out || (age == MOST && out == MOST); }
+
+static bool in_flight(const struct state *s, unsigned reg) { return may_be_out(s->vm[reg], s->vm_out) || may_be_out(s->lds[reg], s->lds_out); }
 
 static bool touches(const struct check_regs *list, int n, const struct state *with, const struct state *without)
 {
@@ -194,7 +197,7 @@ static bool same_effect(const struct flow *f, const struct state *with, const st
 		if (touches(u->read, u->nread, a, b) || touches(u->write, u->nwrite, a, b) || touches_scalar(u->sread, u->nsread, a, b) ||
 		    touches_scalar(u->swrite, u->nswrite, a, b))
 			return false;
-		if (orders_memory(f, &f->inst[i], u) && (a->vm_out != b->vm_out || a->lds_out != b->lds_out))
+		if (orders_memory(f, &f->inst[i], u) && (a->vm_out != b->vm_out || a->lds_out != b->lds_out || b->vm_out == MOST || b->lds_out == MOST))
 			return false;
 	}
 	return true;
