@@ -194,7 +194,7 @@ static const struct { const char *text; int strength; } spelling[HX_COUNT] = {
 	[HX_MUL] = {"*", 5}, [HX_DIV] = {"/", 5}, [HX_REM] = {"%", 5},
 	[HX_NOT] = {"not ", 6}, [HX_NEG] = {"-", 6},
 	[HX_CDIV] = {"cdiv", 9}, [HX_EXACT] = {"exact", 9}, [HX_MIN] = {"min", 9}, [HX_MAX] = {"max", 9},
-	[HX_ALIGNED] = {"aligned", 9}, [HX_UNIT] = {"unit", 9}, [HX_FLAT] = {"flat", 9}, [HX_PRESENT] = {"present", 9}, [HX_STRIDE] = {"stride", 9},
+	[HX_ALIGNED] = {"aligned", 9}, [HX_UNIT] = {"unit", 9}, [HX_FLAT] = {"flat", 9}, [HX_PRESENT] = {"has", 9}, [HX_STRIDE] = {"stride", 9},
 };
 
 static const char *text_at(struct arena *ar, const struct hexpr *e, const char *const *syms, const char *const *tensors, int least)

@@ -27,7 +27,7 @@ START_TEST(text_is_kept)
 	static const char *const same[] = {
 		"cdiv(N, 128) * 2", "aligned(x)", "N + 1", "(N + 1) * 2", "M - (N - K)", "M - N - K", "N % 8 == 0 and aligned(x)",
 		"stride(x, 1)", "-N", "not (M == 0 or N == 0)", "M / N * K", "M / (N * K)", "exact(N, 2)", "min(M, max(N, 3))", "M <= N",
-		"N == -9223372036854775808", "present(w) == 0", "flat(x) and unit(w)", "(M < N) == (N < K)",
+		"N == -9223372036854775808", "has(w) == 0", "flat(x) and unit(w)", "(M < N) == (N < K)",
 	};
 	for (unsigned i = 0; i < sizeof same / sizeof *same; i++)
 		ck_assert_str_eq(hexpr_text(&arena, parse(same[i]), symbols, tensors), same[i]);
