@@ -187,6 +187,8 @@ static void aligned(struct planner *p, struct variant *v)
 		if (t0->rank)
 			v->predicate = both(p, v->predicate, hexpr_leaf(p->arena, HX_FLAT, t));
 		int bytes = dtype_info(t0->dtype)->bits / 8;
+		if (t0->list && 16 / bytes > v->list_multiple)
+			v->list_multiple = 16 / bytes;
 		bool scalar_like = t0->rank <= 1 && t0->role != IR_IN && bytes == 4;
 		v->predicate = both(p, v->predicate, hexpr_leaf(p->arena, scalar_like ? HX_UNIT : HX_ALIGNED, t));
 	}

@@ -229,7 +229,8 @@ static void put_axis(struct printer *pr, const struct ir_axis *x, const char *na
 
 static void put_param(struct printer *pr, const struct ir_param *p)
 {
-	put(pr, "  %s%s %s: %s", p->is_tensor ? role_names[p->role] : "scalar", p->optional ? "?" : "", p->name, dtype_info(p->dtype)->name);
+	put(pr, "  %s%s %s: %s%s", p->is_tensor ? role_names[p->role] : "scalar", p->optional ? "?" : "", p->name, p->list ? "list " : "",
+	    dtype_info(p->dtype)->name);
 	if (p->is_tensor) {
 		put(pr, "[");
 		for (int i = 0; i < p->rank; i++) {

@@ -498,7 +498,10 @@ static bool parameter(struct parser *ps, int role, bool tensor)
 	struct ir_param p = {.is_tensor = tensor, .role = role};
 	p.optional = accept(ps, "?");
 	p.name = word(ps);
-	if (!p.name || !expect(ps, ":") || !dtype_ref(ps, &p.dtype) || (tensor && !expect(ps, "[")))
+	if (!p.name || !expect(ps, ":"))
+		return false;
+	p.list = tensor && accept(ps, "list");
+	if (!dtype_ref(ps, &p.dtype) || (tensor && !expect(ps, "[")))
 		return false;
 	while (tensor && !accept(ps, "]")) {
 		if ((p.rank && !expect(ps, ",")) || p.rank == 6)
@@ -540,6 +543,7 @@ static bool axis(struct parser *ps)
 		x->ragged_group = axis_ref(ps);
 		if (x->ragged_group < 0 || !expect(ps, "]"))
 			return false;
+		x->of_list = ps->params.items[x->ragged_tensor].list;
 	}
 	if (accept(ps, ":"))
 		*(x->ragged ? &x->ragged_total : &x->extent) = expression(ps, "@#");

@@ -241,7 +241,7 @@ static void make_params(struct elab *E)
 		const struct model_param *from = &m->params[p];
 		const struct ast_param *decl = signature_param(E->kernel, from->name);
 		struct ir_param *to = &k->params[p];
-		*to = (struct ir_param){.name = from->name, .is_tensor = from->is_tensor, .optional = from->optional, .rank = from->rank,
+		*to = (struct ir_param){.name = from->name, .is_tensor = from->is_tensor, .optional = from->optional, .list = from->list, .rank = from->rank,
 			.has_default = from->has_default, .default_value = from->default_value, .line = decl->name.at.line, .col = decl->name.at.col};
 		to->role = role[from->role];
 		to->dtype = bound_type(E, decl->type.name.text).dtype;
@@ -273,6 +273,8 @@ static void declare_temp(struct elab *E, const struct ast_stmt *s)
 	struct ir_param *t = &E->k->params[E->k->nparams];
 	struct type type = elab_type(E, s->type.name.text, s->type.name.at);
 	*t = (struct ir_param){.name = s->name.text, .is_tensor = true, .role = IR_TEMP, .dtype = type.dtype, .rank = s->type.dims.n, .line = s->at.line, .col = s->at.col};
+	if (s->type.list)
+		ELAB_ERROR(E, E_LIST, s->type.at, s->name.text);
 	if (t->rank == 0 || t->rank > MODEL_MAX_RANK) {
 		ELAB_ERROR(E, E_TEMP, s->type.at, s->name.text, MODEL_MAX_RANK);
 		t->rank = 0;

@@ -47,7 +47,7 @@ static int64_t affine_divisor(struct emit *e, const struct access *a, const stru
 static bool base_divides(struct emit *e, int axis, int w)
 {
 	const struct ir_axis *ax = &e->ph->axes[axis];
-	if (ax->ragged)
+	if (ax->ragged && !ax->of_list)
 		return false;
 	return ax->kind == AXIS_HELD || ax->tile % w == 0;
 }
@@ -218,6 +218,8 @@ static void address_parts(struct emit *e, struct access *a)
 	LLVMValueRef base = NULL, lane = NULL;
 	for (int d = 0; d < a->t->rank; d++) {
 		const struct ir_ins *s = a->i->args[d];
+		if (a->t->list && d == 0)
+			continue;                          /* the pointer is the tensor's already */
 		if (!a->sub[d].ok)
 			continue;                          /* per register: offset_of_register */
 		bool varies = lane_varies(e, a, d);

@@ -271,7 +271,7 @@ static void add_argument(struct emit *e, struct arguments *a, enum model_karg_ki
  * not fold into one stride. */
 static bool may_fold(const struct emit *e, const struct ir_param *t)
 {
-	if (e->v->flat || t->role == IR_TEMP || t->rank < 1 || t->rank > 2 || e->has_dot || t->extent[0]->op != HX_SYM)
+	if (e->v->flat || t->list || t->role == IR_TEMP || t->rank < 1 || t->rank > 2 || e->has_dot || t->extent[0]->op != HX_SYM)
 		return false;
 	for (int a = 0; a < e->ph->naxes; a++) {
 		const struct ir_axis *ax = &e->ph->axes[a];
@@ -292,6 +292,8 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 		if (!t->is_tensor || !u->tensor[i])
 			continue;
 		add_argument(e, a, t->role == IR_TEMP ? KA_WORKSPACE : KA_POINTER, i, 0, e->p1);
+		if (t->list)
+			continue;
 		for (int d = 0; d < t->rank && t->role != IR_TEMP; d++)
 			if (d < t->rank - 1 || !e->v->aligned)
 				add_argument(e, a, e->v->aligned ? KA_STRIDE32 : KA_STRIDE, i, d, e->v->aligned ? e->i32 : e->i64);
@@ -487,8 +489,47 @@ static LLVMValueRef load_bound(struct emit *e, int tensor, LLVMValueRef index)
 	return x;
 }
 
+/* Where entry `index` of a list's table, behind `before` bytes, lies. */
+static LLVMValueRef list_entry(struct emit *e, int list, LLVMValueRef before, LLVMValueRef index, int bytes)
+{
+	LLVMValueRef off = LLVMBuildMul(e->b, LLVMBuildSExt(e->b, index, e->i64, ""), LLVMConstInt(e->i64, (uint64_t)bytes, 0), "");
+	off = before ? LLVMBuildAdd(e->b, off, before, "") : off;
+	return LLVMBuildGEP2(e->b, e->i8, e->tensors[list].pointer, &off, 1, "");
+}
+
+/* The lengths of a list's tensors lie behind their addresses. */
+static LLVMValueRef list_length(struct emit *e, int list, LLVMValueRef index)
+{
+	LLVMValueRef groups = LLVMBuildSExt(e->b, hexpr_value(e, e->k->params[list].extent[0]), e->i64, "");
+	LLVMValueRef p = list_entry(e, list, LLVMBuildMul(e->b, groups, LLVMConstInt(e->i64, 8, 0), ""), index, 4);
+	LLVMValueRef x = LLVMBuildLoad2(e->b, e->i32, p, "");
+	LLVMSetAlignment(x, 4);
+	return x;
+}
+
+/* From here on the pointers of the lists that this axis goes over are those of the group's tensors. */
+static void open_lists(struct emit *e, int axis, const bool *used)
+{
+	const struct ir_axis *ax = &e->ph->axes[axis];
+	const struct ir_param *of = &e->k->params[ax->ragged_tensor];
+	for (int t = 0; ax->of_list && t < e->k->nparams; t++) {
+		const struct ir_param *p = &e->k->params[t];
+		if (!p->list || !used[t] || !hexpr_equal(p->extent[0], of->extent[0]) || !hexpr_equal(p->extent[1], of->extent[1]))
+			continue;
+		LLVMValueRef at = list_entry(e, t, NULL, e->axis_base[ax->ragged_group], 8), whole = NULL;
+		for (int half = 1; half >= 0; half--) {
+			LLVMValueRef off = LLVMConstInt(e->i64, (uint64_t)half * 4, 0);
+			LLVMValueRef word = LLVMBuildLoad2(e->b, e->i32, LLVMBuildGEP2(e->b, e->i8, at, &off, 1, ""), "");
+			LLVMSetAlignment(word, half ? 4 : 8);
+			word = LLVMBuildZExt(e->b, e->machine->uniform(e, word), e->i64, "");
+			whole = whole ? LLVMBuildOr(e->b, LLVMBuildShl(e->b, whole, LLVMConstInt(e->i64, 32, 0), ""), word, "") : word;
+		}
+		e->tensors[t].pointer = LLVMBuildIntToPtr(e->b, whole, e->p1, "");
+	}
+}
+
 /* Finds (group, first row) of this row tile: a wave of groups at a time, one a lane; bounds made non-decreasing by a running maximum,
- * tiles counted by a prefix sum over the wave.  A tile behind the last group ends the function. */
+ * tiles counted by a prefix sum over the wave.  Of a list each group begins at 0.  A tile behind the last group ends the function. */
 static void find_ragged_tile(struct emit *e, int axis)
 {
 	const struct ir_axis *ax = &e->ph->axes[axis];
@@ -510,17 +551,21 @@ static void find_ragged_tile(struct emit *e, int axis)
 	LLVMValueRef g = LLVMBuildAdd(e->b, first, lane, ""), in = LLVMBuildICmp(e->b, LLVMIntSLT, g, groups, "");
 	LLVMValueRef last = LLVMBuildSub(e->b, groups, emit_int(e, 1), "");
 	LLVMValueRef safe = LLVMBuildSelect(e->b, in, g, last, "");
-	LLVMValueRef lo = clamp(e, load_bound(e, ax->ragged_tensor, safe), total);
-	LLVMValueRef hi = clamp(e, load_bound(e, ax->ragged_tensor, LLVMBuildAdd(e->b, safe, emit_int(e, 1), "")), total);
-	for (int d = 1; d < wave; d *= 2) {
+	bool list = ax->of_list;
+	LLVMValueRef lo = list ? zero : clamp(e, load_bound(e, ax->ragged_tensor, safe), total);
+	LLVMValueRef hi = list ? list_length(e, ax->ragged_tensor, safe) : load_bound(e, ax->ragged_tensor, LLVMBuildAdd(e->b, safe, emit_int(e, 1), ""));
+	hi = clamp(e, hi, total);
+	for (int d = 1; d < wave && !list; d *= 2) {
 		LLVMValueRef a[2] = {lo, from_below(e, lo, d, lane, zero)};
 		lo = emit_call(e, "llvm.smax", &t, 1, a, 2);
 	}
-	LLVMValueRef two[2] = {lo, low};
-	lo = emit_call(e, "llvm.smax", &t, 1, two, 2);
-	two[0] = hi;
-	two[1] = lo;
-	hi = emit_call(e, "llvm.smax", &t, 1, two, 2);
+	if (!list) {
+		LLVMValueRef two[2] = {lo, low};
+		lo = emit_call(e, "llvm.smax", &t, 1, two, 2);
+		two[0] = hi;
+		two[1] = lo;
+		hi = emit_call(e, "llvm.smax", &t, 1, two, 2);
+	}
 	LLVMValueRef n = LLVMBuildSub(e->b, hi, lo, "");
 	n = LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, n, emit_int(e, ax->tile - 1), ""), emit_int(e, ax->tile), "");
 	n = LLVMBuildSelect(e->b, in, n, zero, "");
@@ -637,8 +682,10 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	const struct hexpr **grid = arena_alloc(e->arena, 3 * sizeof *grid);
 	bind_grid(e, grid);
 	for (int a = 0; a < ph->naxes; a++)
-		if (ph->axes[a].ragged)
+		if (ph->axes[a].ragged) {
 			find_ragged_tile(e, a);
+			open_lists(e, a, u.tensor);
+		}
 	emit_block(e, ph->body);
 	if (e->failed)
 		return -1;
