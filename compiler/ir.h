@@ -99,6 +99,9 @@ struct ir_param {
 	int line, col;
 };
 
+/* From a `require`: symbol % multiple == 0 holds in every call, or (tensor >= 0) where that optional tensor is there. */
+struct ir_multiple { int symbol; int64_t multiple; int tensor; };
+
 struct ir_kernel {
 	const char *name, *instance;          /* "rmsnorm_quant", "T=bf16,Q=fp8" */
 	const char *target;                   /* "gfx942": decides fp8; NULL in generic dumps */
@@ -106,6 +109,7 @@ struct ir_kernel {
 	struct arena *arena;
 	struct ir_param *params; int nparams;
 	const char **symbols; int nsymbols;
+	struct ir_multiple *multiples; int nmultiples;
 	struct ir_phase *phases; int nphases;
 	int next_id;
 };

@@ -22,6 +22,10 @@ static int64_t symbol_divisor(struct emit *e, const struct access *a, int symbol
 {
 	int64_t known = known_symbol_multiple(e->v, symbol);
 	const struct hexpr *inner = a->pairs ? a->t->extent[a->t->rank - 1] : NULL;
+	for (int m = 0; m < e->k->nmultiples; m++)
+		if (e->k->multiples[m].symbol == symbol && (e->k->multiples[m].tensor < 0 || e->k->multiples[m].tensor == a->i->imm) &&
+		    e->k->multiples[m].multiple > known)
+			known = e->k->multiples[m].multiple;
 	return inner && inner->op == HX_SYM && inner->imm == symbol && known % 2 ? 2 * known : known;
 }
 
@@ -315,7 +319,8 @@ static void open_pairs(struct emit *e, struct access *a)
 		if (a->sub[last].ok && a->sub[last].coef[x] == 1 && layout_size(a->l, x) > 1)
 			axis = x;
 	bool fits = axis >= 0 && a->affine && a->t->role != IR_TEMP && a->i->op != IR_UPDATE && base_divides(e, axis, 2) &&
-	            affine_divisor(e, a, &a->sub[last], axis) % 2 == 0 && (!a->mask || mask_uniform(e, a, a->mask, axis, 2));
+	            affine_divisor(e, a, &a->sub[last], axis) % 2 == 0;
+	a->torn = fits && a->mask && !mask_uniform(e, a, a->mask, axis, 2);
 	for (int d = 0; fits && d < last; d++)
 		fits = !a->sub[d].coef[axis];
 	bool in_registers = fits && layout_vector(a->l, axis) > 0;
@@ -374,6 +379,8 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 
 LLVMValueRef access_condition(struct emit *e, const struct access *a, int r)
 {
+	if (a->torn)
+		return a->on;
 	if (!a->mask)
 		return a->first;
 	LLVMValueRef m = index_value(e, a->mask, a->l, r);
@@ -403,6 +410,8 @@ static LLVMValueRef missing_sign(struct emit *e, const struct ir_ins *m, const s
 
 LLVMValueRef access_missing(struct emit *e, const struct access *a, int r)
 {
+	if (a->torn)
+		return LLVMBuildSelect(e->b, a->on, emit_int(e, 0), emit_int(e, INT32_MIN), "");
 	LLVMValueRef sign = a->mask ? missing_sign(e, a->mask, a->l, r) : NULL;
 	if (a->first) {
 		LLVMValueRef other = LLVMBuildSelect(e->b, a->first, emit_int(e, 0), emit_int(e, INT32_MIN), "");
@@ -429,6 +438,31 @@ static LLVMValueRef pairs_taken_apart(struct emit *e, const struct access *a, LL
 	return LLVMBuildAnd(e->b, LLVMBuildSelect(e->b, is_odd(e, a), high, x, ""), LLVMConstInt(e->i8, 15, 0), "");
 }
 
+/* Whether the elements of register r's pair are there, by the mask; the access is made where one is. */
+static void open_torn(struct emit *e, struct access *a, int r, LLVMValueRef half[2])
+{
+	half[0] = index_value(e, a->mask, a->l, r);
+	if (a->width > 1) {
+		half[1] = index_value(e, a->mask, a->l, r + 1);
+	} else {                                       /* the lane of the even position looks at the odd one's, and the other way round */
+		LLVMValueRef other = e->machine->lane_xor(e, LLVMBuildZExt(e->b, half[0], e->i32, ""), a->pair_bit, false);
+		half[1] = LLVMBuildICmp(e->b, LLVMIntNE, other, emit_int(e, 0), "");
+	}
+	a->on = LLVMBuildOr(e->b, half[0], half[1], "");
+	a->on = a->first ? LLVMBuildAnd(e->b, a->on, a->first, "") : a->on;
+}
+
+/* What a byte becomes of which perhaps one half is stored: nobody else writes to the other. */
+static LLVMValueRef torn_joined(struct emit *e, const struct access *a, int r, LLVMValueRef x, LLVMValueRef half[2])
+{
+	LLVMValueRef old = e->machine->load(e, a, r, e->i8), kept = NULL;
+	for (int h = 0; h < 2; h++) {
+		LLVMValueRef bits = LLVMBuildSelect(e->b, half[h], LLVMConstNull(e->i8), LLVMConstInt(e->i8, h ? 240 : 15, 0), "");
+		kept = kept ? LLVMBuildOr(e->b, kept, bits, "") : bits;
+	}
+	return LLVMBuildOr(e->b, LLVMBuildAnd(e->b, x, LLVMBuildNot(e->b, kept, ""), ""), LLVMBuildAnd(e->b, old, kept, ""), "");
+}
+
 static LLVMTypeRef memory_type(struct emit *e, int bytes)
 {
 	return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : emit_vector(e->i32, bytes / 4);
@@ -444,6 +478,9 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 	int regs = i->layout ? layout_regs(i->layout) : 1;
 	for (int r = 0; r < regs; r += a.width) {
 		LLVMTypeRef t = memory_type(e, access_bytes(&a));
+		LLVMValueRef half[2];
+		if (a.torn)
+			open_torn(e, &a, r, half);
 		LLVMValueRef x = e->machine->load(e, &a, r, t);
 		if (a.pairs)
 			x = pairs_taken_apart(e, &a, x);
@@ -471,6 +508,11 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, a.width), "");
 		if (a.pairs)
 			x = pairs_packed(e, &a, x);
+		LLVMValueRef half[2];
+		if (a.torn) {
+			open_torn(e, &a, r, half);
+			x = torn_joined(e, &a, r, x, half);
+		}
 		LLVMTypeRef t = memory_type(e, access_bytes(&a));
 		e->machine->store(e, &a, r, LLVMBuildBitCast(e->b, x, t, ""));
 	}
