@@ -28,9 +28,11 @@ struct assign {
 	bool failed;
 };
 
-/* Computed from positions and scalars alone: no home, evaluated at each use. */
-static bool is_index(const struct ir_ins *i)
+/* Computed from positions and scalars alone: no home, evaluated at each use.  A comparison of positions with what is one number for the
+ * workgroup is a mask like any other, wherever that number comes from. */
+static bool is_index(const struct ir_phase *ph, const struct ir_ins *i)
 {
+	bool compares = i->op >= IR_LT && i->op <= IR_NE && wide_axes(ph, i->axes);
 	if (!i->axes)
 		return true;
 	switch (i->op) {
@@ -38,7 +40,7 @@ static bool is_index(const struct ir_ins *i)
 		return false;
 	default:
 		for (int a = 0; a < i->nargs; a++)
-			if (!is_index(i->args[a]))
+			if (!is_index(ph, i->args[a]) && !(compares && !wide_axes(ph, i->args[a]->axes)))
 				return false;
 		return true;
 	}
@@ -182,7 +184,7 @@ static void join(struct ir_ins *i, void *ctx)
 {
 	struct groups *g = ctx;
 	ir_axes all = wide_axes(g->s->ph, i->axes | i->over);
-	if (is_index(i) && i->op != IR_STORE && i->op != IR_UPDATE)
+	if (is_index(g->s->ph, i) && i->op != IR_STORE && i->op != IR_UPDATE)
 		return;
 	if (i->op == IR_STORE || i->op == IR_UPDATE)
 		for (int a = 0; a < i->nargs; a++)
@@ -310,9 +312,9 @@ static void not_feeding(struct ir_ins *i, void *ctx)
 	case IR_ARGMAX: case IR_SCAN:
 		break;
 	default:
-		itself = itself || !is_index(i);
+		itself = itself || !is_index(f->s->ph, i);
 		for (int a = 0; i->op != IR_LOAD && a < i->nargs; a++)
-			itself = itself && (is_index(i->args[a]) || feeds[i->args[a]->id]);
+			itself = itself && (is_index(f->s->ph, i->args[a]) || feeds[i->args[a]->id]);
 	}
 	if (!itself && feeds[i->id]) {
 		feeds[i->id] = false;
@@ -459,7 +461,7 @@ static void place(struct assign *s, struct ir_ins *i)
 			space |= i->args[a]->axes;
 		break;
 	default:
-		if (is_index(i))
+		if (is_index(s->ph, i))
 			return;
 	}
 	const struct layout *l = layout_of_store(s, i, space);

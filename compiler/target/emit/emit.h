@@ -42,6 +42,7 @@ struct emit {
 	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
 	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */
 	struct value *values;                    /* by instruction id */
+	const int *uses;                         /* of each, by id */
 	struct { LLVMValueRef pointer, stride[6], fold_stride, absent[2]; } *tensors;  /* by parameter; absent: optional_load's */
 	LLVMValueRef *scalars, *symbols;         /* by parameter, by symbol */
 	struct { LLVMValueRef row, q, r; } folded; /* the workgroup's row, divided */
@@ -98,6 +99,8 @@ int vector_length(LLVMValueRef);
 /* elementwise.c */
 LLVMValueRef op_build(struct emit *, const struct ir_ins *, LLVMValueRef *args);   /* operands of one width, scalar or vector */
 void emit_elementwise(struct emit *, const struct ir_ins *);
+/* A comparison for one select behind it in its block: made there, element by element, or its masks would fill the scalar registers until then. */
+bool is_late_comparison(const struct emit *, const struct ir_ins *);
 LLVMTypeRef op_type_like(struct emit *, enum dtype, LLVMValueRef like);                  /* as many elements */
 LLVMValueRef op_times(struct emit *, LLVMValueRef integer, int64_t constant); /* a shift by powers of two: LLVM makes a multiplication of the 24-bit kind otherwise */
 LLVMValueRef op_splat(struct emit *, LLVMValueRef one, int n);

@@ -345,6 +345,7 @@ static LLVMValueRef is_odd(struct emit *e, const struct access *a)
 static void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
 {
 	a->i = i;
+	a->torn = false;
 	a->t = &e->k->params[i->imm];
 	a->l = l;
 	a->mask = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
@@ -404,6 +405,13 @@ static LLVMValueRef missing_sign(struct emit *e, const struct ir_ins *m, const s
 		if (m->op == IR_LT)
 			end = LLVMBuildSub(e->b, end, emit_int(e, 1), "");
 		return LLVMBuildSub(e->b, end, index_value(e, m->args[0], l, r), "");
+	}
+	if ((m->op == IR_LT || m->op == IR_LE) && counts(m->args[0]) && m->args[1]->dtype == DT_I32 && !wide_axes(e->ph, m->args[1]->axes)) {
+		LLVMTypeRef t = e->i32;                    /* any number, perhaps negative: kept from wrapping */
+		LLVMValueRef end[2] = {index_value(e, m->args[1], l, r), emit_int(e, m->op == IR_LT)}, at[2];
+		at[0] = emit_call(e, "llvm.ssub.sat", &t, 1, end, 2);
+		at[1] = index_value(e, m->args[0], l, r);
+		return emit_call(e, "llvm.ssub.sat", &t, 1, at, 2);
 	}
 	return LLVMBuildSelect(e->b, index_value(e, m, l, r), emit_int(e, 0), emit_int(e, INT32_MIN), "");
 }

@@ -224,7 +224,7 @@ static void emit_block(struct emit *e, const struct ir_block *b)
 			break;
 		case IR_YIELD: break;
 		default:
-			if (!i->axes || i->layout)
+			if ((!i->axes || i->layout) && !is_late_comparison(e, i))
 				emit_elementwise(e, i);
 		}
 	}
@@ -714,6 +714,7 @@ static struct emit fresh(const struct emit *base)
 	e.axis_base = arena_alloc(e.arena, sizeof *e.axis_base * LAYOUT_AXES);
 	e.axis_limit = arena_alloc(e.arena, sizeof *e.axis_limit * LAYOUT_AXES);
 	e.newest = arena_alloc(e.arena, sizeof *e.newest * (size_t)(k->next_id + 1));
+	e.uses = pass_uses(e.arena, k);
 	memset(e.newest, 0xff, sizeof *e.newest * (size_t)(k->next_id + 1));
 	return e;
 }
