@@ -240,14 +240,18 @@ static LLVMValueRef optional_load(struct emit *e, const struct ir_ins *i, LLVMVa
 	return LLVMBuildBitCast(e->b, set, LLVMTypeOf(x), "");
 }
 
+/* Close by the masks are made first, all of them: a select right behind its own comparison has to wait. */
+enum { NEAR = 4 };
+
 bool is_late_comparison(const struct emit *e, const struct ir_ins *i)
 {
-	if (!e->machine->scalar_masks || !i->layout || i->op < IR_LT || i->op > IR_NE || e->uses[i->id] != 1)
+	if (!e->machine->scalar_masks || !i->layout || i->op < IR_LT || i->op > IR_NE || e->uses[i->id] != 1 || layout_regs(i->layout) < MANY_MASKS)
 		return false;
 	const struct ir_ins *user = i->next;
-	while (user && !(user->op == IR_SELECT && user->args[0] == i))
-		user = user->next;
-	return user && user->layout && layout_equal(user->layout, i->layout);
+	int apart = 0;
+	for (; user && !(user->op == IR_SELECT && user->args[0] == i); user = user->next)
+		apart++;
+	return apart > NEAR && user && user->layout && layout_equal(user->layout, i->layout);
 }
 
 /* Registers are handled in groups as wide as the result's or any operand's, so that dwords stay dwords. */

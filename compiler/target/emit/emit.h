@@ -24,6 +24,7 @@ struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
 struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; };
 
+enum { MANY_MASKS = 16 };                    /* of a lane: more would fill the scalar registers */
 struct machine;
 struct remembered { const struct ir_ins *of; const struct layout *layout; int reg; LLVMValueRef v; int older; };
 

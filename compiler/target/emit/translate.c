@@ -603,8 +603,6 @@ static void open_debug(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file
 	LLVMSetCurrentDebugLocation2(e->b, LLVMDIBuilderCreateDebugLocation(e->ctx, (unsigned)line, 1, e->scope, NULL));
 }
 
-enum { MANY_MASKS = 16 };
-
 /* Of the phase's tile: each has a mask of its own where extents are not multiples of what lanes hold. */
 static int64_t elements_of_lane(const struct emit *e)
 {
