@@ -48,9 +48,8 @@ static bool is_index(const struct ir_phase *ph, const struct ir_ins *i)
 
 /* --- the axis along which memory is contiguous ------------------------------------------------------------------------ */
 
-/* bits: of the element whose 16 bytes a lane holds side by side: the narrowest, so that all accesses are of 16 bytes; or, where lanes
- * must lie side by side as well, the widest. */
-struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int bits[LAYOUT_AXES]; };
+/* Of the elements along an axis the narrowest and the widest. */
+struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int least[LAYOUT_AXES], most[LAYOUT_AXES]; };
 
 static void vote(struct ir_ins *i, void *ctx)
 {
@@ -65,21 +64,27 @@ static void vote(struct ir_ins *i, void *ctx)
 		if (f.coef[a] == 1 && (c->axes & IR_AXIS(a)) && c->s->ph->axes[a].tile > 1) {
 			int bits = dtype_info(t->dtype)->bits;
 			c->votes[a]++;
-			bool widest = c->s->p->v->target->lanes_adjacent;
-			if (!c->bits[a] || (widest ? bits > c->bits[a] : bits < c->bits[a]))
-				c->bits[a] = bits;
+			if (!c->least[a] || bits < c->least[a])
+				c->least[a] = bits;
+			if (bits > c->most[a])
+				c->most[a] = bits;
 		}
 }
 
+/* bits: of the element whose 16 bytes a lane holds side by side: the narrowest, so that all accesses are of 16 bytes; or the widest where
+ * lanes must lie side by side as well, or where tiles are turned, since lanes then hold several rows as well. */
 static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
 {
 	struct contiguity c = {.s = s, .axes = axes};
-	int best = -1;
+	int best = -1, lines = 0;
 	ir_walk(s->ph->body, vote, &c);
-	for (int a = 0; a < s->ph->naxes; a++)
+	for (int a = 0; a < s->ph->naxes; a++) {
 		if (c.votes[a] && (best < 0 || c.votes[a] >= c.votes[best]))
 			best = a;
-	*bits = best < 0 ? 32 : c.bits[best];
+		lines += c.votes[a] > 0;
+	}
+	bool widest = s->p->v->target->lanes_adjacent || (s->p->v->aligned && !s->nproducts && lines > 1);
+	*bits = best < 0 ? 32 : widest ? c.most[best] : c.least[best];
 	return best;
 }
 
@@ -103,7 +108,7 @@ static int line_of(struct assign *s, struct ir_ins *i, ir_axes axes, int *bits)
 	vote(i, &c);
 	for (int a = 0; a < s->ph->naxes; a++)
 		if (c.votes[a]) {
-			*bits = c.bits[a];
+			*bits = c.least[a];
 			return a;
 		}
 	return -1;
@@ -112,7 +117,7 @@ static int line_of(struct assign *s, struct ir_ins *i, ir_axes axes, int *bits)
 /* Turned in group memory, so that lanes which lie side by side store bytes that do. */
 static bool is_turned(struct assign *s, struct ir_ins *i, ir_axes axes, int inner, int *line, int *bits)
 {
-	if (i->op != IR_STORE || inner < 0 || s->nproducts || !s->p->v->aligned || !s->p->v->target->lanes_adjacent)
+	if (i->op != IR_STORE || inner < 0 || s->nproducts || !s->p->v->aligned)
 		return false;
 	*line = line_of(s, i, axes, bits);
 	return *line >= 0 && *line != inner && *bits <= 16 && s->ph->axes[*line].tile * *bits >= SECTOR_BITS && product_of_tiles(s->ph, axes) <= TURNED_BYTES / (*bits / 8 ? *bits / 8 : 1);

@@ -404,9 +404,9 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	}
 	for (int n = 0; n < s.open; n++)
 		held *= most;
-	bool turns = v->aligned && p->target->lanes_adjacent && is_turning(p, ph);
+	bool turns = v->aligned && is_turning(p, ph);
 	if (turns && !s.open)
-		each = each > TURNING ? each : TURNING;
+		each = each > TURNING ? each : p->target->lanes_adjacent || 2 * each > TURNING ? TURNING : 2 * each;
 	room = threads * each / held;
 	int last = ph->naxes - 1, group = -1;
 	while (last > 0 && !(ph->axes[last].tiled && !ph->axes[last].tile))

@@ -92,6 +92,7 @@ int value_pack(const struct emit *, enum dtype, const struct layout *);
 struct value *value_new(struct emit *, const struct ir_ins *);            /* room for the groups of its layout */
 LLVMValueRef value_element(struct emit *, const struct ir_ins *, const struct layout *, int reg);
 LLVMValueRef value_vector(struct emit *, const struct ir_ins *, const struct layout *, int reg, int n); /* registers reg .. reg+n-1 */
+LLVMValueRef value_strided(struct emit *, const struct ir_ins *, const struct layout *, int reg, int step, int n); /* registers reg, reg+step, .. */
 void value_set(struct emit *, const struct ir_ins *, int reg, int n, LLVMValueRef vector);  /* n a multiple or a part of pack */
 LLVMValueRef vector_part(struct emit *, LLVMValueRef v, int from, int n);
 LLVMValueRef vector_join(struct emit *, LLVMValueRef *parts, int nparts, int each);         /* nparts vectors of `each` elements */
