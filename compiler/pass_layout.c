@@ -71,23 +71,6 @@ static void vote(struct ir_ins *i, void *ctx)
 		}
 }
 
-/* bits: of the element whose 16 bytes a lane holds side by side: the narrowest, so that all accesses are of 16 bytes; or the widest where
- * lanes must lie side by side as well, or where tiles are turned, since lanes then hold several rows as well. */
-static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
-{
-	struct contiguity c = {.s = s, .axes = axes};
-	int best = -1, lines = 0;
-	ir_walk(s->ph->body, vote, &c);
-	for (int a = 0; a < s->ph->naxes; a++) {
-		if (c.votes[a] && (best < 0 || c.votes[a] >= c.votes[best]))
-			best = a;
-		lines += c.votes[a] > 0;
-	}
-	bool widest = s->p->v->target->lanes_adjacent || (s->p->v->aligned && !s->nproducts && lines > 1);
-	*bits = best < 0 ? 32 : widest ? c.most[best] : c.least[best];
-	return best;
-}
-
 static int product_of_tiles(const struct ir_phase *ph, ir_axes axes)
 {
 	int64_t n = 1;
@@ -119,6 +102,8 @@ static bool is_turned(struct assign *s, struct ir_ins *i, ir_axes axes, int inne
 {
 	if (i->op != IR_STORE || inner < 0 || s->nproducts || !s->p->v->aligned)
 		return false;
+	if (!s->p->v->target->lanes_adjacent && !(i->axes & IR_AXIS(inner)))   /* a number for each group, say */
+		return false;
 	*line = line_of(s, i, axes, bits);
 	return *line >= 0 && *line != inner && *bits <= 16 && s->ph->axes[*line].tile * *bits >= SECTOR_BITS && product_of_tiles(s->ph, axes) <= TURNED_BYTES / (*bits / 8 ? *bits / 8 : 1);
 }
@@ -133,6 +118,22 @@ static void find_turned(struct ir_ins *i, void *ctx)
 		t->line = line;
 		t->run = t->run > 32 / bits ? t->run : 32 / bits;
 	}
+}
+
+/* bits: of the element whose 16 bytes a lane holds side by side: the narrowest, so that all accesses are of 16 bytes; or the widest where
+ * lanes must lie side by side as well, or where tiles are turned, since lanes then hold several rows as well. */
+static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
+{
+	struct contiguity c = {.s = s, .axes = axes};
+	int best = -1;
+	ir_walk(s->ph->body, vote, &c);
+	for (int a = 0; a < s->ph->naxes; a++)
+		if (c.votes[a] && (best < 0 || c.votes[a] >= c.votes[best]))
+			best = a;
+	struct turned t = {s, axes, best, -1, 1};
+	ir_walk(s->ph->body, find_turned, &t);
+	*bits = best < 0 ? 32 : t.line >= 0 || s->p->v->target->lanes_adjacent ? c.most[best] : c.least[best];
+	return best;
 }
 
 /* Lanes hold words across the rows as well where something is turned. */
