@@ -118,6 +118,7 @@ START_TEST(parse_errors_name_line_and_cause)
 		{"kernel k { in x: f32[N]", "line 1: 'N' is not a host expression"},
 		{"kernel k { in x: f32[1] phase { %0 = const 0 : i32 %1 = load x[%0, %0] : f32 yield } }", "line 1: 'x' is not a tensor of rank 2"},
 		{"kernel k { phase { %0 = const 1 : f32 %1 = add %0 : f32", "line 1: add has 1 operands, expected 2"},
+		{"kernel k { symbol N multiple M 4", "line 1: 'M' is no symbol"},
 		{"kernel k { phase { store", "line 1: expected a parameter before ''"},
 		{"kernel k { phase { const 1 : f32 } }", "line 1: const needs a number for its value"},
 		{"kernel k { phase { %0 = yield } }", "line 1: yield has no value"},
