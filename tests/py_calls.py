@@ -243,8 +243,8 @@ def lists(t):
         a, b = (1 - np.float64(np.float32(0.9))) * g, (1 - np.float64(np.float32(0.999))) * g * g
         t.check(np.allclose(m, a, rtol=1e-5) and np.allclose(v, b, rtol=1e-5), f"means of {g.shape}")
         t.check(np.allclose(p, 1 - 0.125 * (a / 0.1 / (np.sqrt(b / 0.001) + 1e-8) + d), rtol=1e-4), f"parameters of {g.shape}")
-    scaled = tdsl.multi_tensor_scale(grads, np.full(4, 2, np.float32), y=np.float32)
-    t.check([s.shape for s in scaled] == [g.shape for g in grads] and all((s == 2 * g.astype(np.float32)).all() for s, g in zip(scaled, grads)), "scaled")
+    scaled = tdsl.multi_tensor_scale(grads, np.full(4, 2, np.float32), y=bf16)
+    t.check([s.shape for s in scaled] == [g.shape for g in grads] and all((s == 2 * g).all() for s, g in zip(scaled, grads)), "scaled")
     largest = np.zeros(4, np.float32)
     tdsl.multi_tensor_amax(tuple(grads), largest)
     t.check(largest.tolist() == [float(abs(g.astype(np.float32)).max(initial=0)) for g in grads], f"largest {largest}")
