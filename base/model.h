@@ -23,6 +23,7 @@ struct model_param {
 	bool is_tensor;
 	enum model_role role;
 	bool optional;                       /* tensors only: NULL allowed */
+	bool list;                           /* K tensors of N elements in all, extents K, N: the pointer is that of tdsl_list_open's table */
 	int rank;                            /* tensors */
 	const struct hexpr *extent[MODEL_MAX_RANK];
 	bool has_default; double default_value; /* scalars */

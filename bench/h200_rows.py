@@ -218,7 +218,8 @@ class Case:
         """What is wrong, a text an output; empty where all agree."""
         wrong = []
         for name, rule in self.rules.items():
-            text = rule(self.out[name] if name in self.out else self.given[name])
+            found = self.out[name] if name in self.out else self.given[name]
+            text = rule(torch.cat(found) if isinstance(found, list) else found)
             if text:
                 wrong.append(f"{name}: {text}")
         return wrong
@@ -533,8 +534,9 @@ def recipe(p, m, n, full, kind="scaling", param=BF16):
     size = m * n
     first = [0, size // 3, size // 3, size]
     x = p.normal(size)
-    given = {"x": x, "first": p.ints(first)}
-    parts = [x[a:b] for a, b in zip(first, first[1:])]
+    listed = lambda t: [t[a:b] for a, b in zip(first, first[1:])]
+    parts = listed(x)
+    given = {"x": parts}
     if kind == "amax":
         given["amax"] = torch.full((3,), 0.25, device=p.device, dtype=F32)
         return given, {}, {"amax": same(torch.stack([part.abs().max().to(F32).clamp_min(0.25) if len(part) else torch.tensor(0.25, device=p.device) for part in parts]))}
@@ -545,10 +547,11 @@ def recipe(p, m, n, full, kind="scaling", param=BF16):
     each = torch.tensor([0, 1, 2], device=p.device).repeat_interleave(torch.tensor([b - a for a, b in zip(first, first[1:])], device=p.device))
     if kind == "scale":
         given["factor"] = p.normal(3, dtype=F32)
-        return given, {"y": p.empty((size,), BF16)}, {"y": same((x.to(F32) * given["factor"][each]).to(BF16))}
-    given = {"grad": x, "first": given["first"], "decay": torch.tensor([0.0, 0.1, 0.01], device=p.device), "param": p.normal(size, dtype=param),
-             "mean1": p.normal(size, dtype=F32), "mean2": p.normal(size, dtype=F32).abs(), "rate": 0.01, "correct1": 0.1, "correct2": 0.2}
-    gr, par, m1, m2 = x.to(F64), given["param"].to(F64), given["mean1"].to(F64), given["mean2"].to(F64)
+        return given, {"y": listed(p.empty((size,), BF16))}, {"y": same((x.to(F32) * given["factor"][each]).to(BF16))}
+    param_, mean1, mean2 = p.normal(size, dtype=param), p.normal(size, dtype=F32), p.normal(size, dtype=F32).abs()
+    given = {"grad": parts, "decay": torch.tensor([0.0, 0.1, 0.01], device=p.device), "param": listed(param_), "mean1": listed(mean1),
+             "mean2": listed(mean2), "rate": 0.01, "correct1": 0.1, "correct2": 0.2}
+    gr, par, m1, m2 = x.to(F64), param_.to(F64), mean1.to(F64), mean2.to(F64)
     beta1, beta2, rate, eps, c1, c2 = (float(torch.tensor(v, dtype=F32)) for v in (0.9, 0.999, 0.01, 1e-8, 0.1, 0.2)) # scalars are f32
     a, b = beta1 * m1 + (1 - beta1) * gr, beta2 * m2 + (1 - beta2) * gr * gr
     new = par - rate * (a / c1 / (torch.sqrt(b / c2) + eps) + given["decay"].to(F64)[each] * par)
@@ -607,8 +610,8 @@ KERNELS = {
     "dequantize_mxfp8": [(dequantized, dict(kind="groups", g=32, mx=True))], "dequantize_128x128": [(dequantized, dict(kind="blocks"))],
     "add": [(added, {})], "softmax_rows": [(softmax, {})], "softmax_bwd": [(softmax_back, {})],
     "rmsnorm_bwd": [(norm_back, {})], "layernorm_bwd": [(norm_back, dict(layer=True))],
-    "delayed_scaling": [(recipe, {})], "multi_amax": [(recipe, dict(kind="amax"))], "multi_l2norm": [(recipe, dict(kind="l2norm"))],
-    "multi_scale": [(recipe, dict(kind="scale"))], "multi_adam": [(recipe, dict(kind="adam")), (recipe, dict(kind="adam", param=F32))],
+    "delayed_scaling": [(recipe, {})], "multi_tensor_amax": [(recipe, dict(kind="amax"))], "multi_tensor_l2norm": [(recipe, dict(kind="l2norm"))],
+    "multi_tensor_scale": [(recipe, dict(kind="scale"))], "multi_tensor_adam": [(recipe, dict(kind="adam")), (recipe, dict(kind="adam", param=F32))],
     "grouped_gemm": [(products, {})], "attention": [(attend, {})],
 }
 for _layer in ("rmsnorm", "layernorm"):
@@ -630,8 +633,8 @@ MATRIX = ("grouped_gemm", "attention")
 # Arguments that stand in every case of these.
 BARE = {"rmsnorm_quant", "swiglu_quant", "quantize_128", "quantize_128_e8m0", "quantize_mxfp8", "quantize_128x128", "quantize_128x128_e8m0",
         "quantize_both_128", "quantize_both_mxfp8", "dequantize_rows", "dequantize_128", "dequantize_mxfp8", "dequantize_128x128", "add",
-        "swiglu_masked", "swiglu_masked_128", "swiglu_masked_128_e8m0", "rmsnorm_both_mxfp8", "delayed_scaling", "multi_amax", "multi_l2norm",
-        "multi_scale", "multi_adam", "grouped_gemm"}
+        "swiglu_masked", "swiglu_masked_128", "swiglu_masked_128_e8m0", "rmsnorm_both_mxfp8", "delayed_scaling", "multi_tensor_amax", "multi_tensor_l2norm",
+        "multi_tensor_scale", "multi_tensor_adam", "grouped_gemm"}
 
 
 def cases(name, place, shapes):

@@ -168,6 +168,8 @@ int64_t known_divisor(const struct ir_ins *v, const struct ir_phase *ph, const s
 		return least(known_divisor(v->args[0], ph, var), known_divisor(v->args[1], ph, var));
 	case IR_MUL:
 		return least(known_divisor(v->args[0], ph, var) * known_divisor(v->args[1], ph, var), (int64_t)1 << 30);
+	case IR_LIMIT:
+		return ph->axes[v->imm].of_list && var && var->list_multiple ? var->list_multiple : 1;
 	case IR_CVT:
 		return v->args[0]->dtype == DT_I32 ? known_divisor(v->args[0], ph, var) : 1;
 	case IR_MIN:

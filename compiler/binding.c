@@ -37,13 +37,13 @@ static const char *scalar_c_type(enum dtype t)
 	return t == DT_I32 ? "int32_t" : t == DT_I64 ? "int64_t" : t == DT_F64 ? "double" : "float";
 }
 
-/* tdsl.h's letters: T ? f d i l, W. */
+/* tdsl.h's letters: T L ? f d i l, W. */
 char *binding_signature(struct arena *a, const struct model_kernel *k)
 {
 	char *s = arena_alloc(a, (size_t)k->nparams + 2);
 	for (int i = 0; i < k->nparams; i++) {
 		enum dtype t = scalar_type(k, i);
-		s[i] = k->params[i].is_tensor ? (k->params[i].optional ? '?' : 'T') : t == DT_I32 ? 'i' : t == DT_I64 ? 'l' : t == DT_F64 ? 'd' : 'f';
+		s[i] = k->params[i].is_tensor ? (k->params[i].list ? 'L' : k->params[i].optional ? '?' : 'T') : t == DT_I32 ? 'i' : t == DT_I64 ? 'l' : t == DT_F64 ? 'd' : 'f';
 	}
 	if (k->has_workspace)
 		s[k->nparams] = 'W';
@@ -56,7 +56,7 @@ static void put_prototype(FILE *out, struct arena *a, const struct model_kernel 
 	for (int i = 0; i < k->nparams; i++) {
 		const struct model_param *p = &k->params[i];
 		if (p->is_tensor)
-			fprintf(out, ", %sDLTensor *%s", p->role == ROLE_IN || query ? "const " : "", c_name(a, p->name));
+			fprintf(out, ", %sDLTensor *%s", p->role == ROLE_IN || p->list || query ? "const " : "", c_name(a, p->name));
 		else
 			fprintf(out, ", %s %s", scalar_c_type(scalar_type(k, i)), c_name(a, p->name));
 	}
@@ -99,6 +99,7 @@ static void put_doc(FILE *out, struct arena *a, const struct model_kernel *k)
 	for (int i = 0; i < k->nparams; i++) {
 		const struct model_param *p = &k->params[i];
 		fprintf(out, "\n *   %-10s %s", c_name(a, p->name), !p->is_tensor ? "" : p->role == ROLE_IN ? "in     " : p->role == ROLE_OUT ? "out    " : "in, out ");
+		fputs(p->list ? "list of tensors (tdsl_list_open) of " : "", out);
 		put_types(out, k, i);
 		if (p->is_tensor) {
 			fputc('[', out);

@@ -451,6 +451,16 @@ void ir_replace(struct ir_kernel *k, struct ir_ins *old, struct ir_ins *by)
 		ir_walk(k->phases[i].body, replace_operands, &x);
 }
 
+bool ir_list_subscripts(const struct ir_kernel *k, const struct ir_phase *ph, int tensor, struct ir_ins *const *subs)
+{
+	const struct ir_ins *of = subs[0], *at = subs[1];
+	const struct ir_axis *x = at->op == IR_IOTA ? &ph->axes[at->imm] : NULL;
+	if (!x || of->op != IR_IOTA || x->ragged_group != of->imm)
+		return false;
+	const struct ir_param *p = &k->params[tensor], *ranges = &k->params[x->ragged_tensor];
+	return x->of_list && hexpr_equal(p->extent[0], ranges->extent[0]) && hexpr_equal(p->extent[1], ranges->extent[1]);
+}
+
 /* --- cloning.  Definitions come before uses, so one pass with a table from ids to copies is enough. */
 
 struct cloner { struct arena *ar; struct ir_ins **copies; };

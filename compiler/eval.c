@@ -239,6 +239,20 @@ static int eval_block(struct evaluator *ev, const struct ir_block *b)
 
 /* --- the grid */
 
+int64_t eval_list_length(const struct ir_tensor *list, int64_t i)
+{
+	int32_t n;
+	memcpy(&n, (const char *)list->data + 8 * list->extent[0] + 4 * i, sizeof n);
+	return n;
+}
+
+void *eval_list_entry(const struct ir_tensor *list, int64_t i)
+{
+	uint64_t address;
+	memcpy(&address, (const char *)list->data + 8 * i, sizeof address);
+	return (void *)(uintptr_t)address;
+}
+
 /* Element i of a ragged axis's bounds, clamped to 0..total. */
 static int64_t bound_at(struct evaluator *ev, const struct ir_axis *x, int64_t i, int64_t total)
 {
@@ -252,6 +266,12 @@ static int ragged_range(struct evaluator *ev, const struct ir_axis *x, int64_t t
 {
 	const struct ir_tensor *t = &ev->tensors[x->ragged_tensor];
 	int64_t group = ev->base[x->ragged_group];
+	if (x->of_list) {
+		int64_t n = eval_list_length(t, group);
+		*first = 0;
+		*end = n < 0 ? 0 : n > total ? total : n;
+		return 0;
+	}
 	if (!t->data || group + 1 >= t->extent[0] || ev->size[x->ragged_group] != 1)
 		return eval_fail(ev, NULL, "axis '%s': group %lld has no bounds in '%s'", x->name, (long long)group, ev->k->params[x->ragged_tensor].name);
 	*first = 0;

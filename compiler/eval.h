@@ -47,6 +47,10 @@ struct walk {
 bool walk_start(struct walk *, const struct evaluator *, ir_axes axes, const ir_axes *operands, int n);
 bool walk_next(struct walk *);
 
+/* Of a list: its tensors' lengths and places. */
+int64_t eval_list_length(const struct ir_tensor *list, int64_t i);
+void *eval_list_entry(const struct ir_tensor *list, int64_t i);
+
 /* Copies a value into the array of another, spread along the axes it lacks. */
 int eval_spread(struct evaluator *, const struct ir_ins *to, const struct ir_ins *from);
 

@@ -91,6 +91,8 @@ static int64_t int_update(enum ir_reduce kind, enum dtype t, int64_t old, int64_
 struct access {
 	const struct ir_ins *ins, *value, *mask;
 	const struct ir_tensor *tensor;
+	struct ir_tensor entry;                /* of a list: the tensor that the present element is in */
+	bool list;
 	const int64_t *sub[6];
 	const char *name;
 	int rank, value_arg, mask_arg;
@@ -109,20 +111,35 @@ static int out_of_bounds(struct evaluator *ev, const struct access *x, const int
 	return eval_fail(ev, x->ins, "%s]", text);
 }
 
+/* Of a list: the tensor that the first subscript names, with the list's rank. */
+static void entry_open(struct access *x, const struct ir_tensor *list, int64_t k)
+{
+	x->entry = *list;
+	x->tensor = &x->entry;
+	if (k < 0 || k >= list->extent[0])
+		return;
+	x->entry.data = eval_list_entry(list, k);
+	x->entry.extent[1] = eval_list_length(list, k);
+	x->entry.stride[0] = 0;
+	x->entry.stride[1] = 1;
+}
+
 /* Place of element i of the run in memory: 1 and *at, 0 where nothing is there to access, -1 on an error. */
-static int element(struct evaluator *ev, const struct access *x, const struct walk *w, int64_t i, int64_t *at)
+static int element(struct evaluator *ev, struct access *x, const struct walk *w, int64_t i, int64_t *at)
 {
 	int64_t sub[6];
 	bool inside = true;
 	if (x->mask && !eval_ints(ev, x->mask)[w->offset[x->mask_arg] + i * w->step[x->mask_arg]])
 		return 0;
+	if (x->list)
+		entry_open(x, &ev->tensors[x->ins->imm], x->sub[0][w->offset[0] + i * w->step[0]]);
 	*at = 0;
 	for (int d = 0; d < x->rank; d++) {
 		sub[d] = x->sub[d][w->offset[d] + i * w->step[d]];
 		inside = inside && sub[d] >= 0 && sub[d] < x->tensor->extent[d];
 		*at += sub[d] * x->tensor->stride[d];
 	}
-	if (!x->tensor->data)                 /* an absent optional tensor: reads 0, keeps nothing */
+	if (!x->tensor->data && !x->list)     /* an absent optional tensor: reads 0, keeps nothing */
 		return 0;
 	if (inside)
 		return 1;
@@ -152,7 +169,8 @@ static void write_element(struct evaluator *ev, const struct access *x, int64_t 
 int eval_access(struct evaluator *ev, const struct ir_ins *ins)
 {
 	bool load = ins->op == IR_LOAD, masked = ins->flags & IR_MASKED;
-	struct access x = {.ins = ins, .tensor = &ev->tensors[ins->imm], .name = ev->k->params[ins->imm].name, .rank = ev->k->params[ins->imm].rank};
+	struct access x = {.ins = ins, .tensor = &ev->tensors[ins->imm], .name = ev->k->params[ins->imm].name, .rank = ev->k->params[ins->imm].rank,
+	                   .list = ev->k->params[ins->imm].list};
 	ir_axes operands[WALK_OPERANDS];
 	struct walk w;
 	int n = ins->nargs;

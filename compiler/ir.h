@@ -38,9 +38,10 @@ struct ir_axis {
 	int tile;                             /* positions held at a time; 0 = not chosen yet, the evaluator then takes the whole extent (GRID: 1) */
 	bool tiled;                           /* `tiled` in the text: the schedule chooses; otherwise GRID axes default to 1 and the schedule may give more */
 	const struct hexpr *extent;           /* positions (GRID, HELD); NULL for LOOP and ragged axes */
-	/* `m in first[e] .. first[e+1]`: axis m is ragged over group axis e.  Positions first[e] .. first[e+1]-1, clamped to
+	/* `i in x[k]`: as below with ragged_tensor the list x (of_list); positions 0 .. length of tensor k - 1.
+	 * `m in first[e] .. first[e+1]`: axis m is ragged over group axis e.  Positions first[e] .. first[e+1]-1, clamped to
 	 * 0..ragged_total and taken as non-decreasing; LIMIT gives the end.  Both axes share one grid dimension. */
-	bool ragged;
+	bool ragged, of_list;
 	int ragged_tensor, ragged_group;      /* parameter index of `first` (i32, rank 1); axis number of e */
 	const struct hexpr *ragged_total;     /* M: extent of the tensors' dimension that m indexes */
 	int line, col;
@@ -91,11 +92,15 @@ struct ir_param {
 	bool is_tensor;
 	enum { IR_IN, IR_OUT, IR_INOUT, IR_TEMP } role;   /* TEMP: workspace tensors, after all formal parameters */
 	bool optional;
+	bool list;                            /* extents K, N: K tensors of any lengths, N elements in all; data is a table of K addresses (u64), then K lengths (i32) */
 	enum dtype dtype;                     /* target's fp8 already resolved; scalars: f32, i32, i64 */
 	int rank; const struct hexpr *extent[6];
 	bool has_default; double default_value;
 	int line, col;
 };
+
+/* From a `require`: symbol % multiple == 0 holds in every call, or (tensor >= 0) where that optional tensor is there. */
+struct ir_multiple { int symbol; int64_t multiple; int tensor; };
 
 struct ir_kernel {
 	const char *name, *instance;          /* "rmsnorm_quant", "T=bf16,Q=fp8" */
@@ -104,6 +109,7 @@ struct ir_kernel {
 	struct arena *arena;
 	struct ir_param *params; int nparams;
 	const char **symbols; int nsymbols;
+	struct ir_multiple *multiples; int nmultiples;
 	struct ir_phase *phases; int nphases;
 	int next_id;
 };
@@ -152,6 +158,8 @@ char *ir_print(struct arena *, const struct ir_kernel *);                  /* pr
 struct ir_kernel *ir_parse(struct arena *, const char *text, char *err, size_t errlen); /* NULL: err = "line 3: ..." */
 
 char *ir_print_ins(struct arena *, const struct ir_kernel *, const struct ir_phase *, const struct ir_ins *); /* one line, inner blocks left out */
+/* Subscripts k, i with i the position in tensor k of a list with the same extents as list `tensor`: the only way to reach one. */
+bool ir_list_subscripts(const struct ir_kernel *, const struct ir_phase *, int tensor, struct ir_ins *const *subs);
 /* Names of the phase's axes (LAYOUT_AXES entries) as the text has them: unique, a repeated name gets its axis number ("k'5"). */
 const char *const *ir_axis_names(struct arena *, const struct ir_phase *);
 

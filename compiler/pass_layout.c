@@ -28,9 +28,11 @@ struct assign {
 	bool failed;
 };
 
-/* Computed from positions and scalars alone: no home, evaluated at each use. */
-static bool is_index(const struct ir_ins *i)
+/* Computed from positions and scalars alone: no home, evaluated at each use.  A comparison of positions with what is one number for the
+ * workgroup is a mask like any other, wherever that number comes from. */
+static bool is_index(const struct ir_phase *ph, const struct ir_ins *i)
 {
+	bool compares = i->op >= IR_LT && i->op <= IR_NE && wide_axes(ph, i->axes);
 	if (!i->axes)
 		return true;
 	switch (i->op) {
@@ -38,7 +40,7 @@ static bool is_index(const struct ir_ins *i)
 		return false;
 	default:
 		for (int a = 0; a < i->nargs; a++)
-			if (!is_index(i->args[a]))
+			if (!is_index(ph, i->args[a]) && !(compares && !wide_axes(ph, i->args[a]->axes)))
 				return false;
 		return true;
 	}
@@ -46,9 +48,8 @@ static bool is_index(const struct ir_ins *i)
 
 /* --- the axis along which memory is contiguous ------------------------------------------------------------------------ */
 
-/* bits: of the element whose 16 bytes a lane holds side by side: the narrowest, so that all accesses are of 16 bytes; or, where lanes
- * must lie side by side as well, the widest. */
-struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int bits[LAYOUT_AXES]; };
+/* Of the elements along an axis the narrowest and the widest. */
+struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int least[LAYOUT_AXES], most[LAYOUT_AXES]; };
 
 static void vote(struct ir_ins *i, void *ctx)
 {
@@ -63,22 +64,11 @@ static void vote(struct ir_ins *i, void *ctx)
 		if (f.coef[a] == 1 && (c->axes & IR_AXIS(a)) && c->s->ph->axes[a].tile > 1) {
 			int bits = dtype_info(t->dtype)->bits;
 			c->votes[a]++;
-			bool widest = c->s->p->v->target->lanes_adjacent;
-			if (!c->bits[a] || (widest ? bits > c->bits[a] : bits < c->bits[a]))
-				c->bits[a] = bits;
+			if (!c->least[a] || bits < c->least[a])
+				c->least[a] = bits;
+			if (bits > c->most[a])
+				c->most[a] = bits;
 		}
-}
-
-static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
-{
-	struct contiguity c = {.s = s, .axes = axes};
-	int best = -1;
-	ir_walk(s->ph->body, vote, &c);
-	for (int a = 0; a < s->ph->naxes; a++)
-		if (c.votes[a] && (best < 0 || c.votes[a] >= c.votes[best]))
-			best = a;
-	*bits = best < 0 ? 32 : c.bits[best];
-	return best;
 }
 
 static int product_of_tiles(const struct ir_phase *ph, ir_axes axes)
@@ -101,7 +91,7 @@ static int line_of(struct assign *s, struct ir_ins *i, ir_axes axes, int *bits)
 	vote(i, &c);
 	for (int a = 0; a < s->ph->naxes; a++)
 		if (c.votes[a]) {
-			*bits = c.bits[a];
+			*bits = c.least[a];
 			return a;
 		}
 	return -1;
@@ -110,7 +100,9 @@ static int line_of(struct assign *s, struct ir_ins *i, ir_axes axes, int *bits)
 /* Turned in group memory, so that lanes which lie side by side store bytes that do. */
 static bool is_turned(struct assign *s, struct ir_ins *i, ir_axes axes, int inner, int *line, int *bits)
 {
-	if (i->op != IR_STORE || inner < 0 || s->nproducts || !s->p->v->aligned || !s->p->v->target->lanes_adjacent)
+	if (i->op != IR_STORE || inner < 0 || s->nproducts || !s->p->v->aligned)
+		return false;
+	if (!s->p->v->target->lanes_adjacent && !(i->axes & IR_AXIS(inner)))   /* a number for each group, say */
 		return false;
 	*line = line_of(s, i, axes, bits);
 	return *line >= 0 && *line != inner && *bits <= 16 && s->ph->axes[*line].tile * *bits >= SECTOR_BITS && product_of_tiles(s->ph, axes) <= TURNED_BYTES / (*bits / 8 ? *bits / 8 : 1);
@@ -126,6 +118,22 @@ static void find_turned(struct ir_ins *i, void *ctx)
 		t->line = line;
 		t->run = t->run > 32 / bits ? t->run : 32 / bits;
 	}
+}
+
+/* bits: of the element whose 16 bytes a lane holds side by side: the narrowest, so that all accesses are of 16 bytes; or the widest where
+ * lanes must lie side by side as well, or where tiles are turned, since lanes then hold several rows as well. */
+static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
+{
+	struct contiguity c = {.s = s, .axes = axes};
+	int best = -1;
+	ir_walk(s->ph->body, vote, &c);
+	for (int a = 0; a < s->ph->naxes; a++)
+		if (c.votes[a] && (best < 0 || c.votes[a] >= c.votes[best]))
+			best = a;
+	struct turned t = {s, axes, best, -1, 1};
+	ir_walk(s->ph->body, find_turned, &t);
+	*bits = best < 0 ? 32 : t.line >= 0 || s->p->v->target->lanes_adjacent ? c.most[best] : c.least[best];
+	return best;
 }
 
 /* Lanes hold words across the rows as well where something is turned. */
@@ -182,7 +190,7 @@ static void join(struct ir_ins *i, void *ctx)
 {
 	struct groups *g = ctx;
 	ir_axes all = wide_axes(g->s->ph, i->axes | i->over);
-	if (is_index(i) && i->op != IR_STORE && i->op != IR_UPDATE)
+	if (is_index(g->s->ph, i) && i->op != IR_STORE && i->op != IR_UPDATE)
 		return;
 	if (i->op == IR_STORE || i->op == IR_UPDATE)
 		for (int a = 0; a < i->nargs; a++)
@@ -310,9 +318,9 @@ static void not_feeding(struct ir_ins *i, void *ctx)
 	case IR_ARGMAX: case IR_SCAN:
 		break;
 	default:
-		itself = itself || !is_index(i);
+		itself = itself || !is_index(f->s->ph, i);
 		for (int a = 0; i->op != IR_LOAD && a < i->nargs; a++)
-			itself = itself && (is_index(i->args[a]) || feeds[i->args[a]->id]);
+			itself = itself && (is_index(f->s->ph, i->args[a]) || feeds[i->args[a]->id]);
 	}
 	if (!itself && feeds[i->id]) {
 		feeds[i->id] = false;
@@ -459,7 +467,7 @@ static void place(struct assign *s, struct ir_ins *i)
 			space |= i->args[a]->axes;
 		break;
 	default:
-		if (is_index(i))
+		if (is_index(s->ph, i))
 			return;
 	}
 	const struct layout *l = layout_of_store(s, i, space);

@@ -187,6 +187,8 @@ static void aligned(struct planner *p, struct variant *v)
 		if (t0->rank)
 			v->predicate = both(p, v->predicate, hexpr_leaf(p->arena, HX_FLAT, t));
 		int bytes = dtype_info(t0->dtype)->bits / 8;
+		if (t0->list && 16 / bytes > v->list_multiple)
+			v->list_multiple = 16 / bytes;
 		bool scalar_like = t0->rank <= 1 && t0->role != IR_IN && bytes == 4;
 		v->predicate = both(p, v->predicate, hexpr_leaf(p->arena, scalar_like ? HX_UNIT : HX_ALIGNED, t));
 	}
@@ -402,9 +404,9 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	}
 	for (int n = 0; n < s.open; n++)
 		held *= most;
-	bool turns = v->aligned && p->target->lanes_adjacent && is_turning(p, ph);
+	bool turns = v->aligned && is_turning(p, ph);
 	if (turns && !s.open)
-		each = each > TURNING ? each : TURNING;
+		each = each > TURNING ? each : p->target->lanes_adjacent || 2 * each > TURNING ? TURNING : 2 * each;
 	room = threads * each / held;
 	int last = ph->naxes - 1, group = -1;
 	while (last > 0 && !(ph->axes[last].tiled && !ph->axes[last].tile))

@@ -256,7 +256,7 @@ static bool type_seen(const struct model_kernel *k, int instance, int param)
 static void put_param(FILE *out, struct arena *a, const struct model_kernel *k, int i)
 {
 	const struct model_param *p = &k->params[i];
-	fprintf(out, "%s%s%s: ", p->role == ROLE_INOUT ? "inout " : "", p->name, p->optional ? "?" : "");
+	fprintf(out, "%s%s%s: %s", p->role == ROLE_INOUT ? "inout " : "", p->name, p->optional ? "?" : "", p->list ? "list " : "");
 	for (int n = 0; n < k->ninstances; n++)
 		if (!type_seen(k, n, i))
 			fprintf(out, "%s%s", n ? "|" : "", instance_type(&k->instances[n], i));
@@ -324,6 +324,8 @@ static void put_param_json(FILE *out, struct arena *a, const struct model_kernel
 	put_string(out, p->name);
 	fprintf(out, ",\"kind\":\"%s\",\"role\":\"%s\",\"optional\":%s", p->is_tensor ? "tensor" : "scalar", role_name(p->role),
 	        p->optional ? "true" : "false");
+	if (p->list)
+		fputs(",\"list\":true", out);
 	if (p->is_tensor) {
 		fprintf(out, ",\"rank\":%d,\"extents\":", p->rank);
 		put_string(out, param_extents(a, k, i));

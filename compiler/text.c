@@ -229,7 +229,8 @@ static void put_axis(struct printer *pr, const struct ir_axis *x, const char *na
 
 static void put_param(struct printer *pr, const struct ir_param *p)
 {
-	put(pr, "  %s%s %s: %s", p->is_tensor ? role_names[p->role] : "scalar", p->optional ? "?" : "", p->name, dtype_info(p->dtype)->name);
+	put(pr, "  %s%s %s: %s%s", p->is_tensor ? role_names[p->role] : "scalar", p->optional ? "?" : "", p->name, p->list ? "list " : "",
+	    dtype_info(p->dtype)->name);
 	if (p->is_tensor) {
 		put(pr, "[");
 		for (int i = 0; i < p->rank; i++) {
@@ -270,6 +271,11 @@ char *ir_print(struct arena *ar, const struct ir_kernel *k)
 		put(&pr, "  symbol %s\n", k->symbols[i]);
 	for (int i = 0; i < k->nparams; i++)
 		put_param(&pr, &k->params[i]);
+	for (int i = 0; i < k->nmultiples; i++) {
+		const struct ir_multiple *m = &k->multiples[i];
+		put(&pr, "  multiple %s %lld%s%s\n", k->symbols[m->symbol], (long long)m->multiple, m->tensor >= 0 ? " of " : "",
+		    m->tensor >= 0 ? k->params[m->tensor].name : "");
+	}
 	for (int i = 0; i < k->nphases; i++) {
 		const struct ir_phase *ph = &k->phases[i];
 		pr.axes = ir_axis_names(ar, ph);

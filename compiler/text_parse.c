@@ -28,6 +28,7 @@ struct parser {
 	ARRAY(struct ir_ins *) values;        /* by number in the text */
 	ARRAY(struct ir_param) params;
 	ARRAY(const char *) symbols;
+	ARRAY(struct ir_multiple) multiples;
 	ARRAY(struct ir_phase) phases;
 	int depth;
 	char *err; size_t errlen;
@@ -498,7 +499,10 @@ static bool parameter(struct parser *ps, int role, bool tensor)
 	struct ir_param p = {.is_tensor = tensor, .role = role};
 	p.optional = accept(ps, "?");
 	p.name = word(ps);
-	if (!p.name || !expect(ps, ":") || !dtype_ref(ps, &p.dtype) || (tensor && !expect(ps, "[")))
+	if (!p.name || !expect(ps, ":"))
+		return false;
+	p.list = tensor && accept(ps, "list");
+	if (!dtype_ref(ps, &p.dtype) || (tensor && !expect(ps, "[")))
 		return false;
 	while (tensor && !accept(ps, "]")) {
 		if ((p.rank && !expect(ps, ",")) || p.rank == 6)
@@ -540,6 +544,7 @@ static bool axis(struct parser *ps)
 		x->ragged_group = axis_ref(ps);
 		if (x->ragged_group < 0 || !expect(ps, "]"))
 			return false;
+		x->of_list = ps->params.items[x->ragged_tensor].list;
 	}
 	if (accept(ps, ":"))
 		*(x->ragged ? &x->ragged_total : &x->extent) = expression(ps, "@#");
@@ -563,6 +568,24 @@ static bool phase(struct parser *ps)
 	return true;
 }
 
+static bool multiple(struct parser *ps)
+{
+	struct ir_multiple m = {.tensor = -1};
+	const char *name = word(ps);
+	int n;
+	while (name && m.symbol < ps->symbols.n && strcmp(ps->symbols.items[m.symbol], name))
+		m.symbol++;
+	if (!name || m.symbol == ps->symbols.n)
+		return fail(ps, "'%s' is no symbol", name ? name : "");
+	if (!small(ps, 1, INT_MAX, &n) || (accept(ps, "of") && (m.tensor = param_ref(ps)) < 0))
+		return false;
+	m.multiple = n;
+	ARENA_PUSH(ps->ar, &ps->multiples, m);
+	ps->k->multiples = ps->multiples.items;
+	ps->k->nmultiples = ps->multiples.n;
+	return true;
+}
+
 static bool declaration(struct parser *ps)
 {
 	if (accept(ps, "symbol")) {
@@ -573,9 +596,11 @@ static bool declaration(struct parser *ps)
 	}
 	if (accept(ps, "phase"))
 		return phase(ps);
+	if (accept(ps, "multiple"))
+		return multiple(ps);
 	if (accept(ps, "scalar"))
 		return parameter(ps, IR_IN, false);
-	int role = name_among(ps, role_names, 4, "symbol, scalar, in, out, inout, temp or phase");
+	int role = name_among(ps, role_names, 4, "symbol, multiple, scalar, in, out, inout, temp or phase");
 	return role >= 0 && parameter(ps, role, true);
 }
 

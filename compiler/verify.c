@@ -161,6 +161,7 @@ static int verify_access(struct verifier *v, const struct ir_ins *ins)
 	DEMAND(v, ins, ins->nargs == p->rank + writes + masked, "%d operands for a tensor of rank %d", ins->nargs, p->rank);
 	for (int i = 0; i < p->rank; i++)
 		DEMAND(v, ins, ins->args[i]->dtype == DT_I32, "subscript %d is %s, expected i32", i, dtype_info(ins->args[i]->dtype)->name);
+	DEMAND(v, ins, !p->list || ir_list_subscripts(v->k, v->ph, (int)ins->imm, ins->args), "list '%s' is not subscripted by one of its ranges", p->name);
 	DEMAND(v, ins, !masked || ins->args[ins->nargs - 1]->dtype == DT_I1, "the mask is not i1");
 	DEMAND(v, ins, ins->axes == union_of(ins, 0, ins->nargs), "the axes are not the union of the operands'");
 	if (!writes) {
@@ -410,14 +411,25 @@ static int verify_axis(struct verifier *v, const struct ir_axis *x)
 	DEMAND(v, NULL, x->name && x->tile >= 0, "axis without a name, or with a negative tile");
 	if (x->ragged) {
 		DEMAND(v, NULL, x->kind == AXIS_GRID && x->ragged_total, "ragged axis '%s' is no grid axis or has no total", x->name);
-		DEMAND(v, NULL, x->ragged_tensor >= 0 && x->ragged_tensor < k->nparams && k->params[x->ragged_tensor].is_tensor &&
-		       k->params[x->ragged_tensor].rank == 1 && k->params[x->ragged_tensor].dtype == DT_I32, "the bounds of axis '%s' are no i32 tensor of rank 1", x->name);
+		DEMAND(v, NULL, x->ragged_tensor >= 0 && x->ragged_tensor < k->nparams && k->params[x->ragged_tensor].is_tensor, "the bounds of axis '%s' are no tensor", x->name);
+		const struct ir_param *bounds = &k->params[x->ragged_tensor];
+		DEMAND(v, NULL, x->of_list == bounds->list && (bounds->list || bounds->rank == 1) && (bounds->list || bounds->dtype == DT_I32), "the bounds of axis '%s' are no list and no i32 tensor of rank 1", x->name);
 		DEMAND(v, NULL, is_axis(v, x->ragged_group) && v->ph->axes[x->ragged_group].kind == AXIS_GRID && !v->ph->axes[x->ragged_group].ragged,
 		       "the group of axis '%s' is no grid axis", x->name);
 		DEMAND(v, NULL, v->ph->axes[x->ragged_group].tile <= 1, "the group of axis '%s' has a tile of several", x->name);
+		const struct hexpr *groups = v->ph->axes[x->ragged_group].extent;
+		DEMAND(v, NULL, !bounds->list || (groups && hexpr_equal(groups, bounds->extent[0]) && hexpr_equal(x->ragged_total, bounds->extent[1])),
+		       "axis '%s' does not go over the whole list '%s'", x->name, bounds->name);
 		return 0;
 	}
 	DEMAND(v, NULL, (x->extent != NULL) == (x->kind != AXIS_LOOP), "axis '%s' has no extent, or is a loop with one", x->name);
+	return 0;
+}
+
+static int verify_list(struct verifier *v, const struct ir_param *p)
+{
+	DEMAND(v, NULL, !p->list || (p->is_tensor && p->rank == 2 && p->role != IR_TEMP && !p->optional && dtype_info(p->dtype)->bits >= 8),
+	       "list '%s' is no plain parameter of rank 2 with elements of whole bytes", p->name);
 	return 0;
 }
 
@@ -439,6 +451,8 @@ int ir_verify(const struct ir_kernel *k, char *err, size_t errlen)
 	int status = 0;
 	v.visible = arena_alloc(&v.scratch, (size_t)(k->next_id + 1) * sizeof *v.visible);
 	v.used = arena_alloc(&v.scratch, (size_t)(k->next_id + 1) * sizeof *v.used);
+	for (int i = 0; i < k->nparams && !status; i++)
+		status = verify_list(&v, &k->params[i]);
 	for (int i = 0; i < k->nphases && !status; i++) {
 		v.ph = &k->phases[i];
 		status = verify_phase(&v);

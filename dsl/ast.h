@@ -47,7 +47,7 @@ struct ast_expr {
 };
 
 /* `bf16[M, N]`; `f32` has no dims. */
-struct ast_type { struct ast_name name; struct ast_exprs dims; struct diag_span at; };
+struct ast_type { struct ast_name name; struct ast_exprs dims; struct diag_span at; bool list; };
 
 struct ast_range { struct ast_expr *lo, *hi; };      /* hi NULL: a single expression, lo */
 struct ast_binder {                                   /* `n in lo..hi by 128 where cond` */

@@ -80,6 +80,7 @@ static void put_range(struct dump *d, const struct ast_range *r)
 
 static void put_type(struct dump *d, const struct ast_type *t)
 {
+	put(d, t->list ? "list " : "");
 	put(d, t->name.text);
 	if (t->dims.n) {
 		put_exprs(d, &t->dims, "[");

@@ -113,11 +113,21 @@ static bool subscripts(struct elab *E, const struct ast_expr *e, struct ir_ins *
 	return good;
 }
 
+/* The tensors of a list are as long as the ranges say, so that positions in the range are inside of them, and no others are let in. */
+static bool list_followed(struct elab *E, const struct ast_expr *e, int tensor, struct ir_ins **subs)
+{
+	const struct ir_param *p = &E->k->params[tensor];
+	if (!p->list || ir_list_subscripts(E->k, E->ph, tensor, subs))
+		return true;
+	ELAB_ERROR(E, E_LIST_ACCESS, e->at, e->name);
+	return false;
+}
+
 /* The conditions 0 <= sub < extent that do not follow from the guards. */
 static struct ir_ins *bounds(struct elab *E, int tensor, struct ir_ins **subs, const guard_set used, struct ir_ins *mask)
 {
 	const struct ir_param *p = &E->k->params[tensor];
-	for (int i = 0; i < p->rank; i++) {
+	for (int i = 0; i < p->rank && !p->list; i++) {
 		struct ir_ins *extent = elab_extent(E, p->extent[i]);
 		struct lin low = lin_of(subs[i]), end = lin_of(extent), high = lin_add(end, -1, &low);
 		high.c -= 1;
@@ -141,7 +151,7 @@ struct value elab_load(struct elab *E, const struct ast_expr *e)
 		ELAB_ERROR(E, E_READ_OUTPUT, e->at, e->name);
 		return none;
 	}
-	if (!subscripts(E, e, subs, &axes))
+	if (!subscripts(E, e, subs, &axes) || !list_followed(E, e, t, subs))
 		return none;
 	guards_for_access(E, axes, false, used);
 	struct ir_ins *mask = bounds(E, t, subs, used, guards_and(E, used));
@@ -193,7 +203,7 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 	ir_axes axes;
 	guard_set used;
 	int t = tensor_named(E, target);
-	if (t < 0 || !writable(E, target, t) || !subscripts(E, target, subs, &axes) || !v.ins)
+	if (t < 0 || !writable(E, target, t) || !subscripts(E, target, subs, &axes) || !list_followed(E, target, t, subs) || !v.ins)
 		return;
 	enum dtype held = E->k->params[t].dtype;
 	if (update && held != DT_F32 && held != DT_I32) {

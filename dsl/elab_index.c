@@ -7,6 +7,7 @@
  *   each m in M tiled           GRID, explicit             for k in K tiled           LOOP, explicit
  *   each n in N by g            GRID n.o + HELD n (g)      for k in K by g            LOOP k.o of tile 1 (scalar) + HELD k (g)
  *   each m in f[e]..f[e+1] ..   GRID, ragged over e        n = lo..hi                 HELD, explicit
+ *   each i in x[k] ..           the same, x a list
  *                                                          with `over n by g`         HELD n.o + HELD n (g), both explicit */
 #include <string.h>
 #include "elab.h"
@@ -190,6 +191,33 @@ static int ragged_form(struct elab *E, const struct ast_range *r, int *group)
 	return p->rank == 1 && p->dtype == DT_I32 && p->role == IR_IN ? t->number : -1;
 }
 
+/* x[k] with x a list and k an untiled index of this each over all of x's tensors: the list, and k's axis; -1 otherwise. */
+static int list_form(struct elab *E, const struct ast_expr *e, int *group)
+{
+	struct entry *t = scope_find(E, e->name), *x = e->args.n == 1 && e->args.items[0]->kind == AST_NAME ? scope_find(E, e->args.items[0]->name) : NULL;
+	if (!t || t->kind != ENTRY_TENSOR || !E->k->params[t->number].list || !x || x->kind != ENTRY_INDEX || x->index->over || x->index->position->op != IR_IOTA)
+		return -1;
+	*group = (int)x->index->position->imm;
+	const struct ir_axis *k = &E->ph->axes[*group];
+	return k->extent && hexpr_equal(k->extent, E->k->params[t->number].extent[0]) ? t->number : -1;
+}
+
+static bool ragged_axis(struct elab *E, const struct ast_binder *b, int tensor, int group, const struct hexpr *total)
+{
+	int a = axis_add(E, (struct ir_axis){.name = b->name.text, .kind = AXIS_GRID, .tiled = b->tiled, .ragged = true, .of_list = E->k->params[tensor].list, .ragged_tensor = tensor, .ragged_group = group, .ragged_total = total}, b->name.at);
+	if (a < 0)
+		return false;
+	struct index *x = index_add(E, &b->name);
+	struct ir_ins *limit = ir_leaf(&E->b, IR_LIMIT, DT_I32, a);
+	x->over = b->tiled ? IR_AXIS(a) : 0;
+	x->position = iota(E, a);
+	E->nonnegative |= IR_AXIS(a);
+	*(b->tiled ? &E->explicit_axes : &E->implicit_axes) |= IR_AXIS(a);
+	guard_add(E, ir_bin(&E->b, IR_LT, x->position, limit));
+	fact_at_most(E, limit, elab_extent(E, total));
+	return true;
+}
+
 static bool each_ragged(struct elab *E, const struct ast_binder *b, const struct ast_block *body)
 {
 	int group, tensor = ragged_form(E, &b->range, &group);
@@ -202,18 +230,17 @@ static bool each_ragged(struct elab *E, const struct ast_binder *b, const struct
 		ELAB_ERROR(E, E_RAGGED_TOTAL, b->name.at, b->name.text);
 		return false;
 	}
-	int a = axis_add(E, (struct ir_axis){.name = b->name.text, .kind = AXIS_GRID, .tiled = b->tiled, .ragged = true, .ragged_tensor = tensor, .ragged_group = group, .ragged_total = total}, b->name.at);
-	if (a < 0)
+	return ragged_axis(E, b, tensor, group, total);
+}
+
+static bool each_of_list(struct elab *E, const struct ast_binder *b)
+{
+	int group, tensor = list_form(E, b->range.lo, &group);
+	if (tensor < 0 || b->by || E->ph->axes[group].ragged) {
+		ELAB_ERROR(E, E_LIST_RANGE, b->range.lo->at);
 		return false;
-	struct index *x = index_add(E, &b->name);
-	struct ir_ins *limit = ir_leaf(&E->b, IR_LIMIT, DT_I32, a);
-	x->over = b->tiled ? IR_AXIS(a) : 0;
-	x->position = iota(E, a);
-	E->nonnegative |= IR_AXIS(a);
-	*(b->tiled ? &E->explicit_axes : &E->implicit_axes) |= IR_AXIS(a);
-	guard_add(E, ir_bin(&E->b, IR_LT, x->position, limit));
-	fact_at_most(E, limit, elab_extent(E, total));
-	return true;
+	}
+	return ragged_axis(E, b, tensor, group, E->k->params[tensor].extent[1]);
 }
 
 int64_t group_size(struct elab *E, const struct ast_expr *by)
@@ -284,6 +311,8 @@ static bool each_binder(struct elab *E, const struct ast_binder *b, const struct
 	elab_at(E, b->name.at);
 	if (b->range.hi && b->range.lo->kind == AST_INDEX)
 		return each_ragged(E, b, body);
+	if (!b->range.hi && b->range.lo->kind == AST_INDEX)
+		return each_of_list(E, b);
 	extent = host_range(E, &b->range, &first);
 	if (!extent)
 		return false;

@@ -66,6 +66,8 @@ static void declare(struct elab *E, const struct ast_stmt *s)
 	struct type t = elab_type(E, s->type.name.text, s->type.name.at);
 	struct value v = elab_expr(E, s->rhs.lo);
 	ir_axes axes = 0;
+	if (s->type.list)
+		ELAB_ERROR(E, E_LIST, s->type.at, s->name.text);
 	for (int i = 0; i < s->type.dims.n; i++) {
 		const struct ast_expr *d = s->type.dims.items[i];
 		struct entry *n = d->kind == AST_NAME ? scope_find(E, d->name) : NULL;

@@ -165,6 +165,18 @@ static void note_require(struct elab *E, const struct hexpr *e)
 	}
 }
 
+/* X % c == 0, or that where an optional tensor is given: kept for what depends on it. */
+static void keep_multiple(struct elab *E, const struct hexpr *e)
+{
+	const struct hexpr *of = e->op == HX_OR ? e->a : e, *unless = e->op == HX_OR ? e->b : NULL;
+	int64_t by, zero;
+	if (unless && (unless->op != HX_NOT || unless->a->op != HX_PRESENT))
+		return;
+	if (of->op != HX_EQ || of->a->op != HX_REM || of->a->a->op != HX_SYM || !hexpr_is_const(of->a->b, &by) || !hexpr_is_const(of->b, &zero) || zero)
+		return;
+	E->k->multiples[E->k->nmultiples++] = (struct ir_multiple){(int)of->a->a->imm, by, unless ? (int)unless->a->imm : -1};
+}
+
 /* --- dead code: what was made for proofs only, names never used */
 
 static bool has_effect(const struct ir_ins *i)
@@ -241,7 +253,7 @@ static void make_params(struct elab *E)
 		const struct model_param *from = &m->params[p];
 		const struct ast_param *decl = signature_param(E->kernel, from->name);
 		struct ir_param *to = &k->params[p];
-		*to = (struct ir_param){.name = from->name, .is_tensor = from->is_tensor, .optional = from->optional, .rank = from->rank,
+		*to = (struct ir_param){.name = from->name, .is_tensor = from->is_tensor, .optional = from->optional, .list = from->list, .rank = from->rank,
 			.has_default = from->has_default, .default_value = from->default_value, .line = decl->name.at.line, .col = decl->name.at.col};
 		to->role = role[from->role];
 		to->dtype = bound_type(E, decl->type.name.text).dtype;
@@ -273,6 +285,8 @@ static void declare_temp(struct elab *E, const struct ast_stmt *s)
 	struct ir_param *t = &E->k->params[E->k->nparams];
 	struct type type = elab_type(E, s->type.name.text, s->type.name.at);
 	*t = (struct ir_param){.name = s->name.text, .is_tensor = true, .role = IR_TEMP, .dtype = type.dtype, .rank = s->type.dims.n, .line = s->at.line, .col = s->at.col};
+	if (s->type.list)
+		ELAB_ERROR(E, E_LIST, s->type.at, s->name.text);
 	if (t->rank == 0 || t->rank > MODEL_MAX_RANK) {
 		ELAB_ERROR(E, E_TEMP, s->type.at, s->name.text, MODEL_MAX_RANK);
 		t->rank = 0;
@@ -348,6 +362,9 @@ int dsl_elaborate(struct arena *ar, const struct dsl_file *file, const struct ds
 	*E->k = (struct ir_kernel){.name = k->name, .instance = binding->text, .target = E->target[0] ? E->target : NULL, .file = file->name, .arena = ar};
 	make_params(E);
 	declare_globals(E);
+	E->k->multiples = arena_alloc(ar, ((size_t)model->nrequires + 1) * sizeof *E->k->multiples);
+	for (int i = 0; i < model->nrequires; i++)
+		keep_multiple(E, model->requires[i].expr);
 	struct frame instance = {E->kernel->name.at, E->kernel->of.text, 0, NULL};
 	E->frame = E->kernel->of.text ? &instance : NULL;
 	elaborate_body(E);

@@ -125,8 +125,13 @@ results(A) ::= ARROW plainparam(P) nl.             { A = (struct ast_params){0};
 results(A) ::= ARROW LP paramlist(L) RP nl.        { A = L; }
 requires(A) ::= .                                  { A = (struct ast_exprs){0}; }
 requires(A) ::= requires(L) REQUIRE exprs(E) nl.   { A = L; for (int i = 0; i < E.n; i++) PUSH(A, E.items[i]); }
-type(A) ::= ID(N).                                 { A = (struct ast_type){ast_name(p, N), {0}, N.span}; }
-type(A) ::= ID(N) LS exprs(E) RS(R).               { A = (struct ast_type){ast_name(p, N), E, span_join(N.span, R.span)}; }
+type(A) ::= ID(N).                                 { A = (struct ast_type){ast_name(p, N), {0}, N.span, false}; }
+type(A) ::= ID(N) LS exprs(E) RS(R).               { A = (struct ast_type){ast_name(p, N), E, span_join(N.span, R.span), false}; }
+type(A) ::= ID(L) ID(N) LS exprs(E) RS(R).         {
+	A = (struct ast_type){ast_name(p, N), E, span_join(L.span, R.span), true};
+	if (L.len != 4 || memcmp(L.at, "list", 4) != 0)
+		diag_add(p->diag, DIAG_E_LIST_WORD, L.span, L.len, L.at);
+}
 nl ::= .
 nl ::= nl NL.
 

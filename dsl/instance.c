@@ -63,7 +63,7 @@ static void check_name(struct instance *x, const char *name, struct diag_span at
 
 static struct ast_type copy_type(struct instance *x, const struct ast_type *t)
 {
-	return (struct ast_type){t->name, copy_exprs(x, &t->dims), t->at};
+	return (struct ast_type){t->name, copy_exprs(x, &t->dims), t->at, t->list};
 }
 
 static struct ast_range copy_range(struct instance *x, const struct ast_range *r)

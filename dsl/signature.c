@@ -179,6 +179,9 @@ static void add_param(struct diag *d, const struct ast_kernel *k, const struct a
 		diag_add(d, DIAG_E_RANK, p->type.at, MODEL_MAX_RANK);
 	else
 		out->rank = p->type.dims.n;
+	if (p->type.list && (p->type.dims.n != 2 || p->optional || type_named(p->type.name.text).dtype == DT_E2M1))
+		diag_add(d, DIAG_E_LIST, p->type.at, p->name.text);
+	out->list = p->type.list;
 	if (!out->is_tensor && (p->optional || p->inout || role == ROLE_OUT))
 		diag_add(d, DIAG_E_SCALAR_ROLE, p->name.at, p->name.text);
 	if (p->value && out->is_tensor)

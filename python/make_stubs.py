@@ -33,6 +33,7 @@ class Param:
     types: list[str]
     default: float | int | None
     is_tensor: bool
+    is_list: bool
     is_input: bool
     is_output: bool
     is_optional: bool
@@ -74,14 +75,16 @@ def stub(kernel):
             kind = CONTROLS[p.name]
         elif not param.is_tensor:
             kind = "int" if param.letter in "il" else "float"
+        elif param.is_list:
+            kind = "Sequence[Array]" if param.is_input else "Sequence[Array] | Any"
         elif param.is_input:
             kind = "Array | None" if param.is_optional else "Array"
         else:
             kind = "Output"
         default = "" if p.default is p.empty else " = ..." if p.default is None else f" = {p.default!r}"
         parts.append(f"{p.name}: {kind}{default}")
-    n = len(kernel.outputs)
-    result = "Array" if n == 1 else f"tuple[{', '.join(['Array'] * n)}]" if not any(kernel.params[i].is_optional for i in kernel.outputs) else "tuple[Array, ...]"
+    kinds = ["list[Array]" if kernel.params[i].is_list else "Array" for i in kernel.outputs]
+    result = kinds[0] if len(kinds) == 1 else f"tuple[{', '.join(kinds)}]" if not any(kernel.params[i].is_optional for i in kernel.outputs) else "tuple[Array, ...]"
     doc = kernel.__doc__.replace("\\", "\\\\").replace('"""', "'''").replace("\n", "\n    ")
     doc = "\n".join(line.rstrip() for line in doc.split("\n"))
     return f'\ndef {kernel.__name__}({", ".join(parts)}) -> {result}:\n    """{doc}\n    """\n'

@@ -24,6 +24,8 @@ static const struct pack_symbol *symbol_at(const struct bind *b, uint32_t i)
 static bool view_aligned(const struct view *v)
 {
 	int bits = dtype_info(v->dtype)->bits;
+	if (v->list)
+		return v->stride[0] >= 16;
 	if (v->address % 16 || (v->rank && v->stride[v->rank - 1] != 1 && v->extent[v->rank - 1] > 1))
 		return false;
 	for (int i = 0; i < v->rank - 1; i++)
@@ -42,7 +44,7 @@ int64_t bind_leaf(void *ctx, enum hexpr_op op, int64_t imm)
 	switch (op) {
 	case HX_PRESENT: return v->present;
 	case HX_ALIGNED: return !v->present || (b->assume_aligned >= 0 ? b->assume_aligned : view_aligned(v));
-	case HX_UNIT: return !v->present || v->rank == 0 || v->extent[v->rank - 1] <= 1 || v->stride[v->rank - 1] == 1;
+	case HX_UNIT: return !v->present || v->list || v->rank == 0 || v->extent[v->rank - 1] <= 1 || v->stride[v->rank - 1] == 1;
 	case HX_FLAT: return !v->present || v->flat;
 	case HX_STRIDE: return v->present && dim >= 0 && dim < v->rank ? v->stride[dim] : 0;
 	default: return 0;
@@ -245,6 +247,28 @@ static int extents_check(const struct bind *b)
 	return 0;
 }
 
+/* Extents that are the same in the text, of a list's second dimension: the number of elements in all. */
+static bool extents_same(const struct bind *b, int p, int q)
+{
+	for (int d = 0; d < 2; d++) {
+		struct pack_code_ref x = b->kernel->params[p].extent[d], y = b->kernel->params[q].extent[d];
+		if (x.size != y.size || memcmp(b->file->code + x.offset, b->file->code + y.offset, x.size))
+			return false;
+	}
+	return true;
+}
+
+/* Lists that the kernel goes through together have tensors of the same lengths. */
+static int lists_check(const struct bind *b)
+{
+	for (int p = 0; p < b->kernel->nparams; p++)
+		for (int q = p + 1; b->views[p].list && q < b->kernel->nparams; q++)
+			if (b->views[q].list && b->views[q].stride[1] != b->views[p].stride[1] && extents_same(b, p, q))
+				FAIL(TDSL_ESHAPE, "%s: argument '%s': its tensors have other lengths than those of '%s'; expected the same, one by one", b->name,
+				     param_name(b, q), param_name(b, p));
+	return 0;
+}
+
 static int requires_check(const struct bind *b)
 {
 	const struct pack_range r = b->kernel->k->requires;
@@ -278,6 +302,7 @@ int bind_make(struct bind *b, tdsl_kernel k, tdsl_device device, const union tds
 	TRY(instance_select(b));
 	TRY(symbols_solve(b));
 	TRY(extents_check(b));
+	TRY(lists_check(b));
 	return requires_check(b);
 }
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "view.h"
+#include "list.h"
 
 enum { MEMO_SLOTS = 2048, KEY_NDIM = 12 };
 
@@ -244,16 +244,34 @@ static int launches_run(const struct plan *p, tdsl_stream s, const uintptr_t add
 static int host_run(const struct plan *p, tdsl_kernel k, tdsl_stream s, const uintptr_t address[MODEL_MAX_PARAM],
                     const union tdsl_arg *args, void *workspace)
 {
-	struct host_range ranges[MODEL_MAX_PARAM + 1];
+	struct host_range few[MODEL_MAX_PARAM + 1], *ranges = few;
+	int64_t most = k->nparams + 1;
 	int n = 0;
 	for (int i = 0; i < k->nparams; i++)
-		if (p->tensors[i].host && p->tensors[i].span)
-			ranges[n++] = (struct host_range){address[i], p->tensors[i].span, param_name(k, i), k->outputs >> i & 1};
+		most += p->tensors[i].host ? list_count(address[i], &p->tensors[i]) : 0;
+	if (most > k->nparams + 1 && !(ranges = malloc((size_t)most * sizeof *ranges)))
+		FAIL(TDSL_ENOMEM, "out of memory");
+	for (int i = 0; i < k->nparams; i++) {
+		const struct plan_tensor *t = &p->tensors[i];
+		bool output = k->outputs >> i & 1;
+		if (!t->host || !t->span)
+			continue;
+		ranges[n++] = (struct host_range){address[i], t->span, param_name(k, i), output && !t->list};
+		for (int64_t e = 0; e < list_count(address[i], t); e++) {
+			struct host_range r = list_range(address[i], t, e);
+			if (r.bytes)
+				ranges[n++] = (struct host_range){r.base, r.bytes, param_name(k, i), output};
+		}
+	}
 	if (p->workspace)
 		ranges[n++] = (struct host_range){(uintptr_t)workspace, p->workspace, "workspace", true};
-	TRY(s->device->ops->host_enter(s->device, ranges, n));
-	int rc = launches_run(p, s, address, args, workspace);
-	s->device->ops->host_leave(s->device, ranges, n);
+	int rc = s->device->ops->host_enter(s->device, ranges, n);
+	if (rc == 0) {
+		rc = launches_run(p, s, address, args, workspace);
+		s->device->ops->host_leave(s->device, ranges, n);
+	}
+	if (ranges != few)
+		free(ranges);
 	return rc;
 }
 

@@ -71,6 +71,8 @@ static const char *type_word(const struct heading *h, const char *param, const c
 	if (*at++ != ':')
 		return NULL;
 	at = blanks_skip(at);
+	if (strncmp(at, "list", 4) == 0 && !word_char(at[4]) && at[4] != '[')
+		at = blanks_skip(at + 4);
 	for (*end = at; word_char(**end);)
 		++*end;
 	return *end > at ? at : NULL;

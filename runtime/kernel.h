@@ -41,8 +41,8 @@ struct plan_launch {
 };
 
 /* Bytes of one tensor, for overlap: it lies in [address, address + span); where outer strides exist, in `inner` bytes of every
- * `period` (0 = contiguous). */
-struct plan_tensor { uint64_t span; uint64_t inner, period; bool host; };
+ * `period` (0 = contiguous).  list: not 0 for a list's table: bytes of one of its tensors' elements. */
+struct plan_tensor { uint64_t span; uint64_t inner, period; bool host; uint8_t list; };
 
 enum { KEY_WORDS = 256 };
 

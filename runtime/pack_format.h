@@ -44,7 +44,7 @@ struct pack_kernel {
 	struct pack_range params, symbols, requires, instances, variants;
 };
 
-enum { PACK_PARAM_TENSOR = 1, PACK_PARAM_OPTIONAL = 2, PACK_PARAM_DEFAULT = 4 };
+enum { PACK_PARAM_TENSOR = 1, PACK_PARAM_OPTIONAL = 2, PACK_PARAM_DEFAULT = 4, PACK_PARAM_LIST = 8 };
 struct pack_param {
 	double default_value;
 	uint32_t name;

@@ -80,6 +80,7 @@ static void signature_read(struct reader *r, const struct pack_kernel *k, struct
 		n->name = text(r, q->name);
 		n->is_tensor = q->flags & PACK_PARAM_TENSOR;
 		n->optional = q->flags & PACK_PARAM_OPTIONAL;
+		n->list = q->flags & PACK_PARAM_LIST;
 		n->has_default = q->flags & PACK_PARAM_DEFAULT;
 		n->default_value = q->default_value;
 		n->role = q->role;

@@ -170,7 +170,8 @@ static int params_check(struct check *c, const struct pack_kernel *k)
 	for (uint32_t i = 0; i < k->params.count; i++) {
 		const struct pack_param *m = &c->p->params[k->params.first + i];
 		CHECK(string_check(c, m->name, m, "parameter"));
-		if (m->rank > MODEL_MAX_RANK || m->role > ROLE_INOUT)
+		bool list = m->flags & PACK_PARAM_LIST;
+		if (m->rank > MODEL_MAX_RANK || m->role > ROLE_INOUT || (list && (m->rank != 2 || !(m->flags & PACK_PARAM_TENSOR))))
 			BAD(c, "offset %zu: a parameter of rank %u and role %u", place(c, m), m->rank, m->role);
 		for (int d = 0; d < m->rank; d++) {
 			CHECK(code_check(c, k, m->extent[d], m, "extent"));

@@ -123,7 +123,7 @@ static struct pack_range params_add(struct writer *w, const struct model_kernel 
 			writer_fail(w, "a parameter's rank is over the limit", m->name);
 		p.default_value = m->has_default ? m->default_value : 0;
 		p.name = string_add(w, m->name);
-		p.flags = (m->is_tensor ? PACK_PARAM_TENSOR : 0) | (m->optional ? PACK_PARAM_OPTIONAL : 0) | (m->has_default ? PACK_PARAM_DEFAULT : 0);
+		p.flags = (m->is_tensor ? PACK_PARAM_TENSOR : 0) | (m->optional ? PACK_PARAM_OPTIONAL : 0) | (m->list ? PACK_PARAM_LIST : 0) | (m->has_default ? PACK_PARAM_DEFAULT : 0);
 		p.role = (uint8_t)m->role;
 		p.rank = (uint8_t)m->rank;
 		for (int d = 0; d < m->rank && d < MODEL_MAX_RANK; d++)

@@ -31,7 +31,7 @@ static char param_letter(tdsl_pack p, const struct pack_kernel *k, uint32_t para
 {
 	const struct pack_param *q = &p->file->params[k->params.first + param];
 	if (q->flags & PACK_PARAM_TENSOR)
-		return q->flags & PACK_PARAM_OPTIONAL ? '?' : 'T';
+		return q->flags & PACK_PARAM_LIST ? 'L' : q->flags & PACK_PARAM_OPTIONAL ? '?' : 'T';
 	if (k->instances.count == 0)
 		return 'f';
 	const struct pack_type *t = &p->file->types[p->file->instances[k->instances.first].types + param];

@@ -74,7 +74,7 @@ static int tensor_followed(const struct bind *b, const struct pack_launch *l, in
 {
 	const struct view *v = &b->views[param];
 	int64_t compact = 1;
-	if (v->empty || !v->present)
+	if (v->empty || !v->present || v->list)
 		return 0;
 	if (!v->flat && v->fold_inner != fold_inner(b))
 		FAIL(TDSL_ESTRIDE, "%s: argument '%s': its leading dimensions fold by %" PRId64 ", those of another argument by %" PRId64

@@ -4,7 +4,7 @@
  * drop out, neighbours with matching strides merge, and at most two groups may remain: one is a plain stride, two are described
  * by fold_inner and fold_stride.  Overlap: addresses of a view are a run of bytes that recurs at multiples of its outer strides'
  * greatest common divisor; two views whose runs differ modulo that period are disjoint although their ranges interleave. */
-#include "view.h"
+#include "list.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -36,12 +36,16 @@ static int device_check(const struct where *w, tdsl_device d, const DLTensor *t,
 	         d->host_tensors ? " and host tensors (1, 0)" : "");
 }
 
-static int dtype_read(const struct where *w, const DLTensor *t, enum dtype *dtype, int *lanes)
+static int dtype_read(const struct where *w, const DLTensor *t, bool list, enum dtype *dtype, int *lanes)
 {
 	*dtype = dtype_by_dlpack(t->dtype.code, t->dtype.bits);
 	*lanes = t->dtype.lanes;
 	bool packed = *dtype == DT_E2M1 && *lanes == 2;
-	if (*dtype == DT_NONE || (*lanes != 1 && !packed))
+	if (list && *lanes != TDSL_LIST)
+		ARG_FAIL(w, TDSL_EDTYPE, " is one tensor; expected a list of tensors, made by %s", "tdsl_list_open");
+	if (!list && *lanes == TDSL_LIST)
+		ARG_FAIL(w, TDSL_EDTYPE, " is a list of tensors; expected %s tensor", "one");
+	if (*dtype == DT_NONE || (!list && *lanes != 1 && !packed))
 		ARG_FAIL(w, TDSL_EDTYPE, ": DLPack type code %d, %d bits, %d lanes is no element type of any kernel", t->dtype.code,
 		         t->dtype.bits, *lanes);
 	return 0;
@@ -229,7 +233,9 @@ int view_make(struct view *v, tdsl_kernel k, tdsl_device device, int index, cons
 	}
 	v->present = true;
 	TRY(device_check(w, device, t, &v->host));
-	TRY(dtype_read(w, t, &v->dtype, &lanes));
+	TRY(dtype_read(w, t, p->flags & PACK_PARAM_LIST, &v->dtype, &lanes));
+	if (p->flags & PACK_PARAM_LIST)
+		return list_view(v, w->kernel, w->param, t);
 	TRY(dims_read(w, t, lanes, &d));
 	if (v->dtype == DT_E2M1)
 		TRY(nibbles_check(w, &d));

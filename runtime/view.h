@@ -5,6 +5,7 @@
 
 struct view {
 	bool present, host;
+	bool list;                              /* stride: what divides all addresses and sizes, the lengths' digest; bytes: the table's */
 	enum dtype dtype;
 	uintptr_t address;
 	int rank, extra;                        /* formal rank; leading dimensions folded into the first */

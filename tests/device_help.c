@@ -56,7 +56,7 @@ static void fill_arguments(struct device_run *d, const struct model_launch *l, v
 		int64_t v = 0;
 		float f = (float)d->r->scalars[k->a];
 		switch (k->kind) {
-		case KA_POINTER: v = (int64_t)(uintptr_t)t->data; break;
+		case KA_POINTER: v = (int64_t)(uintptr_t)(d->table[k->a] ? (void *)d->table[k->a] : t->data); break;
 		case KA_WORKSPACE: v = (int64_t)(uintptr_t)workspace; break;
 		case KA_STRIDE: case KA_STRIDE32: v = t->stride[k->b]; break;
 		case KA_SYMBOL: v = d->r->symbols[k->a]; break;
@@ -95,6 +95,8 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 		if (!d->r->k->params[i].is_tensor || !t->data || d->r->k->params[i].role == IR_TEMP || !ir_tensor_count(t))
 			continue;
 		memory[p.nmemory++] = (struct ptx_range){t->data, (size_t)dtype_bytes(t->dtype, extent_of(t)), d->r->k->params[i].role != IR_IN};
+		if (d->table[i])
+			memory[p.nmemory++] = (struct ptx_range){d->table[i], (size_t)t->extent[0] * 12, false};
 	}
 	if (bytes)
 		memory[p.nmemory++] = (struct ptx_range){workspace, bytes, true};
@@ -119,6 +121,8 @@ static void launch(struct device_run *d, struct sim_object *o, const struct mode
 			continue;
 		if (ir_tensor_count(t))
 			sim_memory_add(m, t->data, (size_t)dtype_bytes(t->dtype, extent_of(t)), d->r->k->params[p].name, d->r->k->params[p].role != IR_IN);
+		if (ir_tensor_count(t) && d->table[p])
+			sim_memory_add(m, d->table[p], (size_t)t->extent[0] * 12, d->r->k->params[p].name, false);
 	}
 	if (bytes)
 		sim_memory_add(m, workspace, bytes, "workspace", true);
@@ -134,6 +138,30 @@ static void launch(struct device_run *d, struct sim_object *o, const struct mode
 	if (!empty)
 		ck_assert_msg(sim_run(&s, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	sim_memory_free(m);
+}
+
+/* The table of list p, whose elements are at `data`. */
+static void *list_table(struct device_run *d, int p, void *data)
+{
+	const struct ir_tensor *t = &d->r->tensors[p];
+	int64_t k = t->extent[0], n = t->extent[1], first = n * 4 / 7 / 8 * 8;
+	uint8_t *table = arena_alloc(&d->arena, (size_t)(k + 1) * 12 + 8);
+	for (int64_t i = 0; i < k; i++) {
+		uint64_t address = (uint64_t)(uintptr_t)data + (uint64_t)dtype_bytes(t->dtype, i * n);
+		int32_t length = (int32_t)(k == 1 ? n : i == 0 ? first : i + 1 == k ? n - first : 0);
+		memcpy(table + 8 * i, &address, 8);
+		memcpy(table + 8 * k + 4 * i, &length, 4);
+	}
+	return d->table[p] = table;
+}
+
+/* What the evaluator sees and the device gets: of lists the tables, of all else the tensors. */
+static void open_tables(struct device_run *d, struct ir_tensor *seen)
+{
+	memcpy(seen, d->r->tensors, (size_t)d->r->k->nparams * sizeof *seen);
+	for (int p = 0; p < d->r->k->nparams; p++)
+		if (d->r->k->params[p].list)
+			seen[p].data = list_table(d, p, d->r->tensors[p].data);
 }
 
 /* Memory for output p between guards, holding `from` or poison. */
@@ -224,7 +252,8 @@ void device_check(struct device_run *d, const struct device_code *c, const char 
 	const struct ir_kernel *k = d->r->k;
 	uint8_t *want[16] = {0}, *got[16] = {0}, *before[16] = {0};
 	struct ir_tensor *t = d->r->tensors;
-	struct ir_eval e = {c->final, t, d->r->scalars, d->r->symbols, true};
+	struct ir_tensor seen[16];
+	struct ir_eval e = {c->final, seen, d->r->scalars, d->r->symbols, true};
 	for (int p = 0; p < k->nparams; p++)
 		if (k->params[p].is_tensor && (k->params[p].role == IR_OUT || (k->params[p].role == IR_INOUT && t[p].data))) {
 			before[p] = t[p].data;
@@ -232,10 +261,12 @@ void device_check(struct device_run *d, const struct device_code *c, const char 
 			got[p] = guarded(&t[p], k->params[p].role == IR_INOUT ? before[p] : NULL);
 			t[p].data = want[p] + GUARD;
 		}
+	open_tables(d, seen);
 	ck_assert_msg(ir_evaluate(&e, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	for (int p = 0; p < k->nparams; p++)
 		if (want[p])
 			t[p].data = got[p] + GUARD;
+	open_tables(d, seen);
 	struct sim_object *o = NULL;
 	size_t bytes = c->workspace ? (size_t)host_value(d, c->workspace) : 0;
 	void *workspace = bytes ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;

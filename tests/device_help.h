@@ -1,7 +1,8 @@
 /* device_help.h -- variants of a kernel built and run: the laid-out IR by the evaluator, its code object by the simulated device.
  *
  * In: a kernel with its tensors in an ir_run.  Out: a failed check where the two differ in a bit, or where a byte beside an output
- * changed.  A variant is compiled once and can run with many sizes. */
+ * changed.  A variant is compiled once and can run with many sizes.  A list's tensor [K, N] holds one of its tensors in each row: the first
+ * and the last have N elements together, those between none. */
 #ifndef TDSL_TEST_DEVICE_HELP_H
 #define TDSL_TEST_DEVICE_HELP_H
 #include "../compiler/compile.h"
@@ -13,6 +14,7 @@ struct device_run {
 	const struct target *target;
 	struct object_session *session;
 	struct arena arena;
+	uint8_t *table[16];                   /* of each list while device_check runs: addresses and lengths */
 	char err[2000];
 };
 

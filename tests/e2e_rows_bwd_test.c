@@ -13,12 +13,13 @@ static double *room(int64_t n)
 	return p;
 }
 
-enum kind { RMS, LAYER, GATED, PLAIN };
+enum kind { RMS, LAYER, GATED, PLAIN, CLAMPED, SOFTMAX };
 struct formula { const char *name; enum kind kind; enum ref_act act; };
 static const struct formula formulas[] = {
 	{"rmsnorm", RMS, 0}, {"layernorm", LAYER, 0}, {"swiglu", GATED, REF_SILU}, {"geglu", GATED, REF_GELU}, {"geglu_tanh", GATED, REF_GELU_TANH},
 	{"reglu", GATED, REF_RELU}, {"sreglu", GATED, REF_SRELU}, {"qgeglu", GATED, REF_QGELU}, {"silu", PLAIN, REF_SILU}, {"gelu", PLAIN, REF_GELU},
 	{"gelu_tanh", PLAIN, REF_GELU_TANH}, {"relu", PLAIN, REF_RELU}, {"srelu", PLAIN, REF_SRELU}, {"qgelu", PLAIN, REF_QGELU},
+	{"swiglu_clamped", CLAMPED, 0}, {"softmax", SOFTMAX, 0},
 };
 enum { NFORMULAS = sizeof formulas / sizeof *formulas };
 
@@ -34,12 +35,7 @@ enum { NFORMS = sizeof forms / sizeof *forms };
 enum { ROW_WISE = 1, COLUMN_WISE = 2 };
 struct size { int64_t m, n; bool full, bf8; int ways; };
 
-/* In 4 bits: norms, and activations of one input that such products feed. */
-static bool missing(const struct formula *f, const struct form *o)
-{
-	bool some = f->kind == RMS || f->kind == LAYER || (f->kind == PLAIN && (f->act == REF_GELU_TANH || f->act == REF_RELU || f->act == REF_SRELU));
-	return o->fp4 && !some;
-}
+static int64_t width_of(const struct formula *f, int64_t n) { return f->kind == GATED || f->kind == CLAMPED ? 2 * n : n; }
 
 /* Scales and codes of v[rows, n] in groups along the rows.  v's own error in f32, a few 2^-20 of the group's largest element, is a part of a step. */
 static void check_groups(struct call *c, const struct form *o, enum ref_code code, const double *v, int64_t rows, int64_t n, int at, int at_scale)
@@ -75,14 +71,43 @@ static void absent_if(struct call *c, bool absent, double **at, enum e2e_type t,
 
 static const double start = 0.25;           /* of amax */
 
+/* What softmax gave of some logits. */
+static const double *probabilities(struct call *c, int64_t m, int64_t n)
+{
+	double *logits = room(m * n), *p = room(m * n);
+	for (int64_t i = 0; i < m * n; i++)
+		logits[i] = ref_normal(&c->random) * 2;
+	ref_softmax(logits, NULL, 1, 1, NULL, m, n, p);
+	const double *kept = call_values(c, e2e_input(), SHAPE(m, n), p);
+	free(logits), free(p);
+	return kept;
+}
+
+static const double clamps[3] = {1, 1.5, 0.5};          /* limit, alpha, offset: some are clamped, and each is exact in f32 */
+
+static void clamped_bwd(const double *dy, const double *h, const double *b, int64_t m, int64_t n, double *dh, double *db)
+{
+	for (int64_t i = 0; i < m * n; i++) {
+		int64_t gate = i / n * 2 * n + i % n, up = gate + n;
+		double by_gate, by_up;
+		ref_clamped_swiglu_bwd(h[gate] + (b ? b[i % n] : 0), h[up] + (b ? b[n + i % n] : 0), clamps[0], clamps[1], clamps[2], &by_gate, &by_up);
+		dh[gate] = dy[i] * by_gate;
+		dh[up] = dy[i] * by_up;
+		db[i % n] += dh[gate];
+		db[n + i % n] += dh[up];
+	}
+}
+
 /* The inputs up to and with amax, whose position is the result, and what f64 says: d of width `width`, column sums. */
 static int inputs(struct call *c, const struct formula *f, const struct form *o, const struct size *z, double scale, double *d, double *dw, double *db)
 {
 	bool norm = f->kind == RMS || f->kind == LAYER;
-	int64_t m = z->m, n = z->n, width = f->kind == GATED ? 2 * n : n;
+	int64_t m = z->m, n = z->n, width = width_of(f, n);
 	double *w = NULL, *dres = NULL, *b = NULL, *rstd = room(m), *mu = room(m), *v = room(m * n), *u = room(m * n);
-	const double *dy = call_in(c, e2e_input(), SHAPE(m, n), 1), *x = call_in(c, e2e_input(), SHAPE(m, width), 1.5);
-	if (norm) {
+	const double *dy = call_in(c, e2e_input(), SHAPE(m, n), 1), *x = f->kind == SOFTMAX ? probabilities(c, m, n) : call_in(c, e2e_input(), SHAPE(m, width), 1.5);
+	if (f->kind == SOFTMAX) {
+		ref_softmax_bwd(dy, x, 0.5, m, n, d);
+	} else if (norm) {
 		struct ref_norm p = {.layer = f->kind == LAYER, .eps = 1e-5, .offset = z->full};
 		p.w = w = call_in(c, e2e_input(), SHAPE(n), 0.5);
 		ref_norm(&p, x, m, n, v, u, rstd, mu);
@@ -95,7 +120,10 @@ static int inputs(struct call *c, const struct formula *f, const struct form *o,
 		ref_norm_bwd(&p, dy, x, dres, m, n, d, dw, db);
 	} else {
 		absent_if(c, !z->full, &b, e2e_input(), SHAPE(width), 0.5);
-		ref_activate_bwd(f->act, f->kind == GATED, dy, x, b, m, n, d, db);
+		if (f->kind == CLAMPED)
+			clamped_bwd(dy, x, b, m, n, d, db);
+		else
+			ref_activate_bwd(f->act, f->kind == GATED, dy, x, b, m, n, d, db);
 	}
 	if (o->scales == STATIC)
 		call_values(c, E2E_F32, SHAPE(1), &scale);
@@ -106,6 +134,10 @@ static int inputs(struct call *c, const struct formula *f, const struct form *o,
 		call_absent(c);
 	if (norm)
 		call_number(c, z->full);
+	for (int i = 0; i < 3 && f->kind == CLAMPED; i++)
+		call_number(c, clamps[i]);
+	if (f->kind == SOFTMAX)
+		call_number(c, 0.5);
 	free(rstd), free(mu), free(v), free(u);
 	return at;
 }
@@ -116,10 +148,10 @@ static void backward(const struct e2e_chip *chip, const struct formula *f, const
 	char name[64];
 	if (o->fp4)                                  /* innermost extents of codes are even */
 		z.n += z.n % 2, z.m += z.m % 2;
-	if (f->kind == GATED && o->scales == BOTH && z.n % o->group)
+	if (width_of(f, z.n) > z.n && o->scales == BOTH && z.n % o->group)
 		z.ways = COLUMN_WISE;
 	bool norm = f->kind == RMS || f->kind == LAYER, row_wise = o->scales != BOTH || (z.ways & ROW_WISE), column_wise = o->scales == BOTH ? z.ways & COLUMN_WISE : z.full;
-	int64_t m = z.m, n = z.n, width = f->kind == GATED ? 2 * n : n, group = o->group ? o->group : 1, groups = (n + group - 1) / group * (width / (n + !n));
+	int64_t m = z.m, n = z.n, width = width_of(f, n), group = o->group ? o->group : 1, groups = (n + group - 1) / group * (width / (n + !n));
 	enum ref_code code = o->fp4 ? REF_E2M1 : z.bf8 ? chip->bf8 : chip->fp8;
 	enum e2e_type type = e2e_code_type(code), type_s = o->scale ? E2E_E8M0 : E2E_F32;
 	double *d = room(m * width), *dw = room(n), *db = room(width), scale = 0.0625;
@@ -135,7 +167,7 @@ static void backward(const struct e2e_chip *chip, const struct formula *f, const
 		at_st = call_maybe(&c, column_wise, type_s, SHAPE(width, (m + group - 1) / group));
 	if (norm)
 		at_dw = call_maybe(&c, z.full, E2E_F32, SHAPE(n));
-	int at_db = call_maybe(&c, z.full && f->kind != RMS, E2E_F32, SHAPE(width));
+	int at_db = f->kind == SOFTMAX ? -1 : call_maybe(&c, z.full && f->kind != RMS, E2E_F32, SHAPE(width));
 	call_go(&c);
 	double *t = transposed(d, m, width), *y = room(m * width);
 	for (int64_t i = 0; i < m * width; i++)
@@ -167,8 +199,6 @@ START_TEST(backward_agrees)
 	const struct e2e_chip *chip = &e2e_chips[_i % 2];
 	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {64, 128}, {130, 769}, {3, 4096}, {0, 64}, {3, 0}, {2, 7168}, {1, 14336}, {129, 256}};
 	bool fp8_only = o->fp4;
-	if (missing(f, o))
-		return;
 	if (!e2e_full()) {                           /* compiled for the call: each on one chip, in one type */
 		if (_i % 2 != _i / 2 % 2)
 			return;

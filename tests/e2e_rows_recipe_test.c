@@ -1,5 +1,5 @@
 /* e2e_rows_recipe_test.c -- softmax, residual sums and the training recipes through the runtime on both simulated chips, against f64:
- * delayed scaling over a history, lists of tensors in one launch (largest magnitude, norm, scale, Adam). */
+ * delayed scaling over a history. */
 #include "e2e_rows.h"
 #include <math.h>
 #include <stdlib.h>
@@ -146,93 +146,6 @@ START_TEST(delayed_scaling_agrees)
 }
 END_TEST
 
-/* --- lists of tensors */
-
-static const double lists[][6] = {{0, 5, 5, 12, 300, 1000}, {0, 0, 0, 0, 0, 0}, {0, 1, 2, 3, 4, 5}, {0, 4096, 4097, 9000, 9000, 20000}};
-enum { TENSORS = 5 };
-
-START_TEST(lists_agree)
-{
-	for (int l = 0; l < 4; l++)
-		for (int kernel = 0; kernel < 4; kernel++) {
-			static const char *const names[] = {"multi_amax", "multi_l2norm", "multi_scale", "multi_adam"};
-			struct call c;
-			const double *first = lists[l];
-			int64_t n = (int64_t)first[TENSORS], k = TENSORS;
-			double want[TENSORS] = {0.5, 0.25, 1, 2, 0}, *y = room(n), *p = room(n), *m = room(n), *v = room(n), per[TENSORS] = {0.5, 2, 0.125, 1, 0.75};
-			call_begin(&c, &e2e_chips[_i], names[kernel], "list %d", l);
-			const double *x = call_in(&c, e2e_input(), SHAPE(n), 2);
-			call_values(&c, E2E_I32, SHAPE(k + 1), first);
-			for (int64_t t = 0; t < k; t++)
-				for (int64_t i = (int64_t)first[t]; i < (int64_t)first[t + 1]; i++) {
-					if (kernel == 0 && fabs(x[i]) > want[t])
-						want[t] = fabs(x[i]);
-					want[t] += kernel == 1 ? x[i] * x[i] : 0;
-					y[i] = x[i] * per[t];
-				}
-			if (kernel < 2) {
-				double start[TENSORS] = {0.5, 0.25, 1, 2, 0};
-				call_values(&c, E2E_F32, SHAPE(k), start);
-				call_go(&c);
-				call_near(&c, 2, want, 0x1p-18, 0);
-			} else if (kernel == 2) {
-				call_values(&c, E2E_F32, SHAPE(k), per);
-				int at = call_out(&c, e2e_input(), SHAPE(n));
-				call_go(&c);
-				call_plain(&c, at, y, n);
-			} else {
-				struct ref_adam a = {(float)0.01, (float)0.9, (float)0.999, (float)1e-8, (float)0.19, (float)0.002, 0};
-				call_values(&c, E2E_F32, SHAPE(k), per);
-				double *pp = call_in(&c, E2E_F32, SHAPE(n), 1), *mm = call_in(&c, E2E_F32, SHAPE(n), 1), *squares = room(n);
-				for (int64_t i = 0; i < n; i++)
-					squares[i] = fabs(ref_normal(&c.random));
-				double *vv = call_values(&c, E2E_F32, SHAPE(n), squares);
-				free(squares);
-				call_number(&c, a.rate), call_number(&c, a.beta1), call_number(&c, a.beta2), call_number(&c, a.eps);
-				call_number(&c, a.correct1), call_number(&c, a.correct2);
-				for (int64_t t = 0; t < k; t++)
-					for (int64_t i = (int64_t)first[t]; i < (int64_t)first[t + 1]; i++) {
-						p[i] = pp[i], m[i] = mm[i], v[i] = vv[i];
-						a.decay = per[t];
-						ref_adam(&a, x[i], &p[i], &m[i], &v[i]);
-					}
-				call_go(&c);
-				call_near(&c, 3, p, 0x1p-18, 0x1p-20);
-				call_near(&c, 4, m, 0x1p-20, 0x1p-20);
-				call_near(&c, 5, v, 0x1p-20, 0x1p-24);
-			}
-			call_end(&c);
-			free(y), free(p), free(m), free(v);
-		}
-}
-END_TEST
-
-/* No tensors; and tensors, all of them empty. */
-START_TEST(empty_lists_agree)
-{
-	static const char *const names[] = {"multi_amax", "multi_l2norm", "multi_scale", "multi_adam"};
-	for (int kernel = 0; kernel < 4; kernel++)
-		for (int64_t k = 0; k < 3; k += 2) {
-			struct call c;
-			double first[3] = {0}, per[2] = {1, 2};
-			call_begin(&c, &e2e_chips[_i], names[kernel], "%ld empty tensors", (long)k);
-			call_in(&c, e2e_input(), SHAPE(0), 1);
-			call_values(&c, E2E_I32, SHAPE(k + 1), first);
-			call_values(&c, E2E_F32, SHAPE(k), per);
-			for (int i = 0; i < 3 && kernel == 3; i++)
-				call_values(&c, E2E_F32, SHAPE(0), per);
-			for (int i = 0; i < 6 && kernel == 3; i++)
-				call_number(&c, 0.5);
-			if (kernel == 2)
-				call_out(&c, e2e_input(), SHAPE(0));
-			call_go(&c);
-			if (kernel < 2)
-				call_near(&c, 2, per, 0, 0);
-			call_end(&c);
-		}
-}
-END_TEST
-
 int main(void)
 {
 	Suite *suite = suite_create("end to end: softmax and recipes");
@@ -242,8 +155,6 @@ int main(void)
 	tcase_add_loop_test(t, softmax_backward_agrees, 0, 2);
 	tcase_add_loop_test(t, add_agrees, 0, 2);
 	tcase_add_loop_test(t, delayed_scaling_agrees, 0, 2);
-	tcase_add_loop_test(t, lists_agree, 0, 2);
-	tcase_add_loop_test(t, empty_lists_agree, 0, 2);
 	suite_add_tcase(suite, t);
 	return e2e_main(suite);
 }

@@ -15,6 +15,83 @@ static void near(double found, double want, double relative, double absolute, co
 	ck_assert_msg(fabs(found - want) <= relative * fabs(want) + absolute, "%s[%ld] is %.9g, expected %.9g", what, at, found, want);
 }
 
+/* --- lists: tensors of any lengths by a table of addresses and lengths */
+
+enum { ENTRIES = 4 };
+static const int32_t entry_lengths[ENTRIES] = {5, 0, 19, 8};
+
+/* The tensor of a list: its table made from `memory`, entries one after the other, a guard element between. */
+static void list_set(struct ir_run *r, const char *name, uint8_t *table, void *memory, size_t size)
+{
+	struct ir_tensor *t = ir_run_find(r, name);
+	uint64_t address = (uint64_t)(uintptr_t)memory;
+	for (int k = 0; k < ENTRIES; k++) {
+		uint64_t at = entry_lengths[k] ? address : 0;
+		memcpy(table + 8 * k, &at, 8);
+		memcpy(table + 8 * ENTRIES + 4 * k, &entry_lengths[k], 4);
+		address += ((uint64_t)entry_lengths[k] + 1) * size;
+	}
+	*t = (struct ir_tensor){.data = table, .dtype = size == 4 ? DT_F32 : DT_BF16, .rank = 2, .extent = {ENTRIES, 32}, .stride = {1, 1}};
+}
+
+START_TEST(lists)
+{
+	struct ir_run r;
+	uint8_t tables[2][12 * ENTRIES];
+	float x[36];
+	uint16_t y[36];
+	ir_run_open(&r, "list");
+	ir_run_symbol(&r, "K", ENTRIES);
+	ir_run_symbol(&r, "N", 32);
+	struct ir_tensor *share = ir_run_tensor(&r, "share", 2), *top = ir_run_tensor(&r, "top", 0);
+	for (int i = 0; i < 36; i++) {
+		x[i] = (float)(i % 7 - 3) * 0.25f;
+		y[i] = 0xa5a5;
+	}
+	list_set(&r, "x", tables[0], x, 4);
+	list_set(&r, "y", tables[1], y, 2);
+	for (int k = 0; k < ENTRIES; k++)
+		ir_tensor_set(top, k, -100);
+	go(&r);
+	for (int k = 0, at = 0; k < ENTRIES; at += entry_lengths[k++] + 1) {
+		double most = -100;
+		for (int i = 0; i < entry_lengths[k]; i++) {
+			double want = x[at + i] * ir_tensor_get(share, k);
+			most = fmax(most, want);
+			near(num_to_f32(y[at + i], DT_BF16), want, 0x1p-8, 0, "y", at + i);
+		}
+		near(ir_tensor_get(top, k), most, 0x1p-22, 0, "top", k);
+		ck_assert_uint_eq(y[at + entry_lengths[k]], 0xa5a5);
+	}
+	r.tensors[0].data = r.tensors[3].data = NULL;                /* not ir_run's to free */
+	ir_run_close(&r);
+}
+END_TEST
+
+/* A table that says more than a range lets in: clamped to the list's size. */
+START_TEST(lengths_of_a_list_are_clamped)
+{
+	struct ir_run r;
+	uint8_t tables[2][12 * ENTRIES];
+	float x[36] = {0};
+	uint16_t y[36] = {0};
+	const int32_t negative = -7;
+	ir_run_open(&r, "list");
+	ir_run_symbol(&r, "K", ENTRIES);
+	ir_run_symbol(&r, "N", 32);
+	ir_run_tensor(&r, "share", 2);
+	struct ir_tensor *top = ir_run_tensor(&r, "top", 0);
+	list_set(&r, "x", tables[0], x, 4);
+	list_set(&r, "y", tables[1], y, 2);
+	memcpy(tables[0] + 8 * ENTRIES + 4 * 2, &negative, 4);
+	ir_tensor_set(top, 2, -1);
+	go(&r);
+	near(ir_tensor_get(top, 2), -1, 0, 0, "top", 2);
+	r.tensors[0].data = r.tensors[3].data = NULL;
+	ir_run_close(&r);
+}
+END_TEST
+
 /* --- rmsnorm_quant */
 
 static void rmsnorm_case(int m, int n, int tile)
@@ -472,6 +549,8 @@ int main(void)
 	Suite *s = suite_create("ir_eval");
 	TCase *c = tcase_create("kernels");
 	tcase_set_timeout(c, 60);
+	tcase_add_test(c, lists);
+	tcase_add_test(c, lengths_of_a_list_are_clamped);
 	tcase_add_test(c, rmsnorm_quant);
 	tcase_add_test(c, gemm);
 	tcase_add_test(c, strides_are_followed);

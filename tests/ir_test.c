@@ -118,6 +118,7 @@ START_TEST(parse_errors_name_line_and_cause)
 		{"kernel k { in x: f32[N]", "line 1: 'N' is not a host expression"},
 		{"kernel k { in x: f32[1] phase { %0 = const 0 : i32 %1 = load x[%0, %0] : f32 yield } }", "line 1: 'x' is not a tensor of rank 2"},
 		{"kernel k { phase { %0 = const 1 : f32 %1 = add %0 : f32", "line 1: add has 1 operands, expected 2"},
+		{"kernel k { symbol N multiple M 4", "line 1: 'M' is no symbol"},
 		{"kernel k { phase { store", "line 1: expected a parameter before ''"},
 		{"kernel k { phase { const 1 : f32 } }", "line 1: const needs a number for its value"},
 		{"kernel k { phase { %0 = yield } }", "line 1: yield has no value"},
@@ -218,12 +219,32 @@ START_TEST(faults_of_axes_are_found)
 		{"axis e held : N\n axis m grid ragged first[e] : N", "the group of axis 'm' is no grid axis"},
 		{"axis e grid tile 2 : N\n axis m grid ragged first[e] : N", "the group of axis 'm' has a tile of several"},
 		{"axis e grid : N\n axis m held ragged first[e] : N", "ragged axis 'm' is no grid axis or has no total"},
-		{"axis e grid : N\n axis m grid ragged x[e] : N", "the bounds of axis 'm' are no i32 tensor of rank 1"},
+		{"axis e grid : N\n axis m grid ragged x[e] : N", "the bounds of axis 'm' are no list and no i32 tensor of rank 1"},
 	};
 	for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
 		ck_assert_int_eq(ir_verify(parse(arena_printf(&arena, "kernel k { symbol N in first: i32[N] in x: f32[N] phase { %s\n yield } }", bad[i][0])), err, sizeof err), -1);
 		ck_assert_str_eq(err, bad[i][1]);
 	}
+}
+END_TEST
+
+START_TEST(faults_of_lists_are_found)
+{
+	static const char *const bad[][2] = {
+		{"in? x: list f32[K, N] phase {\n yield", "list 'x' is no plain parameter"},
+		{"in x: list f32[N] phase {\n yield", "list 'x' is no plain parameter"}, {"in x: list e2m1[K, N] phase {\n yield", "list 'x' is no plain parameter"},
+		{"in x: list f32[K, N] phase { axis k grid : K\n axis i grid ragged x[k] : K\n yield", "axis 'i' does not go over the whole list 'x'"},
+		{"in x: list f32[K, N] phase { axis k grid : N\n axis i grid ragged x[k] : N\n yield", "axis 'i' does not go over the whole list 'x'"},
+		{"in x: list f32[K, N] phase { axis k grid : K\n axis n grid : N\n %0 = iota k : i32[k]\n %1 = iota n : i32[n]\n %2 = load x[%0, %1] : f32[k, n]\n yield",
+		 "list 'x' is not subscripted by one of its ranges"},
+		{"in x: list f32[K, N] phase { axis k grid : K\n axis i grid ragged x[k] : N\n %0 = iota k : i32[k]\n %1 = iota i : i32[i]\n %2 = load x[%1, %0] : f32[k, i]\n yield",
+		 "list 'x' is not subscripted by one of its ranges"},
+	};
+	for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+		ck_assert_int_eq(ir_verify(parse(arena_printf(&arena, "kernel k { symbol K symbol N %s } }", bad[i][0])), err, sizeof err), -1);
+		ck_assert_msg(strstr(err, bad[i][1]) != NULL, "'%s' for %s", err, bad[i][0]);
+	}
+	ck_assert_int_eq(ir_verify(parse("kernel k { symbol K symbol N in x: list f32[K, N] phase {\n yield } }"), err, sizeof err), 0);
 }
 END_TEST
 
@@ -426,6 +447,7 @@ int main(void)
 	tcase_add_test(c, parse_errors_name_line_and_cause);
 	tcase_add_test(c, faults_are_found);
 	tcase_add_test(c, faults_of_axes_are_found);
+	tcase_add_test(c, faults_of_lists_are_found);
 	tcase_add_test(c, constants_fold);
 	tcase_add_test(c, floats_fold_only_exactly);
 	tcase_add_test(c, editing);

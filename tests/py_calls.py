@@ -231,6 +231,40 @@ def threads(t):
     t.check(not wrong, f"threads {wrong} got other results")
 
 
+def lists(t):
+    """Kernels over lists of tensors: results, outputs allocated like the inputs, and what is refused."""
+    tdsl.set_default("sim:gfx942")
+    grads = [rng.standard_normal(s).astype(bf16) for s in ((769,), (0,), (4, 32), (1,))]
+    params, mean1, mean2 = ([np.full(g.shape, v, np.float32) for g in grads] for v in (1.0, 0.0, 0.0))
+    decay = np.array([0.5, 0, 0, 0.25], np.float32)
+    tdsl.multi_tensor_adam(grads, decay, params, mean1, mean2, rate=0.125, correct1=0.1, correct2=0.001)
+    for g, d, p, m, v in zip(grads, decay, params, mean1, mean2):
+        g = g.astype(np.float64)
+        a, b = (1 - np.float64(np.float32(0.9))) * g, (1 - np.float64(np.float32(0.999))) * g * g
+        t.check(np.allclose(m, a, rtol=1e-5) and np.allclose(v, b, rtol=1e-5), f"means of {g.shape}")
+        t.check(np.allclose(p, 1 - 0.125 * (a / 0.1 / (np.sqrt(b / 0.001) + 1e-8) + d), rtol=1e-4), f"parameters of {g.shape}")
+    scaled = tdsl.multi_tensor_scale(grads, np.full(4, 2, np.float32), y=bf16)
+    t.check([s.shape for s in scaled] == [g.shape for g in grads] and all((s == 2 * g).all() for s, g in zip(scaled, grads)), "scaled")
+    largest = np.zeros(4, np.float32)
+    tdsl.multi_tensor_amax(tuple(grads), largest)
+    t.check(largest.tolist() == [float(abs(g.astype(np.float32)).max(initial=0)) for g in grads], f"largest {largest}")
+    grads[2] *= 2                                            # the same addresses, other numbers
+    tdsl.multi_tensor_amax(grads, largest)
+    t.check(largest[2] == float(abs(grads[2].astype(np.float32)).max()), "again")
+    t.check(tdsl.multi_tensor_scale([], np.zeros(0, np.float32)) == [], "no tensors")
+    tdsl.multi_tensor_amax([], np.zeros(0, np.float32))
+    x = rng.standard_normal((4, 6)).astype(bf16)
+    for wrong, kind, words in ((x, TypeError, "a list of arrays is expected"), ([x, x[:, ::2], x, x], tdsl.Error, "x: tdsl_list_open: tensor 1 is not contiguous"),
+                               ([x, x.astype(np.float32), x, x], tdsl.Error, "tensor 1: DLPack type"), ([x], tdsl.Error, "'amax', dimension 0: extent 4"),
+                               ([None, x, x, x], TypeError, "x[0]")):
+        try:
+            tdsl.multi_tensor_amax(wrong, largest)
+            t.check(False, f"{words}: nothing was refused")
+        except kind as error:
+            t.check(words in str(error), f"{words}: {error}")
+    t.check("list bf16" in tdsl.multi_tensor_amax.__doc__, "the docstring says what a list is")
+
+
 def checks(totals):
-    for function in (capsules, outputs, warm_is_slow, errors, described, other_packs, kept, threads):
+    for function in (capsules, lists, outputs, warm_is_slow, errors, described, other_packs, kept, threads):
         totals.run(function)

@@ -123,8 +123,11 @@ def outputs(t):
     turned = tdsl.torch.cast_transpose(x.reshape(6, 256), y_dtype=torch.bfloat16, yt=True)
     t.check(torch.equal(turned, x.reshape(6, 256).T), "cast_transpose")
     squares = torch.zeros(2)
-    t.check(not tdsl.torch.multi_l2norm(torch.ones(10, dtype=torch.bfloat16), torch.tensor([0, 4, 10], dtype=torch.int32), squares), "no output")
-    t.check(squares.tolist() == [4, 6], f"multi_l2norm: {squares}")
+    tdsl.torch.multi_tensor_l2norm([torch.ones(4, dtype=torch.bfloat16), torch.ones(2, 3, dtype=torch.bfloat16)], squares)
+    t.check(squares.tolist() == [4, 6], f"multi_tensor_l2norm: {squares}")
+    grads, factor = [torch.randn(3, 5), torch.randn(7)], torch.tensor([2.0, -1.0])
+    scaled = tdsl.torch.multi_tensor_scale(grads, factor, y=torch.float32)
+    t.check(all(torch.equal(s, g * f) and s.shape == g.shape for s, g, f in zip(scaled, grads, factor)), f"multi_tensor_scale: {scaled}")
 
     def step(x, w, amax):
         return tdsl.torch.rmsnorm(x, w=w, amax=amax) * 2

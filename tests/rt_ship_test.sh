@@ -171,8 +171,8 @@ check "nothing of it in the table" test "$(cat "$dir/table")" = "tdsl tune 1"
 refused "--size Q=4: no kernel here has this size" tune "$dir/here/k.tdsl" --instance T=f32 --device sim:gfx942 --size Q=4
 refused "--size N=x: NAME=NUMBER is needed" tune "$dir/here/k.tdsl" --size N=x
 refused "sim:gfx1" tune "$dir/here/k.tdsl" --instance T=f32 --device sim:gfx1
-check "integers are given" tune kernels.tdsl --kernel multi_amax --target gfx942 --device sim:gfx942 -o "$dir/table"
-says "first holds integers: --in FILE with it is needed; left out"
+check "integers are given" tune kernels.tdsl --kernel swiglu_masked_rows --target gfx942 --device sim:gfx942 -o "$dir/table"
+says "tokens holds integers: --in FILE with it is needed; left out"
 
 # ---- docs/environment.md has the table of runtime/env.c
 for name in $(grep -oE '\{"TDSL_[A-Z_]+"' runtime/env.c | tr -d '{"'); do

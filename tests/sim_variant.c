@@ -17,8 +17,8 @@ static const struct { const char *kernel, *sizes; } shapes[] = {
 	{"attention", "B=1 H=1 G=1 S=260 L=280 D=120"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=248"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=504"},
 	{"attention", "B=1 H=1 G=1 S=260 L=280 D=61"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=125"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=253"}, {"attention", "B=1 H=1 G=1 S=260 L=0 D=56"}, {"attention", "B=1 H=1 G=1 S=260 L=0 D=61"},
 	{"delayed_scaling", "H=5 K=132"}, {"delayed_scaling", "H=5 K=131"}, {"delayed_scaling", "H=5 K=1028"}, {"delayed_scaling", "H=5 K=1027"}, {"delayed_scaling", "H=0 K=131"},
-	{"multi_amax", "K=3 N=5000"}, {"multi_amax", "K=3 N=15001"}, {"multi_l2norm", "K=3 N=5000"}, {"multi_l2norm", "K=3 N=15001"},
-	{"multi_scale", "K=3 N=5000"}, {"multi_scale", "K=3 N=15001"}, {"multi_adam", "K=3 N=5000"}, {"multi_adam", "K=3 N=15001"},
+	{"multi_tensor_amax", "K=3 N=5000"}, {"multi_tensor_amax", "K=3 N=15001"}, {"multi_tensor_l2norm", "K=3 N=5000"}, {"multi_tensor_l2norm", "K=3 N=15001"},
+	{"multi_tensor_scale", "K=3 N=5000"}, {"multi_tensor_scale", "K=3 N=15001"}, {"multi_tensor_adam", "K=3 N=5000"}, {"multi_tensor_adam", "K=3 N=15001"},
 };
 static const int rows[] = {3, 32, 48, 64, 70, 128, 130, 512, 2048};
 static const int columns[] = {131, 134, 256, 264, 272, 512, 640, 1000, 1001, 1008, 1024, 2032, 2040, 2048, 4080, 4096, 5120, 5632, 6144, 7168, 8176, 8192, 9001, 9002, 10752, 12288, 14336, 16368, 16384,
@@ -87,7 +87,7 @@ static void make_shape(struct variant_run *r, const struct variant_config *c)
 		for (int d = m->rank - 1; m->is_tensor && d >= 0; d--) {
 			t->extent[d] = value_of(r, m->extent[d]);
 			t->stride[d] = t->present ? count : 0;
-			count *= t->extent[d];
+			count *= m->list && d == 0 ? 1 : t->extent[d];
 		}
 		t->bytes = t->present ? (size_t)dtype_bytes(t->dtype, count) : 0;
 	}
@@ -282,9 +282,26 @@ static void fill(struct variant_run *r, int p)
 		put_peaks(r, t, width, height);
 }
 
+/* A list's tensors lie one after the other in its memory: the first and the last share it, by whole vectors, what is between is empty. */
+static void fill_table(struct variant_tensor *t)
+{
+	int64_t k = t->extent[0], n = t->extent[1], first = n * 4 / 7 / 8 * 8;
+	t->table_bytes = (size_t)k * 12;
+	t->table = aligned_alloc(256, 256 + t->table_bytes / 256 * 256);
+	for (int64_t i = 0; i < k; i++) {
+		int64_t from = i ? first : 0, to = i + 1 == k ? n : first;
+		uint64_t address = (uint64_t)(uintptr_t)(t->data + dtype_bytes(t->dtype, from));
+		int32_t length = (int32_t)(to - from);
+		memcpy(t->table + 8 * i, &address, 8);
+		memcpy(t->table + 8 * k + 4 * i, &length, 4);
+	}
+}
+
 static void free_tensors(struct variant_run *r)
 {
 	for (int p = 0; p < r->kernel->nparams; p++) {
+		free(r->tensor[p].table);
+		r->tensor[p].table = NULL;
 		free(r->tensor[p].memory);
 		free(r->tensor[p].start);
 		r->tensor[p].memory = r->tensor[p].start = NULL;
@@ -306,6 +323,8 @@ void variant_config(struct variant_run *r, int i)
 		t->memory = aligned_alloc(256, (t->bytes + 2 * VARIANT_GUARD + 16 + 255) / 256 * 256);
 		t->data = t->memory + VARIANT_GUARD + (r->now->shift ? (bits + 7) / 8 : 0);
 		fill(r, p);
+		if (r->kernel->params[p].list)
+			fill_table(t);
 		if (r->kernel->params[p].role == ROLE_INOUT && t->bytes) {
 			t->start = malloc(t->bytes);
 			memcpy(t->start, t->data, t->bytes);
@@ -364,7 +383,7 @@ static void arguments(struct variant_run *r, const struct model_launch *l, uint8
 		const struct variant_tensor *t = &r->tensor[k->a];
 		int64_t v = 0;
 		switch (k->kind) {
-		case KA_POINTER: v = (int64_t)(uintptr_t)t->data; break;
+		case KA_POINTER: v = (int64_t)(uintptr_t)(t->table ? t->table : t->data); break;
 		case KA_STRIDE: case KA_STRIDE32: v = t->stride[k->b]; break;
 		case KA_SYMBOL: v = r->symbols[k->a]; break;
 		case KA_FOLD_INNER: v = 1; break;
@@ -410,6 +429,9 @@ int variant_go(struct variant_run *r, bool checks, uint64_t seed, uint64_t limit
 		for (int p = 0; p < r->kernel->nparams; p++)
 			if (r->tensor[p].present)
 				sim_memory_add(m, r->tensor[p].data, r->tensor[p].bytes, r->kernel->params[p].name, r->tensor[p].out);
+		for (int p = 0; p < r->kernel->nparams; p++)
+			if (r->tensor[p].table)
+				sim_memory_add(m, r->tensor[p].table, r->tensor[p].table_bytes, r->kernel->params[p].name, false);
 		if (r->workspace)
 			sim_memory_add(m, r->workspace, r->workspace_bytes, "workspace", true);
 		struct sim_launch s = {.object = r->object, .kernel = sim_object_kernel(r->object, l->symbol), .memory = m,

@@ -10,8 +10,8 @@
 
 enum { VARIANT_GUARD = 256, VARIANT_CONFIGS = 24 };
 
-/* start: what a tensor that is both input and output holds before a run. */
-struct variant_tensor { uint8_t *memory, *data, *start; size_t bytes; int rank; int64_t extent[MODEL_MAX_RANK], stride[MODEL_MAX_RANK]; enum dtype dtype; bool out, present; };
+/* start: what a tensor that is both input and output holds before a run; table: a list's, NULL for a tensor. */
+struct variant_tensor { uint8_t *memory, *data, *start, *table; size_t bytes, table_bytes; int rank; int64_t extent[MODEL_MAX_RANK], stride[MODEL_MAX_RANK]; enum dtype dtype; bool out, present; };
 
 /* present: optional tensors that are given, a bit a parameter; other: scalars that select the other way (causal, newest); shift:
  * bases one element off. */

@@ -88,7 +88,7 @@ def packs(t):
     only_inference, only_training = set(inference) - set(training), set(training) - set(inference) - gradients
     t.check(only_inference == {"attention"}, f"inference alone: {only_inference}")
     both = {k for k in every if any(p.name == "scale_t" for p in getattr(tdsl, k).params)} - gradients
-    t.check(len(both) > 3 and only_training == both | {"delayed_scaling", "multi_amax", "multi_l2norm", "multi_scale", "multi_adam"},
+    t.check(len(both) > 3 and only_training == both | {"delayed_scaling", "multi_tensor_amax", "multi_tensor_l2norm", "multi_tensor_scale", "multi_tensor_adam"},
             f"training alone: {only_training}")
     t.check("expected one of" in chosen(text, "other"), chosen(text, "other"))
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ._abi import Arg, CompileOptions, DLDataType, InstanceInfo, KernelInfo, LastCall, PackInfo, ParamInfo, core, lib
 from ._device import GPU_KINDS, Error, check, device_of, fail
+from ._list import TensorList
 from ._tensor import Tensor, allocate
 
 try:
@@ -34,6 +35,7 @@ class Param:
         self.name, self.letter, self.rank = info.name.decode(), letter, info.rank
         self.is_tensor, self.is_input, self.is_output, self.is_optional = (
             bool(info.is_tensor), bool(info.is_input), bool(info.is_output), bool(info.is_optional))
+        self.is_list = letter == "L"
         self.extents = (info.extents or b"").decode()
         self.default = info.default_value if info.has_default else None
         if self.default is not None and letter in "il":
@@ -46,7 +48,7 @@ class Param:
         self.types = list(dict.fromkeys(self.by_instance))
 
     def __repr__(self):
-        return f"{self.name}: {'|'.join(self.types)}" + (f"[{self.extents}]" if self.is_tensor else "")
+        return f"{self.name}: {'list ' if self.is_list else ''}{'|'.join(self.types)}" + (f"[{self.extents}]" if self.is_tensor else "")
 
 
 class Kernel(core.Kernel):
@@ -132,21 +134,20 @@ class Kernel(core.Kernel):
                 if value is not None or not param.is_optional:
                     wanted[i] = value                        # allocated below
             elif value is not None:
-                tensors[i] = Tensor(value, f"{self.__name__}: {param.name}", param.is_output)
+                tensors[i] = (TensorList if param.is_list else Tensor)(value, f"{self.__name__}: {param.name}", param.is_output)
             elif not param.is_optional:
                 raise TypeError(f"{self.__name__}: {param.name} is missing")
         device, stream = self._place(tensors, control.get("device"), control.get("stream"))
-        for i, tensor in tensors.items():
-            array[i].t = ctypes.pointer(tensor.t)
         stage = control.get("stage")
         stage = (device.kind in GPU_KINDS if stage is None else stage) and any(t.library == "numpy" for t in tensors.values())
         try:
             self._stage(tensors, stage and device)
-            made = {i: Tensor(self._allocate(i, dtype, array, stream, tensors), self.params[i].name, True) for i, dtype in wanted.items()}
+            self._give(tensors, tensors, array, device)
+            made = {i: (TensorList if self.params[i].is_list else Tensor)(self._allocate(i, dtype, array, stream, tensors), self.params[i].name, True)
+                    for i, dtype in wanted.items()}
             tensors.update(made)
             self._stage(made, stage and device)
-            for i, tensor in made.items():
-                array[i].t = ctypes.pointer(tensor.t)
+            self._give(made, tensors, array, device)
             self._run(array, device, stream, tensors, wait=stage)
             for i, tensor in tensors.items():
                 if tensor.pointer is not None and self.params[i].is_output:
@@ -156,6 +157,17 @@ class Kernel(core.Kernel):
                 tensor.release()
         results = [tensors[i].value for i in self.outputs if i in tensors]
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _give(self, some, tensors, array, device):
+        """Puts tensors into the array of arguments; an empty list's elements are of the first type that the others allow."""
+        known = {i: t.code for i, t in tensors.items() if self.params[i].is_list and t.code}
+        for i, tensor in some.items():
+            if not self.params[i].is_list:
+                array[i].t = ctypes.pointer(tensor.t)
+                continue
+            types = [{j: self.element(n, j, device.target) for j in (i, *known)} for n in range(len(self.instances))]
+            fits = next((of for of in types if all(of[j] == code for j, code in known.items())), types[0])
+            array[i].t = tensor.open(device, fits[i])
 
     def _scalar(self, arg, param, value):
         if value is None:
@@ -198,6 +210,9 @@ class Kernel(core.Kernel):
             raise TypeError(f"{name}: outputs of {type(other.value).__name__} on a GPU are not allocated here; give them by name")
         if isinstance(dtype, str):
             dtype = np.dtype(dtype)
+        if self.params[index].is_list:
+            like = next(t for i, t in tensors.items() if self.params[i].is_list and self.params[i].extents == self.params[index].extents)
+            return [allocate(like.library, t.value, (found.code, found.bits), tuple(t.t.shape[:t.t.ndim]), dtype, name) for t in like.items]
         return allocate("torch" if torch else "numpy", torch and torch.value, (found.code, found.bits), tuple(shape[:rank]), dtype, name)
 
     def _stage(self, tensors, device):

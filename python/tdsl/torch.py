@@ -324,7 +324,10 @@ def _function(op):
 
 def register(pack: Pack):
     """Registers the kernels of a pack as operators; names registered before stay as they are.  Returns the new names."""
-    new = [name for name in pack.kernels if name not in _kernels]
+    new = [name for name in pack.kernels if name not in _functions]
+    lists = {name: getattr(pack, name) for name in new if any(p.is_list for p in getattr(pack, name).params)}
+    new = [name for name in new if name not in lists]
+    _functions.update(lists)
     for name in new:
         kernel = getattr(pack, name)
         backward = _backward_of(kernel, pack)
@@ -339,7 +342,7 @@ def register(pack: Pack):
                 torch.library.register_autograd(f"tdsl::{op.name}", op.differentiate, setup_context=op.setup_context)
     for name in new:
         _functions[name] = _function(_kernels[name])
-    return new
+    return [*new, *lists]
 
 
 def __getattr__(name):

@@ -118,6 +118,20 @@ TDSL_API int tdsl_free(tdsl_device dev, void *ptr);
 TDSL_API int tdsl_upload(tdsl_device dev, void *device_dst, const void *host_src, int64_t bytes);
 TDSL_API int tdsl_download(tdsl_device dev, void *host_dst, const void *device_src, int64_t bytes);
 
+/* ---- lists of tensors ----------------------------------------------------------------------------------------------------
+ * A parameter `x: list T[K, N]` takes K separate tensors of any lengths, N elements in all, as one argument.  A list is opened once
+ * and passed to any number of calls, in any order of streams: the tensor that stands for it has a table of their addresses on the device.
+ * The tensors are contiguous, of one type, on one device, and outlive the list.  Lists that a kernel declares with the same extents
+ * have tensors of the same lengths, one by one.  Calls do not compare the memory of a list's tensors with that of other arguments.
+ * n = 0 is a list of no tensors; an entry without elements may have NULL data. */
+enum { TDSL_LIST = 255 };                    /* dtype.lanes of a list's tensor */
+typedef struct tdsl_list_s *tdsl_list;
+/* dev NULL = the default device.  The table is uploaded before this returns. */
+TDSL_API int tdsl_list_open(tdsl_list *list, tdsl_device dev, DLDataType dtype, const DLTensor *const *tensors, int64_t n);
+/* What a call takes for it; lives as long as the list. */
+TDSL_API const DLTensor *tdsl_list_tensor(tdsl_list);
+TDSL_API void tdsl_list_close(tdsl_list);
+
 /* ---- packs and kernels --------------------------------------------------------------------------------------------------- */
 typedef struct tdsl_pack_s *tdsl_pack;
 typedef struct tdsl_kernel_s *tdsl_kernel;
@@ -149,7 +163,7 @@ TDSL_API int tdsl_kernel_load(tdsl_kernel, tdsl_stream);
 /* ---- generated functions --------------------------------------------------------------------------------------------------
  * A generated binding keeps one static tdsl_binding per kernel:
  *     static struct tdsl_binding b = { "rmsnorm_quant", "TTfTT", pack_bytes, sizeof pack_bytes, NULL };
- * signature: one letter per argument: T tensor, ? optional tensor, f f32, d f64, i i32, l i64; a final W = takes workspace.
+ * signature: one letter per argument: T tensor, ? optional tensor, L list of tensors, f f32, d f64, i i32, l i64; a final W = takes workspace.
  * The kernel is looked up at its first call: in the packs added by tdsl_pack_add (latest first), then in the embedded bytes
  * (NULL = none), then in the files of TDSL_PACK_PATH (files and folders of *.tpack, separated by ':').
  * A kernel of the same name with another signature is an error. */

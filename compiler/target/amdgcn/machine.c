@@ -106,6 +106,15 @@ static LLVMValueRef ballot(struct emit *e, LLVMValueRef x)
 	return emit_call(e, "llvm.amdgcn.ballot", &t, 1, &x, 1);
 }
 
+static LLVMValueRef bytes(struct emit *e, LLVMValueRef a, LLVMValueRef b, const int from[4])
+{
+	int64_t selector = 0;
+	for (int k = 0; k < 4; k++)
+		selector |= (int64_t)from[k] << 8 * k;      /* the instruction numbers its second operand's bytes first */
+	LLVMValueRef args[3] = {b, a, LLVMConstInt(e->i32, (uint64_t)selector, 0)};
+	return emit_call(e, "llvm.amdgcn.perm", NULL, 0, args, 3);
+}
+
 static LLVMValueRef uniform(struct emit *e, LLVMValueRef x)
 {
 	LLVMTypeRef t = e->i32;
@@ -165,7 +174,7 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 
 static const struct machine machine = {
 	.kernel = kernel, .scalar_masks = true, .scalar_offsets = true, .separator = '.', .grid_dims = 3, .argument_unit = 8, .static_lds = INT_MAX, .thread = thread, .workgroup = workgroup, .hidden_copy = hidden_copy,
-	.row_bits = 4, .lane_xor = exchange, .lane_gather = gather, .lane_read = read_lane, .ballot = ballot, .uniform = uniform,
+	.row_bits = 4, .lane_xor = exchange, .lane_gather = gather, .lane_read = read_lane, .ballot = ballot, .bytes = bytes, .uniform = uniform,
 	.barrier = barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = amdgcn_to_fp8, .from_fp8 = amdgcn_from_fp8, .to_fp4 = amdgcn_to_fp4,
 	.to_integer = amdgcn_to_integer,

@@ -240,21 +240,41 @@ static LLVMValueRef optional_load(struct emit *e, const struct ir_ins *i, LLVMVa
 	return LLVMBuildBitCast(e->b, set, LLVMTypeOf(x), "");
 }
 
+/* Close by the masks are made first, all of them: a select right behind its own comparison has to wait. */
+enum { NEAR = 4 };
+
+bool is_late_comparison(const struct emit *e, const struct ir_ins *i)
+{
+	if (!e->machine->scalar_masks || !i->layout || i->op < IR_LT || i->op > IR_NE || e->uses[i->id] != 1 || layout_regs(i->layout) < MANY_MASKS)
+		return false;
+	const struct ir_ins *user = i->next;
+	int apart = 0;
+	for (; user && !(user->op == IR_SELECT && user->args[0] == i); user = user->next)
+		apart++;
+	return apart > NEAR && user && user->layout && layout_equal(user->layout, i->layout);
+}
+
 /* Registers are handled in groups as wide as the result's or any operand's, so that dwords stay dwords. */
 void emit_elementwise(struct emit *e, const struct ir_ins *i)
 {
 	struct value *v = value_new(e, i);
 	int regs = i->layout ? layout_regs(i->layout) : 1, width = v->pack;
 	for (int a = 0; a < i->nargs; a++)
-		if (i->args[a]->layout && i->layout) {
+		if (i->args[a]->layout && i->layout && !(i->op == IR_SELECT && a == 0 && is_late_comparison(e, i->args[0]))) {
 			int pack = e->values[i->args[a]->id].pack;
 			if (pack > width && regs % pack == 0)
 				width = pack;
 		}
+	const struct ir_ins *late = i->op == IR_SELECT && is_late_comparison(e, i->args[0]) ? i->args[0] : NULL;
 	for (int r = 0; r < regs; r += width) {
-		LLVMValueRef args[8] = {0};
+		LLVMValueRef args[8] = {0}, compared[2];
 		for (int a = 0; a < i->nargs; a++)
-			args[a] = value_vector(e, i->args[a], i->layout, r, width);
+			if (a || !late)
+				args[a] = value_vector(e, i->args[a], i->layout, r, width);
+		for (int a = 0; late && a < 2; a++)
+			compared[a] = value_vector(e, late->args[a], i->layout, r, width);
+		if (late)
+			args[0] = op_build(e, late, compared);
 		LLVMValueRef x = i->op == IR_SELECT && e->machine->scalar_masks && is_optional_load(i) ? optional_load(e, i, args[1]) : op_build(e, i, args);
 		if (e->failed)
 			return;

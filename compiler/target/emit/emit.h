@@ -9,7 +9,7 @@
  *   value.c       reading values in any grouping             elementwise.c arithmetic and conversions
  *   memory.c      loads, stores, updates: what, not how      reduce.c      reductions across registers, lanes, waves
  *   lds.c         moves through LDS                          dot.c         matrix instructions
- *   convert.c     conversions, the narrow ones in software where the chip has none                                       */
+ *   convert.c     conversions, the narrow ones in software    control.c     loops and branches                         */
 #ifndef TDSL_EMIT_H
 #define TDSL_EMIT_H
 #include <llvm-c/Core.h>
@@ -24,6 +24,7 @@ struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
 struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; };
 
+enum { MANY_MASKS = 16 };                    /* of a lane: more would fill the scalar registers */
 struct machine;
 struct remembered { const struct ir_ins *of; const struct layout *layout; int reg; LLVMValueRef v; int older; };
 
@@ -42,6 +43,7 @@ struct emit {
 	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
 	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */
 	struct value *values;                    /* by instruction id */
+	const int *uses;                         /* of each, by id */
 	struct { LLVMValueRef pointer, stride[6], fold_stride, absent[2]; } *tensors;  /* by parameter; absent: optional_load's */
 	LLVMValueRef *scalars, *symbols;         /* by parameter, by symbol */
 	struct { LLVMValueRef row, q, r; } folded; /* the workgroup's row, divided */
@@ -68,12 +70,18 @@ int emit_kernel(const struct machine *, struct arena *, const struct ir_kernel *
 void emit_condition(struct emit *, const struct hexpr *);            /* the variant's predicate asks that as well */
 int emit_lane_bits(const struct emit *);                             /* log2 of the lanes of a wave */
 LLVMValueRef emit_fail(struct emit *, const struct ir_ins *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-void emit_continue(struct emit *, LLVMBasicBlockRef);                /* the builder at the block's end, before its branch if it has one */
-LLVMBasicBlockRef emit_before_loop(struct emit *);                   /* the builder before the innermost loop, of row kernels; returns where it was */
 LLVMValueRef emit_int(struct emit *, int64_t);                       /* i32 constant */
 LLVMValueRef emit_call(struct emit *, const char *intrinsic, LLVMTypeRef *overload, int noverload, LLVMValueRef *args, int nargs);
 LLVMTypeRef emit_type(struct emit *, enum dtype);                    /* of one element in registers */
 LLVMTypeRef emit_vector(LLVMTypeRef element, int n);                 /* the element itself for n = 1 */
+
+void emit_block(struct emit *, const struct ir_block *);
+
+/* control.c */
+void emit_for(struct emit *, const struct ir_ins *);
+void emit_if(struct emit *, const struct ir_ins *);
+void emit_continue(struct emit *, LLVMBasicBlockRef);                /* the builder at the block's end, before its branch if it has one */
+LLVMBasicBlockRef emit_before_loop(struct emit *);                   /* the builder before the innermost loop, of row kernels; returns where it was */
 
 /* index.c */
 /* Sum of coef[axis] * the lane's and wave's part of the position, i32. */
@@ -82,11 +90,11 @@ LLVMValueRef index_lane(struct emit *, const struct layout *, int axis);  /* lan
 int index_register(const struct layout *, int reg, int axis);             /* register's part */
 const int *index_map(struct emit *, const struct layout *from, const struct layout *to, ir_axes axes); /* register of `from` -> register of `to` */
 LLVMValueRef index_value(struct emit *, const struct ir_ins *, const struct layout *, int reg);  /* a position-only value at a register */
-/* A power of two that divides f but for the axis `except`, whose multiples count as 1; even: an extent known to be, or NULL. */
-int64_t index_divisor(struct emit *, const struct affine *f, int except, const struct hexpr *even);
+/* A power of two that divides f but for the axis `except`, whose multiples count as 1; tensor: the parameter that is accessed, -1: none. */
+int64_t index_divisor(struct emit *, const struct affine *f, int except, int tensor);
 bool index_base_divides(struct emit *, int axis, int w);                  /* the base of the axis's tile is a multiple of w */
 /* A condition is the same for every run of w positions along the axis that starts at a multiple of w. */
-bool index_mask_is_run(struct emit *, const struct ir_ins *, int axis, int w, const struct hexpr *even);
+bool index_mask_is_run(struct emit *, const struct ir_ins *, int axis, int w, int tensor);
 int index_mark(const struct emit *);                                      /* scopes of the memo */
 void index_release(struct emit *, int mark);
 void index_forget(struct emit *);          /* where e->forgets, before an instruction: its index values are computed anew, not kept */
@@ -98,6 +106,7 @@ int value_pack(const struct emit *, enum dtype, const struct layout *);
 struct value *value_new(struct emit *, const struct ir_ins *);            /* room for the groups of its layout */
 LLVMValueRef value_element(struct emit *, const struct ir_ins *, const struct layout *, int reg);
 LLVMValueRef value_vector(struct emit *, const struct ir_ins *, const struct layout *, int reg, int n); /* registers reg .. reg+n-1 */
+LLVMValueRef value_strided(struct emit *, const struct ir_ins *, const struct layout *, int reg, int step, int n); /* registers reg, reg+step, .. */
 void value_set(struct emit *, const struct ir_ins *, int reg, int n, LLVMValueRef vector);  /* n a multiple or a part of pack */
 LLVMValueRef vector_part(struct emit *, LLVMValueRef v, int from, int n);
 LLVMValueRef vector_join(struct emit *, LLVMValueRef *parts, int nparts, int each);         /* nparts vectors of `each` elements */
@@ -106,6 +115,8 @@ int vector_length(LLVMValueRef);
 /* elementwise.c */
 LLVMValueRef op_build(struct emit *, const struct ir_ins *, LLVMValueRef *args);   /* operands of one width, scalar or vector */
 void emit_elementwise(struct emit *, const struct ir_ins *);
+/* A comparison for one select behind it in its block: made there, element by element, or its masks would fill the scalar registers until then. */
+bool is_late_comparison(const struct emit *, const struct ir_ins *);
 LLVMTypeRef op_type_like(struct emit *, enum dtype, LLVMValueRef like);                  /* as many elements */
 LLVMValueRef op_times(struct emit *, LLVMValueRef integer, int64_t constant); /* a shift by powers of two: LLVM makes a multiplication of the 24-bit kind otherwise */
 LLVMValueRef op_splat(struct emit *, LLVMValueRef one, int n);

@@ -139,13 +139,20 @@ static LLVMValueRef lane_copy(struct emit *e, LLVMValueRef lane)
 
 /* --- runs of positions ---------------------------------------------------------------------------------------------------- */
 
-static int64_t symbol_divisor(struct emit *e, const struct hexpr *even, int symbol)
+/* What is known of a symbol, of any tensor or of this one; the innermost extent of a tensor whose elements lie in pairs is even. */
+static int64_t symbol_divisor(struct emit *e, int tensor, int symbol)
 {
 	int64_t known = known_symbol_multiple(e->v, symbol);
-	return even && even->op == HX_SYM && even->imm == symbol && known % 2 ? 2 * known : known;
+	for (int m = 0; m < e->k->nmultiples; m++)
+		if (e->k->multiples[m].symbol == symbol && (e->k->multiples[m].tensor < 0 || e->k->multiples[m].tensor == tensor) &&
+		    e->k->multiples[m].multiple > known)
+			known = e->k->multiples[m].multiple;
+	const struct ir_param *t = tensor < 0 ? NULL : &e->k->params[tensor];
+	const struct hexpr *inner = t && dtype_info(t->dtype)->bits < 8 ? t->extent[t->rank - 1] : NULL;
+	return inner && inner->op == HX_SYM && inner->imm == symbol && known % 2 ? 2 * known : known;
 }
 
-int64_t index_divisor(struct emit *e, const struct affine *f, int except, const struct hexpr *even)
+int64_t index_divisor(struct emit *e, const struct affine *f, int except, int tensor)
 {
 	int64_t d = f->constant ? (f->constant & -f->constant) : 1 << 30;
 	for (int x = 0; x < e->ph->naxes; x++)
@@ -156,7 +163,7 @@ int64_t index_divisor(struct emit *e, const struct affine *f, int except, const 
 		}
 	for (int t = 0; t < f->nterms; t++) {
 		int64_t c = f->term[t].coef & -f->term[t].coef;
-		c *= f->term[t].of ? known_divisor(f->term[t].of, e->ph, e->v) : symbol_divisor(e, even, f->term[t].symbol);
+		c *= f->term[t].of ? known_divisor(f->term[t].of, e->ph, e->v) : symbol_divisor(e, tensor, f->term[t].symbol);
 		c &= -c;
 		d = c < d ? c : d;
 	}
@@ -166,29 +173,29 @@ int64_t index_divisor(struct emit *e, const struct affine *f, int except, const 
 bool index_base_divides(struct emit *e, int axis, int w)
 {
 	const struct ir_axis *ax = &e->ph->axes[axis];
-	if (ax->ragged)
+	if (ax->ragged && !ax->of_list)
 		return false;
 	return ax->kind == AXIS_HELD || ax->tile % w == 0;
 }
 
-bool index_mask_is_run(struct emit *e, const struct ir_ins *m, int axis, int w, const struct hexpr *even)
+bool index_mask_is_run(struct emit *e, const struct ir_ins *m, int axis, int w, int tensor)
 {
 	if (!(m->axes & IR_AXIS(axis)))
 		return true;
 	switch (m->op) {
 	case IR_AND: case IR_OR:
-		return index_mask_is_run(e, m->args[0], axis, w, even) && index_mask_is_run(e, m->args[1], axis, w, even);
+		return index_mask_is_run(e, m->args[0], axis, w, tensor) && index_mask_is_run(e, m->args[1], axis, w, tensor);
 	case IR_NOT:
-		return index_mask_is_run(e, m->args[0], axis, w, even);
+		return index_mask_is_run(e, m->args[0], axis, w, tensor);
 	case IR_LT: {
 		/* p + rest < 0 with p a run of w positions from a multiple of w: the same for the run if w divides the rest */
 		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
-		return d.ok && d.coef[axis] == 1 && index_base_divides(e, axis, w) && index_divisor(e, &d, axis, even) % w == 0;
+		return d.ok && d.coef[axis] == 1 && index_base_divides(e, axis, w) && index_divisor(e, &d, axis, tensor) % w == 0;
 	}
 	case IR_LE: {
 		/* bound <= p: the same for the run if w divides both */
 		struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
-		return d.ok && d.coef[axis] == -1 && index_base_divides(e, axis, w) && index_divisor(e, &d, axis, even) % w == 0;
+		return d.ok && d.coef[axis] == -1 && index_base_divides(e, axis, w) && index_divisor(e, &d, axis, tensor) % w == 0;
 	}
 	default:
 		return false;
@@ -200,7 +207,7 @@ static int run_start(struct emit *e, const struct ir_ins *condition, const struc
 {
 	for (int x = 0; l && x < e->ph->naxes; x++) {
 		int w = 1 << layout_vector(l, x);
-		while (w > 1 && !index_mask_is_run(e, condition, x, w, NULL))
+		while (w > 1 && !index_mask_is_run(e, condition, x, w, -1))
 			w /= 2;
 		if (w > 1)
 			return reg & ~(w - 1);

@@ -243,12 +243,9 @@ static void write_tile(struct emit *e, const struct ir_ins *v, const struct lds_
 	if (once)
 		join = emit_if_begin(e, once);
 	for (int r = 0; r < regs; r++) {
-		LLVMValueRef part[16];
 		if (r >> along.from & (run - 1))
 			continue;
-		for (int k = 0; along.from && k < run; k++)
-			part[k] = value_element(e, v, from, r + (k << along.from));
-		LLVMValueRef x = along.from ? vector_join(e, part, run, 1) : value_vector(e, v, from, r, run);
+		LLVMValueRef x = along.from && run > 1 ? value_strided(e, v, from, r, 1 << along.from, run) : value_vector(e, v, from, r, run);
 		if (v->dtype == DT_I1)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, run), "");
 		x = LLVMBuildStore(e->b, x, lds_pointer(e, e->lds, at, t->at + register_address(e, from, t, r)));

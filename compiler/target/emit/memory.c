@@ -19,12 +19,6 @@ static bool unit_stride(const struct access *a, struct emit *e)
 
 /* --- how wide ---------------------------------------------------------------------------------------------------------- */
 
-/* The innermost extent of a tensor whose elements lie in pairs is even. */
-static const struct hexpr *even_extent(const struct access *a)
-{
-	return a->pairs ? a->t->extent[a->t->rank - 1] : NULL;
-}
-
 static int width_of(struct emit *e, const struct access *a)
 {
 	int last = a->t->rank - 1, axis = -1;
@@ -42,8 +36,8 @@ static int width_of(struct emit *e, const struct access *a)
 	while (w * a->bytes > 16)
 		w /= 2;
 	for (; w > 1; w /= 2)
-		if (index_base_divides(e, axis, w) && index_divisor(e, &a->sub[last], axis, even_extent(a)) % w == 0 &&
-		    (!a->mask || index_mask_is_run(e, a->mask, axis, w, even_extent(a))))
+		if (index_base_divides(e, axis, w) && index_divisor(e, &a->sub[last], axis, a->i->imm) % w == 0 &&
+		    (!a->mask || index_mask_is_run(e, a->mask, axis, w, a->i->imm)))
 			break;
 	return w;
 }
@@ -219,7 +213,7 @@ static LLVMValueRef lane_of(struct emit *e, const struct access *a)
 {
 	LLVMValueRef lane = NULL;
 	for (int d = 0; d < a->t->rank; d++) {
-		if (!a->sub[d].ok || (a->fold && d == 0) || !lane_varies(e, a, d))
+		if (!a->sub[d].ok || (a->fold && d == 0) || (a->t->list && d == 0) || !lane_varies(e, a, d))
 			continue;
 		LLVMValueRef stride = e->tensors[a->i->imm].stride[d];
 		int64_t coef[LAYOUT_AXES] = {0};
@@ -246,7 +240,8 @@ static void address_parts(struct emit *e, struct access *a)
 	a->step = NULL;
 	for (int d = 0; d < a->t->rank; d++) {
 		f[d] = a->sub[d];
-		uniform[d] = f[d].ok && !(a->fold && d == 0 && lane_varies(e, a, d));       /* else by register: access_offset */
+		/* else by register (access_offset); the pointer is that of the list's tensor already */
+		uniform[d] = f[d].ok && !(a->fold && d == 0 && lane_varies(e, a, d)) && !(a->t->list && d == 0);
 		if (uniform[d] && lane_varies(e, a, d))
 			step_of(e, a, d, &f[d]);
 		constant[d] = !a->scalar[d] && constant_in_loop(e, &f[d]);
@@ -339,7 +334,8 @@ static void open_pairs(struct emit *e, struct access *a)
 		if (a->sub[last].ok && a->sub[last].coef[x] == 1 && layout_size(a->l, x) > 1)
 			axis = x;
 	bool fits = axis >= 0 && a->affine && a->t->role != IR_TEMP && a->i->op != IR_UPDATE && index_base_divides(e, axis, 2) &&
-	            index_divisor(e, &a->sub[last], axis, even_extent(a)) % 2 == 0 && (!a->mask || index_mask_is_run(e, a->mask, axis, 2, even_extent(a)));
+	            index_divisor(e, &a->sub[last], axis, a->i->imm) % 2 == 0;
+	a->torn = fits && a->mask && !index_mask_is_run(e, a->mask, axis, 2, a->i->imm);
 	for (int d = 0; fits && d < last; d++)
 		fits = !a->sub[d].coef[axis];
 	bool in_registers = fits && layout_vector(a->l, axis) > 0;
@@ -364,6 +360,7 @@ static LLVMValueRef is_odd(struct emit *e, const struct access *a)
 static void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
 {
 	a->i = i;
+	a->torn = false;
 	a->t = &e->k->params[i->imm];
 	a->l = l;
 	a->mask = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
@@ -398,6 +395,8 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 
 LLVMValueRef access_condition(struct emit *e, const struct access *a, int r)
 {
+	if (a->torn)
+		return a->on;
 	if (!a->mask)
 		return a->first;
 	LLVMValueRef m = index_value(e, a->mask, a->l, r);
@@ -422,11 +421,20 @@ static LLVMValueRef missing_sign(struct emit *e, const struct ir_ins *m, const s
 			end = LLVMBuildSub(e->b, end, emit_int(e, 1), "");
 		return LLVMBuildSub(e->b, end, index_value(e, m->args[0], l, r), "");
 	}
+	if ((m->op == IR_LT || m->op == IR_LE) && counts(m->args[0]) && m->args[1]->dtype == DT_I32 && !wide_axes(e->ph, m->args[1]->axes)) {
+		LLVMTypeRef t = e->i32;                    /* any number, perhaps negative: kept from wrapping */
+		LLVMValueRef end[2] = {index_value(e, m->args[1], l, r), emit_int(e, m->op == IR_LT)}, at[2];
+		at[0] = emit_call(e, "llvm.ssub.sat", &t, 1, end, 2);
+		at[1] = index_value(e, m->args[0], l, r);
+		return emit_call(e, "llvm.ssub.sat", &t, 1, at, 2);
+	}
 	return LLVMBuildSelect(e->b, index_value(e, m, l, r), emit_int(e, 0), emit_int(e, INT32_MIN), "");
 }
 
 LLVMValueRef access_missing(struct emit *e, const struct access *a, int r)
 {
+	if (a->torn)
+		return LLVMBuildSelect(e->b, a->on, emit_int(e, 0), emit_int(e, INT32_MIN), "");
 	LLVMValueRef sign = a->mask ? missing_sign(e, a->mask, a->l, r) : NULL;
 	if (a->first) {
 		LLVMValueRef other = LLVMBuildSelect(e->b, a->first, emit_int(e, 0), emit_int(e, INT32_MIN), "");
@@ -453,6 +461,31 @@ static LLVMValueRef pairs_taken_apart(struct emit *e, const struct access *a, LL
 	return LLVMBuildAnd(e->b, LLVMBuildSelect(e->b, is_odd(e, a), high, x, ""), LLVMConstInt(e->i8, 15, 0), "");
 }
 
+/* Whether the elements of register r's pair are there, by the mask; the access is made where one is. */
+static void open_torn(struct emit *e, struct access *a, int r, LLVMValueRef half[2])
+{
+	half[0] = index_value(e, a->mask, a->l, r);
+	if (a->width > 1) {
+		half[1] = index_value(e, a->mask, a->l, r + 1);
+	} else {                                       /* the lane of the even position looks at the odd one's, and the other way round */
+		LLVMValueRef other = e->machine->lane_xor(e, LLVMBuildZExt(e->b, half[0], e->i32, ""), a->pair_bit, false);
+		half[1] = LLVMBuildICmp(e->b, LLVMIntNE, other, emit_int(e, 0), "");
+	}
+	a->on = LLVMBuildOr(e->b, half[0], half[1], "");
+	a->on = a->first ? LLVMBuildAnd(e->b, a->on, a->first, "") : a->on;
+}
+
+/* What a byte becomes of which perhaps one half is stored: nobody else writes to the other. */
+static LLVMValueRef torn_joined(struct emit *e, const struct access *a, int r, LLVMValueRef x, LLVMValueRef half[2])
+{
+	LLVMValueRef old = e->machine->load(e, a, r, e->i8), kept = NULL;
+	for (int h = 0; h < 2; h++) {
+		LLVMValueRef bits = LLVMBuildSelect(e->b, half[h], LLVMConstNull(e->i8), LLVMConstInt(e->i8, h ? 240 : 15, 0), "");
+		kept = kept ? LLVMBuildOr(e->b, kept, bits, "") : bits;
+	}
+	return LLVMBuildOr(e->b, LLVMBuildAnd(e->b, x, LLVMBuildNot(e->b, kept, ""), ""), LLVMBuildAnd(e->b, old, kept, ""), "");
+}
+
 static LLVMTypeRef memory_type(struct emit *e, int bytes)
 {
 	return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : emit_vector(e->i32, bytes / 4);
@@ -468,6 +501,9 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 	int regs = i->layout ? layout_regs(i->layout) : 1;
 	for (int r = 0; r < regs; r += a.width) {
 		LLVMTypeRef t = memory_type(e, access_bytes(&a));
+		LLVMValueRef half[2];
+		if (a.torn)
+			open_torn(e, &a, r, half);
 		LLVMValueRef x = e->machine->load(e, &a, r, t);
 		if (a.pairs)
 			x = pairs_taken_apart(e, &a, x);
@@ -495,6 +531,11 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, a.width), "");
 		if (a.pairs)
 			x = pairs_packed(e, &a, x);
+		LLVMValueRef half[2];
+		if (a.torn) {
+			open_torn(e, &a, r, half);
+			x = torn_joined(e, &a, r, x, half);
+		}
 		LLVMTypeRef t = memory_type(e, access_bytes(&a));
 		e->machine->store(e, &a, r, LLVMBuildBitCast(e->b, x, t, ""));
 	}

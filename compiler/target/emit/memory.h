@@ -19,6 +19,7 @@ struct access {
 	int bytes;                              /* of one element */
 	bool pairs;                             /* two elements a byte (e2m1, bytes = 1): offsets count elements until they are halved */
 	int pair_axis, pair_bit;                /* then: the axis along which they lie; where two lanes hold a pair, the bit in which their numbers differ */
+	bool torn; LLVMValueRef on;             /* of a pair one element may be masked off alone; then: i1, one of register r's is there */
 	LLVMValueRef lane;                      /* i32 */
 	LLVMValueRef step;                      /* i32, uniform: what changes with the loop around it, NULL = nothing, or it is in the base */
 	LLVMValueRef first;                     /* i1: the copy that stores, NULL where all do; of loads NULL */

@@ -30,25 +30,6 @@ int emit_lane_bits(const struct emit *e)
 	return __builtin_ctz((unsigned)e->v->target->wave);
 }
 
-void emit_continue(struct emit *e, LLVMBasicBlockRef block)
-{
-	LLVMValueRef branch = LLVMGetBasicBlockTerminator(block);
-	LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(e->b);
-	if (branch)
-		LLVMPositionBuilderBefore(e->b, branch);
-	else
-		LLVMPositionBuilderAtEnd(e->b, block);
-	LLVMSetCurrentDebugLocation2(e->b, line);             /* positioned before the branch, it would be the branch's */
-}
-
-LLVMBasicBlockRef emit_before_loop(struct emit *e)
-{
-	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-	if (e->loop_body && !e->has_dot)
-		emit_continue(e, e->before_loop);
-	return here;
-}
-
 LLVMValueRef emit_int(struct emit *e, int64_t v)
 {
 	return LLVMConstInt(e->i32, (uint64_t)v, 1);
@@ -90,136 +71,10 @@ void emit_condition(struct emit *e, const struct hexpr *asked)
 
 /* --- blocks ----------------------------------------------------------------------------------------------------------------- */
 
-static void emit_block(struct emit *e, const struct ir_block *b);
-
 static void set_line(struct emit *e, const struct ir_ins *i)
 {
 	if (i->line)
 		LLVMSetCurrentDebugLocation2(e->b, LLVMDIBuilderCreateDebugLocation(e->ctx, (unsigned)i->line, (unsigned)i->col, e->scope, NULL));
-}
-
-static LLVMValueRef scalar(struct emit *e, const struct ir_ins *i)
-{
-	return e->values[i->id].group[0];
-}
-
-static bool runs_at_all(const struct ir_ins *start, const struct ir_ins *end)
-{
-	return start->op == IR_CONST && end->op == IR_MAX && end->args[1]->op == IR_CONST && end->args[1]->imm > start->imm;
-}
-
-/* Tested at the end, behind a test that the loop runs at all: accumulators then stay in their registers (a test at the head keeps
- * two copies of each alive). */
-static void emit_for(struct emit *e, const struct ir_ins *loop)
-{
-	const struct ir_block *body = loop->body;
-	int axis = (int)loop->imm, n = body->nparams, mark = index_mark(e);
-	LLVMValueRef start = scalar(e, loop->args[0]), end = scalar(e, loop->args[1]);
-	struct value *initial = arena_alloc(e->arena, sizeof *initial * (size_t)(n + 1));
-	for (int p = 0; p < n; p++) {
-		struct value *v = value_new(e, body->params[p]);
-		initial[p] = *v;
-		initial[p].group = arena_alloc(e->arena, sizeof *initial[p].group * (size_t)v->ngroups);
-		for (int g = 0; g < v->ngroups; g++)
-			initial[p].group[g] = value_vector(e, loop->args[2 + p], body->params[p]->layout, g * v->pack, v->pack);
-	}
-	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
-	LLVMBasicBlockRef in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
-	bool always = runs_at_all(loop->args[0], loop->args[1]);
-	if (always)
-		LLVMBuildBr(e->b, in);
-	else
-		LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, start, end, ""), in, out);
-	LLVMPositionBuilderAtEnd(e->b, in);
-	LLVMValueRef pos = LLVMBuildPhi(e->b, e->i32, "");
-	LLVMAddIncoming(pos, &start, &before, 1);
-	for (int p = 0; p < n; p++)
-		for (int g = 0; g < initial[p].ngroups; g++) {
-			LLVMValueRef phi = LLVMBuildPhi(e->b, LLVMTypeOf(initial[p].group[g]), "");
-			LLVMAddIncoming(phi, &initial[p].group[g], &before, 1);
-			e->values[body->params[p]->id].group[g] = phi;
-		}
-	LLVMValueRef outer = e->axis_base[axis], around = e->loop_position;
-	const struct ir_block *body_around = e->loop_body;
-	LLVMBasicBlockRef before_around = e->before_loop;
-	e->axis_base[axis] = e->loop_position = pos;
-	e->loop_body = body;
-	e->before_loop = before;
-	lds_enter_loop(e);
-	e->loop_depth++;
-	emit_block(e, body);
-	e->loop_depth--;
-	if (e->failed)
-		return;
-	LLVMValueRef next = LLVMBuildAdd(e->b, pos, emit_int(e, e->ph->axes[axis].tile), ""), **last = arena_alloc(e->arena, sizeof *last * (size_t)(n + 1));
-	for (int p = 0; p < n; p++) {
-		const struct value *v = &e->values[body->params[p]->id];
-		last[p] = arena_alloc(e->arena, sizeof **last * (size_t)v->ngroups);
-		for (int g = 0; g < v->ngroups; g++)
-			last[p][g] = value_vector(e, body->last->args[p], body->params[p]->layout, g * v->pack, v->pack);
-	}
-	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
-	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, end, ""), in, out);
-	LLVMAddIncoming(pos, &next, &latch, 1);
-	LLVMPositionBuilderAtEnd(e->b, out);
-	for (int p = 0; p < n; p++) {
-		struct value *v = &e->values[body->params[p]->id];
-		for (int g = 0; g < v->ngroups; g++) {
-			LLVMAddIncoming(v->group[g], &last[p][g], &latch, 1);
-			LLVMValueRef exit = LLVMBuildPhi(e->b, LLVMTypeOf(v->group[g]), "");
-			if (!always)
-				LLVMAddIncoming(exit, &initial[p].group[g], &before, 1);
-			LLVMAddIncoming(exit, &last[p][g], &latch, 1);
-			v->group[g] = exit;               /* results; the body is written */
-		}
-	}
-	index_release(e, mark);
-	e->axis_base[axis] = outer;
-	e->loop_position = around;
-	e->loop_body = body_around;
-	e->before_loop = before_around;
-}
-
-static void emit_if(struct emit *e, const struct ir_ins *i)
-{
-	const struct ir_block *side[2] = {i->body, i->other};
-	LLVMBasicBlockRef block[2], last[2], join = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
-	struct value *kept[2];
-	int n = i->body->last ? i->body->last->nargs : 0, mark = index_mark(e);
-	const struct ir_ins **result = arena_alloc(e->arena, sizeof *result * (size_t)(n + 1));
-	for (const struct ir_ins *r = i->next; r; r = r->next)
-		if (r->op == IR_RESULT && r->args[0] == i)
-			result[r->imm] = r;
-	for (int s = 0; s < 2; s++)
-		block[s] = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
-	LLVMBuildCondBr(e->b, scalar(e, i->args[0]), block[0], block[1]);
-	for (int s = 0; s < 2; s++) {
-		LLVMPositionBuilderAtEnd(e->b, block[s]);
-		emit_block(e, side[s]);
-		kept[s] = arena_alloc(e->arena, sizeof *kept[s] * (size_t)(n + 1));
-		for (int r = 0; r < n && !e->failed; r++) {
-			if (!result[r])
-				continue;
-			struct value *v = value_new(e, result[r]);
-			for (int g = 0; g < v->ngroups; g++)
-				v->group[g] = value_vector(e, side[s]->last->args[r], result[r]->layout, g * v->pack, v->pack);
-			kept[s][r] = *v;
-		}
-		last[s] = LLVMGetInsertBlock(e->b);
-		LLVMBuildBr(e->b, join);
-		index_release(e, mark);
-	}
-	LLVMPositionBuilderAtEnd(e->b, join);
-	for (int r = 0; r < n && !e->failed; r++) {
-		if (!result[r])
-			continue;
-		struct value *v = value_new(e, result[r]);
-		for (int g = 0; g < v->ngroups; g++) {
-			v->group[g] = LLVMBuildPhi(e->b, LLVMTypeOf(kept[0][r].group[g]), "");
-			for (int s = 0; s < 2; s++)
-				LLVMAddIncoming(v->group[g], &kept[s][r].group[g], &last[s], 1);
-		}
-	}
 }
 
 static void emit_leaf(struct emit *e, const struct ir_ins *i)
@@ -236,7 +91,7 @@ static void emit_leaf(struct emit *e, const struct ir_ins *i)
 	}
 }
 
-static void emit_block(struct emit *e, const struct ir_block *b)
+void emit_block(struct emit *e, const struct ir_block *b)
 {
 	int outer = e->scope_mark;
 	e->scope_mark = index_mark(e);
@@ -259,7 +114,7 @@ static void emit_block(struct emit *e, const struct ir_block *b)
 			break;
 		case IR_YIELD: break;
 		default:
-			if (!i->axes || i->layout)
+			if ((!i->axes || i->layout) && !is_late_comparison(e, i))
 				emit_elementwise(e, i);
 		}
 	}
@@ -306,7 +161,7 @@ static void add_argument(struct emit *e, struct arguments *a, enum model_karg_ki
  * not fold into one stride. */
 static bool may_fold(const struct emit *e, const struct ir_param *t)
 {
-	if (e->v->flat || t->role == IR_TEMP || t->rank < 1 || t->rank > 2 || e->has_dot || t->extent[0]->op != HX_SYM)
+	if (e->v->flat || t->list || t->role == IR_TEMP || t->rank < 1 || t->rank > 2 || e->has_dot || t->extent[0]->op != HX_SYM)
 		return false;
 	for (int a = 0; a < e->ph->naxes; a++) {
 		const struct ir_axis *ax = &e->ph->axes[a];
@@ -327,6 +182,8 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 		if (!t->is_tensor || !u->tensor[i])
 			continue;
 		add_argument(e, a, t->role == IR_TEMP ? KA_WORKSPACE : KA_POINTER, i, 0, e->p1);
+		if (t->list)
+			continue;
 		for (int d = 0; d < t->rank && t->role != IR_TEMP; d++)
 			if (d < t->rank - 1 || !e->v->aligned)
 				add_argument(e, a, e->v->aligned ? KA_STRIDE32 : KA_STRIDE, i, d, e->v->aligned ? e->i32 : e->i64);
@@ -522,8 +379,47 @@ static LLVMValueRef load_bound(struct emit *e, int tensor, LLVMValueRef index)
 	return x;
 }
 
+/* Where entry `index` of a list's table, behind `before` bytes, lies. */
+static LLVMValueRef list_entry(struct emit *e, int list, LLVMValueRef before, LLVMValueRef index, int bytes)
+{
+	LLVMValueRef off = LLVMBuildMul(e->b, LLVMBuildSExt(e->b, index, e->i64, ""), LLVMConstInt(e->i64, (uint64_t)bytes, 0), "");
+	off = before ? LLVMBuildAdd(e->b, off, before, "") : off;
+	return LLVMBuildGEP2(e->b, e->i8, e->tensors[list].pointer, &off, 1, "");
+}
+
+/* The lengths of a list's tensors lie behind their addresses. */
+static LLVMValueRef list_length(struct emit *e, int list, LLVMValueRef index)
+{
+	LLVMValueRef groups = LLVMBuildSExt(e->b, hexpr_value(e, e->k->params[list].extent[0]), e->i64, "");
+	LLVMValueRef p = list_entry(e, list, LLVMBuildMul(e->b, groups, LLVMConstInt(e->i64, 8, 0), ""), index, 4);
+	LLVMValueRef x = LLVMBuildLoad2(e->b, e->i32, p, "");
+	LLVMSetAlignment(x, 4);
+	return x;
+}
+
+/* From here on the pointers of the lists that this axis goes over are those of the group's tensors. */
+static void open_lists(struct emit *e, int axis, const bool *used)
+{
+	const struct ir_axis *ax = &e->ph->axes[axis];
+	const struct ir_param *of = &e->k->params[ax->ragged_tensor];
+	for (int t = 0; ax->of_list && t < e->k->nparams; t++) {
+		const struct ir_param *p = &e->k->params[t];
+		if (!p->list || !used[t] || !hexpr_equal(p->extent[0], of->extent[0]) || !hexpr_equal(p->extent[1], of->extent[1]))
+			continue;
+		LLVMValueRef at = list_entry(e, t, NULL, e->axis_base[ax->ragged_group], 8), whole = NULL;
+		for (int half = 1; half >= 0; half--) {
+			LLVMValueRef off = LLVMConstInt(e->i64, (uint64_t)half * 4, 0);
+			LLVMValueRef word = LLVMBuildLoad2(e->b, e->i32, LLVMBuildGEP2(e->b, e->i8, at, &off, 1, ""), "");
+			LLVMSetAlignment(word, half ? 4 : 8);
+			word = LLVMBuildZExt(e->b, e->machine->uniform(e, word), e->i64, "");
+			whole = whole ? LLVMBuildOr(e->b, LLVMBuildShl(e->b, whole, LLVMConstInt(e->i64, 32, 0), ""), word, "") : word;
+		}
+		e->tensors[t].pointer = LLVMBuildIntToPtr(e->b, whole, e->p1, "");
+	}
+}
+
 /* Finds (group, first row) of this row tile: a wave of groups at a time, one a lane; bounds made non-decreasing by a running maximum,
- * tiles counted by a prefix sum over the wave.  A tile behind the last group ends the function. */
+ * tiles counted by a prefix sum over the wave.  Of a list each group begins at 0.  A tile behind the last group ends the function. */
 static void find_ragged_tile(struct emit *e, int axis)
 {
 	const struct ir_axis *ax = &e->ph->axes[axis];
@@ -545,17 +441,21 @@ static void find_ragged_tile(struct emit *e, int axis)
 	LLVMValueRef g = LLVMBuildAdd(e->b, first, lane, ""), in = LLVMBuildICmp(e->b, LLVMIntSLT, g, groups, "");
 	LLVMValueRef last = LLVMBuildSub(e->b, groups, emit_int(e, 1), "");
 	LLVMValueRef safe = LLVMBuildSelect(e->b, in, g, last, "");
-	LLVMValueRef lo = clamp(e, load_bound(e, ax->ragged_tensor, safe), total);
-	LLVMValueRef hi = clamp(e, load_bound(e, ax->ragged_tensor, LLVMBuildAdd(e->b, safe, emit_int(e, 1), "")), total);
-	for (int d = 1; d < wave; d *= 2) {
+	bool list = ax->of_list;
+	LLVMValueRef lo = list ? zero : clamp(e, load_bound(e, ax->ragged_tensor, safe), total);
+	LLVMValueRef hi = list ? list_length(e, ax->ragged_tensor, safe) : load_bound(e, ax->ragged_tensor, LLVMBuildAdd(e->b, safe, emit_int(e, 1), ""));
+	hi = clamp(e, hi, total);
+	for (int d = 1; d < wave && !list; d *= 2) {
 		LLVMValueRef a[2] = {lo, from_below(e, lo, d, lane, zero)};
 		lo = emit_call(e, "llvm.smax", &t, 1, a, 2);
 	}
-	LLVMValueRef two[2] = {lo, low};
-	lo = emit_call(e, "llvm.smax", &t, 1, two, 2);
-	two[0] = hi;
-	two[1] = lo;
-	hi = emit_call(e, "llvm.smax", &t, 1, two, 2);
+	if (!list) {
+		LLVMValueRef two[2] = {lo, low};
+		lo = emit_call(e, "llvm.smax", &t, 1, two, 2);
+		two[0] = hi;
+		two[1] = lo;
+		hi = emit_call(e, "llvm.smax", &t, 1, two, 2);
+	}
 	LLVMValueRef n = LLVMBuildSub(e->b, hi, lo, "");
 	n = LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, n, emit_int(e, ax->tile - 1), ""), emit_int(e, ax->tile), "");
 	n = LLVMBuildSelect(e->b, in, n, zero, "");
@@ -592,8 +492,6 @@ static void open_debug(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file
 	LLVMSetSubprogram(e->fn, e->scope);
 	LLVMSetCurrentDebugLocation2(e->b, LLVMDIBuilderCreateDebugLocation(e->ctx, (unsigned)line, 1, e->scope, NULL));
 }
-
-enum { MANY_MASKS = 16 };
 
 /* Of the phase's tile: each has a mask of its own where extents are not multiples of what lanes hold. */
 static int64_t elements_of_lane(const struct emit *e)
@@ -672,8 +570,10 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	const struct hexpr **grid = arena_alloc(e->arena, 3 * sizeof *grid);
 	bind_grid(e, grid);
 	for (int a = 0; a < ph->naxes; a++)
-		if (ph->axes[a].ragged)
+		if (ph->axes[a].ragged) {
 			find_ragged_tile(e, a);
+			open_lists(e, a, u.tensor);
+		}
 	emit_block(e, ph->body);
 	if (e->failed)
 		return -1;
@@ -702,6 +602,7 @@ static struct emit fresh(const struct emit *base)
 	e.axis_base = arena_alloc(e.arena, sizeof *e.axis_base * LAYOUT_AXES);
 	e.axis_limit = arena_alloc(e.arena, sizeof *e.axis_limit * LAYOUT_AXES);
 	e.newest = arena_alloc(e.arena, sizeof *e.newest * (size_t)(k->next_id + 1));
+	e.uses = pass_uses(e.arena, k);
 	memset(e.newest, 0xff, sizeof *e.newest * (size_t)(k->next_id + 1));
 	return e;
 }

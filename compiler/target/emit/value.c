@@ -1,7 +1,7 @@
 /* value.c -- reading and writing tile values in whatever grouping an operation wants.
  * In: an instruction, a layout and registers.  Out: LLVM scalars and vectors.  A value is read under the layout of its user: the
  * register map (index.c) says which of its own registers holds the same element. */
-#include "emit.h"
+#include "machine.h"
 
 LLVMTypeRef emit_vector(LLVMTypeRef element, int n)
 {
@@ -102,6 +102,42 @@ LLVMValueRef value_element(struct emit *e, const struct ir_ins *i, const struct 
 	return v->pack == 1 ? v->group[own] : LLVMBuildExtractElement(e->b, v->group[own / v->pack], emit_int(e, own % v->pack), "");
 }
 
+/* A dword of four bytes that lie in different dwords.  The first step takes a pair of bytes from each of two, so that the dwords of
+ * four rows become those of four columns in eight steps. */
+static LLVMValueRef dword_of_bytes(struct emit *e, const struct value *v, const int own[4])
+{
+	LLVMValueRef half[2];
+	for (int h = 0; h < 2; h++) {
+		LLVMValueRef word[2];
+		int even[2];
+		for (int k = 0; k < 2; k++) {
+			word[k] = LLVMBuildBitCast(e->b, v->group[own[2 * h + k] / 4], e->i32, "");
+			even[k] = own[2 * h + k] % 4 & 2;
+		}
+		half[h] = e->machine->bytes(e, word[0], word[1], (const int[4]){even[0], 4 + even[1], even[0] + 1, 4 + even[1] + 1});
+	}
+	int at[4];
+	for (int k = 0; k < 4; k++)
+		at[k] = (k & 2) * 2 + (k & 1) + 2 * (own[k] & 1);
+	return e->machine->bytes(e, half[0], half[1], at);
+}
+
+/* Registers reg, reg + step, .. of a value in bytes, four to a group, from wherever they are; NULL where they are no such. */
+static LLVMValueRef bytes_gathered(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg, int step, int n)
+{
+	const struct value *v = &e->values[i->id];
+	LLVMValueRef words[16];
+	if (!e->machine->bytes || !i->layout || v->pack != 4 || v->waiting || n % 4 || n > 64 || LLVMGetElementType(LLVMTypeOf(v->group[0])) != e->i8)
+		return NULL;
+	for (int w = 0; w < n / 4; w++) {
+		int own[4];
+		for (int k = 0; k < 4; k++)
+			own[k] = own_register(e, i, l, reg + step * (4 * w + k));
+		words[w] = LLVMBuildBitCast(e->b, dword_of_bytes(e, v, own), emit_vector(e->i8, 4), "");
+	}
+	return vector_join(e, words, n / 4, 4);
+}
+
 LLVMValueRef value_vector(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg, int n)
 {
 	if (n == 1)
@@ -136,8 +172,16 @@ LLVMValueRef value_vector(struct emit *e, const struct ir_ins *i, const struct l
 			parts[g] = v->group[first / v->pack + g];
 		return vector_join(e, parts, n / v->pack, v->pack);
 	}
+	return value_strided(e, i, l, reg, 1, n);
+}
+
+LLVMValueRef value_strided(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg, int step, int n)
+{
+	LLVMValueRef parts[64], gathered = bytes_gathered(e, i, l, reg, step, n);
+	if (gathered)
+		return gathered;
 	for (int r = 0; r < n; r++)
-		parts[r] = value_element(e, i, l, reg + r);
+		parts[r] = value_element(e, i, l, reg + r * step);
 	return vector_join(e, parts, n, 1);
 }
 

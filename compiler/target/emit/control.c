@@ -1,0 +1,147 @@
+/* control.c -- loops and branches of tile IR.
+ * In: a `for` or an `if`, whose blocks emit_block writes.  Out: basic blocks; carried and yielded values as phis, one a group of registers.
+ * What does not change in a loop is put before it by who knows (emit_before_loop): LLVM's pass for that knows less and keeps more registers. */
+#include "emit.h"
+
+void emit_continue(struct emit *e, LLVMBasicBlockRef block)
+{
+	LLVMValueRef branch = LLVMGetBasicBlockTerminator(block);
+	LLVMMetadataRef line = LLVMGetCurrentDebugLocation2(e->b);
+	if (branch)
+		LLVMPositionBuilderBefore(e->b, branch);
+	else
+		LLVMPositionBuilderAtEnd(e->b, block);
+	LLVMSetCurrentDebugLocation2(e->b, line);             /* positioned before the branch, it would be the branch's */
+}
+
+LLVMBasicBlockRef emit_before_loop(struct emit *e)
+{
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	if (e->loop_body && !e->has_dot)
+		emit_continue(e, e->before_loop);
+	return here;
+}
+
+static LLVMValueRef scalar(struct emit *e, const struct ir_ins *i)
+{
+	return e->values[i->id].group[0];
+}
+
+static bool runs_at_all(const struct ir_ins *start, const struct ir_ins *end)
+{
+	return start->op == IR_CONST && end->op == IR_MAX && end->args[1]->op == IR_CONST && end->args[1]->imm > start->imm;
+}
+
+/* Tested at the end, behind a test that the loop runs at all: accumulators then stay in their registers (a test at the head keeps
+ * two copies of each alive). */
+void emit_for(struct emit *e, const struct ir_ins *loop)
+{
+	const struct ir_block *body = loop->body;
+	int axis = (int)loop->imm, n = body->nparams, mark = index_mark(e);
+	LLVMValueRef start = scalar(e, loop->args[0]), end = scalar(e, loop->args[1]);
+	struct value *initial = arena_alloc(e->arena, sizeof *initial * (size_t)(n + 1));
+	for (int p = 0; p < n; p++) {
+		struct value *v = value_new(e, body->params[p]);
+		initial[p] = *v;
+		initial[p].group = arena_alloc(e->arena, sizeof *initial[p].group * (size_t)v->ngroups);
+		for (int g = 0; g < v->ngroups; g++)
+			initial[p].group[g] = value_vector(e, loop->args[2 + p], body->params[p]->layout, g * v->pack, v->pack);
+	}
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
+	LLVMBasicBlockRef in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	bool always = runs_at_all(loop->args[0], loop->args[1]);
+	if (always)
+		LLVMBuildBr(e->b, in);
+	else
+		LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, start, end, ""), in, out);
+	LLVMPositionBuilderAtEnd(e->b, in);
+	LLVMValueRef pos = LLVMBuildPhi(e->b, e->i32, "");
+	LLVMAddIncoming(pos, &start, &before, 1);
+	for (int p = 0; p < n; p++)
+		for (int g = 0; g < initial[p].ngroups; g++) {
+			LLVMValueRef phi = LLVMBuildPhi(e->b, LLVMTypeOf(initial[p].group[g]), "");
+			LLVMAddIncoming(phi, &initial[p].group[g], &before, 1);
+			e->values[body->params[p]->id].group[g] = phi;
+		}
+	LLVMValueRef outer = e->axis_base[axis], around = e->loop_position;
+	const struct ir_block *body_around = e->loop_body;
+	LLVMBasicBlockRef before_around = e->before_loop;
+	e->axis_base[axis] = e->loop_position = pos;
+	e->loop_body = body;
+	e->before_loop = before;
+	lds_enter_loop(e);
+	e->loop_depth++;
+	emit_block(e, body);
+	e->loop_depth--;
+	if (e->failed)
+		return;
+	LLVMValueRef next = LLVMBuildAdd(e->b, pos, emit_int(e, e->ph->axes[axis].tile), ""), **last = arena_alloc(e->arena, sizeof *last * (size_t)(n + 1));
+	for (int p = 0; p < n; p++) {
+		const struct value *v = &e->values[body->params[p]->id];
+		last[p] = arena_alloc(e->arena, sizeof **last * (size_t)v->ngroups);
+		for (int g = 0; g < v->ngroups; g++)
+			last[p][g] = value_vector(e, body->last->args[p], body->params[p]->layout, g * v->pack, v->pack);
+	}
+	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, end, ""), in, out);
+	LLVMAddIncoming(pos, &next, &latch, 1);
+	LLVMPositionBuilderAtEnd(e->b, out);
+	for (int p = 0; p < n; p++) {
+		struct value *v = &e->values[body->params[p]->id];
+		for (int g = 0; g < v->ngroups; g++) {
+			LLVMAddIncoming(v->group[g], &last[p][g], &latch, 1);
+			LLVMValueRef exit = LLVMBuildPhi(e->b, LLVMTypeOf(v->group[g]), "");
+			if (!always)
+				LLVMAddIncoming(exit, &initial[p].group[g], &before, 1);
+			LLVMAddIncoming(exit, &last[p][g], &latch, 1);
+			v->group[g] = exit;               /* results; the body is written */
+		}
+	}
+	index_release(e, mark);
+	e->axis_base[axis] = outer;
+	e->loop_position = around;
+	e->loop_body = body_around;
+	e->before_loop = before_around;
+}
+
+void emit_if(struct emit *e, const struct ir_ins *i)
+{
+	const struct ir_block *side[2] = {i->body, i->other};
+	LLVMBasicBlockRef block[2], last[2], join = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	struct value *kept[2];
+	int n = i->body->last ? i->body->last->nargs : 0, mark = index_mark(e);
+	const struct ir_ins **result = arena_alloc(e->arena, sizeof *result * (size_t)(n + 1));
+	for (const struct ir_ins *r = i->next; r; r = r->next)
+		if (r->op == IR_RESULT && r->args[0] == i)
+			result[r->imm] = r;
+	for (int s = 0; s < 2; s++)
+		block[s] = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMBuildCondBr(e->b, scalar(e, i->args[0]), block[0], block[1]);
+	for (int s = 0; s < 2; s++) {
+		LLVMPositionBuilderAtEnd(e->b, block[s]);
+		emit_block(e, side[s]);
+		kept[s] = arena_alloc(e->arena, sizeof *kept[s] * (size_t)(n + 1));
+		for (int r = 0; r < n && !e->failed; r++) {
+			if (!result[r])
+				continue;
+			struct value *v = value_new(e, result[r]);
+			for (int g = 0; g < v->ngroups; g++)
+				v->group[g] = value_vector(e, side[s]->last->args[r], result[r]->layout, g * v->pack, v->pack);
+			kept[s][r] = *v;
+		}
+		last[s] = LLVMGetInsertBlock(e->b);
+		LLVMBuildBr(e->b, join);
+		index_release(e, mark);
+	}
+	LLVMPositionBuilderAtEnd(e->b, join);
+	for (int r = 0; r < n && !e->failed; r++) {
+		if (!result[r])
+			continue;
+		struct value *v = value_new(e, result[r]);
+		for (int g = 0; g < v->ngroups; g++) {
+			v->group[g] = LLVMBuildPhi(e->b, LLVMTypeOf(kept[0][r].group[g]), "");
+			for (int s = 0; s < 2; s++)
+				LLVMAddIncoming(v->group[g], &kept[s][r].group[g], &last[s], 1);
+		}
+	}
+}
