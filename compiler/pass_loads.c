@@ -126,12 +126,12 @@ static void sink(struct pass *p, struct ir_block *b)
 	for (struct ir_ins *i = b->first; i; i = i->next)
 		n++;
 	struct sinking s = {arena_alloc(p->k->arena, sizeof *s.first * (size_t)(p->k->next_id + 1)), NULL, 0};
-	struct { struct ir_ins *front; int before; } *at = arena_alloc(p->k->arena, sizeof *at * (size_t)(n + 1)); /* what stands there first; reductions */
+	struct { struct ir_ins *front; int before; } *at = arena_alloc(p->k->arena, sizeof *at * (size_t)(n + 1)); /* what stands there first; rounds of reductions */
 	int place = 0;
 	for (struct ir_ins *i = b->first; i; i = i->next, place++) {
 		at[place].front = i;
 		at[place].before = reductions;
-		reductions += i->op == IR_REDUCE;
+		reductions += i->op == IR_REDUCE && !(i->next && i->next->op == IR_REDUCE);   /* side by side they share a round */
 	}
 	for (struct ir_ins *i = b->last, *prev; i; i = prev) {
 		struct use u = s.first[i->id];
