@@ -290,8 +290,8 @@ static int line_symbol(const struct planner *p)
 			if (ph->axes[a].extent && (s.tiled ? ph->axes[a].tiled && !ph->axes[a].tile : ph->axes[a].kind == AXIS_GRID && ph->axes[a].extent->op == HX_CDIV))
 				ax = &ph->axes[a];
 		bool groups = ax && !s.tiled && ax_by(ax) == s.fixed, lines = s.tiled && s.fixed == 1 && is_lines(p, ph);
-		const struct hexpr *n = groups ? ax->extent->a : ax ? ax->extent : NULL;
-		if (s.open || !(groups || lines) || n->op != HX_SYM || (symbol >= 0 && symbol != n->imm))
+		const struct hexpr *n = groups ? ax->extent->a : ax ? ax->extent : NULL; /* ragged axes have none */
+		if (!n || s.open || !(groups || lines) || n->op != HX_SYM || (symbol >= 0 && symbol != n->imm))
 			return -1;
 		symbol = (int)n->imm;
 	}
