@@ -43,7 +43,7 @@ DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_ca
 	elaborate instance linear parse signature))
 COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build dictionary driver eval eval_elem eval_mem eval_reduce file \
 	host_so layout layout_choose object object_code object_cost object_cubin object_elf object_facts object_ptx pass_bounds pass_clean pass_expand pass_hoist pass_layout pass_loads \
-	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream pass_ungroup passes plan report text text_parse variant_code verify \
+	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream pass_ungroup passes plan plan_facts report text text_parse variant_code verify \
 	$(addprefix target/, targets translate $(addprefix emit/, control convert dot elementwise index lds memory reduce translate value) \
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
 # For the wheel's compiler, which carries LLVM.
@@ -329,7 +329,7 @@ H200_TARGETS ?= gfx942,gfx950,sm_90a
 $(B)/h200.tpack: kernels.tdsl bench/h200.lines $(B)/tdslc
 	$(call SAY,pack $@)
 	@mkdir -p $(B)/h200
-	$(Q)sed '$$d' kernels.tdsl | cat - bench/h200.lines >$(B)/h200/kernels.tdsl
+	$(Q)sed '/^pack {$$/r bench/h200.lines' kernels.tdsl >$(B)/h200/kernels.tdsl
 	$(Q)$(B)/tdslc build $(B)/h200/kernels.tdsl -o $@ --target $(H200_TARGETS)
 h200: $(B)/h200.tpack $(B)/h200_host $(B)/libtdsl_rt.so $(B)/python/_core.abi3.so
 $(B)/pack_cost: $(B)/o/bench/pack_cost.o $(RUNTIME_A) $(BASE_A)

@@ -1,10 +1,14 @@
 /* h200_host.c PACK [DEVICE] -- what one call of a kernel costs on the host above the driver's launch, on a real NVIDIA GPU.
  *
- * In: a pack with rmsnorm_quant for the device.  Out: one JSON object on a line: nanoseconds of a launch by cuLaunchKernel itself, of a
- * tdsl_call that launches the same function with the same arguments, and their difference, each the median of batches; the batches take
- * turns, are smaller than the driver's queue, and are waited for between the measurements.  The function, its grid and its arguments
- * are taken from a graph into which one call was captured, and launched in the same packed form.  Exit 77: no such GPU. */
+ * In: a pack with rmsnorm_quant for the device.  Out: one JSON object on a line: nanoseconds of a launch by cuLaunchKernel itself, by
+ * cuLaunchKernelEx with the attribute that lets it begin early, of a tdsl_call that launches the same function with the same arguments,
+ * and its difference to both, each the median of batches; the batches take turns, are smaller than the driver's queue, and are waited
+ * for between the measurements.  While a batch is timed the stream is held back by a host function that waits: no kernel runs, so that
+ * what is timed is the host alone, whether launches may overlap or not.  The function, its grid and its arguments are taken from a
+ * graph into which one call was captured, and launched in the same packed form.  Exit 77: no such GPU. */
 #include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +17,8 @@
 #include "../runtime/cuda_abi.h"
 #include "tdsl.h"
 
-enum { M = 16, N = 4096, SHAPES = 16, BATCHES = 201, CALLS = 256 };
+enum { M = 16, N = 4096, SHAPES = 16, BATCHES = 201, CALLS = 256, STILL_RUNNING = 600 }; /* CUDA_ERROR_NOT_READY */
+enum { BY_LAUNCH, BY_LAUNCH_WITH, BY_CALL, BY_CALL_IN_TURN, WAYS };
 
 /* CUDA_KERNEL_NODE_PARAMS_v2 of cuda.h. */
 struct node { struct CUfunc_st *function; unsigned grid[3], block[3], shared; void **params, **extra; void *kernel, *context; };
@@ -24,6 +29,8 @@ static struct {
 	unsigned (*nodes)(void *, void **, size_t *), (*node_params)(void *, struct node *);
 	unsigned (*context_retain)(void **, int), (*context_set)(void *);
 	unsigned (*parameter)(struct CUfunc_st *, size_t, size_t *, size_t *);
+	unsigned (*launch_with)(const struct cuda_launch *, struct CUfunc_st *, void **, void **);
+	unsigned (*host_function)(void *, void (*)(void *), void *), (*query)(void *);
 } cu;
 
 static int fail(const char *what, unsigned rc)
@@ -37,7 +44,7 @@ static int driver_find(const char *library)
 	static const struct { const char *name; size_t at; } names[] = {
 		{"cuLaunchKernel", 0}, {"cuStreamCreate", 1}, {"cuStreamBeginCapture_v2", 2}, {"cuStreamEndCapture", 3}, {"cuGraphGetNodes", 4},
 		{"cuGraphKernelNodeGetParams_v2", 5}, {"cuDevicePrimaryCtxRetain", 6}, {"cuCtxSetCurrent", 7},
-		{"cuFuncGetParamInfo", 8}};
+		{"cuFuncGetParamInfo", 8}, {"cuLaunchKernelEx", 9}, {"cuLaunchHostFunc", 10}, {"cuStreamQuery", 11}};
 	void *lib = dlopen(library, RTLD_NOW), **at = (void **)(void *)&cu;
 	for (size_t i = 0; lib && i < sizeof names / sizeof *names; i++)
 		if (!(at[names[i].at] = dlsym(lib, names[i].name)))
@@ -50,6 +57,22 @@ static double now(void)
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static atomic_bool held_back;
+
+static void wait_until_let_go(void *unused)
+{
+	(void)unused;
+	while (atomic_load(&held_back))
+		nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+/* What is launched from here on waits until held_back is false. */
+static unsigned hold(void *stream)
+{
+	atomic_store(&held_back, true);
+	return cu.host_function(stream, wait_until_let_go, NULL);
 }
 
 static int ascending(const void *a, const void *b)
@@ -108,7 +131,7 @@ static int launch_find(struct node *found, tdsl_kernel k, tdsl_stream s, void *n
 int main(int argc, char **argv)
 {
 	static struct call calls[SHAPES];
-	static double raw[BATCHES], ours[BATCHES], turns[BATCHES];
+	static double batch[WAYS][BATCHES];
 	struct tdsl_device_info info;
 	struct node node = {0};
 	tdsl_device d;
@@ -145,30 +168,30 @@ int main(int argc, char **argv)
 	void *packed[] = {CUDA_EXTRA_POINTER, block, CUDA_EXTRA_SIZE, &bytes, CUDA_EXTRA_END}, **extra = bytes ? packed : node.extra;
 	if (!extra)
 		return fail("the arguments of the captured launch", 1);
-	for (int b = 0; b < BATCHES; b++) {
-		double t = now();
-		for (int i = 0; i < CALLS; i++)
-			rc |= cu.launch(node.function, node.grid[0], node.grid[1], node.grid[2], node.block[0], node.block[1], node.block[2], node.shared,
-			                native, NULL, extra);
-		raw[b] = (now() - t) / CALLS;
-		if (rc || tdsl_sync(s))
-			return fail("launching", rc);
-		t = now();
-		for (int i = 0; i < CALLS; i++)
-			if (tdsl_call(k, s, calls[0].args, 5, NULL, 0))
-				return fail("calling", 0);
-		ours[b] = (now() - t) / CALLS;
-		if (tdsl_sync(s))
-			return fail("waiting", 0);
-		t = now();
-		for (int i = 0; i < CALLS; i++)
-			if (tdsl_call(k, s, calls[i % SHAPES].args, 5, NULL, 0))
-				return fail("calling", 0);
-		turns[b] = (now() - t) / CALLS;
-		if (tdsl_sync(s))
-			return fail("waiting", 0);
-	}
-	double r = median(raw), o = median(ours), v = median(turns);
-	printf("{\"cuLaunchKernel\": %.1f, \"tdsl_call\": %.1f, \"tdsl_call, %d shapes in turn\": %.1f, \"above\": %.1f}\n", r, o, SHAPES, v, o - r);
+	struct cuda_attribute early = {.id = CUDA_LAUNCH_OVERLAPS, .value = {1}};
+	struct cuda_launch with = {{node.grid[0], node.grid[1], node.grid[2]}, {node.block[0], node.block[1], node.block[2]}, node.shared, native, &early, 1};
+	for (int b = 0; b < BATCHES; b++)
+		for (int way = 0; way < WAYS; way++) {
+			if (hold(native))
+				return fail("holding the stream back", 1);
+			double t = now();
+			for (int i = 0; i < CALLS && !rc; i++)
+				switch (way) {
+				case BY_LAUNCH: rc = cu.launch(node.function, node.grid[0], node.grid[1], node.grid[2], node.block[0], node.block[1],
+				                               node.block[2], node.shared, native, NULL, extra); break;
+				case BY_LAUNCH_WITH: rc = cu.launch_with(&with, node.function, NULL, extra); break;
+				default: rc = tdsl_call(k, s, calls[way == BY_CALL ? 0 : i % SHAPES].args, 5, NULL, 0) ? 1 : 0;
+				}
+			batch[way][b] = (now() - t) / CALLS;
+			bool held = cu.query(native) == STILL_RUNNING;
+			atomic_store(&held_back, false);
+			if (rc || tdsl_sync(s))
+				return fail("launching", rc);
+			if (!held)
+				return fail("the stream ran while a batch was timed", 1);
+		}
+	double r = median(batch[BY_LAUNCH]), w = median(batch[BY_LAUNCH_WITH]), o = median(batch[BY_CALL]), v = median(batch[BY_CALL_IN_TURN]);
+	printf("{\"cuLaunchKernel\": %.1f, \"cuLaunchKernelEx, may begin early\": %.1f, \"tdsl_call\": %.1f, \"tdsl_call, %d shapes in turn\": %.1f, "
+	       "\"above\": %.1f, \"above cuLaunchKernelEx\": %.1f}\n", r, w, o, SHAPES, v, o - r, o - w);
 	return 0;
 }

@@ -227,6 +227,19 @@ class Case:
 
 # ---- families: (place, M, N, full, **constants) -> Case.  full: with every optional argument.
 
+def static_scale(p, given, full, q):
+    """The scale of the whole tensor, where there is one, put among what is given."""
+    if not (full or q in TOP):
+        return 1.0
+    given["scale"] = torch.full((1,), 0.037, device=p.device, dtype=F32)
+    return given["scale"].to(F64)
+
+
+def transposed(rule, ref, slack, q):
+    """Of the transposed output beside that of `rule`."""
+    return codes(ref.T, slack=None if slack is None else slack.T) if q in TOP else lambda got: rule(got.T.contiguous())
+
+
 def norm(p, m, n, full, layer=False, kind="plain", q=None, g=0, mx=False, must_w=False, smooth=False):
     """kind: plain (static scale, q a 16-bit type or 8 bits), rows, groups."""
     x, w = p.normal(m, n), p.normal(n, scale=0.3, offset=1.0)
@@ -262,16 +275,13 @@ def norm(p, m, n, full, layer=False, kind="plain", q=None, g=0, mx=False, must_w
         rules["rstd"] = single(r[:, 0])
         rules["amax"] = single(torch.maximum(v.abs().amax().reshape(1), given["amax"].to(F64)), 8)
     if kind == "plain":
-        s = 1.0
-        if full or q in TOP:
-            given["scale"] = torch.full((1,), 0.037, device=p.device, dtype=F32)
-            s = given["scale"].to(F64)
+        s = static_scale(p, given, full, q)
         out["y"] = p.empty((m, n), q)
         slack = None if error is None else error / s
         rules["y"] = codes(v / s, slack=slack) if q in TOP else plain(v / s)
         if full:
             out["yt"] = p.empty((n, m), q)
-            rules["yt"] = codes((v / s).T, slack=None if slack is None else slack.T) if q in TOP else lambda got, rule=rules["y"]: rule(got.T.contiguous())
+            rules["yt"] = transposed(rules["y"], v / s, slack, q)
         if layer and q not in TOP:                           # what cancels is small beside the row
             rules["y"] = plain_sum(v / s, (c * (offset + w.to(F64)) * r).abs() / s)
             if full:
@@ -327,17 +337,14 @@ def unit(p, m, n, full, f="silu", gated=True, kind="plain", q=None, g=128, mx=Fa
     terms = u[:, :n].abs() * ((u[:, n:].abs() + 1 if clamped else u[:, n:].abs()) if gated else 1)
     error = terms * 2.0 ** -21
     if kind == "plain":
-        s = 1.0
-        if full or q in TOP:
-            given["scale"] = torch.full((1,), 0.037, device=p.device, dtype=F32)
-            s = given["scale"].to(F64)
+        s = static_scale(p, given, full, q)
         out["y"] = p.empty((m, n), q)
         rules["y"] = codes(v / s, slack=error / s) if q in TOP else plain_sum(v / s, terms / s)
         if full and not clamped:
             given["amax"] = torch.full((1,), 0.25, device=p.device, dtype=F32)
             rules["amax"] = single(v.abs().amax().reshape(1).clamp_min(0.25), 8)
             out["yt"] = p.empty((n, m), q)
-            rules["yt"] = codes((v / s).T, slack=(error / s).T) if q in TOP else lambda got: rules["y"](got.T.contiguous())
+            rules["yt"] = transposed(rules["y"], v / s, error / s, q)
     elif kind == "rows":
         s = scale_of(v.abs().amax(-1, keepdim=True), q)
         out["y"], out["scale"] = p.empty((m, n), q), p.empty((m,), F32)

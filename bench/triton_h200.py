@@ -22,6 +22,20 @@ def _power(s):
 
 
 @triton.jit
+def _groups(x, m, Y, S, o, so, sm, P: tl.constexpr, Q: tl.constexpr, G: tl.constexpr, FMAX: tl.constexpr, MX: tl.constexpr):
+    """Stores P x Q values in groups of G columns with a scale each: f32, or e8m0 rounded up."""
+    y = tl.reshape(x, (P, Q // G, G))
+    s = _scale(y, FMAX, 2)
+    if MX:
+        e, inv = _power(s)
+        tl.store(S + so, e.to(tl.uint8), mask=sm)
+    else:
+        inv = 1.0 / s
+        tl.store(S + so, s, mask=sm)
+    tl.store(Y + o, tl.reshape(y * inv[:, :, None], (P, Q)).to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
 def rms_row_quant(X, W, RES, RES_OUT, Y, S, M, N, eps, FMAX: tl.constexpr, R: tl.constexpr, BLOCK: tl.constexpr, ADD: tl.constexpr, LAYER: tl.constexpr):
     """[residual add +] RMSNorm or LayerNorm, one 8-bit scale a row."""
     r = tl.program_id(0) * R + tl.arange(0, R)
@@ -53,18 +67,10 @@ def norm_block_quant(X, W, Y, S, M, N, eps, FMAX: tl.constexpr, R: tl.constexpr,
     w = tl.load(W + c, mask=c < N, other=0.0).to(tl.float32)[None, :]
     if LAYER:
         x = tl.where(m, x - (tl.sum(x, 1) / N)[:, None], 0.0)
-    n = tl.reshape(x * tl.rsqrt(tl.sum(x * x, 1) / N + eps)[:, None] * w, (R, BLOCK // G, G))
-    s = _scale(n, FMAX, 2)
+    n = x * tl.rsqrt(tl.sum(x * x, 1) / N + eps)[:, None] * w
     g = tl.arange(0, BLOCK // G)
     so = r[:, None].to(tl.int64) * (N // G) + g[None, :]
-    sm = (r[:, None] < M) & (g[None, :] < N // G)
-    if MX:
-        e, inv = _power(s)
-        tl.store(S + so, e.to(tl.uint8), mask=sm)
-    else:
-        inv = 1.0 / s
-        tl.store(S + so, s, mask=sm)
-    tl.store(Y + o, tl.reshape(n * inv[:, :, None], (R, BLOCK)).to(Y.dtype.element_ty), mask=m)
+    _groups(n, m, Y, S, o, so, (r[:, None] < M) & (g[None, :] < N // G), R, BLOCK, G, FMAX, MX)
 
 
 @triton.jit
@@ -174,18 +180,10 @@ def unit_block_quant(X, Y, S, M, N, FMAX: tl.constexpr, R: tl.constexpr, BLOCK: 
     r = tl.program_id(0) * R + tl.arange(0, R)
     c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     m = (r[:, None] < M) & (c[None, :] < N)
-    y = tl.reshape(_gate(X, r, c, m, N, F, GLU, CLAMP), (R, BLOCK // G, G))
-    s = _scale(y, FMAX, 2)
     k = tl.program_id(1) * (BLOCK // G) + tl.arange(0, BLOCK // G)
-    so = r[:, None].to(tl.int64) * (N // G) + k[None, :]
-    sm = (r[:, None] < M) & (k[None, :] < N // G)
-    if MX:
-        e, inv = _power(s)
-        tl.store(S + so, e.to(tl.uint8), mask=sm)
-    else:
-        inv = 1.0 / s
-        tl.store(S + so, s, mask=sm)
-    tl.store(Y + r[:, None].to(tl.int64) * N + c[None, :], tl.reshape(y * inv[:, :, None], (R, BLOCK)).to(Y.dtype.element_ty), mask=m)
+    rows = r[:, None].to(tl.int64)
+    _groups(_gate(X, r, c, m, N, F, GLU, CLAMP), m, Y, S, rows * N + c[None, :], rows * (N // G) + k[None, :], (r[:, None] < M) & (k[None, :] < N // G),
+            R, BLOCK, G, FMAX, MX)
 
 
 @triton.jit
@@ -196,18 +194,9 @@ def masked_block_quant(X, TOKENS, Y, S, E, M, N, FMAX: tl.constexpr, BLOCK: tl.c
         r = row + tl.arange(0, 1)
         c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
         m = (r[:, None] >= 0) & (c[None, :] < N)
-        y = tl.reshape(_gate(X, r, c, m, N, 1, True, False), (1, BLOCK // G, G))
-        s = _scale(y, FMAX, 2)
         k = tl.program_id(1) * (BLOCK // G) + tl.arange(0, BLOCK // G)
-        so = r[:, None].to(tl.int64) * (N // G) + k[None, :]
-        sm = k[None, :] < N // G
-        if MX:
-            e, inv = _power(s)
-            tl.store(S + so, e.to(tl.uint8), mask=sm)
-        else:
-            inv = 1.0 / s
-            tl.store(S + so, s, mask=sm)
-        tl.store(Y + r[:, None].to(tl.int64) * N + c[None, :], tl.reshape(y * inv[:, :, None], (1, BLOCK)).to(Y.dtype.element_ty), mask=m)
+        rows = r[:, None].to(tl.int64)
+        _groups(_gate(X, r, c, m, N, 1, True, False), m, Y, S, rows * N + c[None, :], rows * (N // G) + k[None, :], k[None, :] < N // G, 1, BLOCK, G, FMAX, MX)
 
 
 @triton.jit
@@ -351,19 +340,6 @@ def tile_quant(X, Y, S, M, N, FMAX: tl.constexpr, G: tl.constexpr, MX: tl.conste
 
 
 @triton.jit
-def _both(x, m, Y, S, o, so, sm, P: tl.constexpr, Q: tl.constexpr, G: tl.constexpr, FMAX: tl.constexpr, MX: tl.constexpr):
-    y = tl.reshape(x, (P, Q // G, G))
-    s = _scale(y, FMAX, 2)
-    if MX:
-        e, inv = _power(s)
-        tl.store(S + so, e.to(tl.uint8), mask=sm)
-    else:
-        inv = 1.0 / s
-        tl.store(S + so, s, mask=sm)
-    tl.store(Y + o, tl.reshape(y * inv[:, :, None], (P, Q)).to(Y.dtype.element_ty), mask=m)
-
-
-@triton.jit
 def both_quant(X, Y, S, YT, ST, M, N, FMAX: tl.constexpr, B: tl.constexpr, G: tl.constexpr, MX: tl.constexpr):
     """In groups of G columns, and transposed in groups of G rows, from one read of B x B."""
     r = tl.program_id(0) * B + tl.arange(0, B)
@@ -373,8 +349,8 @@ def both_quant(X, Y, S, YT, ST, M, N, FMAX: tl.constexpr, B: tl.constexpr, G: tl
     x = tl.load(X + o, mask=m, other=0.0).to(tl.float32)
     k = tl.program_id(1) * (B // G) + tl.arange(0, B // G)
     j = tl.program_id(0) * (B // G) + tl.arange(0, B // G)
-    _both(x, m, Y, S, o, r[:, None].to(tl.int64) * (N // G) + k[None, :], (r[:, None] < M) & (k[None, :] < N // G), B, B, G, FMAX, MX)
-    _both(tl.trans(x), (c[:, None] < N) & (r[None, :] < M), YT, ST, c[:, None].to(tl.int64) * M + r[None, :],
+    _groups(x, m, Y, S, o, r[:, None].to(tl.int64) * (N // G) + k[None, :], (r[:, None] < M) & (k[None, :] < N // G), B, B, G, FMAX, MX)
+    _groups(tl.trans(x), (c[:, None] < N) & (r[None, :] < M), YT, ST, c[:, None].to(tl.int64) * M + r[None, :],
           c[:, None].to(tl.int64) * (M // G) + j[None, :], (c[:, None] < N) & (j[None, :] < M // G), B, B, G, FMAX, MX)
 
 

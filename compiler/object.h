@@ -34,6 +34,7 @@ struct object_facts {
 	const char *symbol;
 	int vgpr, agpr, sgpr, lds, scratch, spills, waves_per_simd, kernarg_bytes;   /* vgpr: AGPRs included, as LLVM counts them */
 	int instructions, barriers, valu, salu, mfma, lds_ops, vmem, smem, waits;
+	int early_loads;                      /* from global memory in front of the wait for the launch before (cubins) */
 	int padding;                          /* s_nop / s_code_end padding, not counted above */
 	struct object_loop loop;
 };

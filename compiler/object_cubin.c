@@ -6,7 +6,8 @@
  * as records {format, attribute, size, bytes}, where only format 4 has bytes behind its head.  Instructions are told apart by the low 9
  * bits of their first word, as nvdisasm -hex shows them.  Of a workgroup's shared
  * memory the first 1024 bytes are the system's (CUDA programming guide, compute capability 9.x) and not counted.  Local memory (a stack
- * frame, LDL, STL) is where spills go: a few words are cached and cheap, more is refused.  Of PTX
+ * frame, LDL, STL) is where spills go: a few words are cached and cheap, more is refused.  So is a load from global memory in front of
+ * the wait for the launch before (ACQBULK): what it reads may not be written yet.  Of PTX
  * only what its text says: registers are not known before it is assembled. */
 #include "object.h"
 
@@ -16,6 +17,7 @@
 #include "compile.h"
 #include "object_code.h"
 
+enum { GLOBAL_LOAD = 0x181, WAIT_FOR_LAUNCH = 0x02e };      /* LDG, ACQBULK: low 9 bits */
 enum { ELF_CUDA = 190, INS_BYTES = 16, FORMAT_SIZED = 4, STACK_ALLOWED = 256, SHARED_RESERVED = 1024 };
 enum { ATTR_FRAME = 0x11, ATTR_REGISTERS = 0x2f, ATTR_PARAMETER_BYTES = 0x19 };
 
@@ -108,7 +110,7 @@ static int64_t symbol_number(const struct image *m, const char *name)
 
 /* Low 9 bits of an instruction's first word. */
 static const struct { uint16_t code; uint8_t unit; bool local; } opcodes[] = {
-	{0x181, UNIT_VMEM, false}, {0x186, UNIT_VMEM, false},                            /* LDG, STG */
+	{GLOBAL_LOAD, UNIT_VMEM, false}, {0x186, UNIT_VMEM, false},                      /* LDG, STG */
 	{0x18e, UNIT_VMEM, false}, {0x1a6, UNIT_VMEM, false},                            /* REDG, REDG of f32 */
 	{0x1a8, UNIT_VMEM, false}, {0x1a3, UNIT_VMEM, false},                            /* ATOMG */
 	{0x183, UNIT_VMEM, true}, {0x187, UNIT_VMEM, true},                              /* LDL, STL */
@@ -122,6 +124,7 @@ static const struct { uint16_t code; uint8_t unit; bool local; } opcodes[] = {
 
 static void count_code(const struct image *m, const Elf64_Shdr *code, struct object_facts *f, uint64_t *first_local)
 {
+	int loads = 0;
 	for (uint64_t at = 0; at + INS_BYTES <= code->sh_size; at += INS_BYTES) {
 		uint16_t word;
 		unsigned unit = UNIT_VALU;
@@ -132,6 +135,9 @@ static void count_code(const struct image *m, const Elf64_Shdr *code, struct obj
 				if (opcodes[i].local && !f->spills++)
 					*first_local = at;
 			}
+		loads += (word & 0x1ff) == GLOBAL_LOAD;
+		if ((word & 0x1ff) == WAIT_FOR_LAUNCH)
+			f->early_loads = loads;
 		f->instructions += unit != UNIT_NOP;
 		switch (unit) {
 		case UNIT_VMEM: f->vmem++; break;
@@ -184,6 +190,10 @@ static int cubin_facts(struct arena *a, const struct target *t, const void *byte
 		if (gate && f->scratch > STACK_ALLOWED) {
 			snprintf(err, errlen, "%s for %s: %d registers and %d bytes of stack, more than %d (first used at 0x%llx)", name, t->name,
 			         f->vgpr, f->scratch, STACK_ALLOWED, (unsigned long long)where);
+			return -1;
+		}
+		if (gate && f->early_loads) {
+			snprintf(err, errlen, "%s for %s: loads in front of the wait for the launch before: %d", name, t->name, f->early_loads);
 			return -1;
 		}
 	}

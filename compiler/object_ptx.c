@@ -154,7 +154,7 @@ static int run_ptxas(const char *ptxas, const char *dir, const struct target *t,
 static int assemble(const char *ptxas, const char *dir, const struct target *t, const char *ptx, size_t n, void **out, size_t *size, char *err,
                     size_t errlen)
 {
-	static const int caps[] = {32, 40, 48}, many = 64;
+	static const int caps[] = {32, 40, 48, 56, 64, 72, 80}, many = 104;
 	char name[PATH_TEXT], *image;
 	bool spills;
 	if (run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))

@@ -66,13 +66,82 @@ static void raise_loads(struct loads *l, struct ir_block *b)
 	}
 }
 
+/* Where a value is first used: the instruction of the block itself, and its place. */
+struct use { struct ir_ins *by; int place; };
+struct sinking { struct use *first; struct ir_ins *by; int place; };
+
+static void note_use(struct ir_ins *i, void *ctx)
+{
+	struct sinking *s = ctx;
+	for (int a = 0; a < i->nargs; a++) {
+		struct use *u = &s->first[i->args[a]->id];
+		if (!u->by || s->place <= u->place)
+			*u = (struct use){s->by, s->place};
+	}
+}
+
+static void note_uses(struct sinking *s, struct ir_ins *i, int place)
+{
+	s->by = i;
+	s->place = place;
+	note_use(i, s);
+	if (i->body)
+		ir_walk(i->body, note_use, s);
+	if (i->other)
+		ir_walk(i->other, note_use, s);
+}
+
+/* What is kept instead of the result takes no more registers. */
+static bool is_cheaper_later(const struct ir_ins *i)
+{
+	const struct ir_ins *kept = NULL;
+	if (!is_subscript_op(i) || i->op == IR_LOAD || (i->axes && !i->layout))
+		return false;
+	for (int a = 0; i->axes && a < i->nargs; a++) {
+		if (i->args[a]->axes && kept && kept != i->args[a])
+			return false;
+		kept = i->args[a]->axes ? i->args[a] : kept;
+	}
+	return !kept || (kept->layout && i->layout && load_bytes(kept) <= load_bytes(i));
+}
+
+/* What is first used behind a reduction is computed there: over the wait for other waves fewer registers are held. */
+static void sink(struct pass *p, struct ir_block *b)
+{
+	int n = 0, reductions = 0;
+	for (struct ir_ins *i = b->first; i; i = i->next)
+		n++;
+	struct sinking s = {arena_alloc(p->k->arena, sizeof *s.first * (size_t)(p->k->next_id + 1)), NULL, 0};
+	struct { struct ir_ins *front; int before; } *at = arena_alloc(p->k->arena, sizeof *at * (size_t)(n + 1)); /* what stands there first; rounds of reductions */
+	int place = 0;
+	for (struct ir_ins *i = b->first; i; i = i->next, place++) {
+		at[place].front = i;
+		at[place].before = reductions;
+		reductions += i->op == IR_REDUCE && !(i->next && i->next->op == IR_REDUCE);   /* side by side they share a round */
+	}
+	for (struct ir_ins *i = b->last, *prev; i; i = prev) {
+		struct use u = s.first[i->id];
+		prev = i->prev;
+		place--;
+		bool late = u.by && is_cheaper_later(i) && at[u.place].before > at[place].before;
+		if (late) {
+			ir_move(i, at[u.place].front);
+			at[u.place].front = i;
+		}
+		note_uses(&s, i, late ? u.place : place);
+	}
+}
+
 int pass_loads(struct pass *p)
 {
 	struct loads l = {p, arena_alloc(p->k->arena, sizeof(bool) * (size_t)(p->k->next_id + 1))};
 	FOR_PHASES(p, ph)
 		if (ir_has(ph->body, IR_DOT))
 			return 0;
-	FOR_PHASES(p, ph)
+	FOR_PHASES(p, ph) {
 		raise_loads(&l, ph->body);
+		if (p->v->target->sinks)
+			sink(p, ph->body);
+	}
 	return 0;
 }

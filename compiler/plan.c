@@ -10,21 +10,11 @@
  * Matrix kernels: the schedule's tiles for aligned tensors, then without alignment; held axes (head dimensions) by classes. */
 #include "affine.h"
 #include "pass.h"
+#include "plan_facts.h"
 #include "target/mfma.h"
 
 #include <stdio.h>
 #include <string.h>
-
-struct facts {
-	const struct ir_kernel *k;
-	const struct ir_phase *ph;         /* the phase being looked at */
-	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses ask of a symbol; 0 = none */
-	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
-	bool has_dot;
-	int cost;                          /* instructions an element, about: of the longest phase */
-	bool reduces;                      /* over a held axis of any length */
-	int widest;                        /* bytes of the widest element accessed along a contiguous axis */
-};
 
 struct planner {
 	struct arena *arena;
@@ -37,98 +27,6 @@ struct planner {
 	bool sets;                         /* sets have variants of their own */
 	ARRAY(struct variant) out;
 };
-
-/* --- what the kernel asks for ------------------------------------------------------------------------------------------- */
-
-static void note_multiple(struct facts *f, const struct hexpr *extent, int width)
-{
-	int64_t c;
-	if (!extent)
-		return;
-	if (extent->op == HX_CDIV && hexpr_is_const(extent->b, &c) && extent->a->op == HX_SYM) {
-		width = (int)c > width ? (int)c : width;
-		extent = extent->a;
-	}
-	if (extent->op == HX_SYM && f->multiple[extent->imm] < width)
-		f->multiple[extent->imm] = width;
-}
-
-static void note_access(struct ir_ins *i, void *ctx)
-{
-	struct facts *f = ctx;
-	f->has_dot = f->has_dot || (i->op == IR_DOT && dot_is_matrix(f->ph, i));
-	if (i->op == IR_FOR) {
-		struct ir_ins *end = i->args[1];
-		if (f->ph->axes[i->imm].tiled && end->op == IR_SYM && f->multiple[end->imm] < 8)
-			f->multiple[end->imm] = 8;
-	}
-	for (int a = 0; i->op == IR_REDUCE && a < f->ph->naxes; a++)
-		f->reduces = f->reduces || ((i->over & IR_AXIS(a)) && f->ph->axes[a].kind == AXIS_HELD && !f->ph->axes[a].tile && f->ph->axes[a].extent->op != HX_CONST);
-	if (i->op != IR_LOAD && i->op != IR_STORE)
-		return;
-	const struct ir_param *t = &f->k->params[i->imm];
-	if (!t->rank)
-		return;
-	struct affine s = affine_of(i->args[t->rank - 1]);
-	for (int a = 0; s.ok && a < f->ph->naxes; a++) {
-		const struct ir_axis *ax = &f->ph->axes[a];
-		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile))
-			continue;
-		int bytes = dtype_info(t->dtype)->bits / 8, width = 16 / (bytes ? bytes : 1);
-		if (bytes > f->widest)
-			f->widest = bytes;
-		note_multiple(f, ax->extent, width);
-	}
-}
-
-/* Instructions that an operation becomes for one element, about. */
-static int cost_of(const struct ir_ins *i)
-{
-	bool real = dtype_is_float((enum dtype)i->dtype);
-	switch (i->op) {
-	case IR_ERF: case IR_TANH: return 20;
-	case IR_DIV: case IR_REM: return i->args[1]->op == IR_CONST ? 4 : real ? 10 : 24;
-	case IR_SIN: case IR_COS: case IR_SQRT: return 6;
-	case IR_PHILOX: return 80;
-	case IR_CVT: return dtype_info((enum dtype)i->dtype)->cls == 'Q' ? 4 : 1;
-	default: return 1;
-	}
-}
-
-/* Of what is computed for each element: per group of 128, say, costs nothing beside, and positions and masks fold into addresses. */
-struct cost { const struct ir_phase *ph; int widest, sum; };
-
-static void add_cost(struct ir_ins *i, void *ctx)
-{
-	struct cost *c = ctx;
-	int width = __builtin_popcount(axes_of_several(c->ph, i->axes));
-	if (width > c->widest)
-		*c = (struct cost){c->ph, width, 0};
-	if (width && width == c->widest && i->dtype != DT_I1 && !(i->dtype == DT_I32 && affine_of(i).ok))
-		c->sum += cost_of(i);
-}
-
-static void look(struct planner *p)
-{
-	struct facts *f = &p->f;
-	*f = (struct facts){.k = p->k};
-	for (int i = 0; i < p->k->nphases; i++) {
-		f->ph = &p->k->phases[i];
-		struct cost cost = {f->ph, 0, 0};
-		ir_walk(f->ph->body, note_access, f);
-		ir_walk(f->ph->body, add_cost, &cost);
-		f->cost = cost.sum > f->cost ? cost.sum : f->cost;
-		for (int a = 0; a < f->ph->naxes; a++) {
-			const struct ir_axis *ax = &f->ph->axes[a];
-			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent && ax->extent->op == HX_SYM)
-				f->held[ax->extent->imm] = true;
-			if (ax->kind == AXIS_GRID && ax->extent && ax->extent->op == HX_CDIV)
-				note_multiple(f, ax->extent, 1);
-		}
-	}
-	if (!f->widest)
-		f->widest = 4;
-}
 
 /* --- predicates --------------------------------------------------------------------------------------------------------- */
 
@@ -229,7 +127,16 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
+enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
+
+/* A fixed size that is no power of two: the fewer the lanes beside each other, the fewer places are empty. */
+static bool is_ragged(const struct variant *v)
+{
+	for (int i = 0; i < v->npins; i++)
+		if (v->pins[i].value & (v->pins[i].value - 1))
+			return true;
+	return false;
+}
 
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
  * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
@@ -237,6 +144,10 @@ static int elements_per_lane(const struct planner *p, const struct variant *v)
 {
 	bool more = v && v->npins && p->f.reduces;
 	int n = more ? 32 : 16, most = more ? 1000 : 400;
+	if (more && p->target->whole_chunks && is_ragged(v)) {
+		n *= 2;
+		most *= 2;
+	}
 	while (n > 4 && n * p->f.cost > most)
 		n /= 2;
 	return n;
@@ -361,10 +272,51 @@ static bool is_lines(const struct planner *p, const struct ir_phase *ph)
 	return last >= 0 && l.axes == IR_AXIS(last);
 }
 
+/* Positions that an axis of groups stands for each. */
+static int64_t ax_by(const struct ir_axis *ax)
+{
+	int64_t by = 1;
+	hexpr_is_const(ax->extent->b, &by);
+	return by;
+}
+
+/* The symbol whose positions stand side by side in every phase, as lines or as groups in a line; -1 = none. */
+static int line_symbol(const struct planner *p)
+{
+	int symbol = -1;
+	for (int i = 0; i < p->k->nphases; i++) {
+		const struct ir_phase *ph = &p->k->phases[i];
+		struct shape s = shape_of(NULL, ph);
+		const struct ir_axis *ax = NULL;
+		for (int a = 0; a < ph->naxes; a++)
+			if (ph->axes[a].extent && (s.tiled ? ph->axes[a].tiled && !ph->axes[a].tile : ph->axes[a].kind == AXIS_GRID && ph->axes[a].extent->op == HX_CDIV))
+				ax = &ph->axes[a];
+		bool groups = ax && !s.tiled && ax_by(ax) == s.fixed, lines = s.tiled && s.fixed == 1 && is_lines(p, ph);
+		const struct hexpr *n = groups ? ax->extent->a : ax ? ax->extent : NULL; /* ragged axes have none */
+		if (!n || s.open || !(groups || lines) || n->op != HX_SYM || (symbol >= 0 && symbol != n->imm))
+			return -1;
+		symbol = (int)n->imm;
+	}
+	return symbol;
+}
+
+/* Elements of the target's long lines, where rows are known to be made of such; else 0. */
+static int line_of(const struct planner *p, const struct variant *v)
+{
+	int n = p->target->line_bytes / p->f.widest, symbol = n && v->aligned ? line_symbol(p) : -1;
+	for (int i = 0; i < v->nmultiples; i++)
+		if (v->multiples[i].symbol == symbol)
+			return v->multiples[i].multiple % n ? 0 : n;
+	return 0;
+}
+
 /* Of a workgroup whose tiles are as small as one likes. */
 static int few_waves(const struct planner *p, const struct variant *v)
 {
 	bool lines = v->aligned;
+	int line = line_of(p, v);
+	if (line)
+		return waves_of(p, line / vector_of(p, v, elements_per_lane(p, v)));
 	for (int i = 0; i < p->k->nphases; i++)
 		lines = lines && (shape_of(v, &p->k->phases[i]).tiled < 2 || is_lines(p, &p->k->phases[i]));
 	return waves_of(p, lines ? p->target->few_threads : FEW_THREADS);
@@ -378,14 +330,6 @@ static bool is_turning(const struct planner *p, const struct ir_phase *ph)
 	return l.axes & (l.axes - 1);
 }
 
-/* Positions that an axis of groups stands for each. */
-static int64_t ax_by(const struct ir_axis *ax)
-{
-	int64_t by = 1;
-	hexpr_is_const(ax->extent->b, &by);
-	return by;
-}
-
 /* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
  * One axis that is tiled fills the lanes; of several each gets the side of a square, the last declared first, or that one a long
  * piece of a line; groups of `by` fill the lanes with groups. */
@@ -395,7 +339,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	struct shape s = shape_of(v, ph);
 	int vector = vector_of(p, v, each), filled = filled_of(p, v, each);
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
-	int side = v->aligned && s.fixed == 1 && is_lines(p, ph) ? LINE : SIDE;
+	int line = line_of(p, v), side = v->aligned && s.fixed == 1 && is_lines(p, ph) ? line ? line : LINE : SIDE;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
 		if (s.tiled || s.open > 1)
@@ -524,11 +468,63 @@ static void plan_pins(struct planner *p)
 			continue;
 		aligned(p, &v);
 		v.stream = any_open(p, &v);
-		if (v.stream || !p->f.held[s])
+		if (v.stream || !(p->f.held[s] || (p->target->whole_chunks && p->f.reduces)))
 			v.waves = v.waves < few_waves(p, &v) ? few_waves(p, &v) : v.waves;
 		row_tiles(p, &v, 0, elements_per_lane(p, &v) / (v.stream ? 2 : 1));
 		*add(p) = v;
 	}
+}
+
+/* What is left over of aligned tensors, or of any. */
+static void plan_rest(struct planner *p, bool is_aligned, bool open, bool square)
+{
+	struct variant *v = add(p);
+	if (is_aligned)
+		aligned(p, v);
+	if (!class_fits(p, v, 1) && !open)               /* a fixed tile with long code: as many lanes as there are */
+		v->waves = waves_of(p, most_threads(p));
+	int each = is_aligned ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2;
+	int few = few_waves(p, v);
+	if (only_groups(p) && few * vector_of(p, v, each) >= filled_of(p, v, each))
+		few = few * vector_of(p, v, each) / filled_of(p, v, each);
+	if (open)                                        /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
+		v->waves = waves_of(p, is_aligned ? most_threads(p) / 2 : most_threads(p));
+	else
+		v->waves = square && !is_aligned ? waves_of(p, most_threads(p)) : v->waves < few ? few : v->waves;
+	v->stream = open;
+	row_tiles(p, v, 0, each);
+	if (!is_aligned)
+		v->text = "any";
+}
+
+/* Of each axis of a grid that numbers no positions of `symbol`, the extent, multiplied. */
+static const struct hexpr *rows_beside(const struct planner *p, int symbol)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	const struct hexpr *rows = NULL;
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct hexpr *n = ph->axes[a].extent;
+		const struct hexpr *of = n && n->op == HX_CDIV ? n->a : n;
+		if (ph->axes[a].kind == AXIS_GRID && of && !(of->op == HX_SYM && of->imm == symbol))
+			rows = rows ? hexpr_op(p->arena, HX_MUL, rows, n) : n;
+	}
+	return rows;
+}
+
+/* Many rows that are made of the target's long lines: fewer workgroups that read more side by side.  Few rows are better spread. */
+static void plan_long_lines(struct planner *p, bool square)
+{
+	int symbol = p->target->line_bytes ? line_symbol(p) : -1;
+	const struct hexpr *rows = symbol >= 0 ? rows_beside(p, symbol) : NULL;
+	if (!rows)
+		return;
+	int multiple = p->f.multiple[symbol];
+	p->f.multiple[symbol] = p->target->line_bytes / p->f.widest;
+	plan_rest(p, true, false, square);
+	p->f.multiple[symbol] = multiple;
+	struct variant *v = &p->out.items[p->out.n - 1];
+	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, MANY_ROWS), rows));
+	say(p, v, arena_printf(p->arena, "rows>=%d", MANY_ROWS));
 }
 
 static void plan_rows(struct planner *p)
@@ -537,12 +533,14 @@ static void plan_rows(struct planner *p)
 	static const struct { int most; bool common, last; } classes[] = {{64, true, true}, {128, true, true}, {256, true, true}, {1024, true, false},
 		{2048, false, false}, {4096, true, false}, {8192, false, false}, {16384, true, true}};
 	bool open = any_open(p, NULL), square = false, sweeps = !open || can_stream(p), set = p->given | p->absent;
-	if (set || !p->sets)
-		plan_pins(p);
 	for (int i = 0; i < p->k->nphases; i++) {
 		struct shape s = shape_of(NULL, &p->k->phases[i]);
 		square = square || s.tiled > 1 || s.open > 1 || s.fixed > 1024 || (s.tiled && s.fixed * (s.open + 1) > 1);
 	}
+	if (sweeps && (set || !p->sets))
+		plan_long_lines(p, square);
+	if (set || !p->sets)
+		plan_pins(p);
 	for (int a = 1; open && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
 		for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 			struct variant v = variant_new(p);
@@ -569,25 +567,8 @@ static void plan_rows(struct planner *p)
 		row_tiles(p, v, most, elements_per_lane(p, v));
 		v->text = "short or empty";
 	}
-	for (int a = 1; sweeps && a >= set; a--) {
-		struct variant *v = add(p);
-		if (a)
-			aligned(p, v);
-		if (!class_fits(p, v, 1) && !open)       /* a fixed tile with long code: as many lanes as there are */
-			v->waves = waves_of(p, most_threads(p));
-		int each = a ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2;
-		int few = few_waves(p, v);
-		if (only_groups(p) && few * vector_of(p, v, each) >= filled_of(p, v, each))
-			few = few * vector_of(p, v, each) / filled_of(p, v, each);
-		if (open)                                /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
-			v->waves = waves_of(p, a ? most_threads(p) / 2 : most_threads(p));
-		else
-			v->waves = square && !a ? waves_of(p, most_threads(p)) : v->waves < few ? few : v->waves;
-		v->stream = open;
-		row_tiles(p, v, 0, each);
-		if (!a)
-			v->text = "any";
-	}
+	for (int a = 1; sweeps && a >= set; a--)
+		plan_rest(p, a, open, square);
 }
 
 /* --- products ----------------------------------------------------------------------------------------------------------- */
@@ -695,7 +676,7 @@ static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, siz
 		return 0;
 	p->k = specialise.k;
 	int first = p->out.n;
-	look(p);
+	facts_look(&p->f, p->k);
 	plan_rows(p);
 	const struct hexpr *there = NULL;
 	const char *names = "";
@@ -746,10 +727,10 @@ int plan_variants(struct arena *arena, const struct ir_kernel *k, const struct d
 		snprintf(err, errlen, "%s has %d extent symbols, at most %d are supported", k->name, k->nsymbols, MODEL_MAX_SYMBOL);
 		return -1;
 	}
-	look(&p);
+	facts_look(&p.f, p.k);
 	if (!p.f.has_dot && plan_sets(&p, k, err, errlen))
 		return -1;
-	look(&p);
+	facts_look(&p.f, p.k);
 	if (p.f.has_dot)
 		plan_products(&p);
 	else

@@ -58,6 +58,7 @@ static struct {
 	int (*output)(DLDataType *, int64_t *, tdsl_kernel, tdsl_stream, const union tdsl_arg *, int, int);
 	int (*device)(tdsl_device *);
 	int (*query)(struct tdsl_device_info *, tdsl_device);
+	int64_t (*workspace)(tdsl_kernel, tdsl_stream, const union tdsl_arg *, int);
 } rt;
 static PyObject *raise_error;          /* Python's function that raises tdsl.Error for a code */
 static PyTypeObject *array_type;       /* numpy.ndarray; NULL: this numpy is not known, nothing is warm */
@@ -88,7 +89,7 @@ struct kernel {
 	uint8_t takes[MAX_PARAM];
 	struct param p[MAX_PARAM];
 	struct spec *specs[SPECS];
-	bool warm;
+	bool workspace;                        /* some variants need one */
 };
 
 /* One call: what was given, and what the runtime sees of it. */
@@ -585,7 +586,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *named)
 {
 	struct call c;
 	c.k = (struct kernel *)self;
-	if (!c.k->warm || !array_type)
+	if (!array_type)
 		return slow(self, args, named);
 	memset(c.values, 0, sizeof c.values);
 	memset(c.args, 0, (size_t)c.k->n * sizeof *c.args);
@@ -597,14 +598,17 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *named)
 	PyObject *result = NULL;
 	bool done = false;
 	if (call_bind(&c, args, named) && call_place(&c) && outputs_make(&c)) {
-		int rc;
+		int64_t room;
+		int rc = 0;
 		Py_BEGIN_ALLOW_THREADS
-		rc = rt.call(c.k->k, c.stream, c.args, c.k->n, NULL, 0);
+		room = c.k->workspace ? rt.workspace(c.k->k, c.stream, c.args, c.k->n) : 0;
+		if (!room)
+			rc = rt.call(c.k->k, c.stream, c.args, c.k->n, NULL, 0);
 		Py_END_ALLOW_THREADS
-		done = true;
-		if (rc < 0)
+		done = !room;
+		if (done && rc < 0)
 			result = PyObject_CallFunction(raise_error, "i", rc);
-		else
+		else if (done)
 			result = results(&c);
 	}
 	for (int i = 0; i < c.k->n && c.made; i++)
@@ -616,14 +620,14 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *named)
 	return slow(self, args, named);
 }
 
-/* _setup(handle, [(name, letter, is_input, is_output, is_optional, default or None)], warm) */
+/* _setup(handle, [(name, letter, is_input, is_output, is_optional, default or None)], has workspace) */
 static PyObject *kernel_setup(PyObject *self, PyObject *args)
 {
 	struct kernel *k = (struct kernel *)self;
 	unsigned long long handle;
 	PyObject *list;
-	int warm;
-	if (!PyArg_ParseTuple(args, "KOp", &handle, &list, &warm))
+	int workspace;
+	if (!PyArg_ParseTuple(args, "KOp", &handle, &list, &workspace))
 		return NULL;
 	Py_ssize_t n = PyList_Size(list);
 	if (n < 0 || n > MAX_PARAM || k->n)
@@ -644,7 +648,7 @@ static PyObject *kernel_setup(PyObject *self, PyObject *args)
 			k->takes[k->ntakes++] = (uint8_t)i;
 	}
 	k->k = (tdsl_kernel)(uintptr_t)handle;
-	k->warm = warm;
+	k->workspace = workspace;
 	Py_RETURN_NONE;
 }
 
@@ -660,24 +664,25 @@ static void kernel_free(PyObject *self)
 	Py_DECREF((PyObject *)type);
 }
 
-static PyMethodDef kernel_methods[] = {{"_setup", kernel_setup, METH_VARARGS, "Handle, parameters, whether calls may be warm."}, {0}};
+static PyMethodDef kernel_methods[] = {{"_setup", kernel_setup, METH_VARARGS, "Handle, parameters, whether variants may need a workspace."}, {0}};
 static PyType_Slot kernel_slots[] = {{Py_tp_call, (void *)kernel_call}, {Py_tp_dealloc, (void *)kernel_free}, {Py_tp_methods, kernel_methods}, {0, NULL}};
 static PyType_Spec kernel_spec = {"tdsl._core.Kernel", sizeof(struct kernel), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, kernel_slots};
 
 /* ---- the module */
 
-/* bind(call, output, default, query, raise_error, numpy's table of functions): addresses as integers */
+/* bind(call, output, default, query, workspace, raise_error, numpy's table of functions): addresses as integers */
 static PyObject *core_bind(PyObject *module, PyObject *args)
 {
-	unsigned long long call, output, device, query;
+	unsigned long long call, output, device, query, workspace;
 	PyObject *raise, *capsule;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "KKKKOO", &call, &output, &device, &query, &raise, &capsule))
+	if (!PyArg_ParseTuple(args, "KKKKKOO", &call, &output, &device, &query, &workspace, &raise, &capsule))
 		return NULL;
 	memcpy(&rt.call, &call, sizeof call);
 	memcpy(&rt.output, &output, sizeof output);
 	memcpy(&rt.device, &device, sizeof device);
 	memcpy(&rt.query, &query, sizeof query);
+	memcpy(&rt.workspace, &workspace, sizeof workspace);
 	Py_INCREF(raise);
 	Py_XDECREF(raise_error);
 	raise_error = raise;

@@ -374,7 +374,8 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 		return 0;
 	for (int i = 0; i < k->nparams; i++)
 		if (k->tensors >> i & 1)
-			addresses = addresses && (args[i].t ? args[i].t->data || b->views[i].empty : !(k->outputs >> i & 1));
+			addresses = addresses && (args[i].t ? args[i].t->data || b->views[i].empty
+			                                    : !(k->outputs >> i & 1) || (k->params[i].flags & PACK_PARAM_OPTIONAL));
 	if (addresses) {
 		TRY(serve(b, k, s, args, true, true, &index));
 		TRY(variant_workspace(b, index, &most));

@@ -2,7 +2,7 @@
  *
  * In: kernels.tdsl.  Checked: every kernel's PTX, run by ptx_run, against the evaluated laid-out IR, bit for bit; every variant
  * assembled within the gate's limits, with 16-byte accesses where the plan says aligned (where there is no ptxas this is skipped, and says
- * so); facts of PTX and cubin; bad objects and a bad assembler refused with text; one pack with gfx942 and sm_90a, the same each time. */
+ * so); no load in front of the wait for the launch before; facts of PTX and cubin; bad objects and a bad assembler refused with text; one pack with gfx942 and sm_90a, the same each time. */
 #include "../compiler/object_code.h"
 #include "../compiler/file.h"
 #include "device_help.h"
@@ -182,6 +182,33 @@ START_TEST(assembles)
 }
 END_TEST
 
+/* The wait for the launch before, and a load that may not rise above it: the right order is taken, the other refused. */
+START_TEST(waits_first)
+{
+	static const char load[] = "\tld.global.b32 %r1, [%rd1];\n", wait[] = "\tgriddepcontrol.wait;\n";
+	struct built b;
+	if (!have_assembler("waits_first"))
+		return;
+	open_kernel(&b, "rmsnorm_quant");
+	for (int early = 0; early < 2; early++) {
+		char *text = NULL;
+		void *bytes;
+		size_t size;
+		struct object_facts *f;
+		int n;
+		ck_assert_int_gt(asprintf(&text, ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid 32\n{\n"
+		                          "\t.reg .b32 %%r<2>;\n\t.reg .b64 %%rd<2>;\n\tld.param.b64 %%rd1, [p];\n%s%s"
+		                          "\tst.global.b32 [%%rd1+4], %%r1;\n\tret;\n}\n", early ? load : wait, early ? wait : load), 0);
+		ck_assert_msg(object_assemble(b.d.target, text, strlen(text), &bytes, &size, b.d.err, sizeof b.d.err) == 0, "%s", b.d.err);
+		ck_assert_int_eq(object_facts(&b.d.arena, b.d.target, bytes, size, true, &f, &n, b.d.err, sizeof b.d.err), early ? -1 : 0);
+		if (early)
+			ck_assert_str_eq(b.d.err, "k for sm_90a: loads in front of the wait for the launch before: 1");
+		free(bytes);
+	}
+	close_kernel(&b);
+}
+END_TEST
+
 /* The same kernel as PTX and as a cubin: the same kernel, arguments, barriers and shared memory. */
 START_TEST(facts)
 {
@@ -307,6 +334,7 @@ int main(void)
 	tcase_add_test(t, products);
 	tcase_add_loop_test(t, assembles, 0, nnames);
 	tcase_add_test(t, facts);
+	tcase_add_test(t, waits_first);
 	tcase_add_test(t, refusals);
 	tcase_add_loop_test(t, packs, 0, 2);
 	suite_add_tcase(s, t);

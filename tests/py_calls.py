@@ -133,6 +133,26 @@ def warm_is_slow(t):
     tdsl.set_default("sim:gfx942")
 
 
+def workspace(t):
+    """A kernel of which some variants need a workspace: the longer way is taken for those alone."""
+    x, w = rows(64, 256)
+    rstd, kernel, longer = np.ones(64, np.float32), tdsl.rmsnorm_bwd, []
+    slow, given = type(kernel)._slow, dict(dx=np.empty_like(x))
+
+    def counted(self, *args, **named):
+        longer.append(sorted(named))
+        return slow(self, *args, **named)
+    wanted = slow(kernel, x, x, w, rstd, dx=np.empty_like(x), dw=np.empty(256, np.float32))
+    type(kernel)._slow = counted
+    try:
+        for _ in range(2):
+            t.check(same((kernel(x, x, w, rstd, **given),), wanted[:1]), "without dw: another dx")
+        t.check(not longer, f"without dw: {len(longer)} of 2 calls took the longer way")
+        t.check(same(kernel(x, x, w, rstd, **given, dw=np.empty(256, np.float32)), wanted) and longer == [["dw", "dx"]], f"with dw: {longer}")
+    finally:
+        type(kernel)._slow = slow
+
+
 def errors(t):
     x, w = rows()
     code = None
@@ -266,5 +286,5 @@ def lists(t):
 
 
 def checks(totals):
-    for function in (capsules, lists, outputs, warm_is_slow, errors, described, other_packs, kept, threads):
+    for function in (capsules, lists, outputs, warm_is_slow, workspace, errors, described, other_packs, kept, threads):
         totals.run(function)

@@ -1,7 +1,7 @@
 """Kernels and packs as Python objects.
 
 In: handles of the runtime.  Out: Kernel, called like a function, and Pack, whose attributes are its kernels.  A call that is
-plain (the default device, host memory or torch's exchange functions, no workspace) is done by core.c; `_slow` below serves
+plain (the default device, host memory or torch's exchange functions, a variant without workspace) is done by core.c; `_slow` below serves
 every call and says what is wrong with one.
 """
 import ctypes
@@ -21,7 +21,8 @@ try:
 except ImportError:                                          # numpy 1
     from numpy.core import _multiarray_umath as _numpy
 
-core.bind(*(ctypes.cast(getattr(lib, f"tdsl_{name}"), c_void_p).value for name in ("call", "output", "default", "device_query")),
+core.bind(*(ctypes.cast(getattr(lib, f"tdsl_{name}"), c_void_p).value
+            for name in ("call", "output", "default", "device_query", "workspace")),
           fail, _numpy._ARRAY_API)
 CONTROLS = ("out", "device", "stream", "stage")
 
@@ -81,7 +82,7 @@ class Kernel(core.Kernel):
         self.__signature__ = signature_of(self)
         self.__doc__ = doc_of(self)
         self._setup(handle.value, [(p.name, p.letter, p.is_input, p.is_output, p.is_optional, p.default) for p in self.params],
-                    not self.has_workspace)
+                    self.has_workspace)
 
     def __repr__(self):
         return f"<tdsl kernel {self.__name__}({', '.join(p.name for p in self.params)})>"

@@ -229,10 +229,29 @@ static LLVMValueRef position(struct emit *e, int axis, const struct layout *l, i
 	return constant ? LLVMBuildAdd(e->b, v, emit_int(e, constant), "") : v;
 }
 
+/* Whether all lanes' positions in a register lie below a constant (1), or none does (0); -1 where lanes differ, or nobody asks: rows of
+ * a fixed size whose chunks are whole are within, or are not there. */
+static int known_below(const struct emit *e, const struct ir_ins *i, const struct layout *l, int reg)
+{
+	if (!e->v->target->whole_chunks || i->op != IR_LT || i->args[0]->op != IR_IOTA || i->args[1]->op != IR_CONST || !l)
+		return -1;
+	int axis = (int)i->args[0]->imm;
+	int64_t coef[LAYOUT_AXES] = {0}, least = index_register(l, reg, axis), span = 0, end = i->args[1]->imm;
+	if (e->axis_base[axis])
+		return -1;
+	coef[axis] = 1;
+	for (int bit = 0; bit < l->nlane + l->nwave; bit++)
+		span += weight(l, coef, bit);
+	return least + span < end ? 1 : least >= end ? 0 : -1;
+}
+
 LLVMValueRef index_value(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg)
 {
 	if (!i->axes || i->layout)
 		return value_element(e, i, l, reg);
+	int known = known_below(e, i, l, reg);
+	if (known >= 0)
+		return LLVMConstInt(e->i1, (unsigned)known, 0);
 	for (int m = e->newest[i->id]; m >= 0; m = e->memory[m].older)
 		if (e->memory[m].layout == l && e->memory[m].reg == reg)
 			return e->memory[m].v;

@@ -42,11 +42,17 @@ static LLVMValueRef whole_pointer(struct emit *e, const struct access *a, int r)
 	return constant ? LLVMBuildGEP2(e->b, e->i8, p, &at, 1, "") : p;
 }
 
+static bool is_known(LLVMValueRef on, bool value)
+{
+	return on && LLVMIsAConstantInt(on) && LLVMConstIntGetZExtValue(on) == value;
+}
+
 /* i1, NULL = always. */
 static LLVMValueRef condition(struct emit *e, const struct access *a, int r)
 {
 	LLVMValueRef on = access_condition(e, a, r);
-	if (!may_be_absent(e, a))
+	on = is_known(on, true) ? NULL : on;
+	if (!may_be_absent(e, a) || is_known(on, false))
 		return on;
 	LLVMValueRef there = LLVMBuildICmp(e->b, LLVMIntNE, e->tensors[a->i->imm].pointer, LLVMConstNull(e->p1), "");
 	return on ? LLVMBuildAnd(e->b, on, there, "") : there;
@@ -84,12 +90,15 @@ static LLVMValueRef load_plain(struct emit *e, const struct access *a, int r, LL
 
 LLVMValueRef nvptx_load(struct emit *e, const struct access *a, int r, LLVMTypeRef t)
 {
-	if (a->plain)
+	LLVMValueRef on = condition(e, a, r);
+	if (is_known(on, false))
+		return LLVMConstNull(t);
+	if (!on)
 		return load_plain(e, a, r, t);
 	const struct piece *p = piece_of(a);
 	int64_t constant;
 	char text[256], form[64];
-	LLVMValueRef args[3] = {pointer_at(e, a, r, &constant), LLVMConstInt(e->i64, (uint64_t)constant, 0), condition(e, a, r)};
+	LLVMValueRef args[3] = {pointer_at(e, a, r, &constant), LLVMConstInt(e->i64, (uint64_t)constant, 0), on};
 	bool fixed = is_input(a);
 	LLVMTypeRef word = p->bytes < 4 ? e->i16 : e->i32, words[4] = {word, word, word, word};
 	snprintf(text, sizeof text, "%s @$%d ld.global.%s %s, [$%d+$%d];", p->zero, p->words + 2, p->type, p->list,
@@ -110,6 +119,8 @@ void nvptx_store(struct emit *e, const struct access *a, int r, LLVMValueRef x)
 {
 	const struct piece *p = piece_of(a);
 	LLVMValueRef on = condition(e, a, r), args[7];
+	if (is_known(on, false))
+		return;
 	if (!on) {
 		LLVMSetAlignment(LLVMBuildStore(e->b, x, whole_pointer(e, a, r)), (unsigned)access_bytes(a));
 		return;

@@ -1,0 +1,94 @@
+/* plan_facts.c -- what a kernel asks of its variants: vector widths, held axes, how long the code for an element is.
+ * In: tile IR without layouts.  Out: struct facts, by which plan.c chooses tiles and waves. */
+#include "affine.h"
+#include "plan_facts.h"
+#include "target/mfma.h"
+
+static void note_multiple(struct facts *f, const struct hexpr *extent, int width)
+{
+	int64_t c;
+	if (!extent)
+		return;
+	if (extent->op == HX_CDIV && hexpr_is_const(extent->b, &c) && extent->a->op == HX_SYM) {
+		width = (int)c > width ? (int)c : width;
+		extent = extent->a;
+	}
+	if (extent->op == HX_SYM && f->multiple[extent->imm] < width)
+		f->multiple[extent->imm] = width;
+}
+
+static void note_access(struct ir_ins *i, void *ctx)
+{
+	struct facts *f = ctx;
+	f->has_dot = f->has_dot || (i->op == IR_DOT && dot_is_matrix(f->ph, i));
+	if (i->op == IR_FOR) {
+		struct ir_ins *end = i->args[1];
+		if (f->ph->axes[i->imm].tiled && end->op == IR_SYM && f->multiple[end->imm] < 8)
+			f->multiple[end->imm] = 8;
+	}
+	for (int a = 0; i->op == IR_REDUCE && a < f->ph->naxes; a++)
+		f->reduces = f->reduces || ((i->over & IR_AXIS(a)) && f->ph->axes[a].kind == AXIS_HELD && !f->ph->axes[a].tile && f->ph->axes[a].extent->op != HX_CONST);
+	if (i->op != IR_LOAD && i->op != IR_STORE)
+		return;
+	const struct ir_param *t = &f->k->params[i->imm];
+	if (!t->rank)
+		return;
+	struct affine s = affine_of(i->args[t->rank - 1]);
+	for (int a = 0; s.ok && a < f->ph->naxes; a++) {
+		const struct ir_axis *ax = &f->ph->axes[a];
+		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile))
+			continue;
+		int bytes = dtype_info(t->dtype)->bits / 8, width = 16 / (bytes ? bytes : 1);
+		if (bytes > f->widest)
+			f->widest = bytes;
+		note_multiple(f, ax->extent, width);
+	}
+}
+
+/* Instructions that an operation becomes for one element, about. */
+static int cost_of(const struct ir_ins *i)
+{
+	bool real = dtype_is_float((enum dtype)i->dtype);
+	switch (i->op) {
+	case IR_ERF: case IR_TANH: return 20;
+	case IR_DIV: case IR_REM: return i->args[1]->op == IR_CONST ? 4 : real ? 10 : 24;
+	case IR_SIN: case IR_COS: case IR_SQRT: return 6;
+	case IR_PHILOX: return 80;
+	case IR_CVT: return dtype_info((enum dtype)i->dtype)->cls == 'Q' ? 4 : 1;
+	default: return 1;
+	}
+}
+
+/* Of what is computed for each element: per group of 128, say, costs nothing beside, and positions and masks fold into addresses. */
+struct cost { const struct ir_phase *ph; int widest, sum; };
+
+static void add_cost(struct ir_ins *i, void *ctx)
+{
+	struct cost *c = ctx;
+	int width = __builtin_popcount(axes_of_several(c->ph, i->axes));
+	if (width > c->widest)
+		*c = (struct cost){c->ph, width, 0};
+	if (width && width == c->widest && i->dtype != DT_I1 && !(i->dtype == DT_I32 && affine_of(i).ok))
+		c->sum += cost_of(i);
+}
+
+void facts_look(struct facts *f, const struct ir_kernel *k)
+{
+	*f = (struct facts){.k = k};
+	for (int i = 0; i < k->nphases; i++) {
+		f->ph = &k->phases[i];
+		struct cost cost = {f->ph, 0, 0};
+		ir_walk(f->ph->body, note_access, f);
+		ir_walk(f->ph->body, add_cost, &cost);
+		f->cost = cost.sum > f->cost ? cost.sum : f->cost;
+		for (int a = 0; a < f->ph->naxes; a++) {
+			const struct ir_axis *ax = &f->ph->axes[a];
+			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent && ax->extent->op == HX_SYM)
+				f->held[ax->extent->imm] = true;
+			if (ax->kind == AXIS_GRID && ax->extent && ax->extent->op == HX_CDIV)
+				note_multiple(f, ax->extent, 1);
+		}
+	}
+	if (!f->widest)
+		f->widest = 4;
+}

@@ -1,0 +1,18 @@
+/* plan_facts.h -- what a kernel asks of its variants, as plan.c sees it. */
+#ifndef TDSL_PLAN_FACTS_H
+#define TDSL_PLAN_FACTS_H
+#include "pass.h"
+
+struct facts {
+	const struct ir_kernel *k;
+	const struct ir_phase *ph;         /* the phase being looked at */
+	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses ask of a symbol; 0 = none */
+	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
+	bool has_dot;
+	int cost;                          /* instructions an element, about: of the longest phase */
+	bool reduces;                      /* over a held axis of any length */
+	int widest;                        /* bytes of the widest element accessed along a contiguous axis */
+};
+
+void facts_look(struct facts *, const struct ir_kernel *);
+#endif
