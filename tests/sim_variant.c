@@ -188,7 +188,7 @@ static int by_size(const void *a, const void *b)
 static void add_pair(struct variant_run *r, int m, int n, bool shift, bool all)
 {
 	char sizes[64];
-	snprintf(sizes, sizeof sizes, "M=%d N=%d E=3 S=%d", m, n, m);
+	snprintf(sizes, sizeof sizes, "M=%d N=%d E=5 S=%d", m, n, m);
 	add_configs(r, sizes, shift, all);
 }
 
@@ -224,13 +224,21 @@ static void find_configs(struct variant_run *r)
 /* Where the first group of rows or elements ends. */
 static int64_t group_end(int64_t all) { return all * 4 / 7; }
 
-static void fill_indices(struct variant_run *r, struct variant_tensor *t, const char *name)
+/* Numbers of tokens: none, parts of the rows that end at different places of a tile, and all or more than there are. */
+static void fill_tokens(struct variant_run *r, struct variant_tensor *t)
 {
-	int64_t n = t->extent[0], all = r->tensor[0].extent[strcmp(name, "tokens") == 0];
-	for (int64_t i = 0; i < n; i++) {
-		int32_t v = (int32_t)(i == 0 ? 0 : i + 1 == n ? all : group_end(all)); /* first rows: ascending, with an empty group */
-		memcpy(t->data + 4 * i, &v, 4);
-	}
+	int64_t all = r->tensor[0].extent[1], beyond = (r->now - r->config) % 2;
+	const int64_t tokens[] = {0, group_end(all), all * 3 / 4, all / 2 + 1, all + beyond};
+	for (int64_t i = 0; i < t->extent[0]; i++)
+		memcpy(t->data + 4 * i, &(int32_t){(int32_t)tokens[i % 5]}, 4);
+}
+
+/* First rows of groups: ascending, with an empty group. */
+static void fill_indices(struct variant_run *r, struct variant_tensor *t)
+{
+	int64_t n = t->extent[0], all = r->tensor[0].extent[0];
+	for (int64_t i = 0; i < n; i++)
+		memcpy(t->data + 4 * i, &(int32_t){(int32_t)(i == 0 ? 0 : i + 1 == n ? all : group_end(all))}, 4);
 }
 
 /* The largest numbers; in every second configuration vectors, which meet each row of a matrix, have none.  Groups of elements that lie
@@ -261,7 +269,7 @@ static void fill(struct variant_run *r, int p)
 	if (r->kernel->params[p].role == ROLE_OUT)
 		return;
 	if (t->dtype == DT_I32) {
-		fill_indices(r, t, name);
+		(strcmp(name, "tokens") == 0 ? fill_tokens : fill_indices)(r, t);
 		return;
 	}
 	bool state = t->out, one = t->bytes == step;          /* state of an optimiser, amax: not negative */
