@@ -122,7 +122,7 @@ const unwanted repeated[] = {{"machine-scheduler", 0}, {"postmisched", 0}, {"sls
  * kernel compiles in half the time, to fewer registers; what it costs are the s_nops that the last scheduler would fill
  * (docs/performance.md). */
 const unwanted repeated_amdgcn[] = {
-	{"licm", 0}, {"early-cse", 3}, {"machine-cse", 2}, {"codegenprepare", 0}, {"sink", 0}, {"load-store-vectorizer", 0}, {"separate-const-offset-from-gep", 0},
+	{"licm", 0}, {"early-cse", 3}, {"codegenprepare", 0}, {"sink", 0}, {"separate-const-offset-from-gep", 0},
 	{"consthoist", 0}, {"mergeicmps", 0}, {"expand-memcmp", 0}, {"partially-inline-libcalls", 0}, {"scalarize-masked-mem-intrin", 0},
 	{"expand-reductions", 0}, {"atomic-expand", 0}, {"amdgpu-atomic-optimizer", 0}, {"amdgpu-perf-hint", 0}, {"canon-freeze", 0},
 	{"flattencfg", 0}, {"callbrprepare", 0}, {"safe-stack", 0}, {"stack-protector", 0}, {"objc-arc-contract", 0}, {"machine-sink", 0},
