@@ -1,9 +1,11 @@
 /* pass_loads.c
  * Problem: a load stands where the text first uses it; written down so, the second tensor is asked for when the first has arrived.
+ *          And what is computed from it early is held over the wait for other waves.
  * Method:  in every block the loads of tensors that the kernel never writes, and what their subscripts and masks are made of, move to
  *          the front, in their order, as long as what they bring fits beside what is computed.  That is all the order a row kernel
- *          needs: LLVM schedules it neither before nor after register allocation (llvm_shim.h).  Kernels with products keep their
- *          order: there a load's place is chosen with the products'.
+ *          needs: LLVM schedules it neither before nor after register allocation (llvm_shim.h).  On targets that ask for it
+ *          (targets.c: sinks) what is first used behind a reduction then moves behind it, where that keeps fewer registers.  Kernels
+ *          with products keep their order: there a load's place is chosen with the products'.
  * Needs:   layouts.   Keeps: values exactly. */
 #include "pass.h"
 

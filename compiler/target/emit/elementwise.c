@@ -259,18 +259,17 @@ void emit_elementwise(struct emit *e, const struct ir_ins *i)
 {
 	struct value *v = value_new(e, i);
 	int regs = i->layout ? layout_regs(i->layout) : 1, width = v->pack;
-	for (int a = 0; a < i->nargs; a++)
-		if (i->args[a]->layout && i->layout && !(i->op == IR_SELECT && a == 0 && is_late_comparison(e, i->args[0]))) {
+	const struct ir_ins *late = i->op == IR_SELECT && is_late_comparison(e, i->args[0]) ? i->args[0] : NULL;
+	for (int a = late ? 1 : 0; a < i->nargs; a++)
+		if (i->args[a]->layout && i->layout) {
 			int pack = e->values[i->args[a]->id].pack;
 			if (pack > width && regs % pack == 0)
 				width = pack;
 		}
-	const struct ir_ins *late = i->op == IR_SELECT && is_late_comparison(e, i->args[0]) ? i->args[0] : NULL;
 	for (int r = 0; r < regs; r += width) {
 		LLVMValueRef args[8] = {0}, compared[2];
-		for (int a = 0; a < i->nargs; a++)
-			if (a || !late)
-				args[a] = value_vector(e, i->args[a], i->layout, r, width);
+		for (int a = late ? 1 : 0; a < i->nargs; a++)
+			args[a] = value_vector(e, i->args[a], i->layout, r, width);
 		for (int a = 0; late && a < 2; a++)
 			compared[a] = value_vector(e, late->args[a], i->layout, r, width);
 		if (late)

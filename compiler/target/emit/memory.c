@@ -165,14 +165,13 @@ LLVMValueRef access_base(struct emit *e, const struct access *a, LLVMValueRef el
 	return LLVMBuildGEP2(e->b, e->i8, base, &bytes, 1, "");
 }
 
-/* Takes the terms that loops carry out of f. */
+/* Takes what grows from round to round out of f: never negative, as an unsigned offset has to be. */
 static struct affine carried_taken(struct affine *f)
 {
 	struct affine carried = {.ok = true};
 	int n = 0;
 	for (int t = 0; t < f->nterms; t++) {
-		const struct ir_ins *of = f->term[t].of;
-		if (of && of->op == IR_ARG)
+		if (f->term[t].of && f->term[t].coef > 0 && counts_up(f->term[t].of))
 			carried.term[carried.nterms++] = f->term[t];
 		else
 			f->term[n++] = f->term[t];
