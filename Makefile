@@ -20,7 +20,11 @@ START := $(shell date +%s)
 LLVM_CONFIG ?= llvm-config-22
 # Asked once, and only when a recipe needs it: the packages may not be there when this file is read.
 LLVM_DIR = $(eval LLVM_DIR := $(shell $(LLVM_CONFIG) --prefix))$(LLVM_DIR)
-LLVM_LIBS = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs) -llldELF -llldCommon -lz $(shell $(LLVM_CONFIG) --link-shared --libs)
+# What is shipped carries LLVM: of the archives what is used stays, and none of their names is seen from outside, whatever LLVM else is
+# in the process.  It loads in a third of the shared library's time (docs/performance.md).  The tests link the shared one: they are many.
+LLVM_SHARED = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs) -llldELF -llldCommon -lz $(shell $(LLVM_CONFIG) --link-shared --libs)
+LLVM_INSIDE = -B$(LLVM_DIR)/bin -fuse-ld=lld -Wl,--exclude-libs,ALL $(if $(SAN),,-Wl,-s) $(shell $(LLVM_CONFIG) --link-static --ldflags) -llldELF -llldCommon \
+	$(filter-out -lPolly%,$(shell $(LLVM_CONFIG) --link-static --libs all)) -lz
 
 OPT ?= -O2 -g1
 WARN = -Wall -Wextra -Werror -Wno-maybe-uninitialized -Wno-stringop-overflow -Wno-stringop-truncation \
@@ -46,7 +50,7 @@ COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build dictionary
 	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream pass_ungroup passes plan plan_facts report text text_parse variant_code verify \
 	$(addprefix target/, targets translate $(addprefix emit/, control convert dot elementwise index lds memory reduce translate value) \
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
-# For the wheel's compiler, which carries LLVM.
+# With LLVM's archives alone.
 LLVM_STATIC = compiler/llvm_static.cpp
 TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_progress tdslc_run tdslc_tune))
 LIBTDSLC = compiler/libtdslc.c
@@ -153,14 +157,12 @@ $(B)/libtdsl_rt.so: SHARED += -Wl,-z,nodelete
 $(B)/libtdsl_sim.so: $(SIM_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $(SHARED) -Wl,--whole-archive $(SIM_A) -Wl,--no-whole-archive $(BASE_A) $(SYSTEM) -o $@
-$(B)/libtdslc.so: $(call obj,$(LIBTDSLC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
+$(B)/libtdslc.so: $(call obj,$(LIBTDSLC) $(LLVM_STATIC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
-	$(Q)$(CXX) $(LDFLAGS) $(SHARED) $(call obj,$(LIBTDSLC)) -Wl,--start-group $(COMPILER_A) $(DSL_A) $(RUNTIME_A) \
-		$(BASE_A) -Wl,--end-group $(LLVM_LIBS) $(ZSTD) $(SYSTEM) -o $@
-$(B)/tdslc: $(call obj,$(TDSLC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
+	$(Q)$(CXX) $(LDFLAGS) $(SHARED) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LLVM_INSIDE) $(ZSTD) $(SYSTEM) -o $@
+$(B)/tdslc: $(call obj,$(TDSLC) $(LLVM_STATIC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
-	$(Q)$(CXX) $(LDFLAGS) $(call obj,$(TDSLC)) -Wl,--start-group $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A) -Wl,--end-group \
-		$(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
+	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LLVM_INSIDE) $(ZSTD) -lcjson $(SYSTEM) -o $@
 $(B)/tdsl-sim: $(call obj,$(SIMTOOL)) $(SIM_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@
@@ -217,18 +219,11 @@ $(B)/python/_core.abi3.so: python/core.c runtime/include/tdsl.h | $(SETUP)
 	@mkdir -p $(@D)
 	$(call SAY,cc   $<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -I$$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])') -shared $< -o $@
-# LLVM's archives, of which what is used stays; none of their names is seen from outside, whatever LLVM else is in the process.
-$(B)/wheel.libtdslc.so: $(call obj,$(LIBTDSLC) $(LLVM_STATIC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
-	$(call SAY,link $@)
-	$(Q)$(CXX) $(LDFLAGS) -shared -Wl,-Bsymbolic -Wl,-soname,libtdslc.so -Wl,-z,defs -Wl,-s -Wl,--exclude-libs,ALL \
-		$(call obj,$(LIBTDSLC) $(LLVM_STATIC)) -Wl,--start-group $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A) -Wl,--end-group \
-		$$($(LLVM_CONFIG) --link-static --ldflags) -llldELF -llldCommon $(filter-out -lPolly%,$(shell $(LLVM_CONFIG) --link-static --libs all)) \
-		-lz $(ZSTD) $(SYSTEM) -o $@
 $(B)/wheel.%.tpack: kernels.tdsl $(B)/tdslc python/packs.txt python/pack_kernels.py
 	$(call SAY,pack $@)
 	$(Q)kernels=$$(python3 python/pack_kernels.py kernels.tdsl $(WHEEL_PACK)) && $(B)/tdslc build kernels.tdsl -o $@ --target $(TARGETS) $$kernels
 wheel: $(WHEEL_STAMP)
-$(WHEEL_STAMP): $(wildcard python/*.py python/tdsl/*.py) $(B)/python/_core.abi3.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/wheel.libtdslc.so \
+$(WHEEL_STAMP): $(wildcard python/*.py python/tdsl/*.py) $(B)/python/_core.abi3.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/libtdslc.so \
 		$(WHEEL_KERNELS) $(AUDITWHEEL) VERSION
 	@rm -rf $(@D) && mkdir -p $(@D)
 	$(Q)$(B)/venv/bin/python python/make_wheel.py $(B) $(@D) $(WHEEL_KERNELS) "$(WHEEL_LABEL)" $(AUDITWHEEL)
@@ -243,7 +238,7 @@ $(TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(HELP_A) $(ALL_A)
 	@mkdir -p $(@D)
 	$(call SAY,link $@)
 	$(Q)$(CXX) $(LDFLAGS) $(filter %_test.o,$^) -Wl,--start-group $(HELP_A) $(ALL_A) -Wl,--end-group $$(pkg-config --libs check) \
-		$(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
+		$(LLVM_SHARED) $(ZSTD) -lcjson $(SYSTEM) -o $@
 # A CUDA driver that is none.
 $(B)/tests/rt_cuda_test: | $(B)/tests/libcuda_fake.so
 $(B)/tests/libcuda_fake.so: tests/cuda_fake.c tests/cuda_fake.h runtime/cuda_abi.h
@@ -302,7 +297,7 @@ fuzz:
 	@$(MAKE) B=$(B)/san SAN=1 fuzz-run
 $(B)/fuzz: $(B)/o/tests/fuzz.o $(REF) $(ALL_A)
 	$(call SAY,link $@)
-	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(ALL_A) -Wl,--end-group $(LLVM_LIBS) $(ZSTD) -lcjson $(SYSTEM) -o $@
+	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(ALL_A) -Wl,--end-group $(LLVM_SHARED) $(ZSTD) -lcjson $(SYSTEM) -o $@
 fuzz-run: $(B)/fuzz $(B)/demo_data $(PACK)
 	@$(B)/tdslc extract $(PACK) --kernel swiglu_quant --instance T=bf16 --target gfx942 -o $(B)/fuzz.hsaco
 	@head -c 200000 $(PACK) >$(B)/fuzz.tpack

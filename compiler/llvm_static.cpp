@@ -1,4 +1,4 @@
-/* llvm_static.cpp -- the one name that linking LLVM's archives into libtdslc.so leaves open; part of the compiler's wheel alone.
+/* llvm_static.cpp -- the one name that linking LLVM's archives into tdslc and libtdslc.so leaves open.
  *
  * lld's driver carries LLVM's link-time optimiser, and Debian's archive of that names Polly, whose archive is a package of its
  * own.  Only bitcode as lld's input gets there; llvm_shim.cpp links objects alone, and whoever changes that ends here. */

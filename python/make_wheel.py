@@ -1,6 +1,6 @@
 """make_wheel.py BUILD OUT PACK LABEL AUDITWHEEL -- writes the two wheels.
 
-In: BUILD, a folder with libtdsl_rt.so, libtdsl_sim.so, wheel.libtdslc.so and python/_core.abi3.so; PACK, the kernels; LABEL, "" or what
+In: BUILD, a folder with libtdsl_rt.so, libtdsl_sim.so, libtdslc.so and python/_core.abi3.so; PACK, the kernels; LABEL, "" or what
 tells this pack from the default one (it becomes the version's local part); AUDITWHEEL, the command.
 Out: OUT/tdsl-*.whl     the package, the runtime, the simulated device, the pack, stubs; no LLVM.  Tagged for the oldest
                         glibc that its libraries can do with, as auditwheel finds it.
@@ -103,7 +103,7 @@ def main(build, out, pack, label, auditwheel):
     files = {f"tdsl/{p.name}": p.read_bytes() for p in sorted((tree / "tdsl").iterdir())}
     wheel = tagged(auditwheel, out, "tdsl", version, "cp39-abi3", files, licence)
     compiler = tagged(auditwheel, out, "tdsl_compiler", version.partition("+")[0], "py3-none",
-                      {"tdsl/libtdslc.so": (build / "wheel.libtdslc.so").read_bytes()}, licence)
+                      {"tdsl/libtdslc.so": (build / "libtdslc.so").read_bytes()}, licence)
     shutil.rmtree(tree)
     for path in (wheel, compiler):
         print(f"{path}  {path.stat().st_size / 1e6:.2f} MB")

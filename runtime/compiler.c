@@ -2,12 +2,10 @@
  * needs in the cache, never maps LLVM.
  *
  * Cache keys hold the library's identity (its build and LLVM's version), which only the library itself can tell.  So that a hit
- * does not cost loading it, a note in the cache keeps the identity beside the device, inode, size and times of the two files that it
- * follows from, libtdslc and libLLVM; a note that no longer fits is ignored.  Its name follows from what the loader would look
- * at: the library's path and LD_LIBRARY_PATH. */
+ * does not cost loading it, a note in the cache keeps the identity beside the device, inode, size and times of libtdslc, which has
+ * LLVM inside; a note that no longer fits is ignored.  Its name follows from the library's path. */
 #include <dlfcn.h>
 #include <inttypes.h>
-#include <link.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,14 +86,11 @@ int compiler_get(const struct compiler **out)
 /* ---- identity */
 
 struct stamp { uint64_t device, inode, size; int64_t changed, written; };
-struct note { struct stamp library, llvm; char llvm_path[PATH], identity[IDENTITY]; };
+struct note { struct stamp library; char identity[IDENTITY]; };
 
 static bool stamp_get(struct stamp *s, const char *path)
 {
 	struct stat st;
-	*s = (struct stamp){0};
-	if (!*path)
-		return true;
 	if (stat(path, &st) < 0)
 		return false;
 	*s = (struct stamp){st.st_dev, st.st_ino, (uint64_t)st.st_size, (int64_t)st.st_ctim.tv_sec * 1000000000 + st.st_ctim.tv_nsec,
@@ -105,16 +100,13 @@ static bool stamp_get(struct stamp *s, const char *path)
 
 static void note_name(char out[64], const char *path)
 {
-	const char *search = getenv("LD_LIBRARY_PATH");
-	uint64_t h = XXH3_64bits(path, strlen(path));
-	snprintf(out, 64, "compiler-%016" PRIx64 ".id", XXH3_64bits_withSeed(search ? search : "", search ? strlen(search) : 0, h));
+	snprintf(out, 64, "compiler-%016" PRIx64 ".id", XXH3_64bits(path, strlen(path)));
 }
 
 static bool note_fits(const struct note *n, const char *path)
 {
-	struct stamp library, llvm;
-	return memchr(n->llvm_path, 0, PATH) && memchr(n->identity, 0, IDENTITY) && stamp_get(&library, path) && stamp_get(&llvm, n->llvm_path) &&
-	       memcmp(&library, &n->library, sizeof library) == 0 && memcmp(&llvm, &n->llvm, sizeof llvm) == 0;
+	struct stamp library;
+	return memchr(n->identity, 0, IDENTITY) && stamp_get(&library, path) && memcmp(&library, &n->library, sizeof library) == 0;
 }
 
 static bool identity_noted(char *out, size_t size, struct cache *c, const char *path)
@@ -132,28 +124,15 @@ static bool identity_noted(char *out, size_t size, struct cache *c, const char *
 	return fits;
 }
 
-static int find_llvm(struct dl_phdr_info *info, size_t size, void *path)
-{
-	(void)size;
-	if (!info->dlpi_name || !strstr(info->dlpi_name, "libLLVM"))
-		return 0;
-	snprintf(path, PATH, "%s", info->dlpi_name);
-	return 1;
-}
-
 static void identity_note(const char *identity, struct cache *c, const char *path)
 {
 	char name[64];
-	struct note *n = calloc(1, sizeof *n);
-	if (!n)
-		return;
-	dl_iterate_phdr(find_llvm, n->llvm_path);
+	struct note n = {0};
 	note_name(name, path);
-	if (strlen(identity) < IDENTITY && stamp_get(&n->library, path) && stamp_get(&n->llvm, n->llvm_path)) {
-		strcpy(n->identity, identity);
-		cache_note_write(c, name, n, sizeof *n);
+	if (strlen(identity) < IDENTITY && stamp_get(&n.library, path)) {
+		strcpy(n.identity, identity);
+		cache_note_write(c, name, &n, sizeof n);
 	}
-	free(n);
 }
 
 int compiler_identity(char *out, size_t size, struct cache *c)
