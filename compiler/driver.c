@@ -479,7 +479,7 @@ int compile_text(const char *text, size_t n, const char *file, const struct comp
 		return -1;
 	}
 	int ntargets = o->check ? 1 : choose_targets(out, o->targets, targets, 8);
-	int rc = ntargets < 0 || dsl_parse(&r->arena, text, n, file, o->library, &diag, &parsed) || diag.errors ? -1 : 0;
+	int rc = ntargets < 0 || dsl_parse(&r->arena, text, n, file, o->library, o->kernels, &diag, &parsed) || diag.errors ? -1 : 0;
 	c.file = parsed;
 	if (rc == 0)
 		rc = check_names(out, file, parsed, o->kernels, false) || check_names(out, file, parsed, o->instances, true) ||

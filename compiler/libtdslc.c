@@ -110,7 +110,7 @@ int tdslc_instance(const char *text, size_t n, const char *file, const struct td
 	const struct dsl_binding *found = NULL;
 	const struct dsl_kernel *kernel = NULL;
 	*instance = *variant = *messages = NULL;
-	if (q->abi == TDSLC_ABI && dsl_parse(&a, text, n, diag.file, NULL, &diag, &f) == 0 && !diag.errors)
+	if (q->abi == TDSLC_ABI && dsl_parse(&a, text, n, diag.file, NULL, (const char *const[]){q->kernel, NULL}, &diag, &f) == 0 && !diag.errors)
 		found = find_instance(&a, f, q, &diag, &kernel);
 	if (found) {
 		*instance = strdup(found->text);

@@ -40,6 +40,15 @@ static void say(struct planner *p, struct variant *v, const char *more)
 	v->text = v->text && v->text[0] ? arena_printf(p->arena, "%s %s", v->text, more) : more;
 }
 
+/* Of groups of a symbol's positions, how many positions: N<=8192, not cdiv(N, 128)<=64. */
+static void say_most(struct planner *p, struct variant *v, const struct hexpr *n, int64_t most)
+{
+	int64_t group = 1;
+	if (n->op == HX_CDIV && hexpr_is_const(n->b, &group))
+		n = n->a;
+	say(p, v, arena_printf(p->arena, "%s<=%lld", hexpr_text(p->arena, n, p->k->symbols, NULL), (long long)(most * group)));
+}
+
 static void pin(struct planner *p, struct variant *v, int symbol, int64_t value)
 {
 	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_EQ, hexpr_sym(p->arena, symbol), hexpr_const(p->arena, value)));
@@ -415,6 +424,7 @@ static void limit_open(struct planner *p, struct variant *v, int64_t most, bool 
 				continue;
 			if (n->op != HX_SYM || or_none) {
 				v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, n, hexpr_const(p->arena, most)));
+				say_most(p, v, n, most);
 			} else if (!done[n->imm]) {
 				done[n->imm] = true;
 				limit(p, v, (int)n->imm, most);

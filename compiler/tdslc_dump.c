@@ -251,7 +251,7 @@ int command_dump(const struct arguments *a)
 		return code;
 	d.diag = (struct diag){.arena = a->arena, .file = d.file, .source = text, .size = n, .library = library,
 	                       .library_size = library ? strlen(library) : 0};
-	if (dsl_parse(a->arena, text, n, d.file, library, &d.diag, &d.parsed) || d.diag.errors) {
+	if (dsl_parse(a->arena, text, n, d.file, library, NULL, &d.diag, &d.parsed) || d.diag.errors) {
 		print_messages(&d);
 		return EXIT_ERROR;
 	}

@@ -138,8 +138,10 @@ struct parse {
 /* Parses `text` into `file` (which may hold another text's declarations already). */
 void parse_text(struct arena *, const char *text, size_t n, int file_number, struct diag *, struct ast_file *file);
 
-/* Fills the named instances of `file` from their templates (instance.c). */
-void ast_instances(struct arena *, struct diag *, struct ast_file *file);
+/* Whether the kernel's name is among `kernels`, NULL-terminated; NULL = all are wanted. */
+bool ast_wanted(const struct ast_kernel *, const char *const *kernels);
+/* Fills the named instances of `file` that are wanted from their templates (instance.c). */
+void ast_instances(struct arena *, struct diag *, struct ast_file *file, const char *const *kernels);
 
 /* --- constructors (ast.c) */
 struct ast_name ast_name(struct parse *, struct tok);

@@ -300,7 +300,7 @@ static void check_names(struct diag *d, const struct ast_file *f)
 			diag_add(d, DIAG_E_UNKNOWN_KERNEL, f->packs.items[i].name.at, f->packs.items[i].name.text);
 }
 
-static void list_kernels(struct arena *ar, struct diag *d, const struct ast_file *ast, struct dsl_file *out)
+static void list_kernels(struct arena *ar, struct diag *d, const struct ast_file *ast, const char *const *kernels, struct dsl_file *out)
 {
 	out->kernels = arena_alloc(ar, ((size_t)ast->kernels.n + 1) * sizeof *out->kernels);
 	for (int i = 0; i < ast->kernels.n && !d->full; i++) {
@@ -308,6 +308,8 @@ static void list_kernels(struct arena *ar, struct diag *d, const struct ast_file
 		struct dsl_kernel *to = &out->kernels[out->nkernels++];
 		struct model_kernel m;
 		*to = (struct dsl_kernel){.name = k->name.text, .doc = k->doc, .line = k->name.at.line, .ast = k};
+		if (!ast_wanted(k, kernels))
+			continue;
 		bool types = check_types(d, k);
 		if (signature_build(ar, d, k, &m) < 0 || !types)
 			continue;
@@ -317,7 +319,8 @@ static void list_kernels(struct arena *ar, struct diag *d, const struct ast_file
 	}
 }
 
-int dsl_parse(struct arena *ar, const char *text, size_t n, const char *file, const char *library, struct diag *d, struct dsl_file **out)
+int dsl_parse(struct arena *ar, const char *text, size_t n, const char *file, const char *library, const char *const *kernels, struct diag *d,
+              struct dsl_file **out)
 {
 	struct ast_file *ast = arena_alloc(ar, sizeof *ast);
 	int before = d->reported;
@@ -336,10 +339,10 @@ int dsl_parse(struct arena *ar, const char *text, size_t n, const char *file, co
 	if (ast->kernels.n + ast->templates.n + ast->fns.n + ast->schedules.n + ast->packs.n > MAX_DECLARATIONS)
 		diag_add(d, DIAG_E_DECLARATIONS, (struct diag_span){0, 1, 1, 1}, MAX_DECLARATIONS);
 	if (d->reported == before)
-		ast_instances(ar, d, ast);
+		ast_instances(ar, d, ast, kernels);
 	if (d->reported == before) {
 		check_names(d, ast);
-		list_kernels(ar, d, ast, f);
+		list_kernels(ar, d, ast, kernels, f);
 	}
 	if (d->reported != before)
 		return -1;

@@ -35,8 +35,11 @@ struct dsl_kernel {
 struct dsl_file { const char *name; struct dsl_kernel *kernels; int nkernels; void *ast; };
 
 /* Parses and checks shapes of declarations.  library: text of lib/ functions, parsed first (its functions are visible); NULL =
- * the library built in.  0 or -1 with messages in diag; never crashes on any bytes. */
-int dsl_parse(struct arena *, const char *text, size_t n, const char *file, const char *library, struct diag *, struct dsl_file **);
+ * the library built in.  kernels: NULL-terminated names of those that are wanted, NULL = all; of the others the file keeps the names
+ * alone and nothing but their grammar is checked, so that one kernel of a long text costs little.  0 or -1 with messages in diag;
+ * never crashes on any bytes. */
+int dsl_parse(struct arena *, const char *text, size_t n, const char *file, const char *library, const char *const *kernels,
+              struct diag *, struct dsl_file **);
 /* Kernel `k` for one binding and target ("" = none: fp8 stays e4m3).  0 or -1 with messages. */
 int dsl_elaborate(struct arena *, const struct dsl_file *, const struct dsl_kernel *k, const struct dsl_binding *, const char *target,
                   struct diag *, struct ir_kernel **);

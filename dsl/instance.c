@@ -194,12 +194,20 @@ static const struct ast_kernel *template_named(const struct ast_file *f, const c
 	return NULL;
 }
 
-void ast_instances(struct arena *ar, struct diag *d, struct ast_file *file)
+bool ast_wanted(const struct ast_kernel *k, const char *const *kernels)
+{
+	bool wanted = !kernels;
+	for (; !wanted && *kernels; kernels++)
+		wanted = strcmp(k->name.text, *kernels) == 0;
+	return wanted;
+}
+
+void ast_instances(struct arena *ar, struct diag *d, struct ast_file *file, const char *const *kernels)
 {
 	for (int i = 0; i < file->kernels.n && !d->full; i++) {
 		struct ast_kernel *k = file->kernels.items[i];
 		struct instance x = {ar, d, file, k, k->of.text ? template_named(file, k->of.text) : NULL};
-		if (!k->of.text)
+		if (!k->of.text || !ast_wanted(k, kernels))
 			continue;
 		if (!x.from) {
 			diag_add(d, DIAG_E_UNKNOWN_KERNEL, k->of.at, k->of.text);

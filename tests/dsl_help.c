@@ -28,7 +28,7 @@ int dsl_help_all(struct arena *ar, const char *text, size_t n, const char *file,
 	*d = (struct diag){.arena = ar};
 	if (ir)
 		*ir = "";
-	if (dsl_parse(ar, text, n, file, NULL, d, &f) < 0) {
+	if (dsl_parse(ar, text, n, file, NULL, NULL, d, &f) < 0) {
 		ck_assert_msg(d->errors > 0, "%s fails without a message", file);
 		return -1;
 	}
@@ -44,7 +44,7 @@ void dsl_run_open(struct ir_run *r, const char *path, const char *kernel, const 
 	memset(r, 0, sizeof *r);
 	r->random = 0x9E3779B97F4A7C15u;
 	const char *text = ir_help_file(&r->arena, path);
-	int rc = dsl_parse(&r->arena, text, strlen(text), path, NULL, &d, &f);
+	int rc = dsl_parse(&r->arena, text, strlen(text), path, NULL, NULL, &d, &f);
 	for (int i = 0; i < (rc ? 0 : f->nkernels); i++)
 		for (int b = 0; b < f->kernels[i].nall && strcmp(f->kernels[i].name, kernel) == 0 && !r->k; b++)
 			if (!*instance || strcmp(f->kernels[i].all[b].text, instance) == 0)

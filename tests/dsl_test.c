@@ -61,7 +61,7 @@ START_TEST(golden_tree)
 	struct diag d = {.arena = &ar};
 	struct dsl_file *f;
 	char *text = ir_help_file(&ar, "tests/dsl/rows.tdsl"), *dump = "";
-	ck_assert_int_eq(dsl_parse(&ar, text, strlen(text), "rows.tdsl", NULL, &d, &f), 0);
+	ck_assert_int_eq(dsl_parse(&ar, text, strlen(text), "rows.tdsl", NULL, NULL, &d, &f), 0);
 	for (int i = 0; i < f->nkernels; i++)
 		dump = arena_printf(&ar, "%s%s", dump, dsl_dump(&ar, f, &f->kernels[i]));
 	compare(&ar, "tests/dsl/rows.ast", dump);
@@ -131,7 +131,7 @@ START_TEST(shipped)
 	struct diag d = {.arena = &ar};
 	struct dsl_file *f;
 	const char *text = ir_help_file(&ar, "kernels.tdsl");
-	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "kernels.tdsl", NULL, &d, &f) == 0, "%s", diag_text(&d));
+	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "kernels.tdsl", NULL, NULL, &d, &f) == 0, "%s", diag_text(&d));
 	ck_assert_int_ge(f->nkernels, 70);
 	const struct dsl_kernel *k = &f->kernels[0];
 	ck_assert_str_eq(k->name, "rmsnorm_quant");
@@ -172,6 +172,36 @@ START_TEST(shipped)
 }
 END_TEST
 
+/* One kernel of the text: what is said of it is the same, of the others the names are there, and only their grammar is checked. */
+START_TEST(one_wanted)
+{
+	struct arena ar = {0};
+	struct diag d = {.arena = &ar};
+	struct dsl_file *all, *one;
+	const char *text = ir_help_file(&ar, "kernels.tdsl"), *name = "swiglu_both_mxfp8";
+	ck_assert_int_eq(dsl_parse(&ar, text, strlen(text), "kernels.tdsl", NULL, NULL, &d, &all), 0);
+	ck_assert_int_eq(dsl_parse(&ar, text, strlen(text), "kernels.tdsl", NULL, (const char *const[]){name, NULL}, &d, &one), 0);
+	ck_assert_int_eq(one->nkernels, all->nkernels);
+	for (int i = 0; i < all->nkernels; i++) {
+		const struct dsl_kernel *a = &all->kernels[i], *b = &one->kernels[i];
+		bool wanted = strcmp(a->name, name) == 0;
+		ck_assert_str_eq(a->name, b->name);
+		ck_assert_int_eq(b->nall, wanted ? a->nall : 0);
+		ck_assert_int_eq(b->npacked, wanted ? a->npacked : 0);
+		if (wanted)
+			ck_assert_str_eq(dsl_dump(&ar, all, a), dsl_dump(&ar, one, b));
+	}
+	const char *good = "kernel good(x: f32[M]) -> y: f32[M]\n{\n    each m in M { y[m] = x[m] }\n}\n";
+	const char *typo = arena_printf(&ar, "%skernel bad(x: nothing[M]) -> y: f32[M]\n{\n    each m in M { y[m] = x[m] }\n}\n", good);
+	const char *torn = arena_printf(&ar, "%skernel bad(x: f32[M]) -> y: f32[M]\n{\n    each m in\n}\n", good);
+	ck_assert_int_eq(dsl_parse(&ar, typo, strlen(typo), "t", NULL, (const char *const[]){"good", NULL}, &d, &one), 0);
+	ck_assert_int_lt(dsl_parse(&ar, typo, strlen(typo), "t", NULL, (const char *const[]){"bad", NULL}, &d, &one), 0);
+	ck_assert_int_lt(dsl_parse(&ar, typo, strlen(typo), "t", NULL, NULL, &d, &one), 0);
+	ck_assert_int_lt(dsl_parse(&ar, torn, strlen(torn), "t", NULL, (const char *const[]){"good", NULL}, &d, &one), 0);
+	arena_free(&ar);
+}
+END_TEST
+
 START_TEST(symbols_are_solved)
 {
 	struct arena ar = {0};
@@ -180,7 +210,7 @@ START_TEST(symbols_are_solved)
 	struct model_kernel m;
 	const char *text = "kernel k(h: f32[M, 2*N + 3], first: i32[E + 1], o?: f32[P], q: f32[E - 1]) -> y: f32[E]\n    require N % 4 == 0, has(o) or M > 2\n"
 		"{\n    each e in E { y[e] = 0 }\n}\n";
-	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "t", NULL, &d, &f) == 0, "%s", diag_text(&d));
+	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "t", NULL, NULL, &d, &f) == 0, "%s", diag_text(&d));
 	ck_assert_int_eq(dsl_signature(&ar, f, &f->kernels[0], &d, &m), 0);
 	static const struct model_symbol want[] = {{"M", 0, 0, 1, 0}, {"N", 0, 1, 2, 3}, {"E", 1, 0, 1, 1}, {"P", 2, 0, 1, 0}};
 	ck_assert_int_eq(m.nsymbols, 4);
@@ -194,7 +224,7 @@ START_TEST(symbols_are_solved)
 	ck_assert_int_eq(m.nrequires, 2);
 	ck_assert_str_eq(m.requires[0].text, "N % 4 == 0");
 	text = "kernel k(x: e2m1[M, 2*N + 4]) -> y: e2m1[M, N]\n{\n    each m in M { y[m, 0] = x[m, 0] }\n}\n";
-	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "t", NULL, &d, &f) == 0, "%s", diag_text(&d));
+	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "t", NULL, NULL, &d, &f) == 0, "%s", diag_text(&d));
 	ck_assert_int_eq(dsl_signature(&ar, f, &f->kernels[0], &d, &m), 0);
 	ck_assert_int_eq(m.nrequires, 2);                      /* two elements share a byte */
 	ck_assert_str_eq(m.requires[1].text, "N % 2 == 0");
@@ -376,7 +406,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, symbols_are_solved, manual, truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
+	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, symbols_are_solved, manual, truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
 	Suite *s = suite_create("dsl");
 	TCase *c = tcase_create("texts");
 	tcase_set_timeout(c, 120);

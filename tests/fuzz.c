@@ -28,7 +28,7 @@ static bool feed_dsl(const uint8_t *bytes, size_t size)
 	struct arena a = {0};
 	struct diag d = {.arena = &a, .file = "fuzz.tdsl", .source = (const char *)bytes, .size = size};
 	struct dsl_file *file;
-	bool ok = dsl_parse(&a, (const char *)bytes, size, "fuzz.tdsl", NULL, &d, &file) == 0;
+	bool ok = dsl_parse(&a, (const char *)bytes, size, "fuzz.tdsl", NULL, NULL, &d, &file) == 0;
 	for (int k = 0; ok && k < file->nkernels; k++) {
 		const struct dsl_kernel *kernel = &file->kernels[k];
 		for (int i = 0; i < kernel->nall && i < 2; i++) {

@@ -189,6 +189,9 @@ static void run_instance(struct dsl_file *f, const struct dsl_kernel *text, cons
 	c->r.k->target = chip;
 	device_open(&c->d, &c->r, chip);
 	ck_assert_msg(plan_variants(&c->d.arena, c->r.k, text, b->special, c->d.target, &v, &c->ncodes, c->d.err, sizeof c->d.err) == 0, "%s", c->d.err);
+	for (int i = 0; i < c->ncodes; i++)                /* a variant is asked for by its text */
+		for (int j = 0; j < i; j++)
+			ck_assert_msg(strcmp(v[i].text, v[j].text) != 0, "%s: two variants \"%s\"", text->name, v[i].text);
 	ck_assert_int_le(c->ncodes, MOST_CODES);
 	for (int i = 0; i < c->ncodes; i++)
 		c->code[i].v = &v[i];
@@ -239,7 +242,7 @@ START_TEST(lowers)
 	if (chip && strcmp(chip, chips[_i % CHIPS]))
 		return;
 	char *path = arena_printf(&a, "tests/lower/%s.tdsl", files[_i / CHIPS]), *text = ir_help_file(&a, path);
-	ck_assert_msg(dsl_parse(&a, text, strlen(text), path, NULL, &diag, &f) == 0, "%s", diag_text(&diag));
+	ck_assert_msg(dsl_parse(&a, text, strlen(text), path, NULL, NULL, &diag, &f) == 0, "%s", diag_text(&diag));
 	bool part = sample_of() > 1;                                     /* each on one of the chips, in turn */
 	for (int k = 0, turn = 0; k < f->nkernels; k++)
 		for (int b = 0; b < f->kernels[k].nall; b++, turn++)

@@ -29,7 +29,7 @@ static bool load(void)
 	char err[200];
 	size_t n;
 	char *text = file_read("kernels.tdsl", &n, err, sizeof err);
-	if (!text || dsl_parse(&arena, text, n, "kernels.tdsl", NULL, &d, &file)) {
+	if (!text || dsl_parse(&arena, text, n, "kernels.tdsl", NULL, NULL, &d, &file)) {
 		fprintf(stderr, "kernels.tdsl: %s\n", text ? diag_text(&d) : err);
 		return false;
 	}
