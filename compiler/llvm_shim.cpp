@@ -129,6 +129,7 @@ const unwanted repeated_amdgcn[] = {
 	{"postra-machine-sink", 0}, {"machinelicm", 0}, {"machine-cp", 0}, {"branch-folder", 0}, {"tailduplication", 0},
 	{"early-tailduplication", 0}, {"block-placement", 0}, {"si-fold-operands", 2}, {"rename-independent-subregs", 0},
 	{"rewrite-partial-reg-uses", 0}, {"amdgpu-pre-ra-optimizations", 0}, {"amdgpu-rewrite-agpr-copy-mfma", 0}, {"stack-slot-coloring", 0},
+	{"dead-mi-elimination", 1}, {"dead-mi-elimination", 3}, {"machine-latecleanup", 0},
 };
 
 /* A pipeline without what is unwanted, however LLVM adds it. */

@@ -189,9 +189,6 @@ static void run_instance(struct dsl_file *f, const struct dsl_kernel *text, cons
 	c->r.k->target = chip;
 	device_open(&c->d, &c->r, chip);
 	ck_assert_msg(plan_variants(&c->d.arena, c->r.k, text, b->special, c->d.target, &v, &c->ncodes, c->d.err, sizeof c->d.err) == 0, "%s", c->d.err);
-	for (int i = 0; i < c->ncodes; i++)                /* a variant is asked for by its text */
-		for (int j = 0; j < i; j++)
-			ck_assert_msg(strcmp(v[i].text, v[j].text) != 0, "%s: two variants \"%s\"", text->name, v[i].text);
 	ck_assert_int_le(c->ncodes, MOST_CODES);
 	for (int i = 0; i < c->ncodes; i++)
 		c->code[i].v = &v[i];

@@ -1,7 +1,8 @@
 """support_test.py -- docs/support.md says what the shipped pack holds; with BLESS set it is written.
 
 In: `tdslc list --json` of the pack and the end-to-end tests' texts.  Out: a row a kernel and choice of types: its results, the variants on each
-target ("at first call" where the pack holds the kernel's signature only), and whether an end-to-end test calls it on the simulated devices.  A shipped kernel that no such test names fails.
+target ("at first call" where the pack holds the kernel's signature only), and whether an end-to-end test calls it on the simulated devices.  A shipped kernel that no such test names fails, and so do two variants
+of a choice that have one text: a variant is asked for by its text.
 """
 import json
 import os
@@ -69,6 +70,9 @@ def main():
     if os.environ.get("BLESS"):
         path.write_text(text)
     t.check(path.exists() and path.read_text() == text, "docs/support.md is not what the pack holds; make bless")
+    for k in pack["kernels"]:
+        names = [(v["instance"], v["target"], v["variant"]) for v in k["variants"]]
+        t.check(len(set(names)) == len(names), f"{k['kernel']}: two variants of one text among {names}")
     for row in rows:
         t.check("| yes | no |" in row, f"no end-to-end test calls it: {row.strip()}")
     t.finish()
