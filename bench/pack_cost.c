@@ -1,17 +1,16 @@
 /* pack_cost.c -- `pack_cost KERNELS.tdsl KERNELS.tpack REPEATS`: what packs and compiling in process cost, in milliseconds.
  *
  * In: the text, the pack made from it.  Out: a line of JSON a figure, {name, ms: [..], processor: [..]}, wall
- * clock and processor time of the process, each measured in a process of its own
- * that has done nothing before (fork), so that "cold" is cold but for the page cache.  The pack of 1,000 variants is the given one with
- * its kernels repeated under other names.  Compiles are those of a call that no pack serves: rmsnorm_quant from bf16 to fp8 for gfx942; the
- * time is the whole call's: loading LLVM where cold, parsing, the variant that serves the call, writing the cache.  The cache's hit is
- * tdsl_compile of all variants of the instance, in a process that does not load LLVM. */
+ * clock and processor time of the process, each measured in a process of its own that has done nothing before (fork and exec of this
+ * program), so that "cold" is cold but for the page cache.  The pack of 1,000 variants is the given one with its kernels repeated under
+ * other names.  Compiles are those of a call that no pack serves, of a text with the row kernel alone: rmsnorm_quant from bf16 to fp8 for
+ * gfx942; and of all kernels' text, from f32; the time is the whole call's: loading LLVM where cold, parsing, the variant that serves the
+ * call, writing the cache.  The cache's hit is tdsl_compile of all variants of the instance, in a process that does not load LLVM. */
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -198,17 +197,6 @@ static double cache_fill(int i)
 	return compile_once(row_text(), "hit.tdsl");
 }
 
-/* A child that compiles what the others then find. */
-static pid_t fork_fill(void)
-{
-	pid_t pid = fork();
-	if (pid == 0) {
-		jit_call(99, false);
-		_exit(0);
-	}
-	return pid;
-}
-
 /* The call of jit_call in a process that comes after one that compiled. */
 static double jit_hit(int i)
 {
@@ -224,52 +212,108 @@ static double jit_hit(int i)
 	return call(p, TDSL_DL_BFLOAT, 16);
 }
 
-static void measure(const char *name, double (*one)(int), int repeats)
+/* A call of f32 on the pack of all kernels, which has none: compiled from the pack's text.  An empty cache each time. */
+static double jit_whole(int i)
 {
-	double *ms = mmap(NULL, 2 * MOST * sizeof *ms, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	printf("{\"name\": \"%s\", \"ms\": [", name);
-	fflush(stdout);
-	for (int i = 0; i < repeats; i++) {
-		int status;
-		pid_t pid = fork();
-		if (pid == 0) {
-			ms[i] = one(i);
-			ms[MOST + i] = used;
-			_exit(0);
-		}
-		if (waitpid(pid, &status, 0) != pid || status)
-			exit(1);
-		printf("%s%.4f", i ? ", " : "", ms[i]);
+	char cache[96];
+	tdsl_pack p;
+	device_open();
+	snprintf(cache, sizeof cache, "%s/whole%d", folder, i);
+	setenv("TDSL_CACHE_DIR", cache, 1);
+	must(tdsl_pack_open(&p, pack_path), "open");
+	return call(p, TDSL_DL_FLOAT, 32);
+}
+
+/* In this order: what later ones find in the cache, earlier ones put there. */
+static const struct measured { const char *name; double (*one)(int); bool once; } cases[] = {
+	{"open a pack of 1000 variants", open_big, false},
+	{"first call from a warm pack, without the driver", first_call, false},
+	{"call that compiles a row kernel, cold", jit_cold, false},
+	{"call that compiles a row kernel, LLVM loaded", jit_warm, false},
+	{"the same call in a later process", jit_hit, false},
+	{"call that compiles from the pack of all kernels, cold", jit_whole, false},
+	{"compile all its variants into the cache", cache_fill, true},
+	{"compile: cache hit", cache_hit, false},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+/* One measurement in a new process, which prints its two times; false where it failed. */
+static bool child_run(char **argv, int which, int i, double *ms, double *cpu)
+{
+	char number[16], repeat[16], line[64] = "";
+	int ends[2], status;
+	snprintf(number, sizeof number, "%d", which);
+	snprintf(repeat, sizeof repeat, "%d", i);
+	if (pipe(ends))
+		return false;
+	pid_t pid = fork();
+	if (pid == 0) {
+		dup2(ends[1], 1);
+		execl("/proc/self/exe", argv[0], argv[1], argv[2], number, repeat, folder, (char *)NULL);
+		_exit(1);
 	}
-	printf("], \"processor\": [");
-	for (int i = 0; i < repeats; i++)
-		printf("%s%.4f", i ? ", " : "", ms[MOST + i]);
-	printf("]}\n");
+	close(ends[1]);
+	FILE *f = fdopen(ends[0], "r");
+	bool read = f && fgets(line, sizeof line, f);
+	if (f)
+		fclose(f);
+	return pid > 0 && waitpid(pid, &status, 0) == pid && !status && read && sscanf(line, "%lf %lf", ms, cpu) == 2;
+}
+
+static void numbers_print(const char *name, const double *v, int n, const char *end)
+{
+	printf("\"%s\": [", name);
+	for (int i = 0; i < n; i++)
+		printf("%s%.4f", i ? ", " : "", v[i]);
+	printf("]%s", end);
+}
+
+static int measure_all(char **argv, int repeats)
+{
+	double ms[MOST], cpu[MOST];
+	for (int c = 0; c < CASES; c++) {
+		int n = cases[c].once ? 1 : repeats;
+		for (int i = 0; i < n; i++)
+			if (!child_run(argv, c, i, &ms[i], &cpu[i]))
+				return 1;
+		printf("{\"name\": \"%s\", ", cases[c].name);
+		numbers_print("ms", ms, n, ", ");
+		numbers_print("processor", cpu, n, "}\n");
+		fflush(stdout);
+	}
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
 	char command[64], cache[64];
-	if (argc != 4 || atoi(argv[3]) < 1 || atoi(argv[3]) > MOST || !mkdtemp(folder)) {
+	bool one = argc == 6;                          /* TEXT PACK CASE REPEAT FOLDER: what child_run starts */
+	if ((argc != 4 && !one) || atoi(argv[3]) < !one || atoi(argv[3]) > (one ? CASES - 1 : MOST)) {
 		fprintf(stderr, "usage: pack_cost KERNELS.tdsl KERNELS.tpack REPEATS\n");
 		return 2;
 	}
 	text_path = argv[1];
 	pack_path = argv[2];
-	int repeats = atoi(argv[3]);
+	if (one)
+		snprintf(folder, sizeof folder, "%s", argv[5]);
+	else if (!mkdtemp(folder)) {
+		perror(folder);
+		return 1;
+	}
 	snprintf(cache, sizeof cache, "%s/cache", folder);
 	snprintf(big, sizeof big, "%s/big.tpack", folder);
 	setenv("TDSL_CACHE_DIR", cache, 1);
+	if (one) {
+		double ms = cases[atoi(argv[3])].one(atoi(argv[4]));
+		printf("%.4f %.4f\n", ms, used);
+		return 0;
+	}
+	double unused;
 	big_write();
-	measure("open a pack of 1000 variants", open_big, repeats);
-	measure("first call from a warm pack, without the driver", first_call, repeats);
-	if (waitpid(fork_fill(), NULL, 0) < 0) /* the pack that jit_call starts from is in the cache before */
-		return 1;
-	measure("call that compiles a row kernel, cold", jit_cold, repeats);
-	measure("call that compiles a row kernel, LLVM loaded", jit_warm, repeats);
-	measure("the same call in a later process", jit_hit, repeats);
-	measure("compile all its variants into the cache", cache_fill, 1);
-	measure("compile: cache hit", cache_hit, repeats);
+	for (int c = 0; c < CASES; c++)                /* the pack that the compiling calls start from is in the cache before */
+		if (cases[c].one == jit_cold && !child_run(argv, c, 99, &unused, &unused))
+			return 1;
+	int rc = measure_all(argv, atoi(argv[3]));
 	snprintf(command, sizeof command, "rm -r %s", folder);
-	return system(command) != 0;
+	return system(command) != 0 || rc;
 }
