@@ -276,12 +276,13 @@ static const struct ast_kernel *kernel_named(const struct ast_file *f, const cha
 	return NULL;
 }
 
-static void check_names(struct diag *d, const struct ast_file *f)
+/* kernels: as in dsl_parse; lines of a pack and schedules are looked at where all are wanted. */
+static void check_names(struct diag *d, const struct ast_file *f, const char *const *kernels)
 {
 	for (int i = 0; i < f->kernels.n; i++)
-		if (kernel_named(f, f->kernels.items[i]->name.text) != f->kernels.items[i])
+		if (ast_wanted(f->kernels.items[i], kernels) && kernel_named(f, f->kernels.items[i]->name.text) != f->kernels.items[i])
 			diag_add(d, DIAG_E_TAKEN, f->kernels.items[i]->name.at, f->kernels.items[i]->name.text);
-	for (int i = 0; i < f->templates.n; i++)
+	for (int i = 0; !kernels && i < f->templates.n; i++)
 		if (kernel_named(f, f->templates.items[i]->name.text) != f->templates.items[i])
 			diag_add(d, DIAG_E_TAKEN, f->templates.items[i]->name.at, f->templates.items[i]->name.text);
 	for (int i = 0; i < f->fns.n; i++) {
@@ -292,10 +293,10 @@ static void check_names(struct diag *d, const struct ast_file *f)
 		if (twice || builtin_exists(fn->name.text) || type_named(fn->name.text).dtype != DT_NONE)
 			diag_add(d, DIAG_E_TAKEN, fn->name.at, fn->name.text);
 	}
-	for (int i = 0; i < f->schedules.n; i++)
+	for (int i = 0; !kernels && i < f->schedules.n; i++)
 		if (!kernel_named(f, f->schedules.items[i]->kernel.text))
 			diag_add(d, DIAG_E_UNKNOWN_KERNEL, f->schedules.items[i]->kernel.at, f->schedules.items[i]->kernel.text);
-	for (int i = 0; i < f->packs.n; i++)
+	for (int i = 0; !kernels && i < f->packs.n; i++)
 		if (!kernel_named(f, f->packs.items[i].name.text))
 			diag_add(d, DIAG_E_UNKNOWN_KERNEL, f->packs.items[i].name.at, f->packs.items[i].name.text);
 }
@@ -341,7 +342,7 @@ int dsl_parse(struct arena *ar, const char *text, size_t n, const char *file, co
 	if (d->reported == before)
 		ast_instances(ar, d, ast, kernels);
 	if (d->reported == before) {
-		check_names(d, ast);
+		check_names(d, ast, kernels);
 		list_kernels(ar, d, ast, kernels, f);
 	}
 	if (d->reported != before)
