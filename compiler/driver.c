@@ -279,26 +279,57 @@ static void print_error(FILE *out, const char *file, const struct item *it)
 }
 
 /* --- what to build */
-/* Every name of `wanted` must be one that the file has; 0, or -1 with a line in `out`. */
-static int check_names(FILE *out, const char *file, const struct dsl_file *f, const char *const *wanted, bool instances)
+/* Of names not printed yet (the others are NULL), the first that begins most like `wanted`; NULL = there is none. */
+static const char *nearest(const char *wanted, const char *const *names, int n)
 {
+	const char *best = NULL;
+	int most = -1;
+	for (int i = 0; i < n; i++) {
+		int shared = 0;
+		while (names[i] && names[i][shared] && names[i][shared] == wanted[shared])
+			shared++;
+		if (names[i] && shared > most) {
+			best = names[i];
+			most = shared;
+		}
+	}
+	return best;
+}
+
+/* Prints a few names, those that begin most like the one that is not there; takes what it prints from the list. */
+static void print_near(FILE *out, const char *wanted, const char **names, int n)
+{
+	enum { NEAR = 12 };
+	const char *name;
+	for (int printed = 0; (name = nearest(wanted, names, n)) != NULL; printed++) {
+		fprintf(out, "%s %s", printed ? "," : "", printed < NEAR ? name : "..");
+		if (printed == NEAR)
+			break;
+		for (int i = 0; i < n; i++)
+			if (names[i] && strcmp(names[i], name) == 0)   /* instances of several kernels are named alike */
+				names[i] = NULL;
+	}
+	fputc('\n', out);
+}
+
+/* Every name of `wanted` must be one that the file has, of kernels or of instances; 0, or -1 with a line in `out`. */
+static int check_names(struct arena *a, FILE *out, const char *file, const struct dsl_file *f, const char *const *wanted, bool instances)
+{
+	struct { const char **items; int n, cap; } names = {0};
+	for (int k = 0; k < f->nkernels; k++) {
+		if (!instances)
+			ARENA_PUSH(a, &names, f->kernels[k].name);
+		for (int i = 0; instances && i < f->kernels[k].nall; i++)
+			ARENA_PUSH(a, &names, f->kernels[k].all[i].text);
+	}
 	for (; wanted && *wanted; wanted++) {
 		bool found = false;
-		for (int k = 0; k < f->nkernels; k++) {
-			found |= !instances && strcmp(f->kernels[k].name, *wanted) == 0;
-			for (int i = 0; instances && i < f->kernels[k].nall; i++)
-				found |= strcmp(f->kernels[k].all[i].text, *wanted) == 0;
-		}
+		for (int i = 0; i < names.n; i++)
+			found |= strcmp(names.items[i], *wanted) == 0;
 		if (found)
 			continue;
 		fprintf(out, "%s: error: no %s \"%s\"; the file has", file, instances ? "instance" : "kernel", *wanted);
-		for (int k = 0; k < f->nkernels; k++) {
-			if (!instances)
-				fprintf(out, "%s %s", k ? "," : "", f->kernels[k].name);
-			for (int i = 0; instances && i < f->kernels[k].nall; i++)
-				fprintf(out, "%s %s[%s]", k + i ? "," : "", f->kernels[k].name, f->kernels[k].all[i].text);
-		}
-		fputc('\n', out);
+		print_near(out, *wanted, names.items, names.n);
 		return -1;
 	}
 	return 0;
@@ -482,7 +513,7 @@ int compile_text(const char *text, size_t n, const char *file, const struct comp
 	int rc = ntargets < 0 || dsl_parse(&r->arena, text, n, file, o->library, o->kernels, &diag, &parsed) || diag.errors ? -1 : 0;
 	c.file = parsed;
 	if (rc == 0)
-		rc = check_names(out, file, parsed, o->kernels, false) || check_names(out, file, parsed, o->instances, true) ||
+		rc = check_names(&r->arena, out, file, parsed, o->kernels, false) || check_names(&r->arena, out, file, parsed, o->instances, true) ||
 		     choose_items(&c, r, &diag, targets, ntargets) ? -1 : 0;
 	if (rc == 0)
 		rc = build_items(&c, &diag);
