@@ -320,7 +320,8 @@ static int check_names(struct arena *a, FILE *out, const char *file, const struc
 		if (!instances)
 			ARENA_PUSH(a, &names, f->kernels[k].name);
 		for (int i = 0; instances && i < f->kernels[k].nall; i++)
-			ARENA_PUSH(a, &names, f->kernels[k].all[i].text);
+			if (f->kernels[k].all[i].text[0])                   /* a kernel without choices has one instance, of no name */
+				ARENA_PUSH(a, &names, f->kernels[k].all[i].text);
 	}
 	for (; wanted && *wanted; wanted++) {
 		bool found = false;
