@@ -227,6 +227,15 @@ static inline uint32_t sim_f32_to_bf16(float x)
 #else
 #define SIM_LANES_FN
 #endif
+/* What only AVX-512 does well has functions of its own, asked for by sim_avx512, beside the plain ones. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SIM_AVX512 __attribute__((target("arch=x86-64-v4,prefer-vector-width=512")))
+static inline bool sim_avx512(void)
+{
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma");
+}
+#endif
 
 #define SIM_FAMILY(name) void exec_##name(struct sim_wave *, const struct sim_inst *)
 SIM_FAMILY(sop1); SIM_FAMILY(sop2); SIM_FAMILY(sopk); SIM_FAMILY(sopc); SIM_FAMILY(sopp); SIM_FAMILY(smem);

@@ -130,13 +130,11 @@ static SIM_LANES_FN void rows_f32_exact(const struct rows *rows, const sim_f32 *
 
 /* A block of 16 or 32, 16 rows of 16 columns at a time, a vector of AVX-512 each: so many sums that none waits for the one
  * before, and two loads for 32 products.  c NULL: every row of C is `splat`. */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define TILES 1
+#ifdef SIM_AVX512
 typedef float vec16 __attribute__((vector_size(64), aligned(4), may_alias));
 #define SIXTEEN _Pragma("GCC unroll 16") for (unsigned r = 0; r < 16; r++)
-#define AVX512 __attribute__((target("arch=x86-64-v4")))
 
-static inline AVX512 __attribute__((always_inline)) void tiles_of(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const uint32_t *splat,
+static inline SIM_AVX512 __attribute__((always_inline)) void tiles_of(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const uint32_t *splat,
 	const float *a, const float *b, unsigned kn, unsigned m)
 {
 	for (unsigned i = 0; i < m; i += 16)
@@ -151,19 +149,13 @@ static inline AVX512 __attribute__((always_inline)) void tiles_of(uint32_t (*d)[
 		}
 }
 
-static AVX512 void tiles_f32_exact(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const uint32_t *splat, const float *a, const float *b,
+static SIM_AVX512 void tiles_f32_exact(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const uint32_t *splat, const float *a, const float *b,
 	unsigned kn, unsigned m)
 {
 	if (m == 16)
 		tiles_of(d, c, splat, a, b, kn, 16);
 	else
 		tiles_of(d, c, splat, a, b, kn, 32);
-}
-
-static bool takes_tiles(void)
-{
-	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma");
 }
 #endif
 #pragma GCC pop_options
@@ -269,8 +261,8 @@ static void block_of(uint32_t (*D)[LANES], uint32_t (*C)[LANES], uint32_t consta
 	if (!C)
 		for (int i = 0; i < 32; i++)
 			splat[i] = constant;
-#ifdef TILES
-	if (fused && s->m >= 16 && takes_tiles()) {
+#ifdef SIM_AVX512
+	if (fused && s->m >= 16 && sim_avx512()) {
 		unsigned first = block * s->m * s->m / LANES;
 		tiles_f32_exact(D + first, C ? C + first : NULL, splat, a, b, s->k, s->m);
 		return;
