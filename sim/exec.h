@@ -97,6 +97,8 @@ struct sim_wave {
 	uint32_t trapsts;
 	uint64_t executed;
 	uint8_t *scratch; uint32_t scratch_size; /* of one lane; lane after lane */
+	uint64_t loaded[32];           /* where loads of memory last began, by instruction (exec_memory.c) */
+	struct sim_wave *next;         /* whose turn comes after this one's */
 	struct sim_group *group;
 };
 
