@@ -38,8 +38,9 @@ struct sim_src {
 };
 
 struct sim_wave;
+/* In the order of how often it is read: a line of the host's cache for the instruction itself, one for its sources, the rest. */
 struct sim_inst {
-	void (*exec)(struct sim_wave *, const struct sim_inst *);
+	_Alignas(64) void (*exec)(struct sim_wave *, const struct sim_inst *);
 	uint16_t op;
 	uint8_t enc, len;              /* len: dwords */
 	uint8_t cls, nsrc, n, dtype;   /* dtype: result letter */
@@ -49,21 +50,22 @@ struct sim_inst {
 	uint8_t opsel, opsel_hi, neg_lo, neg_hi;
 	bool keep_high, dpp, sdwa;     /* keep_high: a 16-bit result leaves the other half alone */
 	bool plain_dst;                /* a 32-bit result is stored as computed */
-	uint16_t dpp_ctrl;
-	uint8_t row_mask, bank_mask, bound_ctrl;
-	uint8_t dst_sel, dst_unused, src_sel[2], src_sext[2];
-	struct sim_src src[4];
-	/* memory */
-	uint16_t vaddr, vdata, vdata2; /* registers in the unified file */
-	uint8_t saddr, soffset;
-	bool use_vaddr, use_saddr, idxen, glc, lds, soffset_en;
-	int32_t offset;                /* also simm16 of SOPK and SOPP */
 	/* matrix */
 	uint8_t cbsz, abid, blgp, bitop;
 	bool scaled;                   /* scale A in src[3], scale B in scale_b; scale_sel: the byte of each */
-	uint8_t scale_sel[2];
+	/* memory */
+	uint8_t saddr, soffset;
+	uint16_t vaddr, vdata, vdata2; /* registers in the unified file */
+	bool use_vaddr, use_saddr, idxen, glc, lds, soffset_en;
+	int32_t offset;                /* also simm16 of SOPK and SOPP */
+	uint32_t at;                   /* of the first word in the image */
+	_Alignas(64) struct sim_src src[4];
+	uint32_t word[4];
 	struct sim_src scale_b;
-	uint32_t word[4], at;          /* the words, and the offset of the first in the image */
+	uint8_t scale_sel[2];
+	uint16_t dpp_ctrl;
+	uint8_t row_mask, bank_mask, bound_ctrl;
+	uint8_t dst_sel, dst_unused, src_sel[2], src_sext[2];
 };
 
 enum sim_state { WAVE_RUN, WAVE_BARRIER, WAVE_END, WAVE_FAIL };
@@ -79,7 +81,8 @@ struct sim_group {
 	struct { uint64_t lo, hi; bool writable; } range[6]; /* 4 allocations found last, arguments, packet */
 	unsigned range_next;
 	struct sim_pattern *patterns;  /* exec_lds.c; may be NULL */
-	struct sim_operands *operands; /* mfma_operand.c; may be NULL */
+	struct sim_operands *operands; /* mfma.h; may be NULL */
+	uint32_t kept_from, kept_to;   /* of all registers that these were made from */
 };
 
 struct sim_wave {
@@ -108,6 +111,7 @@ struct sim_code {
 	uint64_t number;               /* no other of this process has it, now or later */
 	const struct sim_object *object;
 	const struct sim_kernel *kernel;
+	void *room;                    /* that of inst */
 	struct sim_inst *inst;         /* one slot per dword of the code, decoded when first reached: until then exec is NULL and the memory untouched */
 };
 /* Decodes a slot, where no other thread has; the wave then runs it. */
@@ -131,7 +135,12 @@ void sim_set_mode(struct sim_wave *, uint32_t mode);
 struct sim_pattern *sim_patterns_new(void);
 struct sim_operands *sim_operands_new(void);
 /* What matrix and LDS instructions tell: registers [first, first + n) of the wave are overwritten. */
-void sim_overwritten(struct sim_wave *, unsigned first, unsigned n);
+void sim_overwritten_kept(struct sim_wave *, unsigned first, unsigned n);
+static inline void sim_overwritten(struct sim_wave *w, unsigned first, unsigned n)
+{
+	if (first < w->group->kept_to && first + n > w->group->kept_from)
+		sim_overwritten_kept(w, first, n);
+}
 
 /* VGPR number of source k (3: the result) with the relative index applied. */
 static inline uint32_t sim_indexed(const struct sim_wave *w, uint32_t reg, int k)

@@ -16,63 +16,64 @@
 
 #include <math.h>
 
-static bool shape_of(const struct sim_inst *in, struct mfma_shape *s)
-{
-#define SHAPE(M, K, B, A_, B_) *s = (struct mfma_shape){M, K, B, A_, B_, false, {REGS(M, K, B, A_), REGS(M, K, B, B_)}}; return true
-#define REGS(M, K, B, E) ((M) * (K) * (B) * mfma_bits(E) / (32 * LANES))
-	switch (in->op) {
-	case OP_v_mfma_f32_32x32x1_2b_f32: SHAPE(32, 1, 2, E_F32, E_F32);
-	case OP_v_mfma_f32_16x16x1_4b_f32: SHAPE(16, 1, 4, E_F32, E_F32);
-	case OP_v_mfma_f32_4x4x1_16b_f32: SHAPE(4, 1, 16, E_F32, E_F32);
-	case OP_v_mfma_f32_32x32x2_f32: SHAPE(32, 2, 1, E_F32, E_F32);
-	case OP_v_mfma_f32_16x16x4_f32: SHAPE(16, 4, 1, E_F32, E_F32);
-	case OP_v_mfma_f32_16x16x8_xf32: SHAPE(16, 8, 1, E_XF32, E_XF32);
-	case OP_v_mfma_f32_32x32x4_xf32: SHAPE(32, 4, 1, E_XF32, E_XF32);
-	case OP_v_mfma_f32_32x32x4_2b_f16: SHAPE(32, 4, 2, E_F16, E_F16);
-	case OP_v_mfma_f32_16x16x4_4b_f16: SHAPE(16, 4, 4, E_F16, E_F16);
-	case OP_v_mfma_f32_4x4x4_16b_f16: SHAPE(4, 4, 16, E_F16, E_F16);
-	case OP_v_mfma_f32_32x32x8_f16: SHAPE(32, 8, 1, E_F16, E_F16);
-	case OP_v_mfma_f32_16x16x16_f16: SHAPE(16, 16, 1, E_F16, E_F16);
-	case OP_v_mfma_f32_32x32x16_f16: SHAPE(32, 16, 1, E_F16, E_F16);
-	case OP_v_mfma_f32_16x16x32_f16: SHAPE(16, 32, 1, E_F16, E_F16);
-	case OP_v_mfma_f32_32x32x4_2b_bf16: SHAPE(32, 4, 2, E_BF16, E_BF16);
-	case OP_v_mfma_f32_16x16x4_4b_bf16: SHAPE(16, 4, 4, E_BF16, E_BF16);
-	case OP_v_mfma_f32_4x4x4_16b_bf16: SHAPE(4, 4, 16, E_BF16, E_BF16);
-	case OP_v_mfma_f32_32x32x8_bf16: SHAPE(32, 8, 1, E_BF16, E_BF16);
-	case OP_v_mfma_f32_16x16x16_bf16: SHAPE(16, 16, 1, E_BF16, E_BF16);
-	case OP_v_mfma_f32_32x32x16_bf16: SHAPE(32, 16, 1, E_BF16, E_BF16);
-	case OP_v_mfma_f32_16x16x32_bf16: SHAPE(16, 32, 1, E_BF16, E_BF16);
-	case OP_v_mfma_i32_32x32x4_2b_i8: SHAPE(32, 4, 2, E_I8, E_I8);
-	case OP_v_mfma_i32_16x16x4_4b_i8: SHAPE(16, 4, 4, E_I8, E_I8);
-	case OP_v_mfma_i32_4x4x4_16b_i8: SHAPE(4, 4, 16, E_I8, E_I8);
-	case OP_v_mfma_i32_32x32x16_i8: SHAPE(32, 16, 1, E_I8, E_I8);
-	case OP_v_mfma_i32_16x16x32_i8: SHAPE(16, 32, 1, E_I8, E_I8);
-	case OP_v_mfma_i32_32x32x32_i8: SHAPE(32, 32, 1, E_I8, E_I8);
-	case OP_v_mfma_i32_16x16x64_i8: SHAPE(16, 64, 1, E_I8, E_I8);
-	case OP_v_mfma_f32_16x16x32_bf8_bf8: SHAPE(16, 32, 1, E_BF8, E_BF8);
-	case OP_v_mfma_f32_16x16x32_bf8_fp8: SHAPE(16, 32, 1, E_BF8, E_FP8);
-	case OP_v_mfma_f32_16x16x32_fp8_bf8: SHAPE(16, 32, 1, E_FP8, E_BF8);
-	case OP_v_mfma_f32_16x16x32_fp8_fp8: SHAPE(16, 32, 1, E_FP8, E_FP8);
-	case OP_v_mfma_f32_32x32x16_bf8_bf8: SHAPE(32, 16, 1, E_BF8, E_BF8);
-	case OP_v_mfma_f32_32x32x16_bf8_fp8: SHAPE(32, 16, 1, E_BF8, E_FP8);
-	case OP_v_mfma_f32_32x32x16_fp8_bf8: SHAPE(32, 16, 1, E_FP8, E_BF8);
-	case OP_v_mfma_f32_32x32x16_fp8_fp8: SHAPE(32, 16, 1, E_FP8, E_FP8);
-	case OP_v_mfma_f64_16x16x4_f64: SHAPE(16, 4, 1, E_F64, E_F64);
-	case OP_v_mfma_f64_4x4x4_4b_f64: SHAPE(4, 4, 4, E_F64, E_F64);
-	case OP_v_mfma_f32_16x16x128_f8f6f4: case OP_v_mfma_f32_32x32x64_f8f6f4: { /* 2048 elements of either, 32 a lane */
-		static const uint8_t format[] = {E_FP8, E_BF8, E_FP6, E_BF6, E_FP4};
-		bool wide = in->op == OP_v_mfma_f32_32x32x64_f8f6f4;
-		if (in->cbsz > 4 || in->blgp > 4)
-			return false;
-		*s = (struct mfma_shape){wide ? 32 : 16, wide ? 64 : 128, 1, format[in->cbsz], format[in->blgp], true, {0, 0}};
-		s->registers[0] = mfma_bits(s->a);
-		s->registers[1] = mfma_bits(s->b);
-		return true;
-	}
-	default: return false;
-	}
+#define REGS(M, K, B, E) ((M) * (K) * (B) * MFMA_BITS(E) / (32 * LANES))
+#define SHAPE(M, K, B, A_, B_) {M, K, B, A_, B_, false, {REGS(M, K, B, A_), REGS(M, K, B, B_)}}
+static const struct mfma_shape shapes[OP_COUNT] = {
+	[OP_v_mfma_f32_32x32x1_2b_f32] = SHAPE(32, 1, 2, E_F32, E_F32),
+	[OP_v_mfma_f32_16x16x1_4b_f32] = SHAPE(16, 1, 4, E_F32, E_F32),
+	[OP_v_mfma_f32_4x4x1_16b_f32] = SHAPE(4, 1, 16, E_F32, E_F32),
+	[OP_v_mfma_f32_32x32x2_f32] = SHAPE(32, 2, 1, E_F32, E_F32),
+	[OP_v_mfma_f32_16x16x4_f32] = SHAPE(16, 4, 1, E_F32, E_F32),
+	[OP_v_mfma_f32_16x16x8_xf32] = SHAPE(16, 8, 1, E_XF32, E_XF32),
+	[OP_v_mfma_f32_32x32x4_xf32] = SHAPE(32, 4, 1, E_XF32, E_XF32),
+	[OP_v_mfma_f32_32x32x4_2b_f16] = SHAPE(32, 4, 2, E_F16, E_F16),
+	[OP_v_mfma_f32_16x16x4_4b_f16] = SHAPE(16, 4, 4, E_F16, E_F16),
+	[OP_v_mfma_f32_4x4x4_16b_f16] = SHAPE(4, 4, 16, E_F16, E_F16),
+	[OP_v_mfma_f32_32x32x8_f16] = SHAPE(32, 8, 1, E_F16, E_F16),
+	[OP_v_mfma_f32_16x16x16_f16] = SHAPE(16, 16, 1, E_F16, E_F16),
+	[OP_v_mfma_f32_32x32x16_f16] = SHAPE(32, 16, 1, E_F16, E_F16),
+	[OP_v_mfma_f32_16x16x32_f16] = SHAPE(16, 32, 1, E_F16, E_F16),
+	[OP_v_mfma_f32_32x32x4_2b_bf16] = SHAPE(32, 4, 2, E_BF16, E_BF16),
+	[OP_v_mfma_f32_16x16x4_4b_bf16] = SHAPE(16, 4, 4, E_BF16, E_BF16),
+	[OP_v_mfma_f32_4x4x4_16b_bf16] = SHAPE(4, 4, 16, E_BF16, E_BF16),
+	[OP_v_mfma_f32_32x32x8_bf16] = SHAPE(32, 8, 1, E_BF16, E_BF16),
+	[OP_v_mfma_f32_16x16x16_bf16] = SHAPE(16, 16, 1, E_BF16, E_BF16),
+	[OP_v_mfma_f32_32x32x16_bf16] = SHAPE(32, 16, 1, E_BF16, E_BF16),
+	[OP_v_mfma_f32_16x16x32_bf16] = SHAPE(16, 32, 1, E_BF16, E_BF16),
+	[OP_v_mfma_i32_32x32x4_2b_i8] = SHAPE(32, 4, 2, E_I8, E_I8),
+	[OP_v_mfma_i32_16x16x4_4b_i8] = SHAPE(16, 4, 4, E_I8, E_I8),
+	[OP_v_mfma_i32_4x4x4_16b_i8] = SHAPE(4, 4, 16, E_I8, E_I8),
+	[OP_v_mfma_i32_32x32x16_i8] = SHAPE(32, 16, 1, E_I8, E_I8),
+	[OP_v_mfma_i32_16x16x32_i8] = SHAPE(16, 32, 1, E_I8, E_I8),
+	[OP_v_mfma_i32_32x32x32_i8] = SHAPE(32, 32, 1, E_I8, E_I8),
+	[OP_v_mfma_i32_16x16x64_i8] = SHAPE(16, 64, 1, E_I8, E_I8),
+	[OP_v_mfma_f32_16x16x32_bf8_bf8] = SHAPE(16, 32, 1, E_BF8, E_BF8),
+	[OP_v_mfma_f32_16x16x32_bf8_fp8] = SHAPE(16, 32, 1, E_BF8, E_FP8),
+	[OP_v_mfma_f32_16x16x32_fp8_bf8] = SHAPE(16, 32, 1, E_FP8, E_BF8),
+	[OP_v_mfma_f32_16x16x32_fp8_fp8] = SHAPE(16, 32, 1, E_FP8, E_FP8),
+	[OP_v_mfma_f32_32x32x16_bf8_bf8] = SHAPE(32, 16, 1, E_BF8, E_BF8),
+	[OP_v_mfma_f32_32x32x16_bf8_fp8] = SHAPE(32, 16, 1, E_BF8, E_FP8),
+	[OP_v_mfma_f32_32x32x16_fp8_bf8] = SHAPE(32, 16, 1, E_FP8, E_BF8),
+	[OP_v_mfma_f32_32x32x16_fp8_fp8] = SHAPE(32, 16, 1, E_FP8, E_FP8),
+	[OP_v_mfma_f64_16x16x4_f64] = SHAPE(16, 4, 1, E_F64, E_F64),
+	[OP_v_mfma_f64_4x4x4_4b_f64] = SHAPE(4, 4, 4, E_F64, E_F64),
+};
 #undef SHAPE
 #undef REGS
+
+/* NULL where there is none.  The forms with formats have 2048 elements of either operand, 32 a lane; theirs is made in `own`. */
+static inline const struct mfma_shape *shape_of(const struct sim_inst *in, struct mfma_shape *own)
+{
+	static const uint8_t format[] = {E_FP8, E_BF8, E_FP6, E_BF6, E_FP4};
+	bool wide = in->op == OP_v_mfma_f32_32x32x64_f8f6f4;
+	if (!wide && in->op != OP_v_mfma_f32_16x16x128_f8f6f4)
+		return shapes[in->op].m ? &shapes[in->op] : NULL;
+	if (in->cbsz > 4 || in->blgp > 4)
+		return NULL;
+	*own = (struct mfma_shape){wide ? 32 : 16, wide ? 64 : 128, 1, format[in->cbsz], format[in->blgp], true, {0, 0}};
+	own->registers[0] = mfma_bits(own->a);
+	own->registers[1] = mfma_bits(own->b);
+	return own;
 }
 
 /* ---- accumulation ---- */
@@ -345,8 +346,10 @@ static __attribute__((noinline)) void apart(struct sim_wave *w, const struct sim
 
 /* cbsz and abid where there are blocks to choose from, but for f64; blgp there, for f32 and f64.  In f8f6f4 cbsz and blgp are
  * formats, and abid says whether there are scales. */
-static bool takes_modifiers(const struct sim_inst *in, const struct mfma_shape *s)
+static inline bool takes_modifiers(const struct sim_inst *in, const struct mfma_shape *s)
 {
+	if (!(in->cbsz | in->abid | in->blgp | in->scaled))
+		return true;
 	bool broadcasts = s->blocks > 1 && s->a != E_F64, permutes = s->blocks > 1 || s->a == E_F32 || s->a == E_F64;
 	if (s->split)
 		return in->abid == in->scaled;
@@ -357,23 +360,24 @@ static bool takes_modifiers(const struct sim_inst *in, const struct mfma_shape *
 
 void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
 {
-	struct mfma_shape s;
+	struct mfma_shape own;
+	const struct mfma_shape *s = shape_of(in, &own);
 	const struct sim_src *c = &in->src[2];
-	if (!shape_of(in, &s) || in->src[0].kind != SRC_VGPR || in->src[1].kind != SRC_VGPR ||
-	    (c->kind != SRC_VGPR && c->kind != SRC_CONST) || (in->scaled && !s.split) || !takes_modifiers(in, &s)) {
+	if (!s || in->src[0].kind != SRC_VGPR || in->src[1].kind != SRC_VGPR || (c->kind != SRC_VGPR && c->kind != SRC_CONST) ||
+	    (in->scaled && !s->split) || !takes_modifiers(in, s)) {
 		sim_unknown(w, in);
 		return;
 	}
-	if (!registers_exist(w, in, &s))
+	if (!registers_exist(w, in, s))
 		return;
-	w->group->stats.mfma_flops += UINT64_C(2) * s.m * s.m * s.k * s.blocks;
-	if (s.a == E_F64) {
-		mfma_f64(w, in, &s);
+	w->group->stats.mfma_flops += UINT64_C(2) * s->m * s->m * s->k * s->blocks;
+	if (s->a == E_F64) {
+		mfma_f64(w, in, s);
 		sim_overwritten(w, in->vdst, in->n);
 	} else if (c->kind == SRC_VGPR && c->reg != in->vdst && c->reg < in->vdst + (unsigned)in->n && in->vdst < c->reg + (unsigned)in->n) {
-		apart(w, in, &s);
+		apart(w, in, s);
 	} else {
-		product(w, in, &s, c->kind == SRC_VGPR ? &w->vgpr[c->reg] : NULL);
+		product(w, in, s, c->kind == SRC_VGPR ? &w->vgpr[c->reg] : NULL);
 	}
 }
 

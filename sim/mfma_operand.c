@@ -142,15 +142,14 @@ typedef uint16_t sim_w16 __attribute__((may_alias));
  * 2^-63 and 2^63; for f16 all but infinities and NaN; for what is widened otherwise, 12 bits of mantissa as well. */
 static SIM_LANES_FN bool exact16(uint32_t (*v)[LANES], unsigned registers, uint16_t least, uint16_t most)
 {
-	uint16_t bad = 0;
-	for (unsigned r = 0; r < registers; r++) {
-		const sim_w16 *x = (const sim_w16 *)v[r];
-		for (unsigned i = 0; i < 2 * LANES; i++) {
-			uint16_t mag = x[i] & 0x7fff;
-			bad |= (uint16_t)((mag != 0) & ((uint16_t)(mag - least) > (uint16_t)(most - least)));
-		}
+	const sim_w16 *x = (const sim_w16 *)v;
+	uint16_t low = 0xffff, high = 0; /* zero, less one, is above all */
+	for (unsigned i = 0; i < registers * 2 * LANES; i++) {
+		uint16_t mag = x[i] & 0x7fff, less = (uint16_t)(mag - 1);
+		low = less < low ? less : low;
+		high = mag > high ? mag : high;
 	}
-	return !bad;
+	return low >= least - 1 && high <= most;
 }
 
 static SIM_LANES_FN bool exact32(const float *x, unsigned n)
@@ -178,46 +177,29 @@ static bool exact(uint32_t (*v)[LANES], unsigned registers, const float *x, cons
 
 /* ---- operands that are kept ---- */
 
-enum { KEPT = 8 };
-struct sim_operands {
-	struct mfma_operand operand[2][KEPT];
-	/* key: 0, or instruction, format, register and wave; the registers it was widened from */
-	struct kept { uint64_t key; uint32_t first, end, wave; } kept[2][KEPT];
-	uint64_t others;                 /* as others_of, when these were made */
-	uint32_t lowest, highest;        /* of all their registers */
-};
-
 struct sim_operands *sim_operands_new(void)
 {
 	struct sim_operands *o = aligned_alloc(64, (sizeof *o + 63) & ~(size_t)63);
 	if (o)
-		memset(o->kept, 0, sizeof o->kept), o->others = 0, o->lowest = ~0u, o->highest = 0;
+		memset(o->kept, 0, sizeof o->kept), o->others = 0;
 	return o;
 }
 
-/* Instructions executed by this host thread that may have changed a register otherwise than sim_overwritten tells. */
-static inline uint64_t others_of(const struct sim_stats *s)
+void mfma_forget(struct sim_group *g, uint64_t others)
 {
-	return s->inst[SIM_VALU] + s->inst[SIM_SALU] + s->inst[SIM_VMEM] + s->inst[SIM_SMEM] + s->inst[SIM_BARRIER] + s->inst[SIM_BRANCH] +
-	       s->inst[SIM_OTHER];
-}
-
-static void forget(struct sim_operands *o, uint64_t others)
-{
-	for (int i = 0; i < 2 * KEPT; i++)
-		o->kept[i / KEPT][i % KEPT].key = 0;
+	struct sim_operands *o = g->operands;
+	for (int i = 0; i < 2 * MFMA_KEPT; i++)
+		o->kept[i / MFMA_KEPT][i % MFMA_KEPT].key = 0;
 	o->others = others;
-	o->lowest = ~0u;
-	o->highest = 0;
+	g->kept_from = ~0u;
+	g->kept_to = 0;
 }
 
-void sim_overwritten(struct sim_wave *w, unsigned first, unsigned n)
+void sim_overwritten_kept(struct sim_wave *w, unsigned first, unsigned n)
 {
 	struct sim_operands *o = w->group->operands;
-	if (!o || first >= o->highest || first + n <= o->lowest)
-		return;
-	for (int i = 0; i < 2 * KEPT; i++) {
-		struct kept *k = &o->kept[i / KEPT][i % KEPT];
+	for (int i = 0; i < 2 * MFMA_KEPT; i++) {
+		struct mfma_kept *k = &o->kept[i / MFMA_KEPT][i % MFMA_KEPT];
 		if (k->wave == w->index && first < k->end && first + n > k->first)
 			k->key = 0;
 	}
@@ -251,30 +233,12 @@ void mfma_widen(struct mfma_operand *x, struct sim_wave *w, const struct sim_ins
 	x->exact = exact(v, n, x->v, s, e);
 }
 
-static __attribute__((noinline)) void keep(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, int k, unsigned slot, uint64_t key)
+void mfma_keep(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, int k, unsigned slot, uint64_t key)
 {
-	struct sim_operands *o = w->group->operands;
+	struct sim_group *g = w->group;
 	unsigned reg = in->src[k].reg, n = s->registers[k];
-	mfma_widen(&o->operand[k][slot], w, in, s, k);
-	o->kept[k][slot] = (struct kept){key, reg, reg + n, w->index};
-	o->lowest = reg < o->lowest ? reg : o->lowest;
-	o->highest = reg + n > o->highest ? reg + n : o->highest;
-}
-
-bool mfma_operands(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, const struct mfma_operand *x[2])
-{
-	struct sim_operands *o = w->group->operands;
-	if (!o)
-		return false;
-	uint64_t others = others_of(&w->group->stats);
-	if (o->others != others)
-		forget(o, others);
-	for (int k = 0; k < 2; k++) {
-		unsigned reg = in->src[k].reg, slot = reg / 2 % KEPT;
-		uint64_t key = in->op | (uint64_t)(k ? in->blgp : in->cbsz) << 16 | (uint64_t)reg << 32 | (uint64_t)w->index << 48;
-		if (o->kept[k][slot].key != key)
-			keep(w, in, s, k, slot, key);
-		x[k] = &o->operand[k][slot];
-	}
-	return true;
+	mfma_widen(&g->operands->operand[k][slot], w, in, s, k);
+	g->operands->kept[k][slot] = (struct mfma_kept){key, reg, reg + n, w->index};
+	g->kept_from = reg < g->kept_from ? reg : g->kept_from;
+	g->kept_to = reg + n > g->kept_to ? reg + n : g->kept_to;
 }
