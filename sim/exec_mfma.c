@@ -158,6 +158,20 @@ static SIM_AVX512 void tiles_f32_exact(uint32_t (*d)[LANES], uint32_t (*c)[LANES
 	else
 		tiles_of(d, c, splat, a, b, kn, 32);
 }
+
+/* The same for one block of 16 with C in registers, while the C of the instruction to come is brought nearer: a wave's sums are more
+ * than the host's first cache holds. */
+static SIM_AVX512 void tile_16(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const float *a, const float *b, unsigned kn, uint32_t (*ahead)[LANES])
+{
+	vec16 s[16];
+	SIXTEEN __builtin_prefetch(row_at(ahead, 16, 0, r));
+	SIXTEEN s[r] = AT(const vec16, row_at(c, 16, 0, r), 0);
+	for (const float *end = b + 16 * kn; b < end; a += 16, b += 16) {
+		vec16 y = AT(const vec16, b, 0);
+		SIXTEEN s[r] += a[r] * y;
+	}
+	SIXTEEN AT(vec16, row_at(d, 16, 0, r), 0) = s[r];
+}
 #endif
 #pragma GCC pop_options
 
@@ -327,10 +341,35 @@ static __attribute__((noinline)) void product_unkept(struct sim_wave *w, const s
 	multiply(w, in, s, C, &x[0], &x[1]);
 }
 
+#ifdef SIM_AVX512
+/* C of the next matrix instruction, where it is one of the next three instructions, else of this one. */
+static inline uint32_t (*ahead_of(struct sim_wave *w, const struct sim_inst *in))[LANES]
+{
+	const struct sim_inst *next = in;
+	for (int i = 0; i < 3; i++) {
+		next += next->len;
+		void (*exec)(struct sim_wave *, const struct sim_inst *) = __atomic_load_n(&next->exec, __ATOMIC_ACQUIRE);
+		if (exec == exec_mfma && next->src[2].kind == SRC_VGPR && next->src[2].reg < w->nvgpr)
+			return &w->vgpr[next->src[2].reg];
+		if (!exec)
+			break;
+	}
+	return &w->vgpr[in->src[2].reg];
+}
+#endif
+
 static void product(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, uint32_t (*C)[LANES])
 {
 	const struct mfma_operand *x[2];
-	if (mfma_operands(w, in, s, x))
+	bool kept = mfma_operands(w, in, s, x);
+#ifdef SIM_AVX512
+	if (kept && s->m == 16 && s->blocks == 1 && C && x[0]->exact && x[1]->exact && !in->scaled && sim_avx512()) {
+		sim_overwritten(w, in->vdst, in->n);
+		tile_16(&w->vgpr[in->vdst], C, x[0]->v, x[1]->v, s->k, ahead_of(w, in));
+		return;
+	}
+#endif
+	if (kept)
 		multiply(w, in, s, C, x[0], x[1]);
 	else
 		product_unkept(w, in, s, C);
