@@ -9,6 +9,9 @@
 #pragma GCC optimize("O3,no-math-errno,no-trapping-math")
 #include "mfma.h"
 
+#ifdef SIM_AVX512
+#include <immintrin.h>
+#endif
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -136,6 +139,7 @@ static SIM_LANES_FN void widen(float *out, uint32_t (*v)[LANES], const struct mf
 		widen_as(out, v, s, e, s->m, codes);
 }
 
+enum { LEAST_BF16 = 0x2000, MOST_BF16 = 0x5f00 };
 typedef uint16_t sim_w16 __attribute__((may_alias));
 
 /* Whether the products of operand x with any other that passes are exact and finite in f32: for bf16, magnitudes 0 or between
@@ -168,7 +172,7 @@ bool mfma_exact(const float *x, unsigned n) { return exact32(x, n); }
 static bool exact(uint32_t (*v)[LANES], unsigned registers, const float *x, const struct mfma_shape *s, enum mfma_element e)
 {
 	switch (e) {
-	case E_BF16: return exact16(v, registers, 0x2000, 0x5f00);
+	case E_BF16: return exact16(v, registers, LEAST_BF16, MOST_BF16);
 	case E_F16: return exact16(v, registers, 1, 0x7bff);
 	case E_I8: return false;
 	default: return exact32(x, (unsigned)s->m * s->k * s->blocks);
@@ -205,6 +209,24 @@ void sim_overwritten_kept(struct sim_wave *w, unsigned first, unsigned n)
 	}
 }
 
+/* bf16 where one block is 16 wide, widened and judged at once: the usual operand. */
+#ifdef SIM_AVX512
+static SIM_AVX512 bool widen_16(float *out, uint32_t (*v)[LANES], unsigned registers)
+{
+	const __m512i one = _mm512_set1_epi16(1), magnitude = _mm512_set1_epi16(0x7fff);
+	__m512i low = _mm512_set1_epi16(-1), high = _mm512_setzero_si512();
+	for (unsigned lane = 0; lane < LANES; lane += 16)
+		for (unsigned r = 0; r < registers; r++, out += 32) {
+			__m512i x = _mm512_loadu_si512(&v[r][lane]), mag = _mm512_and_si512(x, magnitude);
+			_mm512_storeu_si512(out, _mm512_slli_epi32(x, 16));
+			_mm512_storeu_si512(out + 16, _mm512_and_si512(x, _mm512_set1_epi32(-0x10000)));
+			low = _mm512_min_epu16(low, _mm512_sub_epi16(mag, one));
+			high = _mm512_max_epu16(high, mag);
+		}
+	return !(_mm512_cmplt_epu16_mask(low, _mm512_set1_epi16(LEAST_BF16 - 1)) | _mm512_cmpgt_epu16_mask(high, _mm512_set1_epi16(MOST_BF16)));
+}
+#endif
+
 /* blgp of the forms without a format: B's lanes broadcast or rotated in groups. */
 static unsigned b_lane(unsigned blgp, unsigned lane)
 {
@@ -221,7 +243,14 @@ void mfma_widen(struct mfma_operand *x, struct sim_wave *w, const struct sim_ins
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	enum mfma_element e = k ? s->b : s->a;
-	unsigned n = s->registers[k], blgp = k && !s->split ? in->blgp : 0;
+	unsigned n = s->registers[k];
+#ifdef SIM_AVX512
+	if (e == E_BF16 && s->m == 16 && s->blocks == 1 && sim_avx512()) {
+		x->exact = widen_16(x->v, &w->vgpr[in->src[k].reg], n);
+		return;
+	}
+#endif
+	unsigned blgp = k && !s->split ? in->blgp : 0;
 	uint32_t moved[8][LANES], (*v)[LANES] = &w->vgpr[in->src[k].reg];
 	if (e > E_I8)
 		pthread_once(&once, build_tables);
