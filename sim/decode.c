@@ -515,6 +515,8 @@ bool sim_decode(struct sim_inst *in, const uint32_t *words, int nwords, const st
 	default: ok = memory(in, &s); break;
 	}
 	plain_operands(in);
+	if (in->exec == exec_mfma)
+		sim_mfma_decoded(in);
 	in->len = (uint8_t)(s.used + (s.literal ? 1 : 0));
 	return ok && in->len <= nwords;
 }

@@ -53,6 +53,8 @@ struct sim_inst {
 	/* matrix */
 	uint8_t cbsz, abid, blgp, bitop;
 	bool scaled;                   /* scale A in src[3], scale B in scale_b; scale_sel: the byte of each */
+	bool usual;                    /* mfma_decoded: nothing is to be looked at but that there are `top` registers */
+	uint16_t top;
 	/* memory */
 	uint8_t saddr, soffset;
 	uint16_t vaddr, vdata, vdata2; /* registers in the unified file */
@@ -120,6 +122,9 @@ struct sim_code *sim_code_get(struct sim_object *, const struct sim_kernel *);
 /* Decodes at most 4 words.  Returns false when they are no instruction of the chip. */
 bool sim_decode(struct sim_inst *, const uint32_t *words, int nwords, const struct sim_chip *, uint32_t accum_offset);
 const char *sim_op_name(unsigned op);
+
+/* exec_mfma.c: fills in `usual` and `top` of a matrix instruction. */
+void sim_mfma_decoded(struct sim_inst *);
 
 /* core.c: marks the wave failed and keeps the first text of the workgroup; lane < 0 = none. */
 void sim_fail(struct sim_wave *, const struct sim_inst *, int code, int lane, const char *fmt, ...)

@@ -341,35 +341,11 @@ static __attribute__((noinline)) void product_unkept(struct sim_wave *w, const s
 	multiply(w, in, s, C, &x[0], &x[1]);
 }
 
-#ifdef SIM_AVX512
-/* C of the next matrix instruction, where it is one of the next three instructions, else of this one. */
-static inline uint32_t (*ahead_of(struct sim_wave *w, const struct sim_inst *in))[LANES]
-{
-	const struct sim_inst *next = in;
-	for (int i = 0; i < 3; i++) {
-		next += next->len;
-		void (*exec)(struct sim_wave *, const struct sim_inst *) = __atomic_load_n(&next->exec, __ATOMIC_ACQUIRE);
-		if (exec == exec_mfma && next->src[2].kind == SRC_VGPR && next->src[2].reg < w->nvgpr)
-			return &w->vgpr[next->src[2].reg];
-		if (!exec)
-			break;
-	}
-	return &w->vgpr[in->src[2].reg];
-}
-#endif
-
 static void product(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, uint32_t (*C)[LANES])
 {
 	const struct mfma_operand *x[2];
-	bool kept = mfma_operands(w, in, s, x);
-#ifdef SIM_AVX512
-	if (kept && s->m == 16 && s->blocks == 1 && C && x[0]->exact && x[1]->exact && !in->scaled && sim_avx512()) {
-		sim_overwritten(w, in->vdst, in->n);
-		tile_16(&w->vgpr[in->vdst], C, x[0]->v, x[1]->v, s->k, ahead_of(w, in));
-		return;
-	}
-#endif
-	if (kept)
+	bool exact;
+	if (mfma_operands(w, in, s, x, &exact))
 		multiply(w, in, s, C, x[0], x[1]);
 	else
 		product_unkept(w, in, s, C);
@@ -387,8 +363,6 @@ static __attribute__((noinline)) void apart(struct sim_wave *w, const struct sim
  * formats, and abid says whether there are scales. */
 static inline bool takes_modifiers(const struct sim_inst *in, const struct mfma_shape *s)
 {
-	if (!(in->cbsz | in->abid | in->blgp | in->scaled))
-		return true;
 	bool broadcasts = s->blocks > 1 && s->a != E_F64, permutes = s->blocks > 1 || s->a == E_F32 || s->a == E_F64;
 	if (s->split)
 		return in->abid == in->scaled;
@@ -397,7 +371,9 @@ static inline bool takes_modifiers(const struct sim_inst *in, const struct mfma_
 	return permutes || !in->blgp;
 }
 
-void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
+static bool overlaps(unsigned a, unsigned b, unsigned n) { return a != b && a < b + n && b < a + n; }
+
+static __attribute__((noinline)) void matrix(struct sim_wave *w, const struct sim_inst *in)
 {
 	struct mfma_shape own;
 	const struct mfma_shape *s = shape_of(in, &own);
@@ -413,11 +389,63 @@ void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
 	if (s->a == E_F64) {
 		mfma_f64(w, in, s);
 		sim_overwritten(w, in->vdst, in->n);
-	} else if (c->kind == SRC_VGPR && c->reg != in->vdst && c->reg < in->vdst + (unsigned)in->n && in->vdst < c->reg + (unsigned)in->n) {
+	} else if (c->kind == SRC_VGPR && overlaps(c->reg, in->vdst, in->n)) {
 		apart(w, in, s);
 	} else {
 		product(w, in, s, c->kind == SRC_VGPR ? &w->vgpr[c->reg] : NULL);
 	}
+}
+
+/* ---- the usual case: one block of 16 added to registers, without modifiers, in f32 ---- */
+
+static unsigned larger(unsigned a, unsigned b) { return a > b ? a : b; }
+
+void sim_mfma_decoded(struct sim_inst *in)
+{
+	const struct mfma_shape *s = &shapes[in->op];
+	const struct sim_src *x = in->src;
+	in->usual = s->m == 16 && s->blocks == 1 && s->a != E_I8 && s->a != E_F64 && !(in->cbsz | in->abid | in->blgp | in->scaled) && x[0].kind == SRC_VGPR &&
+	            x[1].kind == SRC_VGPR && x[2].kind == SRC_VGPR && !overlaps(x[2].reg, in->vdst, in->n);
+	in->top = (uint16_t)larger(larger(x[0].reg + s->registers[0], x[1].reg + s->registers[1]), larger(x[2].reg, in->vdst) + in->n);
+}
+
+#ifdef SIM_AVX512
+/* C of the next matrix instruction, where it is one of the next three instructions, else of this one. */
+static inline uint32_t (*ahead_of(struct sim_wave *w, const struct sim_inst *in))[LANES]
+{
+	const struct sim_inst *next = in;
+	for (int i = 0; i < 3; i++) {
+		next += next->len;
+		void (*exec)(struct sim_wave *, const struct sim_inst *) = __atomic_load_n(&next->exec, __ATOMIC_ACQUIRE);
+		if (exec == exec_mfma && next->src[2].kind == SRC_VGPR && next->src[2].reg < w->nvgpr)
+			return &w->vgpr[next->src[2].reg];
+		if (!exec)
+			break;
+	}
+	return &w->vgpr[in->src[2].reg];
+}
+
+static inline bool usual(struct sim_wave *w, const struct sim_inst *in)
+{
+	const struct mfma_shape *s = &shapes[in->op];
+	const struct mfma_operand *x[2];
+	bool exact;
+	if (!in->usual || in->top > w->nvgpr || !sim_avx512() || !mfma_operands(w, in, s, x, &exact) || !exact)
+		return false;
+	w->group->stats.mfma_flops += UINT64_C(2) * 16 * 16 * s->k;
+	sim_overwritten(w, in->vdst, in->n);
+	tile_16(&w->vgpr[in->vdst], &w->vgpr[in->src[2].reg], x[0]->v, x[1]->v, s->k, ahead_of(w, in));
+	return true;
+}
+#endif
+
+void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
+{
+#ifdef SIM_AVX512
+	if (usual(w, in))
+		return;
+#endif
+	matrix(w, in);
 }
 
 void exec_smfmac(struct sim_wave *w, const struct sim_inst *in)

@@ -23,7 +23,7 @@ enum { MFMA_KEPT = 8 };
 struct sim_operands {
 	struct mfma_operand operand[2][MFMA_KEPT];
 	/* key: 0, or instruction, format, register and wave; the registers it was widened from */
-	struct mfma_kept { uint64_t key; uint32_t first, end, wave; } kept[2][MFMA_KEPT];
+	struct mfma_kept { uint64_t key; uint32_t first, end, wave; bool exact; } kept[2][MFMA_KEPT];
 	uint64_t others;                 /* as mfma_others, when these were made */
 };
 void mfma_forget(struct sim_group *, uint64_t others);
@@ -38,7 +38,7 @@ static inline uint64_t mfma_others(const struct sim_stats *s)
 
 /* Both, good until the next instruction of this host thread.  Matrix instructions tell what they overwrite afterwards
  * (sim_overwritten).  False where nothing is kept (sim_group.operands). */
-static inline bool mfma_operands(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, const struct mfma_operand *x[2])
+static inline bool mfma_operands(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, const struct mfma_operand *x[2], bool *exact)
 {
 	struct sim_operands *o = w->group->operands;
 	if (!o)
@@ -46,11 +46,13 @@ static inline bool mfma_operands(struct sim_wave *w, const struct sim_inst *in, 
 	uint64_t others = mfma_others(&w->group->stats);
 	if (o->others != others)
 		mfma_forget(w->group, others);
+	*exact = true;
 	for (int k = 0; k < 2; k++) {
 		unsigned reg = in->src[k].reg, slot = reg / 2 % MFMA_KEPT;
 		uint64_t key = in->op | (uint64_t)(k ? in->blgp : in->cbsz) << 16 | (uint64_t)reg << 32 | (uint64_t)w->index << 48;
 		if (o->kept[k][slot].key != key)
 			mfma_keep(w, in, s, k, slot, key);
+		*exact &= o->kept[k][slot].exact;
 		x[k] = &o->operand[k][slot];
 	}
 	return true;

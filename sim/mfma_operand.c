@@ -266,8 +266,9 @@ void mfma_keep(struct sim_wave *w, const struct sim_inst *in, const struct mfma_
 {
 	struct sim_group *g = w->group;
 	unsigned reg = in->src[k].reg, n = s->registers[k];
-	mfma_widen(&g->operands->operand[k][slot], w, in, s, k);
-	g->operands->kept[k][slot] = (struct mfma_kept){key, reg, reg + n, w->index};
+	struct mfma_operand *x = &g->operands->operand[k][slot];
+	mfma_widen(x, w, in, s, k);
+	g->operands->kept[k][slot] = (struct mfma_kept){key, reg, reg + n, w->index, x->exact};
 	g->kept_from = reg < g->kept_from ? reg : g->kept_from;
 	g->kept_to = reg + n > g->kept_to ? reg + n : g->kept_to;
 }
