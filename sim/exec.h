@@ -100,7 +100,7 @@ struct sim_wave {
 	uint8_t state;
 	uint32_t index;                /* in the workgroup */
 	uint32_t trapsts;
-	uint64_t executed;
+	uint64_t executed, until;      /* instructions, and how many the turn goes on to; an instruction may take the next ones along (exec_mfma) */
 	uint8_t *scratch; uint32_t scratch_size; /* of one lane; lane after lane */
 	uint64_t loaded[32];           /* where loads of memory last began, by instruction (exec_memory.c) */
 	struct sim_wave *next;         /* whose turn comes after this one's */

@@ -398,54 +398,62 @@ static __attribute__((noinline)) void matrix(struct sim_wave *w, const struct si
 
 /* ---- the usual case: one block of 16 added to registers, without modifiers, in f32 ---- */
 
+#ifdef SIM_AVX512
+#define USUAL sim_avx512()
+#else
+#define USUAL false
+#endif
 static unsigned larger(unsigned a, unsigned b) { return a > b ? a : b; }
 
 void sim_mfma_decoded(struct sim_inst *in)
 {
 	const struct mfma_shape *s = &shapes[in->op];
 	const struct sim_src *x = in->src;
-	in->usual = s->m == 16 && s->blocks == 1 && s->a != E_I8 && s->a != E_F64 && !(in->cbsz | in->abid | in->blgp | in->scaled) && x[0].kind == SRC_VGPR &&
+	in->usual = USUAL && s->m == 16 && s->blocks == 1 && s->a != E_I8 && s->a != E_F64 && !(in->cbsz | in->abid | in->blgp | in->scaled) && x[0].kind == SRC_VGPR &&
 	            x[1].kind == SRC_VGPR && x[2].kind == SRC_VGPR && !overlaps(x[2].reg, in->vdst, in->n);
 	in->top = (uint16_t)larger(larger(x[0].reg + s->registers[0], x[1].reg + s->registers[1]), larger(x[2].reg, in->vdst) + in->n);
 }
 
 #ifdef SIM_AVX512
-/* C of the next matrix instruction, where it is one of the next three instructions, else of this one. */
-static inline uint32_t (*ahead_of(struct sim_wave *w, const struct sim_inst *in))[LANES]
+/* The next instruction that is executed, where it is a matrix instruction of the usual kind, and else NULL. */
+static inline const struct sim_inst *usual_next(const struct sim_inst *in)
 {
-	const struct sim_inst *next = in;
-	for (int i = 0; i < 3; i++) {
-		next += next->len;
-		void (*exec)(struct sim_wave *, const struct sim_inst *) = __atomic_load_n(&next->exec, __ATOMIC_ACQUIRE);
-		if (exec == exec_mfma && next->src[2].kind == SRC_VGPR && next->src[2].reg < w->nvgpr)
-			return &w->vgpr[next->src[2].reg];
-		if (!exec)
-			break;
-	}
-	return &w->vgpr[in->src[2].reg];
+	const struct sim_inst *next = in + in->len;
+	return __atomic_load_n(&next->exec, __ATOMIC_ACQUIRE) == exec_mfma && next->usual ? next : NULL;
 }
 
-static inline bool usual(struct sim_wave *w, const struct sim_inst *in)
+/* Products follow each other: those that come next are taken along, which leaves the host few instructions between them. */
+static inline const struct sim_inst *usual(struct sim_wave *w, const struct sim_inst *in)
 {
-	const struct mfma_shape *s = &shapes[in->op];
-	const struct mfma_operand *x[2];
-	bool exact;
-	if (!in->usual || in->top > w->nvgpr || !sim_avx512() || !mfma_operands(w, in, s, x, &exact) || !exact)
-		return false;
-	w->group->stats.mfma_flops += UINT64_C(2) * 16 * 16 * s->k;
-	sim_overwritten(w, in->vdst, in->n);
-	tile_16(&w->vgpr[in->vdst], &w->vgpr[in->src[2].reg], x[0]->v, x[1]->v, s->k, ahead_of(w, in));
-	return true;
+	struct sim_group *g = w->group;
+	while (in && in->usual && in->top <= w->nvgpr) {
+		const struct mfma_shape *s = &shapes[in->op];
+		const struct mfma_operand *x[2];
+		const struct sim_inst *next = usual_next(in);
+		bool exact;
+		if (!mfma_operands(w, in, s, x, &exact) || !exact)
+			return in;
+		g->stats.mfma_flops += UINT64_C(2) * 16 * 16 * s->k;
+		sim_overwritten(w, in->vdst, in->n);
+		tile_16(&w->vgpr[in->vdst], &w->vgpr[in->src[2].reg], x[0]->v, x[1]->v, s->k, &w->vgpr[(next ? next : in)->src[2].reg]);
+		if (!next || w->executed >= w->until)
+			return NULL;
+		g->stats.inst[SIM_MFMA]++;
+		w->executed++;
+		w->pc += next->len;
+		in = next;
+	}
+	return in;
 }
 #endif
 
 void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
 {
 #ifdef SIM_AVX512
-	if (usual(w, in))
-		return;
+	in = usual(w, in);
 #endif
-	matrix(w, in);
+	if (in)
+		matrix(w, in);
 }
 
 void exec_smfmac(struct sim_wave *w, const struct sim_inst *in)
