@@ -47,14 +47,13 @@ struct sim_inst {
 	uint16_t vdst;                 /* first register of the result, in the unified file */
 	uint8_t sdst;                  /* scalar result, or lane mask written by a vector instruction */
 	uint8_t clamp, omod;
-	uint8_t opsel, opsel_hi, neg_lo, neg_hi;
 	bool keep_high, dpp, sdwa;     /* keep_high: a 16-bit result leaves the other half alone */
 	bool plain_dst;                /* a 32-bit result is stored as computed */
 	/* matrix */
 	uint8_t cbsz, abid, blgp, bitop;
 	bool scaled;                   /* scale A in src[3], scale B in scale_b; scale_sel: the byte of each */
-	bool usual;                    /* mfma_decoded: nothing is to be looked at but that there are `top` registers */
-	uint16_t top;
+	bool usual;                    /* sim_mfma_decoded: nothing is to be looked at but the registers: A, B and C, `top` in all */
+	uint16_t top, operand[3];
 	/* memory */
 	uint8_t saddr, soffset;
 	uint16_t vaddr, vdata, vdata2; /* registers in the unified file */
@@ -62,6 +61,7 @@ struct sim_inst {
 	int32_t offset;                /* also simm16 of SOPK and SOPP */
 	uint32_t at;                   /* of the first word in the image */
 	_Alignas(64) struct sim_src src[4];
+	uint8_t opsel, opsel_hi, neg_lo, neg_hi;
 	uint32_t word[4];
 	struct sim_src scale_b;
 	uint8_t scale_sel[2];

@@ -344,8 +344,9 @@ static __attribute__((noinline)) void product_unkept(struct sim_wave *w, const s
 static void product(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, uint32_t (*C)[LANES])
 {
 	const struct mfma_operand *x[2];
+	uint16_t reg[2] = {in->src[0].reg, in->src[1].reg};
 	bool exact;
-	if (mfma_operands(w, in, s, x, &exact))
+	if (mfma_operands(w, in, reg, s, x, &exact))
 		multiply(w, in, s, C, x[0], x[1]);
 	else
 		product_unkept(w, in, s, C);
@@ -411,6 +412,8 @@ void sim_mfma_decoded(struct sim_inst *in)
 	const struct sim_src *x = in->src;
 	in->usual = USUAL && s->m == 16 && s->blocks == 1 && s->a != E_I8 && s->a != E_F64 && !(in->cbsz | in->abid | in->blgp | in->scaled) && x[0].kind == SRC_VGPR &&
 	            x[1].kind == SRC_VGPR && x[2].kind == SRC_VGPR && !overlaps(x[2].reg, in->vdst, in->n);
+	for (int k = 0; k < 3; k++)
+		in->operand[k] = x[k].reg;
 	in->top = (uint16_t)larger(larger(x[0].reg + s->registers[0], x[1].reg + s->registers[1]), larger(x[2].reg, in->vdst) + in->n);
 }
 
@@ -431,11 +434,13 @@ static inline const struct sim_inst *usual(struct sim_wave *w, const struct sim_
 		const struct mfma_operand *x[2];
 		const struct sim_inst *next = usual_next(in);
 		bool exact;
-		if (!mfma_operands(w, in, s, x, &exact) || !exact)
+		if (next)
+			__builtin_prefetch(next + next->len);
+		if (!mfma_operands(w, in, in->operand, s, x, &exact) || !exact)
 			return in;
 		g->stats.mfma_flops += UINT64_C(2) * 16 * 16 * s->k;
 		sim_overwritten(w, in->vdst, in->n);
-		tile_16(&w->vgpr[in->vdst], &w->vgpr[in->src[2].reg], x[0]->v, x[1]->v, s->k, &w->vgpr[(next ? next : in)->src[2].reg]);
+		tile_16(&w->vgpr[in->vdst], &w->vgpr[in->operand[2]], x[0]->v, x[1]->v, s->k, &w->vgpr[(next ? next : in)->operand[2]]);
 		if (!next || w->executed >= w->until)
 			return NULL;
 		g->stats.inst[SIM_MFMA]++;

@@ -36,9 +36,10 @@ static inline uint64_t mfma_others(const struct sim_stats *s)
 	       s->inst[SIM_OTHER];
 }
 
-/* Both, good until the next instruction of this host thread.  Matrix instructions tell what they overwrite afterwards
+/* Both, from registers first[0] and first[1], good until the next instruction of this host thread.  Matrix instructions tell what they overwrite afterwards
  * (sim_overwritten).  False where nothing is kept (sim_group.operands). */
-static inline bool mfma_operands(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, const struct mfma_operand *x[2], bool *exact)
+static inline bool mfma_operands(struct sim_wave *w, const struct sim_inst *in, const uint16_t first[2], const struct mfma_shape *s,
+	const struct mfma_operand *x[2], bool *exact)
 {
 	struct sim_operands *o = w->group->operands;
 	if (!o)
@@ -48,7 +49,7 @@ static inline bool mfma_operands(struct sim_wave *w, const struct sim_inst *in, 
 		mfma_forget(w->group, others);
 	*exact = true;
 	for (int k = 0; k < 2; k++) {
-		unsigned reg = in->src[k].reg, slot = reg / 2 % MFMA_KEPT;
+		unsigned reg = first[k], slot = reg / 2 % MFMA_KEPT;
 		uint64_t key = in->op | (uint64_t)(k ? in->blgp : in->cbsz) << 16 | (uint64_t)reg << 32 | (uint64_t)w->index << 48;
 		if (o->kept[k][slot].key != key)
 			mfma_keep(w, in, s, k, slot, key);
