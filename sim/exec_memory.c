@@ -319,8 +319,9 @@ static bool buffer_addresses(struct sim_wave *w, const struct sim_inst *in, cons
 	return true;
 }
 
-/* A load in a loop goes on as it went, in all waves alike: what the wave whose turn comes next will read is asked for now, a line of
- * memory every four lanes.  The rows of a tile are pages apart, and the host foresees nothing across pages. */
+/* A load in a loop goes on as it went, in all waves alike: what the wave whose turn comes next will read is asked for now, by the
+ * last of every four lanes: where the first one is, the load before has mostly been.  The rows of a tile are pages apart, and
+ * the host foresees nothing across pages. */
 static inline void foresee(struct sim_wave *w, const struct sim_inst *in, uint64_t base, const uint32_t at[LANES])
 {
 	unsigned slot = in->at / 8 % 32;

@@ -108,10 +108,12 @@ WIDE void turn(__m512i v[4])
 }
 
 #define EACH_4 _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++)
-#define WHOLE(i) ((__m128i *)(dense ? (char *)base + at[0] + 16 * (i) : PLACE(i)))
+#define WHOLE(i) ((__m128i *)(dense ? first + 16 * (i) : PLACE(i)))
 
+/* The row `at` may be one of those that are loaded: of it nothing is read that was overwritten. */
 WIDE void load_4(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], bool dense)
 {
+	char *first = PLACE(0);
 	for (int n = 0; n < LANES; n += 16) {
 		__m512i v[4];
 		EACH_4 {
@@ -138,6 +140,7 @@ WIDE void load_2(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[
 
 WIDE void store_4(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], bool dense)
 {
+	char *first = PLACE(0);
 	for (int n = 0; n < LANES; n += 16) {
 		__m512i v[4];
 		EACH_4 v[j] = _mm512_loadu_si512(&reg[j][n]);
