@@ -123,7 +123,7 @@ struct sim_code *sim_code_get(struct sim_object *, const struct sim_kernel *);
 bool sim_decode(struct sim_inst *, const uint32_t *words, int nwords, const struct sim_chip *, uint32_t accum_offset);
 const char *sim_op_name(unsigned op);
 
-/* exec_mfma.c: fills in `usual` and `top` of a matrix instruction. */
+/* exec_mfma.c: fills in `usual`, `top` and `operand` of a matrix instruction. */
 void sim_mfma_decoded(struct sim_inst *);
 
 /* core.c: marks the wave failed and keeps the first text of the workgroup; lane < 0 = none. */
