@@ -196,7 +196,7 @@ static void start_wave(struct worker *k, struct sim_wave *w, const uint32_t id[3
 	w->sgpr[REG_M0] = ~0u;
 	w->scc = w->trapsts = 0;
 	w->index_mode = 0;
-	w->executed = 0;
+	w->executed = w->until = 0;
 	w->state = WAVE_RUN;
 	w->pc = (uint32_t)(kn->entry / 4);
 	/* with preloading the code begins with a block that loads the arguments for firmware that cannot; it is skipped */
@@ -213,8 +213,9 @@ static void run_wave(struct sim_wave *w, uint64_t steps)
 	struct sim_group *g = w->group;
 	struct sim_inst *code = g->code->inst;
 	uint32_t end = (uint32_t)(g->code->object->code_size / 4);
-	uint64_t left = steps;
-	while (left && w->state == WAVE_RUN) {
+	uint64_t before = w->executed;
+	w->until = before + steps;
+	while (w->executed < w->until && w->state == WAVE_RUN) {
 		if (w->pc >= end) {
 			struct sim_inst none = {.at = w->pc * 4};
 			sim_fail(w, &none, SIM_EFAULT, -1, "ran past the end of the code");
@@ -230,11 +231,10 @@ static void run_wave(struct sim_wave *w, uint64_t steps)
 		__builtin_prefetch((const char *)(in + in->len) + 64);
 		g->stats.inst[in->cls]++;
 		w->pc += in->len;
+		w->executed++;
 		exec(w, in);
-		left--;
 	}
-	w->executed += steps - left;
-	g->clock += steps - left;
+	g->clock += w->executed - before;
 }
 
 /* The same with every check; apart, so that the plain loop stays short. */
@@ -399,6 +399,7 @@ static bool worker_init(struct worker *k, struct run *r)
 		w->scratch_size = kn->scratch_bytes;
 		w->scratch = k->scratch ? k->scratch + (size_t)i * LANES * kn->scratch_bytes : NULL;
 		w->group = g;
+		w->next = &k->waves[(i + 1) % k->nwaves];
 	}
 	return !l->checks || (k->check = check_new(g, k->nwaves, r->global));
 }

@@ -515,6 +515,8 @@ bool sim_decode(struct sim_inst *in, const uint32_t *words, int nwords, const st
 	default: ok = memory(in, &s); break;
 	}
 	plain_operands(in);
+	if (in->exec == exec_mfma)
+		sim_mfma_decoded(in);
 	in->len = (uint8_t)(s.used + (s.literal ? 1 : 0));
 	return ok && in->len <= nwords;
 }
@@ -556,12 +558,13 @@ struct sim_code *sim_code_get(struct sim_object *object, const struct sim_kernel
 	if (!c) {
 		size_t n = object->code_size / 4;
 		c = calloc(1, sizeof *c);
-		if (c && !(c->inst = calloc(n + 1, sizeof *c->inst))) {
+		if (c && !(c->room = calloc(n + 2, sizeof *c->inst))) {
 			free(c);
 			c = NULL;
 		}
 		if (c) {
 			static uint64_t made; /* under the lock */
+			c->inst = (struct sim_inst *)(((uintptr_t)c->room + sizeof *c->inst) & ~(uintptr_t)63);
 			c->number = ++made;
 			c->object = object;
 			c->kernel = kernel;
@@ -577,7 +580,7 @@ void sim_code_free(struct sim_object *object)
 {
 	for (struct sim_code *c = object->code, *next; c; c = next) {
 		next = c->next;
-		free(c->inst);
+		free(c->room);
 		free(c);
 	}
 	object->code = NULL;

@@ -38,32 +38,36 @@ struct sim_src {
 };
 
 struct sim_wave;
+/* In the order of how often it is read: a line of the host's cache for the instruction itself, one for its sources, the rest. */
 struct sim_inst {
-	void (*exec)(struct sim_wave *, const struct sim_inst *);
+	_Alignas(64) void (*exec)(struct sim_wave *, const struct sim_inst *);
 	uint16_t op;
 	uint8_t enc, len;              /* len: dwords */
 	uint8_t cls, nsrc, n, dtype;   /* dtype: result letter */
 	uint16_t vdst;                 /* first register of the result, in the unified file */
 	uint8_t sdst;                  /* scalar result, or lane mask written by a vector instruction */
 	uint8_t clamp, omod;
-	uint8_t opsel, opsel_hi, neg_lo, neg_hi;
 	bool keep_high, dpp, sdwa;     /* keep_high: a 16-bit result leaves the other half alone */
 	bool plain_dst;                /* a 32-bit result is stored as computed */
-	uint16_t dpp_ctrl;
-	uint8_t row_mask, bank_mask, bound_ctrl;
-	uint8_t dst_sel, dst_unused, src_sel[2], src_sext[2];
-	struct sim_src src[4];
-	/* memory */
-	uint16_t vaddr, vdata, vdata2; /* registers in the unified file */
-	uint8_t saddr, soffset;
-	bool use_vaddr, use_saddr, idxen, glc, lds, soffset_en;
-	int32_t offset;                /* also simm16 of SOPK and SOPP */
 	/* matrix */
 	uint8_t cbsz, abid, blgp, bitop;
 	bool scaled;                   /* scale A in src[3], scale B in scale_b; scale_sel: the byte of each */
-	uint8_t scale_sel[2];
+	bool usual;                    /* sim_mfma_decoded: nothing is to be looked at but the registers: A, B and C, `top` in all */
+	uint16_t top, operand[3];
+	/* memory */
+	uint8_t saddr, soffset;
+	uint16_t vaddr, vdata, vdata2; /* registers in the unified file */
+	bool use_vaddr, use_saddr, idxen, glc, lds, soffset_en;
+	int32_t offset;                /* also simm16 of SOPK and SOPP */
+	uint32_t at;                   /* of the first word in the image */
+	_Alignas(64) struct sim_src src[4];
+	uint8_t opsel, opsel_hi, neg_lo, neg_hi;
+	uint32_t word[4];
 	struct sim_src scale_b;
-	uint32_t word[4], at;          /* the words, and the offset of the first in the image */
+	uint8_t scale_sel[2];
+	uint16_t dpp_ctrl;
+	uint8_t row_mask, bank_mask, bound_ctrl;
+	uint8_t dst_sel, dst_unused, src_sel[2], src_sext[2];
 };
 
 enum sim_state { WAVE_RUN, WAVE_BARRIER, WAVE_END, WAVE_FAIL };
@@ -79,7 +83,8 @@ struct sim_group {
 	struct { uint64_t lo, hi; bool writable; } range[6]; /* 4 allocations found last, arguments, packet */
 	unsigned range_next;
 	struct sim_pattern *patterns;  /* exec_lds.c; may be NULL */
-	struct sim_operands *operands; /* mfma_operand.c; may be NULL */
+	struct sim_operands *operands; /* mfma.h; may be NULL */
+	uint32_t kept_from, kept_to;   /* of all registers that these were made from */
 };
 
 struct sim_wave {
@@ -95,8 +100,10 @@ struct sim_wave {
 	uint8_t state;
 	uint32_t index;                /* in the workgroup */
 	uint32_t trapsts;
-	uint64_t executed;
+	uint64_t executed, until;      /* instructions, and how many the turn goes on to; an instruction may take the next ones along (exec_mfma) */
 	uint8_t *scratch; uint32_t scratch_size; /* of one lane; lane after lane */
+	uint64_t loaded[32];           /* where loads of memory last began, by instruction (exec_memory.c) */
+	struct sim_wave *next;         /* whose turn comes after this one's */
 	struct sim_group *group;
 };
 
@@ -106,6 +113,7 @@ struct sim_code {
 	uint64_t number;               /* no other of this process has it, now or later */
 	const struct sim_object *object;
 	const struct sim_kernel *kernel;
+	void *room;                    /* that of inst */
 	struct sim_inst *inst;         /* one slot per dword of the code, decoded when first reached: until then exec is NULL and the memory untouched */
 };
 /* Decodes a slot, where no other thread has; the wave then runs it. */
@@ -114,6 +122,9 @@ struct sim_code *sim_code_get(struct sim_object *, const struct sim_kernel *);
 /* Decodes at most 4 words.  Returns false when they are no instruction of the chip. */
 bool sim_decode(struct sim_inst *, const uint32_t *words, int nwords, const struct sim_chip *, uint32_t accum_offset);
 const char *sim_op_name(unsigned op);
+
+/* exec_mfma.c: fills in `usual`, `top` and `operand` of a matrix instruction. */
+void sim_mfma_decoded(struct sim_inst *);
 
 /* core.c: marks the wave failed and keeps the first text of the workgroup; lane < 0 = none. */
 void sim_fail(struct sim_wave *, const struct sim_inst *, int code, int lane, const char *fmt, ...)
@@ -129,7 +140,12 @@ void sim_set_mode(struct sim_wave *, uint32_t mode);
 struct sim_pattern *sim_patterns_new(void);
 struct sim_operands *sim_operands_new(void);
 /* What matrix and LDS instructions tell: registers [first, first + n) of the wave are overwritten. */
-void sim_overwritten(struct sim_wave *, unsigned first, unsigned n);
+void sim_overwritten_kept(struct sim_wave *, unsigned first, unsigned n);
+static inline void sim_overwritten(struct sim_wave *w, unsigned first, unsigned n)
+{
+	if (first < w->group->kept_to && first + n > w->group->kept_from)
+		sim_overwritten_kept(w, first, n);
+}
 
 /* VGPR number of source k (3: the result) with the relative index applied. */
 static inline uint32_t sim_indexed(const struct sim_wave *w, uint32_t reg, int k)
@@ -226,6 +242,15 @@ static inline uint32_t sim_f32_to_bf16(float x)
 #define SIM_LANES_FN __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define SIM_LANES_FN
+#endif
+/* What only AVX-512 does well has functions of its own, asked for by sim_avx512, beside the plain ones. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SIM_AVX512 __attribute__((target("arch=x86-64-v4,prefer-vector-width=512")))
+static inline bool sim_avx512(void)
+{
+	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+	       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma");
+}
 #endif
 
 #define SIM_FAMILY(name) void exec_##name(struct sim_wave *, const struct sim_inst *)

@@ -14,10 +14,11 @@
 
 static SIM_LANES_FN uint64_t pack(const uint32_t flag[LANES])
 {
-	uint64_t m = 0;
-	for (int i = 0; i < LANES; i++)
-		m |= (uint64_t)(flag[i] != 0) << i;
-	return m;
+	uint32_t half[2] = {0, 0}; /* in words of the flags' width: vector code */
+	for (int h = 0; h < 2; h++)
+		for (uint32_t i = 0; i < 32; i++)
+			half[h] |= (uint32_t)(flag[32 * h + (int)i] != 0) << i;
+	return half[0] | (uint64_t)half[1] << 32;
 }
 
 static SIM_LANES_FN void relate32(const uint32_t *a, const uint32_t *b, char type, unsigned cond, uint32_t flag[LANES])

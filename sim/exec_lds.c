@@ -115,11 +115,20 @@ static void account_bytes(struct sim_wave *w, unsigned bytes, bool write)
 }
 
 /* A kernel accesses LDS in few patterns: what each costs is remembered with the distances from the first lane and that lane's
- * place among the banks, and how far the lanes reach below and above the first. */
-struct sim_pattern { uint64_t exec, extra; uint32_t key, place, below, above; bool dense; uint32_t distance[LANES]; };
+ * place in 16 bytes, for whole units only turn the banks, and how far the lanes reach below and above the first. */
+struct sim_pattern {
+	_Alignas(64) uint32_t distance[LANES];
+	uint64_t exec, extra;
+	uint32_t key, place, below, above;
+	bool dense;
+};
 enum { PATTERNS = 1 << 6 };
 
-struct sim_pattern *sim_patterns_new(void) { return calloc(PATTERNS, sizeof(struct sim_pattern)); }
+struct sim_pattern *sim_patterns_new(void)
+{
+	struct sim_pattern *p = aligned_alloc(64, PATTERNS * sizeof *p);
+	return p ? memset(p, 0, PATTERNS * sizeof *p) : NULL;
+}
 
 static SIM_LANES_FN bool same_distances(const uint32_t addr[LANES], uint32_t distance[LANES])
 {
@@ -134,8 +143,8 @@ static SIM_LANES_FN bool same_distances(const uint32_t addr[LANES], uint32_t dis
 /* Of the lanes' addresses row[lane] + offset.  `own` is what is used where nothing is kept. */
 static const struct sim_pattern *pattern_of(struct sim_wave *w, const uint32_t row[LANES], uint32_t offset, unsigned bytes, bool write, struct sim_pattern *own)
 {
-	uint32_t place = (row[0] + offset) & 255, key = 1 + bytes * 2 + write;
-	uint32_t hash = (place + 64 * key + (row[1] - row[0]) * 3 + (row[21] - row[0]) * 5 + (row[38] - row[0]) * 7) * 0x9e3779b1u;
+	uint32_t place = (row[0] + offset) & 15, key = 1 + bytes * 2 + write;
+	uint32_t hash = (place + 16 * key + (row[1] - row[0]) * 3 + (row[21] - row[0]) * 5 + (row[38] - row[0]) * 7) * 0x9e3779b1u;
 	struct sim_pattern *p = w->group->patterns ? &w->group->patterns[hash >> 26] : own;
 	bool same = w->group->patterns && same_distances(row, p->distance);
 	if (!same || p->exec != sim_exec(w) || p->key != key || p->place != place) {

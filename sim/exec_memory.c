@@ -7,6 +7,8 @@
 #include "exec.h"
 #include "memory_ops.h"
 
+enum { FURTHEST = 1 << 22 }; /* bytes from one load of an instruction to that of the next wave, as far as is foreseen */
+
 /* What an opcode moves: bytes, sign, half of the register. */
 struct move { uint8_t bytes; bool store, sign, high, d16, lds; };
 
@@ -317,6 +319,19 @@ static bool buffer_addresses(struct sim_wave *w, const struct sim_inst *in, cons
 	return true;
 }
 
+/* A load in a loop goes on as it went, in all waves alike: what the wave whose turn comes next will read is asked for now, by the
+ * last of every four lanes: where the first one is, the load before has mostly been.  The rows of a tile are pages apart, and
+ * the host foresees nothing across pages. */
+static inline void foresee(struct sim_wave *w, const struct sim_inst *in, uint64_t base, const uint32_t at[LANES])
+{
+	unsigned slot = in->at / 8 % 32;
+	uint64_t first = base + at[0], step = first - w->loaded[slot], next = w->next->loaded[slot] + step;
+	w->loaded[slot] = first;
+	if (step && next - first + FURTHEST < 2 * FURTHEST)
+		for (int i = 3; i < LANES; i += 4)
+			__builtin_prefetch((const void *)(uintptr_t)(next + (at[i] - at[0])), 0, 3);
+}
+
 /* All lanes of a raw buffer, at one base, inside the records and in one allocation. */
 static bool buffer_raw(struct sim_wave *w, const struct sim_inst *in, const struct move *m, const struct buffer *b)
 {
@@ -328,10 +343,12 @@ static bool buffer_raw(struct sim_wave *w, const struct sim_inst *in, const stru
 	if (from + e.hi + m->bytes > b->records || !sim_same_range(w, b->base + from + e.lo, b->base + from + e.hi + m->bytes, m->store))
 		return false;
 	uint8_t *base = (uint8_t *)(uintptr_t)(b->base + from);
-	if (m->store)
+	if (m->store) {
 		sim_lanes_store_all(&w->vgpr[in->vdata], base, at, e.dense, m->bytes / 4u);
-	else
+	} else {
+		foresee(w, in, b->base + from, at);
 		sim_lanes_load_all(&w->vgpr[in->vdst], base, at, e.dense, m->bytes / 4u);
+	}
 	return true;
 }
 

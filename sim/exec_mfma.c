@@ -16,63 +16,64 @@
 
 #include <math.h>
 
-static bool shape_of(const struct sim_inst *in, struct mfma_shape *s)
-{
-#define SHAPE(M, K, B, A_, B_) *s = (struct mfma_shape){M, K, B, A_, B_, false, {REGS(M, K, B, A_), REGS(M, K, B, B_)}}; return true
-#define REGS(M, K, B, E) ((M) * (K) * (B) * mfma_bits(E) / (32 * LANES))
-	switch (in->op) {
-	case OP_v_mfma_f32_32x32x1_2b_f32: SHAPE(32, 1, 2, E_F32, E_F32);
-	case OP_v_mfma_f32_16x16x1_4b_f32: SHAPE(16, 1, 4, E_F32, E_F32);
-	case OP_v_mfma_f32_4x4x1_16b_f32: SHAPE(4, 1, 16, E_F32, E_F32);
-	case OP_v_mfma_f32_32x32x2_f32: SHAPE(32, 2, 1, E_F32, E_F32);
-	case OP_v_mfma_f32_16x16x4_f32: SHAPE(16, 4, 1, E_F32, E_F32);
-	case OP_v_mfma_f32_16x16x8_xf32: SHAPE(16, 8, 1, E_XF32, E_XF32);
-	case OP_v_mfma_f32_32x32x4_xf32: SHAPE(32, 4, 1, E_XF32, E_XF32);
-	case OP_v_mfma_f32_32x32x4_2b_f16: SHAPE(32, 4, 2, E_F16, E_F16);
-	case OP_v_mfma_f32_16x16x4_4b_f16: SHAPE(16, 4, 4, E_F16, E_F16);
-	case OP_v_mfma_f32_4x4x4_16b_f16: SHAPE(4, 4, 16, E_F16, E_F16);
-	case OP_v_mfma_f32_32x32x8_f16: SHAPE(32, 8, 1, E_F16, E_F16);
-	case OP_v_mfma_f32_16x16x16_f16: SHAPE(16, 16, 1, E_F16, E_F16);
-	case OP_v_mfma_f32_32x32x16_f16: SHAPE(32, 16, 1, E_F16, E_F16);
-	case OP_v_mfma_f32_16x16x32_f16: SHAPE(16, 32, 1, E_F16, E_F16);
-	case OP_v_mfma_f32_32x32x4_2b_bf16: SHAPE(32, 4, 2, E_BF16, E_BF16);
-	case OP_v_mfma_f32_16x16x4_4b_bf16: SHAPE(16, 4, 4, E_BF16, E_BF16);
-	case OP_v_mfma_f32_4x4x4_16b_bf16: SHAPE(4, 4, 16, E_BF16, E_BF16);
-	case OP_v_mfma_f32_32x32x8_bf16: SHAPE(32, 8, 1, E_BF16, E_BF16);
-	case OP_v_mfma_f32_16x16x16_bf16: SHAPE(16, 16, 1, E_BF16, E_BF16);
-	case OP_v_mfma_f32_32x32x16_bf16: SHAPE(32, 16, 1, E_BF16, E_BF16);
-	case OP_v_mfma_f32_16x16x32_bf16: SHAPE(16, 32, 1, E_BF16, E_BF16);
-	case OP_v_mfma_i32_32x32x4_2b_i8: SHAPE(32, 4, 2, E_I8, E_I8);
-	case OP_v_mfma_i32_16x16x4_4b_i8: SHAPE(16, 4, 4, E_I8, E_I8);
-	case OP_v_mfma_i32_4x4x4_16b_i8: SHAPE(4, 4, 16, E_I8, E_I8);
-	case OP_v_mfma_i32_32x32x16_i8: SHAPE(32, 16, 1, E_I8, E_I8);
-	case OP_v_mfma_i32_16x16x32_i8: SHAPE(16, 32, 1, E_I8, E_I8);
-	case OP_v_mfma_i32_32x32x32_i8: SHAPE(32, 32, 1, E_I8, E_I8);
-	case OP_v_mfma_i32_16x16x64_i8: SHAPE(16, 64, 1, E_I8, E_I8);
-	case OP_v_mfma_f32_16x16x32_bf8_bf8: SHAPE(16, 32, 1, E_BF8, E_BF8);
-	case OP_v_mfma_f32_16x16x32_bf8_fp8: SHAPE(16, 32, 1, E_BF8, E_FP8);
-	case OP_v_mfma_f32_16x16x32_fp8_bf8: SHAPE(16, 32, 1, E_FP8, E_BF8);
-	case OP_v_mfma_f32_16x16x32_fp8_fp8: SHAPE(16, 32, 1, E_FP8, E_FP8);
-	case OP_v_mfma_f32_32x32x16_bf8_bf8: SHAPE(32, 16, 1, E_BF8, E_BF8);
-	case OP_v_mfma_f32_32x32x16_bf8_fp8: SHAPE(32, 16, 1, E_BF8, E_FP8);
-	case OP_v_mfma_f32_32x32x16_fp8_bf8: SHAPE(32, 16, 1, E_FP8, E_BF8);
-	case OP_v_mfma_f32_32x32x16_fp8_fp8: SHAPE(32, 16, 1, E_FP8, E_FP8);
-	case OP_v_mfma_f64_16x16x4_f64: SHAPE(16, 4, 1, E_F64, E_F64);
-	case OP_v_mfma_f64_4x4x4_4b_f64: SHAPE(4, 4, 4, E_F64, E_F64);
-	case OP_v_mfma_f32_16x16x128_f8f6f4: case OP_v_mfma_f32_32x32x64_f8f6f4: { /* 2048 elements of either, 32 a lane */
-		static const uint8_t format[] = {E_FP8, E_BF8, E_FP6, E_BF6, E_FP4};
-		bool wide = in->op == OP_v_mfma_f32_32x32x64_f8f6f4;
-		if (in->cbsz > 4 || in->blgp > 4)
-			return false;
-		*s = (struct mfma_shape){wide ? 32 : 16, wide ? 64 : 128, 1, format[in->cbsz], format[in->blgp], true, {0, 0}};
-		s->registers[0] = mfma_bits(s->a);
-		s->registers[1] = mfma_bits(s->b);
-		return true;
-	}
-	default: return false;
-	}
+#define REGS(M, K, B, E) ((M) * (K) * (B) * MFMA_BITS(E) / (32 * LANES))
+#define SHAPE(M, K, B, A_, B_) {M, K, B, A_, B_, false, {REGS(M, K, B, A_), REGS(M, K, B, B_)}}
+static const struct mfma_shape shapes[OP_COUNT] = {
+	[OP_v_mfma_f32_32x32x1_2b_f32] = SHAPE(32, 1, 2, E_F32, E_F32),
+	[OP_v_mfma_f32_16x16x1_4b_f32] = SHAPE(16, 1, 4, E_F32, E_F32),
+	[OP_v_mfma_f32_4x4x1_16b_f32] = SHAPE(4, 1, 16, E_F32, E_F32),
+	[OP_v_mfma_f32_32x32x2_f32] = SHAPE(32, 2, 1, E_F32, E_F32),
+	[OP_v_mfma_f32_16x16x4_f32] = SHAPE(16, 4, 1, E_F32, E_F32),
+	[OP_v_mfma_f32_16x16x8_xf32] = SHAPE(16, 8, 1, E_XF32, E_XF32),
+	[OP_v_mfma_f32_32x32x4_xf32] = SHAPE(32, 4, 1, E_XF32, E_XF32),
+	[OP_v_mfma_f32_32x32x4_2b_f16] = SHAPE(32, 4, 2, E_F16, E_F16),
+	[OP_v_mfma_f32_16x16x4_4b_f16] = SHAPE(16, 4, 4, E_F16, E_F16),
+	[OP_v_mfma_f32_4x4x4_16b_f16] = SHAPE(4, 4, 16, E_F16, E_F16),
+	[OP_v_mfma_f32_32x32x8_f16] = SHAPE(32, 8, 1, E_F16, E_F16),
+	[OP_v_mfma_f32_16x16x16_f16] = SHAPE(16, 16, 1, E_F16, E_F16),
+	[OP_v_mfma_f32_32x32x16_f16] = SHAPE(32, 16, 1, E_F16, E_F16),
+	[OP_v_mfma_f32_16x16x32_f16] = SHAPE(16, 32, 1, E_F16, E_F16),
+	[OP_v_mfma_f32_32x32x4_2b_bf16] = SHAPE(32, 4, 2, E_BF16, E_BF16),
+	[OP_v_mfma_f32_16x16x4_4b_bf16] = SHAPE(16, 4, 4, E_BF16, E_BF16),
+	[OP_v_mfma_f32_4x4x4_16b_bf16] = SHAPE(4, 4, 16, E_BF16, E_BF16),
+	[OP_v_mfma_f32_32x32x8_bf16] = SHAPE(32, 8, 1, E_BF16, E_BF16),
+	[OP_v_mfma_f32_16x16x16_bf16] = SHAPE(16, 16, 1, E_BF16, E_BF16),
+	[OP_v_mfma_f32_32x32x16_bf16] = SHAPE(32, 16, 1, E_BF16, E_BF16),
+	[OP_v_mfma_f32_16x16x32_bf16] = SHAPE(16, 32, 1, E_BF16, E_BF16),
+	[OP_v_mfma_i32_32x32x4_2b_i8] = SHAPE(32, 4, 2, E_I8, E_I8),
+	[OP_v_mfma_i32_16x16x4_4b_i8] = SHAPE(16, 4, 4, E_I8, E_I8),
+	[OP_v_mfma_i32_4x4x4_16b_i8] = SHAPE(4, 4, 16, E_I8, E_I8),
+	[OP_v_mfma_i32_32x32x16_i8] = SHAPE(32, 16, 1, E_I8, E_I8),
+	[OP_v_mfma_i32_16x16x32_i8] = SHAPE(16, 32, 1, E_I8, E_I8),
+	[OP_v_mfma_i32_32x32x32_i8] = SHAPE(32, 32, 1, E_I8, E_I8),
+	[OP_v_mfma_i32_16x16x64_i8] = SHAPE(16, 64, 1, E_I8, E_I8),
+	[OP_v_mfma_f32_16x16x32_bf8_bf8] = SHAPE(16, 32, 1, E_BF8, E_BF8),
+	[OP_v_mfma_f32_16x16x32_bf8_fp8] = SHAPE(16, 32, 1, E_BF8, E_FP8),
+	[OP_v_mfma_f32_16x16x32_fp8_bf8] = SHAPE(16, 32, 1, E_FP8, E_BF8),
+	[OP_v_mfma_f32_16x16x32_fp8_fp8] = SHAPE(16, 32, 1, E_FP8, E_FP8),
+	[OP_v_mfma_f32_32x32x16_bf8_bf8] = SHAPE(32, 16, 1, E_BF8, E_BF8),
+	[OP_v_mfma_f32_32x32x16_bf8_fp8] = SHAPE(32, 16, 1, E_BF8, E_FP8),
+	[OP_v_mfma_f32_32x32x16_fp8_bf8] = SHAPE(32, 16, 1, E_FP8, E_BF8),
+	[OP_v_mfma_f32_32x32x16_fp8_fp8] = SHAPE(32, 16, 1, E_FP8, E_FP8),
+	[OP_v_mfma_f64_16x16x4_f64] = SHAPE(16, 4, 1, E_F64, E_F64),
+	[OP_v_mfma_f64_4x4x4_4b_f64] = SHAPE(4, 4, 4, E_F64, E_F64),
+};
 #undef SHAPE
 #undef REGS
+
+/* NULL where there is none.  The forms with formats have 2048 elements of either operand, 32 a lane; theirs is made in `own`. */
+static inline const struct mfma_shape *shape_of(const struct sim_inst *in, struct mfma_shape *own)
+{
+	static const uint8_t format[] = {E_FP8, E_BF8, E_FP6, E_BF6, E_FP4};
+	bool wide = in->op == OP_v_mfma_f32_32x32x64_f8f6f4;
+	if (!wide && in->op != OP_v_mfma_f32_16x16x128_f8f6f4)
+		return shapes[in->op].m ? &shapes[in->op] : NULL;
+	if (in->cbsz > 4 || in->blgp > 4)
+		return NULL;
+	*own = (struct mfma_shape){wide ? 32 : 16, wide ? 64 : 128, 1, format[in->cbsz], format[in->blgp], true, {0, 0}};
+	own->registers[0] = mfma_bits(own->a);
+	own->registers[1] = mfma_bits(own->b);
+	return own;
 }
 
 /* ---- accumulation ---- */
@@ -130,13 +131,11 @@ static SIM_LANES_FN void rows_f32_exact(const struct rows *rows, const sim_f32 *
 
 /* A block of 16 or 32, 16 rows of 16 columns at a time, a vector of AVX-512 each: so many sums that none waits for the one
  * before, and two loads for 32 products.  c NULL: every row of C is `splat`. */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define TILES 1
+#ifdef SIM_AVX512
 typedef float vec16 __attribute__((vector_size(64), aligned(4), may_alias));
 #define SIXTEEN _Pragma("GCC unroll 16") for (unsigned r = 0; r < 16; r++)
-#define AVX512 __attribute__((target("arch=x86-64-v4")))
 
-static inline AVX512 __attribute__((always_inline)) void tiles_of(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const uint32_t *splat,
+static inline SIM_AVX512 __attribute__((always_inline)) void tiles_of(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const uint32_t *splat,
 	const float *a, const float *b, unsigned kn, unsigned m)
 {
 	for (unsigned i = 0; i < m; i += 16)
@@ -151,7 +150,7 @@ static inline AVX512 __attribute__((always_inline)) void tiles_of(uint32_t (*d)[
 		}
 }
 
-static AVX512 void tiles_f32_exact(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const uint32_t *splat, const float *a, const float *b,
+static SIM_AVX512 void tiles_f32_exact(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const uint32_t *splat, const float *a, const float *b,
 	unsigned kn, unsigned m)
 {
 	if (m == 16)
@@ -160,10 +159,18 @@ static AVX512 void tiles_f32_exact(uint32_t (*d)[LANES], uint32_t (*c)[LANES], c
 		tiles_of(d, c, splat, a, b, kn, 32);
 }
 
-static bool takes_tiles(void)
+/* The same for one block of 16 with C in registers, while the C of the instruction to come is brought nearer: a wave's sums are more
+ * than the host's first cache holds. */
+static SIM_AVX512 void tile_16(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const float *a, const float *b, unsigned kn, uint32_t (*ahead)[LANES])
 {
-	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma");
+	vec16 s[16];
+	SIXTEEN __builtin_prefetch(row_at(ahead, 16, 0, r));
+	SIXTEEN s[r] = AT(const vec16, row_at(c, 16, 0, r), 0);
+	for (const float *end = b + 16 * kn; b < end; a += 16, b += 16) {
+		vec16 y = AT(const vec16, b, 0);
+		SIXTEEN s[r] += a[r] * y;
+	}
+	SIXTEEN AT(vec16, row_at(d, 16, 0, r), 0) = s[r];
 }
 #endif
 #pragma GCC pop_options
@@ -269,8 +276,8 @@ static void block_of(uint32_t (*D)[LANES], uint32_t (*C)[LANES], uint32_t consta
 	if (!C)
 		for (int i = 0; i < 32; i++)
 			splat[i] = constant;
-#ifdef TILES
-	if (fused && s->m >= 16 && takes_tiles()) {
+#ifdef SIM_AVX512
+	if (fused && s->m >= 16 && sim_avx512()) {
 		unsigned first = block * s->m * s->m / LANES;
 		tiles_f32_exact(D + first, C ? C + first : NULL, splat, a, b, s->k, s->m);
 		return;
@@ -337,7 +344,9 @@ static __attribute__((noinline)) void product_unkept(struct sim_wave *w, const s
 static void product(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, uint32_t (*C)[LANES])
 {
 	const struct mfma_operand *x[2];
-	if (mfma_operands(w, in, s, x))
+	uint16_t reg[2] = {in->src[0].reg, in->src[1].reg};
+	bool exact;
+	if (mfma_operands(w, in, reg, s, x, &exact))
 		multiply(w, in, s, C, x[0], x[1]);
 	else
 		product_unkept(w, in, s, C);
@@ -353,7 +362,7 @@ static __attribute__((noinline)) void apart(struct sim_wave *w, const struct sim
 
 /* cbsz and abid where there are blocks to choose from, but for f64; blgp there, for f32 and f64.  In f8f6f4 cbsz and blgp are
  * formats, and abid says whether there are scales. */
-static bool takes_modifiers(const struct sim_inst *in, const struct mfma_shape *s)
+static inline bool takes_modifiers(const struct sim_inst *in, const struct mfma_shape *s)
 {
 	bool broadcasts = s->blocks > 1 && s->a != E_F64, permutes = s->blocks > 1 || s->a == E_F32 || s->a == E_F64;
 	if (s->split)
@@ -363,26 +372,93 @@ static bool takes_modifiers(const struct sim_inst *in, const struct mfma_shape *
 	return permutes || !in->blgp;
 }
 
-void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
+static bool overlaps(unsigned a, unsigned b, unsigned n) { return a != b && a < b + n && b < a + n; }
+
+static __attribute__((noinline)) void matrix(struct sim_wave *w, const struct sim_inst *in)
 {
-	struct mfma_shape s;
+	struct mfma_shape own;
+	const struct mfma_shape *s = shape_of(in, &own);
 	const struct sim_src *c = &in->src[2];
-	if (!shape_of(in, &s) || in->src[0].kind != SRC_VGPR || in->src[1].kind != SRC_VGPR ||
-	    (c->kind != SRC_VGPR && c->kind != SRC_CONST) || (in->scaled && !s.split) || !takes_modifiers(in, &s)) {
+	if (!s || in->src[0].kind != SRC_VGPR || in->src[1].kind != SRC_VGPR || (c->kind != SRC_VGPR && c->kind != SRC_CONST) ||
+	    (in->scaled && !s->split) || !takes_modifiers(in, s)) {
 		sim_unknown(w, in);
 		return;
 	}
-	if (!registers_exist(w, in, &s))
+	if (!registers_exist(w, in, s))
 		return;
-	w->group->stats.mfma_flops += UINT64_C(2) * s.m * s.m * s.k * s.blocks;
-	if (s.a == E_F64) {
-		mfma_f64(w, in, &s);
+	w->group->stats.mfma_flops += UINT64_C(2) * s->m * s->m * s->k * s->blocks;
+	if (s->a == E_F64) {
+		mfma_f64(w, in, s);
 		sim_overwritten(w, in->vdst, in->n);
-	} else if (c->kind == SRC_VGPR && c->reg != in->vdst && c->reg < in->vdst + (unsigned)in->n && in->vdst < c->reg + (unsigned)in->n) {
-		apart(w, in, &s);
+	} else if (c->kind == SRC_VGPR && overlaps(c->reg, in->vdst, in->n)) {
+		apart(w, in, s);
 	} else {
-		product(w, in, &s, c->kind == SRC_VGPR ? &w->vgpr[c->reg] : NULL);
+		product(w, in, s, c->kind == SRC_VGPR ? &w->vgpr[c->reg] : NULL);
 	}
+}
+
+/* ---- the usual case: one block of 16 added to registers, without modifiers, in f32 ---- */
+
+#ifdef SIM_AVX512
+#define USUAL sim_avx512()
+#else
+#define USUAL false
+#endif
+static unsigned larger(unsigned a, unsigned b) { return a > b ? a : b; }
+
+void sim_mfma_decoded(struct sim_inst *in)
+{
+	const struct mfma_shape *s = &shapes[in->op];
+	const struct sim_src *x = in->src;
+	in->usual = USUAL && s->m == 16 && s->blocks == 1 && s->a != E_I8 && s->a != E_F64 && !(in->cbsz | in->abid | in->blgp | in->scaled) && x[0].kind == SRC_VGPR &&
+	            x[1].kind == SRC_VGPR && x[2].kind == SRC_VGPR && !overlaps(x[2].reg, in->vdst, in->n);
+	for (int k = 0; k < 3; k++)
+		in->operand[k] = x[k].reg;
+	in->top = (uint16_t)larger(larger(x[0].reg + s->registers[0], x[1].reg + s->registers[1]), larger(x[2].reg, in->vdst) + in->n);
+}
+
+#ifdef SIM_AVX512
+/* The next instruction that is executed, where it is a matrix instruction of the usual kind, and else NULL. */
+static inline const struct sim_inst *usual_next(const struct sim_inst *in)
+{
+	const struct sim_inst *next = in + in->len;
+	return __atomic_load_n(&next->exec, __ATOMIC_ACQUIRE) == exec_mfma && next->usual ? next : NULL;
+}
+
+/* Products follow each other: those that come next are taken along, which leaves the host few instructions between them. */
+static inline const struct sim_inst *usual(struct sim_wave *w, const struct sim_inst *in)
+{
+	struct sim_group *g = w->group;
+	while (in && in->usual && in->top <= w->nvgpr) {
+		const struct mfma_shape *s = &shapes[in->op];
+		const struct mfma_operand *x[2];
+		const struct sim_inst *next = usual_next(in);
+		bool exact;
+		if (next)
+			__builtin_prefetch(next + next->len);
+		if (!mfma_operands(w, in, in->operand, s, x, &exact) || !exact)
+			return in;
+		g->stats.mfma_flops += UINT64_C(2) * 16 * 16 * s->k;
+		sim_overwritten(w, in->vdst, in->n);
+		tile_16(&w->vgpr[in->vdst], &w->vgpr[in->operand[2]], x[0]->v, x[1]->v, s->k, &w->vgpr[(next ? next : in)->operand[2]]);
+		if (!next || w->executed >= w->until)
+			return NULL;
+		g->stats.inst[SIM_MFMA]++;
+		w->executed++;
+		w->pc += next->len;
+		in = next;
+	}
+	return in;
+}
+#endif
+
+void exec_mfma(struct sim_wave *w, const struct sim_inst *in)
+{
+#ifdef SIM_AVX512
+	in = usual(w, in);
+#endif
+	if (in)
+		matrix(w, in);
 }
 
 void exec_smfmac(struct sim_wave *w, const struct sim_inst *in)

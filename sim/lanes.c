@@ -7,6 +7,10 @@
 #pragma GCC optimize("O3")
 #include "memory_ops.h"
 
+#ifdef SIM_AVX512
+#include <immintrin.h>
+#endif
+
 SIM_LANES_FN struct sim_span sim_span_of(uint64_t addr[LANES], uint64_t exec, unsigned bytes)
 {
 	uint64_t first = exec ? addr[__builtin_ctzll(exec)] : 0, lo = ~UINT64_C(0), hi = 0, apart = 0;
@@ -89,8 +93,97 @@ SIM_LANES_FN struct sim_extent sim_extent_of(const uint32_t at[LANES], unsigned 
 	return (struct sim_extent){lo, hi, !apart};
 }
 
+/* ---- AVX-512: 16 lanes at a time, transposed in registers ---- */
+
+#ifdef SIM_AVX512
+#define WIDE static inline SIM_AVX512 __attribute__((always_inline))
+
+/* From vectors of which the j-th holds four dwords of the lanes j, 4 + j, 8 + j and 12 + j to rows of 16 lanes, and back. */
+WIDE void turn(__m512i v[4])
+{
+	__m512i a = _mm512_unpacklo_epi32(v[0], v[1]), b = _mm512_unpackhi_epi32(v[0], v[1]);
+	__m512i c = _mm512_unpacklo_epi32(v[2], v[3]), d = _mm512_unpackhi_epi32(v[2], v[3]);
+	v[0] = _mm512_unpacklo_epi64(a, c), v[1] = _mm512_unpackhi_epi64(a, c);
+	v[2] = _mm512_unpacklo_epi64(b, d), v[3] = _mm512_unpackhi_epi64(b, d);
+}
+
+#define EACH_4 _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++)
+#define WHOLE(i) ((__m128i *)(dense ? first + 16 * (i) : PLACE(i)))
+
+/* The row `at` may be one of those that are loaded: of it nothing is read that was overwritten. */
+WIDE void load_4(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], bool dense)
+{
+	char *first = PLACE(0);
+	for (int n = 0; n < LANES; n += 16) {
+		__m512i v[4];
+		EACH_4 {
+			v[j] = _mm512_castsi128_si512(_mm_loadu_si128(WHOLE(n + j)));
+			v[j] = _mm512_inserti32x4(v[j], _mm_loadu_si128(WHOLE(n + 4 + j)), 1);
+			v[j] = _mm512_inserti32x4(v[j], _mm_loadu_si128(WHOLE(n + 8 + j)), 2);
+			v[j] = _mm512_inserti32x4(v[j], _mm_loadu_si128(WHOLE(n + 12 + j)), 3);
+		}
+		turn(v);
+		EACH_4 _mm512_storeu_si512(&reg[j][n], v[j]);
+	}
+}
+
+WIDE void load_2(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES])
+{
+	const __m512i even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0), odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+	for (int n = 0; n < LANES; n += 16) {
+		__m512i lo = _mm512_i64gather_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)&at[n])), base, 1);
+		__m512i hi = _mm512_i64gather_epi64(_mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)&at[n + 8])), base, 1);
+		_mm512_storeu_si512(&reg[0][n], _mm512_permutex2var_epi32(lo, even, hi));
+		_mm512_storeu_si512(&reg[1][n], _mm512_permutex2var_epi32(lo, odd, hi));
+	}
+}
+
+WIDE void store_4(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], bool dense)
+{
+	char *first = PLACE(0);
+	for (int n = 0; n < LANES; n += 16) {
+		__m512i v[4];
+		EACH_4 v[j] = _mm512_loadu_si512(&reg[j][n]);
+		turn(v);
+		EACH_4 _mm_storeu_si128(WHOLE(n + j), _mm512_castsi512_si128(v[j])); /* in order, as in scatter */
+		EACH_4 _mm_storeu_si128(WHOLE(n + 4 + j), _mm512_extracti32x4_epi32(v[j], 1));
+		EACH_4 _mm_storeu_si128(WHOLE(n + 8 + j), _mm512_extracti32x4_epi32(v[j], 2));
+		EACH_4 _mm_storeu_si128(WHOLE(n + 12 + j), _mm512_extracti32x4_epi32(v[j], 3));
+	}
+}
+
+/* False where the plain way is as good. */
+static SIM_AVX512 bool load_wide(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words)
+{
+	if (words == 4 && dense)
+		load_4(reg, base, at, true);
+	else if (words == 4)
+		load_4(reg, base, at, false);
+	else if (words == 2 && !dense)
+		load_2(reg, base, at);
+	else
+		return false;
+	return true;
+}
+
+static SIM_AVX512 bool store_wide(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words)
+{
+	if (words != 4)
+		return false;
+	if (dense)
+		store_4(reg, base, at, true);
+	else
+		store_4(reg, base, at, false);
+	return true;
+}
+#endif
+
 void sim_lanes_load_all(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words)
 {
+#ifdef SIM_AVX512
+	if (sim_avx512() && load_wide(reg, base, at, dense, words))
+		return;
+#endif
 	sim_w32 whole[4 * LANES] __attribute__((aligned(64)));
 	if (dense && ((uintptr_t)base + at[0]) % 4 == 0) {
 		unpack(reg, (const sim_w32 *)PLACE(0), words);
@@ -102,6 +195,10 @@ void sim_lanes_load_all(uint32_t (*reg)[LANES], const uint8_t *base, const uint3
 
 void sim_lanes_store_all(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words)
 {
+#ifdef SIM_AVX512
+	if (sim_avx512() && store_wide(reg, base, at, dense, words))
+		return;
+#endif
 	sim_w32 whole[4 * LANES] __attribute__((aligned(64)));
 	if (dense && ((uintptr_t)base + at[0]) % 4 == 0) {
 		pack((sim_w32 *)PLACE(0), reg, words);

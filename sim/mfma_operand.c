@@ -9,6 +9,9 @@
 #pragma GCC optimize("O3,no-math-errno,no-trapping-math")
 #include "mfma.h"
 
+#ifdef SIM_AVX512
+#include <immintrin.h>
+#endif
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -136,21 +139,21 @@ static SIM_LANES_FN void widen(float *out, uint32_t (*v)[LANES], const struct mf
 		widen_as(out, v, s, e, s->m, codes);
 }
 
+enum { LEAST_BF16 = 0x2000, MOST_BF16 = 0x5f00 };
 typedef uint16_t sim_w16 __attribute__((may_alias));
 
 /* Whether the products of operand x with any other that passes are exact and finite in f32: for bf16, magnitudes 0 or between
  * 2^-63 and 2^63; for f16 all but infinities and NaN; for what is widened otherwise, 12 bits of mantissa as well. */
 static SIM_LANES_FN bool exact16(uint32_t (*v)[LANES], unsigned registers, uint16_t least, uint16_t most)
 {
-	uint16_t bad = 0;
-	for (unsigned r = 0; r < registers; r++) {
-		const sim_w16 *x = (const sim_w16 *)v[r];
-		for (unsigned i = 0; i < 2 * LANES; i++) {
-			uint16_t mag = x[i] & 0x7fff;
-			bad |= (uint16_t)((mag != 0) & ((uint16_t)(mag - least) > (uint16_t)(most - least)));
-		}
+	const sim_w16 *x = (const sim_w16 *)v;
+	uint16_t low = 0xffff, high = 0; /* zero, less one, is above all */
+	for (unsigned i = 0; i < registers * 2 * LANES; i++) {
+		uint16_t mag = x[i] & 0x7fff, less = (uint16_t)(mag - 1);
+		low = less < low ? less : low;
+		high = mag > high ? mag : high;
 	}
-	return !bad;
+	return low >= least - 1 && high <= most;
 }
 
 static SIM_LANES_FN bool exact32(const float *x, unsigned n)
@@ -169,7 +172,7 @@ bool mfma_exact(const float *x, unsigned n) { return exact32(x, n); }
 static bool exact(uint32_t (*v)[LANES], unsigned registers, const float *x, const struct mfma_shape *s, enum mfma_element e)
 {
 	switch (e) {
-	case E_BF16: return exact16(v, registers, 0x2000, 0x5f00);
+	case E_BF16: return exact16(v, registers, LEAST_BF16, MOST_BF16);
 	case E_F16: return exact16(v, registers, 1, 0x7bff);
 	case E_I8: return false;
 	default: return exact32(x, (unsigned)s->m * s->k * s->blocks);
@@ -178,50 +181,51 @@ static bool exact(uint32_t (*v)[LANES], unsigned registers, const float *x, cons
 
 /* ---- operands that are kept ---- */
 
-enum { KEPT = 8 };
-struct sim_operands {
-	struct mfma_operand operand[2][KEPT];
-	/* key: 0, or instruction, format, register and wave; the registers it was widened from */
-	struct kept { uint64_t key; uint32_t first, end, wave; } kept[2][KEPT];
-	uint64_t others;                 /* as others_of, when these were made */
-	uint32_t lowest, highest;        /* of all their registers */
-};
-
 struct sim_operands *sim_operands_new(void)
 {
 	struct sim_operands *o = aligned_alloc(64, (sizeof *o + 63) & ~(size_t)63);
 	if (o)
-		memset(o->kept, 0, sizeof o->kept), o->others = 0, o->lowest = ~0u, o->highest = 0;
+		memset(o->kept, 0, sizeof o->kept), o->others = 0;
 	return o;
 }
 
-/* Instructions executed by this host thread that may have changed a register otherwise than sim_overwritten tells. */
-static inline uint64_t others_of(const struct sim_stats *s)
+void mfma_forget(struct sim_group *g, uint64_t others)
 {
-	return s->inst[SIM_VALU] + s->inst[SIM_SALU] + s->inst[SIM_VMEM] + s->inst[SIM_SMEM] + s->inst[SIM_BARRIER] + s->inst[SIM_BRANCH] +
-	       s->inst[SIM_OTHER];
-}
-
-static void forget(struct sim_operands *o, uint64_t others)
-{
-	for (int i = 0; i < 2 * KEPT; i++)
-		o->kept[i / KEPT][i % KEPT].key = 0;
+	struct sim_operands *o = g->operands;
+	for (int i = 0; i < 2 * MFMA_KEPT; i++)
+		o->kept[i / MFMA_KEPT][i % MFMA_KEPT].key = 0;
 	o->others = others;
-	o->lowest = ~0u;
-	o->highest = 0;
+	g->kept_from = ~0u;
+	g->kept_to = 0;
 }
 
-void sim_overwritten(struct sim_wave *w, unsigned first, unsigned n)
+void sim_overwritten_kept(struct sim_wave *w, unsigned first, unsigned n)
 {
 	struct sim_operands *o = w->group->operands;
-	if (!o || first >= o->highest || first + n <= o->lowest)
-		return;
-	for (int i = 0; i < 2 * KEPT; i++) {
-		struct kept *k = &o->kept[i / KEPT][i % KEPT];
+	for (int i = 0; i < 2 * MFMA_KEPT; i++) {
+		struct mfma_kept *k = &o->kept[i / MFMA_KEPT][i % MFMA_KEPT];
 		if (k->wave == w->index && first < k->end && first + n > k->first)
 			k->key = 0;
 	}
 }
+
+/* bf16 where one block is 16 wide, widened and judged at once: the usual operand. */
+#ifdef SIM_AVX512
+static SIM_AVX512 bool widen_16(float *out, uint32_t (*v)[LANES], unsigned registers)
+{
+	const __m512i one = _mm512_set1_epi16(1), magnitude = _mm512_set1_epi16(0x7fff);
+	__m512i low = _mm512_set1_epi16(-1), high = _mm512_setzero_si512();
+	for (unsigned lane = 0; lane < LANES; lane += 16)
+		for (unsigned r = 0; r < registers; r++, out += 32) {
+			__m512i x = _mm512_loadu_si512(&v[r][lane]), mag = _mm512_and_si512(x, magnitude);
+			_mm512_storeu_si512(out, _mm512_slli_epi32(x, 16));
+			_mm512_storeu_si512(out + 16, _mm512_and_si512(x, _mm512_set1_epi32(-0x10000)));
+			low = _mm512_min_epu16(low, _mm512_sub_epi16(mag, one));
+			high = _mm512_max_epu16(high, mag);
+		}
+	return !(_mm512_cmplt_epu16_mask(low, _mm512_set1_epi16(LEAST_BF16 - 1)) | _mm512_cmpgt_epu16_mask(high, _mm512_set1_epi16(MOST_BF16)));
+}
+#endif
 
 /* blgp of the forms without a format: B's lanes broadcast or rotated in groups. */
 static unsigned b_lane(unsigned blgp, unsigned lane)
@@ -239,7 +243,14 @@ void mfma_widen(struct mfma_operand *x, struct sim_wave *w, const struct sim_ins
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	enum mfma_element e = k ? s->b : s->a;
-	unsigned n = s->registers[k], blgp = k && !s->split ? in->blgp : 0;
+	unsigned n = s->registers[k];
+#ifdef SIM_AVX512
+	if (e == E_BF16 && s->m == 16 && s->blocks == 1 && sim_avx512()) {
+		x->exact = widen_16(x->v, &w->vgpr[in->src[k].reg], n);
+		return;
+	}
+#endif
+	unsigned blgp = k && !s->split ? in->blgp : 0;
 	uint32_t moved[8][LANES], (*v)[LANES] = &w->vgpr[in->src[k].reg];
 	if (e > E_I8)
 		pthread_once(&once, build_tables);
@@ -251,30 +262,13 @@ void mfma_widen(struct mfma_operand *x, struct sim_wave *w, const struct sim_ins
 	x->exact = exact(v, n, x->v, s, e);
 }
 
-static __attribute__((noinline)) void keep(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, int k, unsigned slot, uint64_t key)
+void mfma_keep(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, int k, unsigned slot, uint64_t key)
 {
-	struct sim_operands *o = w->group->operands;
+	struct sim_group *g = w->group;
 	unsigned reg = in->src[k].reg, n = s->registers[k];
-	mfma_widen(&o->operand[k][slot], w, in, s, k);
-	o->kept[k][slot] = (struct kept){key, reg, reg + n, w->index};
-	o->lowest = reg < o->lowest ? reg : o->lowest;
-	o->highest = reg + n > o->highest ? reg + n : o->highest;
-}
-
-bool mfma_operands(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, const struct mfma_operand *x[2])
-{
-	struct sim_operands *o = w->group->operands;
-	if (!o)
-		return false;
-	uint64_t others = others_of(&w->group->stats);
-	if (o->others != others)
-		forget(o, others);
-	for (int k = 0; k < 2; k++) {
-		unsigned reg = in->src[k].reg, slot = reg / 2 % KEPT;
-		uint64_t key = in->op | (uint64_t)(k ? in->blgp : in->cbsz) << 16 | (uint64_t)reg << 32 | (uint64_t)w->index << 48;
-		if (o->kept[k][slot].key != key)
-			keep(w, in, s, k, slot, key);
-		x[k] = &o->operand[k][slot];
-	}
-	return true;
+	struct mfma_operand *x = &g->operands->operand[k][slot];
+	mfma_widen(x, w, in, s, k);
+	g->operands->kept[k][slot] = (struct mfma_kept){key, reg, reg + n, w->index, x->exact};
+	g->kept_from = reg < g->kept_from ? reg : g->kept_from;
+	g->kept_to = reg + n > g->kept_to ? reg + n : g->kept_to;
 }

@@ -320,6 +320,10 @@ static const struct row rows[] = {
 	{"s_mov_b64 exec, 48\n v_readfirstlane_b32 s14, v8\n s_mov_b64 exec, -1\n v_mov_b32 v66, s14", BOTH, first_active},
 	{"v_mbcnt_lo_u32_b32 v2, -1, 0\n v_mbcnt_hi_u32_b32 v66, -1, v2", BOTH, mbcnt},
 	{LANE16 "ds_write_b128 v2, v[8:11]\n v_xor_b32 v2, 16, v2\n s_waitcnt lgkmcnt(0)\n ds_read_b128 v[66:69], v2", BOTH, lds_words},
+	/* the address is one of the results: lane after lane, and not */
+	{LANE16 "v_xor_b32 v3, 16, v2\n ds_write_b128 v3, v[8:11]\n v_mov_b32 v66, v2\n s_waitcnt lgkmcnt(0)\n ds_read_b128 v[66:69], v66", BOTH, lds_words},
+	{LANE16 "ds_write_b128 v2, v[8:11]\n v_xor_b32 v69, 16, v2\n s_waitcnt lgkmcnt(0)\n ds_read_b128 v[66:69], v69", BOTH, lds_words},
+	{LANE16 "ds_write_b128 v2, v[8:11]\n v_xor_b32 v66, 16, v2\n v_mov_b32 v69, v66\n s_waitcnt lgkmcnt(0)\n ds_read_b64 v[66:67], v66\n ds_read_b64 v[68:69], v69 offset:8", BOTH, lds_words},
 	{LANE16 "ds_write_b96 v2, v[8:10]\n ds_write_b32 v2, v11 offset:12\n v_xor_b32 v2, 16, v2\n s_waitcnt lgkmcnt(0)\n ds_read_b64 v[66:67], v2\n ds_read2_b32 v[68:69], v2 offset0:2 offset1:3", BOTH, lds_words},
 	{"ds_write_b32 v1, v8\n v_mov_b32 v70, v9\n s_waitcnt lgkmcnt(0)\n ds_read_u8 v66, v1\n ds_read_i8 v67, v1\n ds_read_u16 v68, v1\n ds_read_i16 v69, v1\n ds_read_u16_d16_hi v70, v1", BOTH, lds_small},
 	{"ds_write2st64_b32 v1, v8, v9 offset0:1 offset1:3\n s_waitcnt lgkmcnt(0)\n ds_read2st64_b32 v[66:67], v1 offset0:1 offset1:3\n v_mov_b32 v68, v1\n ds_read2st64_b32 v[68:69], v68 offset0:3 offset1:1", BOTH, lds_pairs},
