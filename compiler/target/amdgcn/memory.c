@@ -6,11 +6,17 @@
 
 enum { OUT_OF_RANGE = (int)0x80000000u };
 
+/* May be absent here. */
+static bool is_optional(const struct emit *e, const struct access *a)
+{
+	return a->t->optional && !(e->v->given >> a->i->imm & 1);
+}
+
 /* Global accesses take a scalar base, a lane offset and an immediate below 4096. */
 static bool is_plain(struct emit *e, const struct access *a)
 {
-	if (e->has_dot || a->mask || a->step || a->t->optional || !a->affine || a->fold || access_bytes(a) < 4 || !a->l || a->i->op == IR_UPDATE ||
-	    index_has_copies(e, a->l))
+	if (e->has_dot || a->mask || a->step || is_optional(e, a) || !a->affine || a->fold || !a->l || a->i->op == IR_UPDATE || a->first ||
+	    (a->i->op == IR_LOAD && access_bytes(a) < 4))
 		return false;
 	int regs = layout_regs(a->l);
 	for (int d = 0; d < a->t->rank; d++)
@@ -31,7 +37,7 @@ void amdgcn_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 		return;
 	}
 	LLVMValueRef size = LLVMConstInt(e->i64, 0x7ffffffc, 0), pointer = e->tensors[a->i->imm].pointer;
-	if (a->t->optional) {
+	if (is_optional(e, a)) {
 		LLVMBasicBlockRef here = emit_before_loop(e);
 		size = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, pointer, LLVMConstNull(e->p1), ""), LLVMConstInt(e->i64, 0, 0), size, "");
 		emit_continue(e, here);

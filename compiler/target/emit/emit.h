@@ -59,6 +59,7 @@ struct emit {
 	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
 	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
 	const struct hexpr *condition;           /* what the variant asks besides its predicate: strides whose offsets fit 32 bits, short grids; NULL = nothing */
+	bool clamps_by_mode;                     /* conversions to the chip's 8-bit floats saturate without being asked (pass_clamps_by_mode) */
 	bool has_dot, forgets;                   /* forgets: index values are computed anew for each instruction (index_forget) */
 	LLVMMetadataRef scope;                   /* DISubprogram */
 };
@@ -98,8 +99,8 @@ bool index_mask_is_run(struct emit *, const struct ir_ins *, int axis, int w, in
 int index_mark(const struct emit *);                                      /* scopes of the memo */
 void index_release(struct emit *, int mark);
 void index_forget(struct emit *);          /* where e->forgets, before an instruction: its index values are computed anew, not kept */
-bool index_has_copies(struct emit *, const struct layout *);              /* some lanes or waves hold what others hold */
-LLVMValueRef index_is_first_copy(struct emit *, const struct layout *);   /* i1: this lane is the one that stores; NULL = always */
+/* i1: this lane is the one that stores; NULL = always.  lanes_may: lanes of a wave may store the same to one place at once. */
+LLVMValueRef index_is_first_copy(struct emit *, const struct layout *, bool lanes_may);
 
 /* value.c */
 int value_pack(const struct emit *, enum dtype, const struct layout *);

@@ -384,8 +384,8 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 	if (e->failed)
 		return;
 	limit_strides(e, a);
+	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l, i->op == IR_STORE && !a->pairs);
 	address_parts(e, a);
-	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l);
 	if (a->pairs && a->width == 1 && i->op == IR_STORE) {       /* of two lanes the even one stores */
 		LLVMValueRef even = LLVMBuildNot(e->b, is_odd(e, a), "");
 		a->first = a->first ? LLVMBuildAnd(e->b, a->first, even, "") : even;
