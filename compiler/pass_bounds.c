@@ -10,15 +10,9 @@
  *          2^30 - 1) >> 23: 2^(c - 127) is then the smallest power of two not below top / C (its mantissa counts as one more
  *          unless it is 0), so that |u * inv| <= C exactly.
  *          Where a mode of the chip clamps, it is that or none: conversions without SATURATE would clamp as well.
- *          (2) max(x / C, t) with C whole, its odd part below 2^16, and t no denormal: y = 1 / C rounded down, q = x y, and
- *          max(fma(fma(-q, C, x), y, q), q, t).  q is at most x / C and within two steps of it; what is left, x - q C, is exact, for it
- *          is a multiple of a step of q and of C's lowest bit, and 2 C of them at most; the corrected quotient is then wrong by less than 2^-21 of
- *          a step before it is rounded, and no x / C comes as close to the middle between two numbers.  Of an infinite x the correction is NaN and
- *          the maximum q.
- *          (3) 1 / s with s from 2^-126 to 2^126 or infinite: y = rcp(s), within a step, and max(fma(fma(-s, y, 1), y, y), 0), which is the nearest
- *          number (P. Markstein, IBM J. R&D 34 (1990)) but for one s in 2^23, whose mantissa is all ones: it is there as well where
- *          rcp does not return the power of two below, which the instructions of a division ask of it, too.  Infinite s: 0.
- *          (4) to e8m0 from 2^(c - 127) with c from 0 to 254: c.
+ *          (2) max(x / C, t) with C whole, its odd part below 2^16, and t no denormal; 1 / s with s such a scale, from 2^-126 to 2^126
+ *          or infinite: marked NORMAL, which a few instructions divide (target/emit/elementwise.c).
+ *          (3) to e8m0 from 2^(c - 127) with c from 0 to 254: c.
  * Needs:   simplified IR.   Keeps: values exactly. */
 #include "../base/num.h"
 #include "pass.h"
@@ -66,7 +60,7 @@ static const struct ir_ins *group_maximum_of_power(const struct ir_ins *inv, dou
 }
 
 struct bounds {
-	struct pass *p; struct ir_phase *ph;
+	struct pass *p; struct ir_phase *ph; const int *uses;
 	bool count, floats;                    /* only count what stays; drop clamps of floats as well as of integers */
 	int staying;                           /* conversions to floats of 8 bits whose clamp may act */
 };
@@ -149,37 +143,22 @@ static const struct ir_ins *bounded_quotient(const struct ir_ins *i, double *c)
 	return NULL;
 }
 
-static void shorten_quotient(struct ir_ins *i, void *ctx)
-{
-	struct bounds *s = ctx;
-	double c;
-	const struct ir_ins *div = bounded_quotient(i, &c);
-	if (!div)
-		return;
-	struct ir_builder b = pass_before(s->p, s->ph, i);
-	float y = (float)(1 / c);
-	y = (double)y * c > 1 ? nextafterf(y, 0) : y;              /* exact: 24 and 16 bits, and zeros */
-	struct ir_ins *x = div->args[0], *by = ir_float(&b, DT_F32, (double)y), *q = ir_bin(&b, IR_MUL, x, by);
-	struct ir_ins *left = ir_fma(&b, ir_un(&b, IR_NEG, q), div->args[1], x);
-	struct ir_ins *best = ir_bin(&b, IR_MAX, ir_fma(&b, left, by, q), q);
-	i->args[i->args[0] == div ? 0 : 1] = best;
-}
-
-static void shorten_reciprocal(struct ir_ins *i, void *ctx)
+static void shorten_division(struct ir_ins *i, void *ctx)
 {
 	struct bounds *s = ctx;
 	double v;
+	if (i->op == IR_MAX) {
+		struct ir_ins *q = (struct ir_ins *)bounded_quotient(i, &v);
+		if (q && s->uses[q->id] == 1)
+			q->flags |= IR_NORMAL;
+	}
 	if (i->op != IR_DIV || i->dtype != DT_F32 || !is_number(i->args[0], 1))
 		return;
-	struct ir_ins *x = i->args[1];
-	const struct ir_ins *least = x->op == IR_SELECT && ir_is_const(x->args[2], &v) && v >= 0x1p-126 && v <= 0x1p126 ? x->args[1] : x;
-	if (!bounded_quotient(least, &v))
-		return;
-	struct ir_builder b = pass_before(s->p, s->ph, i);
-	struct ir_ins *y = ir_un(&b, IR_RCP, x), *left = ir_fma(&b, ir_un(&b, IR_NEG, x), y, i->args[0]);
-	struct ir_ins *best = ir_bin(&b, IR_MAX, ir_fma(&b, left, y, y), ir_float(&b, DT_F32, 0));
-	ir_replace(s->p->k, i, best);
-	ir_remove(i);
+	const struct ir_ins *x = i->args[1];
+	if (x->op == IR_SELECT && ir_is_const(x->args[2], &v) && v >= 0x1p-126 && v <= 0x1p126)
+		x = x->args[1];
+	if (bounded_quotient(x, &v))
+		i->flags |= IR_NORMAL;
 }
 
 /* --- powers of two ---------------------------------------------------------------------------------------------------------- */
@@ -237,7 +216,7 @@ static void take_code(struct ir_ins *i, void *ctx)
 	struct bounds *s = ctx;
 	if (i->op != IR_CVT || i->dtype != DT_E8M0 || i->args[0]->dtype != DT_F32)
 		return;
-	struct ir_builder b = pass_before(s->p, s->ph, i);
+	struct ir_builder b = pass_before(s->p, s->ph, i->args[0]);
 	struct ir_ins *code = code_of(&b, i->args[0]);
 	if (!code)
 		return;
@@ -248,15 +227,15 @@ static void take_code(struct ir_ins *i, void *ctx)
 int pass_bounds(struct pass *p)
 {
 	const struct target *t = p->v->target;
+	const int *uses = pass_uses(p->k->arena, p->k);
 	FOR_PHASES(p, ph) {
-		struct bounds s = {.p = p, .ph = ph, .count = true};
+		struct bounds s = {.p = p, .ph = ph, .uses = uses, .count = true};
 		ir_walk(ph->body, drop_clamp, &s);
 		s.count = false;
 		s.floats = !s.staying || !pass_clamps_by_mode(ph, t);
 		if (!t->cvt8_clamps)                       /* else there is nothing to gain */
 			ir_walk(ph->body, drop_clamp, &s);
-		ir_walk(ph->body, shorten_reciprocal, &s);
-		ir_walk(ph->body, shorten_quotient, &s);
+		ir_walk(ph->body, shorten_division, &s);
 		ir_walk(ph->body, take_code, &s);
 	}
 	return 0;
