@@ -87,12 +87,25 @@ static LLVMValueRef reciprocal(struct emit *e, LLVMValueRef s)
 	return op_whole(e, "llvm.maxnum", most, 2);
 }
 
+/* In packed forms where registers allow: pairs have to lie side by side. */
+static LLVMValueRef short_division(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
+{
+	bool by_constant = i->args[1]->op == IR_CONST;
+	LLVMValueRef x = a[!by_constant], part[64];
+	int n = vector_length(x), each = e->v->aligned ? n : 1;
+	for (int k = 0; k < n; k += each) {
+		LLVMValueRef some = vector_part(e, x, k, each);
+		part[k / each] = by_constant ? divide_by_whole(e, some, i->args[1]->num) : reciprocal(e, some);
+	}
+	return vector_join(e, part, n / each, each);
+}
+
 /* Integer division by zero gives 0 (op.def); the divisor is made 1 first. */
 static LLVMValueRef divide(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 {
 	bool rem = i->op == IR_REM;
 	if (i->flags & IR_NORMAL)
-		return i->args[1]->op == IR_CONST ? divide_by_whole(e, a[0], i->args[1]->num) : reciprocal(e, a[1]);
+		return short_division(e, i, a);
 	if (dtype_is_float(i->dtype))
 		return rem ? LLVMBuildFRem(e->b, a[0], a[1], "") : LLVMBuildFDiv(e->b, a[0], a[1], "");
 	build_binary *op = rem ? LLVMBuildSRem : LLVMBuildSDiv;
