@@ -37,6 +37,7 @@ struct machine {
 
 	/* --- lanes --- */
 	int row_bits;                                                    /* lane bits that a reduction exchanges cheaper than by LDS */
+	int exchange_wait;                                               /* instructions that a lane_xor of a row waits behind what makes its operand */
 	/* Value of lane ^ (1 << bit); lower_equal: lanes that differ in lower bits alone hold the same. */
 	LLVMValueRef (*lane_xor)(struct emit *, LLVMValueRef word, int bit, bool lower_equal);
 	LLVMValueRef (*lane_gather)(struct emit *, LLVMValueRef word, LLVMValueRef lane);  /* of the lane that each lane names */
