@@ -207,7 +207,8 @@ static void high_bits(struct emit *e, const struct part *p, int *reduced, int *n
 	}
 }
 
-static LLVMValueRef gathered(struct emit *e, const int *bits, int n)
+/* The bits of the workitem id, lowest first, side by side from bit `at` on; NULL for none. */
+static LLVMValueRef gathered(struct emit *e, const int *bits, int n, int at)
 {
 	LLVMValueRef sum = NULL;
 	for (int k = 0; k < n;) {
@@ -215,21 +216,26 @@ static LLVMValueRef gathered(struct emit *e, const int *bits, int n)
 		while (k + run < n && bits[k + run] == bits[k] + run)
 			run++;
 		LLVMBasicBlockRef here = emit_in_gap(e, 1);
-		LLVMValueRef x = LLVMBuildLShr(e->b, e->tid, emit_int(e, bits[k]), "");
+		LLVMValueRef x = e->tid;
+		if (bits[k] > k + at)
+			x = LLVMBuildLShr(e->b, x, emit_int(e, bits[k] - k - at), "");
+		else if (bits[k] < k + at)
+			x = LLVMBuildShl(e->b, x, emit_int(e, k + at - bits[k]), "");
 		emit_in_gap(e, 1);
-		x = LLVMBuildAnd(e->b, x, emit_int(e, (1 << run) - 1), "");
+		x = LLVMBuildAnd(e->b, x, emit_int(e, (int64_t)((1 << run) - 1) << (k + at)), "");
 		emit_continue(e, here);
-		if (k)
-			x = LLVMBuildShl(e->b, x, emit_int(e, k), "");
 		sum = sum ? LLVMBuildOr(e->b, sum, x, "") : x;
 		k += run;
 	}
 	return sum;
 }
 
-static LLVMValueRef bytes_of(struct emit *e, LLVMValueRef slot, int each)
+/* Byte offset of the slot that these bits number, the first ones below the others. */
+static LLVMValueRef slot_of(struct emit *e, const int *low, int nlow, const int *high, int nhigh, int bytes)
 {
-	return slot ? op_times(e, slot, each) : NULL;
+	int shift = __builtin_ctz((unsigned)bytes);
+	LLVMValueRef l = gathered(e, low, nlow, shift), h = gathered(e, high, nhigh, shift + nlow);
+	return op_times(e, l && h ? LLVMBuildOr(e->b, h, l, "") : l ? l : h ? h : emit_int(e, 0), bytes >> shift);
 }
 
 /* One LDS round for parts whose high bits agree; their result registers lie side by side in a slot. */
@@ -246,21 +252,13 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 		lds_barrier(e);
 	}
 	e->lds_small_bytes += (size + 15) / 16 * 16;
-	LLVMValueRef k = gathered(e, kept, nkept), r = gathered(e, reduced, nreduced);
-	LLVMValueRef index = r;
-	if (k)
-		index = LLVMBuildOr(e->b, LLVMBuildShl(e->b, k, emit_int(e, nreduced), ""), r, "");
-	LLVMValueRef at = bytes_of(e, index, slot);    /* the lanes of a row write one value to one place: cheaper than a branch */
-	for (int j = 0; j < n; j++)
+	int mine[HIGH];
+	for (int b = 0; b < nreduced; b++)
+		mine[b] = b;
+	LLVMValueRef to = slot_of(e, reduced, nreduced, kept, nkept, slot), at = slot_of(e, mine, nreduced, kept, nkept, slot);
+	for (int j = 0; j < n; j++)                    /* the lanes of a row write one value to one place: cheaper than a branch */
 		for (int x = 0; x < p[j].regs; x++)
-			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x));
-	LLVMBasicBlockRef here = emit_in_gap(e, 1);
-	LLVMValueRef mine = LLVMBuildAnd(e->b, e->tid, emit_int(e, (1 << nreduced) - 1), "");
-	emit_in_gap(e, 1);
-	if (k)
-		mine = LLVMBuildOr(e->b, LLVMBuildShl(e->b, k, emit_int(e, nreduced), ""), mine, "");
-	at = bytes_of(e, mine, slot);
-	emit_continue(e, here);
+			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, to, base + p[j].at + 4 * x));
 	lds_barrier(e);
 	for (int j = 0; j < n; j++)
 		for (int x = 0; x < p[j].regs; x++)
@@ -300,8 +298,8 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 	if (e->loop_depth)
 		lds_barrier(e);
 	e->lds_small_bytes += ((plane << nreduced) + 15) / 16 * 16;
-	LLVMValueRef k = gathered(e, kept, nkept), w = gathered(e, reduced, nreduced);
-	LLVMValueRef at = bytes_of(e, k ? k : emit_int(e, 0), slot), to = LLVMBuildAdd(e->b, at, bytes_of(e, w, plane), "");
+	LLVMValueRef k = gathered(e, kept, nkept, 0), w = gathered(e, reduced, nreduced, 0);      /* numbers that tiles in LDS have a use for, too */
+	LLVMValueRef at = k ? op_times(e, k, slot) : emit_int(e, 0), to = LLVMBuildAdd(e->b, at, op_times(e, w, plane), "");
 	LLVMValueRef first = NULL, join = NULL;
 	int64_t same = 0;                              /* lanes that hold what others hold do not write */
 	for (int b = 0; b < p->from->nlane; b++)
