@@ -27,6 +27,7 @@ struct target {
 	bool lds_load16;           /* direct-to-LDS loads of 16 bytes */
 	bool lanes_adjacent;       /* an access is fast where the lanes' bytes lie side by side, not merely where each lane's are many */
 	bool cvt8_clamps;          /* conversions to i8 and native fp8 clamp by themselves */
+	bool mode_clamps;          /* those to native fp8 do in a mode of the wave, in which overflowing f16 becomes its largest number, too */
 	const struct mfma *mfma; int nmfma;   /* matrix instructions, best first (target/mfma.h) */
 };
 const struct target *target_by_name(const char *);

@@ -54,6 +54,7 @@ enum ir_flag {
 	IR_PRODUCT = 4,    /* reduce: operands a, b: sum of products, accumulated by fma */
 	IR_ACC = 8,        /* dot: the last operand is the accumulator */
 	IR_ANYORDER = 16,  /* reduce, dot: the order is not fixed yet (before layout) */
+	IR_NORMAL = 32,    /* div of f32: y is a constant, and nobody asks what is below 2^-126; or x is 1 and y from 2^-126 to 2^126, or infinite */
 };
 
 struct ir_block;

@@ -22,6 +22,8 @@ bool ir_has(struct ir_block *, enum ir_op); /* at any depth */
 void ir_recompute_axes(struct ir_ins *, void *unused);
 /* The first or last position of an axis's tile: reduce min or max of iota over its own axis. */
 bool ir_is_tile_bound(const struct ir_ins *);
+/* All conversions of the phase to the chip's 8-bit floats saturate, there are some, and nothing else in it minds the mode that does that. */
+bool pass_clamps_by_mode(const struct ir_phase *, const struct target *);
 /* The plan's tile of an axis in a phase; 0 = none. */
 int pass_planned_tile(const struct variant *, int phase, const char *axis);
 /* Uses of every value: counted into id-indexed array of next_id entries. */

@@ -430,6 +430,43 @@ START_TEST(infinite_elements_agree)
 }
 END_TEST
 
+/* Scales are the nearest numbers to maximum / largest code, and codes those of x * (1 / scale), each step rounded once, as the host's own
+ * divisions are: mantissas at random, of ones and of zeros, every exponent that f32 has. */
+START_TEST(divisions_are_rounded_once)
+{
+	enum { M = 32, GROUPS = 64, G = 128, N = GROUPS * G };
+	const struct e2e_chip *chip = &e2e_chips[_i];
+	struct call c;
+	double *x = room(M * N);
+	struct ref_random r = {.state = 77};
+	call_begin(&c, chip, "quantize_128", "divisions");
+	for (int g = 0; g < M * GROUPS; g++) {
+		int mantissa = g % 8 == 0 ? 0x7fffff : g % 8 == 1 ? 0 : (int)(ref_uniform(&r) * 0x800000), exponent = g % 255;
+		for (int k = 0; k < G; k++) {
+			double part = k ? ref_uniform(&r) : 1;
+			x[g * G + k] = (float)(ldexp(exponent ? 0x800000 + mantissa : mantissa, (exponent ? exponent : 1) - 150) * part);
+		}
+	}
+	call_values(&c, E2E_F32, SHAPE(M, N), x);
+	call_absent(&c);
+	int codes = call_out(&c, e2e_code_type(chip->fp8), SHAPE(M, N)), scales = call_out(&c, E2E_F32, SHAPE(M, GROUPS));
+	call_go(&c);
+	uint8_t *y = call_result(&c, codes);
+	float *s = call_result(&c, scales), most = (float)ref_code_max(chip->fp8);
+	for (int g = 0; g < M * GROUPS; g++) {
+		float top = (float)x[g * G], quotient = top / most, want = top > 0 ? fmaxf(quotient, 0x1p-126f) : 1, inverse = 1 / want;
+		ck_assert_msg(s[g] == want, "%s: scale of %a: found %a, expected %a", c.what, (double)top, (double)s[g], (double)want);
+		for (int k = 0; k < G; k++) {
+			float u = (float)x[g * G + k] * inverse;
+			ck_assert_msg(ref_code_step(chip->fp8, y[g * G + k]) == ref_code_step(chip->fp8, ref_code_round(chip->fp8, (double)u)),
+			              "%s: code of %a over %a", c.what, x[g * G + k], (double)want);
+		}
+	}
+	free(x), free(y), free(s);
+	call_end(&c);
+}
+END_TEST
+
 /* One scale of the whole tensor, every type of code. */
 START_TEST(dequantisation_agrees)
 {
@@ -504,6 +541,7 @@ int main(void)
 	tcase_add_loop_test(t, backward_agrees, 0, 26);
 	tcase_add_loop_test(t, quantisation_agrees, 0, 2 * NQUANTS);
 	tcase_add_loop_test(t, infinite_elements_agree, 0, 6);
+	tcase_add_loop_test(t, divisions_are_rounded_once, 0, 2);
 	tcase_add_loop_test(t, dequantisation_agrees, 0, 2);
 	tcase_add_loop_test(t, whole_tensor_agrees, 0, 2);
 	suite_add_tcase(suite, t);

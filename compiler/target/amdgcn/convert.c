@@ -1,6 +1,7 @@
 /* convert.c -- the chip's own 8-bit floats, and integers, by instruction.
  * In: f32 or the codes, a scalar or a short vector.  Out: the codes or f32.  v_cvt_pk_fp8_f32 and v_cvt_pk_bf8_f32 give NaN or infinity
- * beyond the range, so what saturates is clamped before. */
+ * beyond the range, so what saturates is clamped before; under MODE.FP16_OVFL they give the largest finite value there and of infinities, and
+ * NaN of NaN (CDNA4 ISA guide, "CVT_*FP8_F32 and CVT*_BF8_F32 FP16_OVFL rule"). */
 #include "machine.h"
 
 #include "../../../base/num.h"
@@ -12,7 +13,7 @@ LLVMValueRef amdgcn_to_fp8(struct emit *e, LLVMValueRef x, enum dtype t, bool sa
 	int n = vector_length(x);
 	LLVMValueRef part[64], one[4];
 	LLVMValueRef zero = LLVMConstNull(e->i32);
-	if (saturate)
+	if (saturate && !e->clamps_by_mode)
 		x = op_clamped(e, x, t);
 	for (int i = 0; i < n; i++)
 		part[i] = n > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, i), "") : x;

@@ -6,11 +6,17 @@
 
 enum { OUT_OF_RANGE = (int)0x80000000u };
 
+/* May be absent here. */
+static bool is_optional(const struct emit *e, const struct access *a)
+{
+	return a->t->optional && !(e->v->given >> a->i->imm & 1);
+}
+
 /* Global accesses take a scalar base, a lane offset and an immediate below 4096. */
 static bool is_plain(struct emit *e, const struct access *a)
 {
-	if (e->has_dot || a->mask || a->step || a->t->optional || !a->affine || a->fold || access_bytes(a) < 4 || !a->l || a->i->op == IR_UPDATE ||
-	    index_has_copies(e, a->l))
+	if (e->has_dot || a->mask || a->step || is_optional(e, a) || !a->affine || a->fold || !a->l || a->i->op == IR_UPDATE || a->first ||
+	    (a->i->op == IR_LOAD && access_bytes(a) < 4))
 		return false;
 	int regs = layout_regs(a->l);
 	for (int d = 0; d < a->t->rank; d++)
@@ -22,23 +28,38 @@ static bool is_plain(struct emit *e, const struct access *a)
 	return true;
 }
 
+/* One number for the whole workgroup, of a tensor that nobody writes: scalar memory. */
+static bool is_scalar(struct emit *e, const struct access *a)
+{
+	if (a->i->op != IR_LOAD || a->l || a->mask || a->step || a->bytes != 4 || is_optional(e, a) || a->t->role != IR_IN || e->has_dot)
+		return false;
+	for (int d = 0; d < a->t->rank; d++)
+		if (!a->sub[d].ok)
+			return false;
+	return true;
+}
+
 void amdgcn_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 {
 	LLVMTypeRef p8 = LLVMPointerTypeInContext(e->ctx, 8);
-	a->plain = is_plain(e, a);
+	a->plain = is_plain(e, a) || is_scalar(e, a);
 	if (a->plain) {
 		a->base = access_base(e, a, elements);
 		return;
 	}
-	LLVMValueRef size = LLVMConstInt(e->i64, 0x7ffffffc, 0), pointer = e->tensors[a->i->imm].pointer;
-	if (a->t->optional) {
+	LLVMValueRef size = emit_int(e, 0x7ffffffc), pointer = e->tensors[a->i->imm].pointer;
+	if (is_optional(e, a)) {
 		LLVMBasicBlockRef here = emit_before_loop(e);
-		size = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, pointer, LLVMConstNull(e->p1), ""), LLVMConstInt(e->i64, 0, 0), size, "");
+		size = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, pointer, LLVMConstNull(e->p1), ""), emit_int(e, 0), size, "");
 		emit_continue(e, here);
 	}
-	LLVMTypeRef over[2] = {p8, e->p1};
-	LLVMValueRef args[4] = {access_base(e, a, elements), LLVMConstInt(e->i16, 0, 0), size, emit_int(e, 0x27000)};
-	a->base = emit_call(e, "llvm.amdgcn.make.buffer.rsrc", over, 2, args, 4);
+	LLVMValueRef words = LLVMGetPoison(emit_vector(e->i32, 4)), at = LLVMBuildPtrToInt(e->b, access_base(e, a, elements), e->i64, "");
+	LLVMValueRef halves = LLVMBuildBitCast(e->b, at, emit_vector(e->i32, 2), "");
+	LLVMValueRef word[4] = {vector_part(e, halves, 0, 1), vector_part(e, halves, 1, 1), size, emit_int(e, 0x27000)};
+	for (int w = 0; w < 4; w++)
+		words = LLVMBuildInsertElement(e->b, words, word[w], emit_int(e, w), "");
+	words = LLVMBuildBitCast(e->b, words, LLVMIntTypeInContext(e->ctx, 128), "");
+	a->base = LLVMBuildIntToPtr(e->b, words, p8, "");
 }
 
 /* Operands of a buffer access at register r: offset by lane, scalar offset. */
@@ -79,7 +100,10 @@ static LLVMValueRef plain_pointer(struct emit *e, const struct access *a, int r)
 LLVMValueRef amdgcn_load(struct emit *e, const struct access *a, int r, LLVMTypeRef t)
 {
 	if (a->plain) {
-		LLVMValueRef x = LLVMBuildLoad2(e->b, t, plain_pointer(e, a, r), "");
+		LLVMValueRef p = plain_pointer(e, a, r);
+		if (!a->l)
+			p = LLVMBuildAddrSpaceCast(e->b, p, LLVMPointerTypeInContext(e->ctx, 4), "");
+		LLVMValueRef x = LLVMBuildLoad2(e->b, t, p, "");
 		LLVMSetAlignment(x, (unsigned)access_bytes(a));
 		return x;
 	}

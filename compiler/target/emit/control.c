@@ -104,6 +104,38 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	e->before_loop = before_around;
 }
 
+/* --- gaps ------------------------------------------------------------------------------------------------------------------- */
+
+void emit_gap(struct emit *e, LLVMValueRef before, int room)
+{
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	if (room <= 0 || e->loop_depth || e->has_dot)
+		return;
+	if (e->gaps_in != here)
+		e->ngaps = 0;
+	e->gaps_in = here;
+	if (e->ngaps == (int)(sizeof e->gaps / sizeof *e->gaps))
+		return;
+	e->gaps[e->ngaps].before = before;
+	e->gaps[e->ngaps++].room = room;
+}
+
+LLVMBasicBlockRef emit_in_gap(struct emit *e, int cost)
+{
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	for (int g = 0; e->gaps_in == here && g < e->ngaps; g++)
+		if (e->gaps[g].room > 0) {
+			LLVMMetadataRef where = LLVMGetCurrentDebugLocation2(e->b);
+			LLVMPositionBuilderBefore(e->b, e->gaps[g].before);
+			LLVMSetCurrentDebugLocation2(e->b, where);
+			e->gaps[g].room -= cost;
+			break;
+		}
+	return here;
+}
+
+/* --- branches --------------------------------------------------------------------------------------------------------------- */
+
 void emit_if(struct emit *e, const struct ir_ins *i)
 {
 	const struct ir_block *side[2] = {i->body, i->other};

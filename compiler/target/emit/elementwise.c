@@ -4,6 +4,7 @@
 #include "machine.h"
 
 #include <float.h>
+#include <math.h>
 #include <string.h>
 #include "../../../base/num.h"
 
@@ -53,10 +54,58 @@ static LLVMValueRef compare(struct emit *e, const struct ir_ins *i, LLVMValueRef
 	return dtype_is_float(i->args[0]->dtype) ? LLVMBuildFCmp(e->b, real_of[n], a[0], a[1], "") : LLVMBuildICmp(e->b, int_of[n], a[0], a[1], "");
 }
 
+/* x / C for a whole C whose odd part is below 2^16: y = 1 / C rounded down, q = x y, and max(fma(fma(-q, C, x), y, q), q).  q is at most
+ * x / C and within three steps of it; what is left, x - q C, is exact, for it is a multiple of a step of q and of C's lowest bit, and
+ * no more than 3 C of them; the corrected quotient is then wrong by less than 2^-20 of a step before it is rounded, and no x / C comes
+ * as close to the middle between two numbers, where steps are not denormals'.  Of an infinite x the correction is NaN and the maximum q. */
+static LLVMValueRef divide_by_whole(struct emit *e, LLVMValueRef x, double c)
+{
+	int n = vector_length(x);
+	float y = (float)(1 / c);
+	y = (double)y * c > 1 ? nextafterf(y, 0) : y;              /* exact in f64 */
+	LLVMValueRef by = op_splat(e, LLVMConstReal(e->f32, y), n), q = LLVMBuildFMul(e->b, x, by, "");
+	LLVMValueRef left[3] = {q, op_splat(e, LLVMConstReal(e->f32, -c), n), x}, best[3], most[2];
+	best[0] = op_whole(e, "llvm.fma", left, 3);
+	best[1] = by;
+	best[2] = q;
+	most[0] = op_whole(e, "llvm.fma", best, 3);
+	most[1] = q;
+	return op_whole(e, "llvm.maxnum", most, 2);
+}
+
+/* 1 / s for s from 2^-126 to 2^126 or infinite: y is within a step of it, and max(fma(fma(-s, y, 1), y, y), 0) the nearest number
+ * (P. Markstein, IBM J. Res. Dev. 34, 1990) but for one s in 2^23, the mantissa of ones: there it is as well unless y is the power of two
+ * below, which a whole division would not mend either.  Of an infinite s the sum is NaN and the maximum 0. */
+static LLVMValueRef reciprocal(struct emit *e, LLVMValueRef s)
+{
+	int n = vector_length(s);
+	LLVMValueRef y = approximate(e, IR_RCP, s), left[3] = {LLVMBuildFNeg(e->b, s, ""), y, op_splat(e, LLVMConstReal(e->f32, 1), n)}, best[3], most[2];
+	best[0] = op_whole(e, "llvm.fma", left, 3);
+	best[1] = best[2] = y;
+	most[0] = op_whole(e, "llvm.fma", best, 3);
+	most[1] = op_splat(e, LLVMConstReal(e->f32, 0), n);
+	return op_whole(e, "llvm.maxnum", most, 2);
+}
+
+/* In packed forms where registers allow: pairs have to lie side by side. */
+static LLVMValueRef short_division(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
+{
+	bool by_constant = i->args[1]->op == IR_CONST;
+	LLVMValueRef x = a[!by_constant], part[64];
+	int n = vector_length(x), each = e->v->aligned ? n : 1;
+	for (int k = 0; k < n; k += each) {
+		LLVMValueRef some = vector_part(e, x, k, each);
+		part[k / each] = by_constant ? divide_by_whole(e, some, i->args[1]->num) : reciprocal(e, some);
+	}
+	return vector_join(e, part, n / each, each);
+}
+
 /* Integer division by zero gives 0 (op.def); the divisor is made 1 first. */
 static LLVMValueRef divide(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 {
 	bool rem = i->op == IR_REM;
+	if (i->flags & IR_NORMAL)
+		return short_division(e, i, a);
 	if (dtype_is_float(i->dtype))
 		return rem ? LLVMBuildFRem(e->b, a[0], a[1], "") : LLVMBuildFDiv(e->b, a[0], a[1], "");
 	build_binary *op = rem ? LLVMBuildSRem : LLVMBuildSDiv;

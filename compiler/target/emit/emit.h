@@ -59,6 +59,8 @@ struct emit {
 	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
 	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
 	const struct hexpr *condition;           /* what the variant asks besides its predicate: strides whose offsets fit 32 bits, short grids; NULL = nothing */
+	struct { LLVMValueRef before; int room; } gaps[16]; int ngaps; LLVMBasicBlockRef gaps_in;  /* emit_gap */
+	bool clamps_by_mode;                     /* conversions to the chip's 8-bit floats saturate without being asked (pass_clamps_by_mode) */
 	bool has_dot, forgets;                   /* forgets: index values are computed anew for each instruction (index_forget) */
 	LLVMMetadataRef scope;                   /* DISubprogram */
 };
@@ -83,6 +85,12 @@ void emit_if(struct emit *, const struct ir_ins *);
 void emit_continue(struct emit *, LLVMBasicBlockRef);                /* the builder at the block's end, before its branch if it has one */
 LLVMBasicBlockRef emit_before_loop(struct emit *);                   /* the builder before the innermost loop, of row kernels; returns where it was */
 
+/* The machine would wait in front of `before` for as many instructions as `room`; gaps of one block are remembered. */
+void emit_gap(struct emit *, LLVMValueRef before, int room);
+/* The builder in the block's first gap with room, of which `cost` is taken, else where it is: for what needs nothing that was made since
+ * the block began.  Returns the block; emit_continue goes on. */
+LLVMBasicBlockRef emit_in_gap(struct emit *, int cost);
+
 /* index.c */
 /* Sum of coef[axis] * the lane's and wave's part of the position, i32. */
 LLVMValueRef index_lanes(struct emit *, const struct layout *, const int64_t *coef);
@@ -98,8 +106,8 @@ bool index_mask_is_run(struct emit *, const struct ir_ins *, int axis, int w, in
 int index_mark(const struct emit *);                                      /* scopes of the memo */
 void index_release(struct emit *, int mark);
 void index_forget(struct emit *);          /* where e->forgets, before an instruction: its index values are computed anew, not kept */
-bool index_has_copies(struct emit *, const struct layout *);              /* some lanes or waves hold what others hold */
-LLVMValueRef index_is_first_copy(struct emit *, const struct layout *);   /* i1: this lane is the one that stores; NULL = always */
+/* i1: this lane is the one that stores; NULL = always.  lanes_may: lanes of a wave may store the same to one place at once. */
+LLVMValueRef index_is_first_copy(struct emit *, const struct layout *, bool lanes_may);
 
 /* value.c */
 int value_pack(const struct emit *, enum dtype, const struct layout *);

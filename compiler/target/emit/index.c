@@ -289,15 +289,10 @@ static int64_t copy_bits(struct emit *e, const struct layout *l)
 	return copies;
 }
 
-bool index_has_copies(struct emit *e, const struct layout *l)
-{
-	return copy_bits(e, l) != 0;
-}
-
-LLVMValueRef index_is_first_copy(struct emit *e, const struct layout *l)
+LLVMValueRef index_is_first_copy(struct emit *e, const struct layout *l, bool lanes_may)
 {
 	int64_t copies = copy_bits(e, l);
-	if (!copies)
+	if (!copies || (lanes_may && l && !(copies >> l->nlane)))
 		return NULL;
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
 	if (!e->has_dot)                                   /* masks are few: known long before it is asked for */

@@ -237,7 +237,7 @@ static int inner_axis(struct emit *e, const struct layout *to)
 static void write_tile(struct emit *e, const struct ir_ins *v, const struct lds_tile *t)
 {
 	const struct layout *from = v->layout;
-	LLVMValueRef once = index_is_first_copy(e, from), join = NULL, at = lane_address(e, from, t);
+	LLVMValueRef once = index_is_first_copy(e, from, false), join = NULL, at = lane_address(e, from, t);
 	struct run along = run_along(from, t->inner, t->bytes);
 	int run = 1 << along.bits, regs = layout_regs(from);
 	if (once)

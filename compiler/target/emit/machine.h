@@ -37,6 +37,7 @@ struct machine {
 
 	/* --- lanes --- */
 	int row_bits;                                                    /* lane bits that a reduction exchanges cheaper than by LDS */
+	int exchange_wait;                                               /* instructions that a lane_xor of a row waits behind what makes its operand */
 	/* Value of lane ^ (1 << bit); lower_equal: lanes that differ in lower bits alone hold the same. */
 	LLVMValueRef (*lane_xor)(struct emit *, LLVMValueRef word, int bit, bool lower_equal);
 	LLVMValueRef (*lane_gather)(struct emit *, LLVMValueRef word, LLVMValueRef lane);  /* of the lane that each lane names */
@@ -58,6 +59,7 @@ struct machine {
 	LLVMValueRef (*clamp)(struct emit *, LLVMValueRef x, LLVMValueRef least, LLVMValueRef most);  /* f32 scalars, x not NaN */
 	/* The chip's own 8-bit floats (target.fp8_fnuz says which), `x` f32 or <n x f32>.  to_fp8: NULL where no instruction rounds so. */
 	LLVMValueRef (*to_fp8)(struct emit *, LLVMValueRef x, enum dtype, bool saturate);
+	void (*clamp_by_mode)(struct emit *);                            /* where target.mode_clamps: to_fp8 saturates from here on */
 	LLVMValueRef (*from_fp8)(struct emit *, LLVMValueRef x, enum dtype);
 	LLVMValueRef (*from_bf16)(struct emit *, LLVMValueRef x);        /* to f32; NULL = as LLVM does it */
 	/* e2m1 codes, one a byte, where target.cvt_pk_fp4: saturates, NaN to 6 with its sign. */

@@ -230,6 +230,18 @@ static LLVMValueRef lane_of(struct emit *e, const struct access *a)
 	return lane ? lane : emit_int(e, 0);
 }
 
+/* Made of the grid's and the call's numbers alone, which are there when the block begins. */
+static bool known_early(const struct emit *e, const struct access *a, const struct affine *f)
+{
+	bool early = !e->loop_depth && !a->fold;
+	for (int d = 0; d < a->t->rank; d++)
+		for (int t = 0; t < f[d].nterms; t++)
+			early = early && !f[d].term[t].of;
+	for (int d = 0; d < a->t->rank; d++)
+		early = early && !a->scalar[d] && f[d].ok;
+	return early;
+}
+
 /* A dimension is uniform (its whole subscript goes into the base) or varies by lane and register.  What is the same in every round of
  * the loop around the access is computed before it. */
 static void address_parts(struct emit *e, struct access *a)
@@ -249,10 +261,13 @@ static void address_parts(struct emit *e, struct access *a)
 	LLVMBasicBlockRef here = emit_before_loop(e);
 	a->lane = lane_of(e, a);
 	LLVMValueRef base = NULL;
+	bool early = known_early(e, a, f);
 	for (int part = 0; part < 2; part++) {
 		for (int d = 0; d < a->t->rank; d++) {
 			if (!uniform[d] || constant[d] != (part == 0))
 				continue;
+			if (early)
+				emit_in_gap(e, 2);
 			LLVMValueRef u = a->scalar[d] ? index_value(e, a->i->args[d], NULL, 0) : uniform_part(e, &f[d]);
 			if (u)
 				base = add64(e, base, offset_along(e, a, d, u));
@@ -260,6 +275,8 @@ static void address_parts(struct emit *e, struct access *a)
 		if (part == 0 && !all)
 			emit_continue(e, here);
 	}
+	if (early)
+		emit_in_gap(e, 2);
 	e->machine->access_open(e, a, base);
 	emit_continue(e, here);
 }
@@ -384,8 +401,8 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 	if (e->failed)
 		return;
 	limit_strides(e, a);
+	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l, i->op == IR_STORE && !a->pairs);
 	address_parts(e, a);
-	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l);
 	if (a->pairs && a->width == 1 && i->op == IR_STORE) {       /* of two lanes the even one stores */
 		LLVMValueRef even = LLVMBuildNot(e->b, is_odd(e, a), "");
 		a->first = a->first ? LLVMBuildAnd(e->b, a->first, even, "") : even;

@@ -6,13 +6,17 @@
 #include "../../pass.h"
 #include "machine.h"
 
-enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64 };
+enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64, FEW = 2 };
+
+/* Partial results of one result register, in vectors of `pack`; reg: its first register. */
+struct chains { LLVMValueRef acc[16]; int n, pack, reg; };
 
 struct part {
 	const struct ir_ins *i;
 	const struct layout *from;                 /* of the operand */
 	const struct layout *out;                  /* of the result; NULL = scalar */
 	int regs; LLVMValueRef *x;                 /* partial results, one a result register */
+	struct chains *chains;                     /* by result register, until they are joined */
 	unsigned lanes, waves;                     /* bits of lane and wave number that are reduced */
 	bool through_lds;                          /* rows of lanes, in a round with others */
 	bool by_waves;                             /* every lane folds the waves' partial results */
@@ -61,7 +65,7 @@ static LLVMValueRef present(struct emit *e, const struct ir_ins *i, const struct
 }
 
 /* All registers of one result element: rank k goes to chain k mod chains; chains are held in vectors of `pack`. */
-static LLVMValueRef fold_registers(struct emit *e, const struct part *p, const int *reg, int n)
+static struct chains fold_registers(struct emit *e, const struct part *p, const int *reg, int n)
 {
 	const struct ir_ins *i = p->i;
 	int chains = i->chains ? i->chains : 1, pack = p->from ? e->values[i->args[0]->id].pack : 1;
@@ -74,31 +78,53 @@ static LLVMValueRef fold_registers(struct emit *e, const struct part *p, const i
 	for (int k = 0; pack > 1 && k < n; k++)
 		if (k % pack && reg[k] != reg[k - 1] + 1)
 			pack = 1;
-	LLVMValueRef acc[16] = {0};
-	int vectors = chains / pack;
+	struct chains c = {.n = chains, .pack = pack, .reg = reg[0]};
 	for (int k = 0; k < n; k += pack) {
 		LLVMValueRef a = value_vector(e, i->args[0], p->from, reg[k], pack), b = NULL;
 		if (i->flags & IR_PRODUCT)
 			b = value_vector(e, i->args[1], p->from, reg[k], pack);
-		LLVMValueRef *slot = &acc[(k / pack) % vectors];
+		LLVMValueRef *slot = &c.acc[(k / pack) % (chains / pack)];
 		if ((i->flags & IR_MASKED) && !is_mask_of_result(i))
 			a = present(e, i, p->from, reg[k], pack, a);
 		*slot = fold(e, i, *slot, a, b);
 	}
-	LLVMValueRef one[16];
-	for (int c = 0; c < chains; c++)
-		one[c] = vector_part(e, acc[c / pack], c % pack, 1);
-	if (pack > 1)                              /* halve in vectors as long as whole vectors meet */
-		for (; vectors > 1; vectors /= 2, chains /= 2) {
-			for (int v = 0; v < vectors / 2; v++)
-				acc[v] = op_combine(e, i->kind, i->dtype, acc[v], acc[v + vectors / 2]);
-			for (int c = 0; c < chains / 2; c++)
-				one[c] = vector_part(e, acc[c / pack], c % pack, 1);
+	return c;
+}
+
+/* Halves their number, in vectors as long as whole vectors meet; false where there is one. */
+static bool join_chains(struct emit *e, const struct ir_ins *i, struct chains *c)
+{
+	if (c->n == 1)
+		return false;
+	if (c->n == c->pack) {
+		LLVMValueRef whole = c->acc[0];
+		for (int k = 0; k < c->n; k++)
+			c->acc[k] = vector_part(e, whole, k, 1);
+		c->pack = 1;
+	}
+	c->n /= 2;
+	for (int v = 0, half = c->n / c->pack; v < half; v++)
+		c->acc[v] = op_combine(e, i->kind, i->dtype, c->acc[v], c->acc[v + half]);
+	return true;
+}
+
+/* Of several parts in turns: a sum that has just been made is not added to at once. */
+static void join_parts(struct emit *e, struct part *parts, int n)
+{
+	for (bool more = true; more;) {
+		more = false;
+		for (int k = 0; k < n; k++)
+			for (int r = 0; r < parts[k].regs; r++)
+				more = join_chains(e, parts[k].i, &parts[k].chains[r]) || more;
+	}
+	for (int k = 0; k < n; k++)
+		for (int r = 0; r < parts[k].regs; r++) {
+			struct part *p = &parts[k];
+			const struct chains *c = &p->chains[r];
+			p->x[r] = is_mask_of_result(p->i) ? present(e, p->i, p->from, c->reg, 1, c->acc[0]) : c->acc[0];
+			if (p->i->dtype == DT_I1)
+				p->x[r] = LLVMBuildZExt(e->b, p->x[r], e->i32, "");
 		}
-	for (; chains > 1; chains /= 2)
-		for (int c = 0; c < chains / 2; c++)
-			one[c] = op_combine(e, i->kind, i->dtype, one[c], one[c + chains / 2]);
-	return is_mask_of_result(i) ? present(e, i, p->from, reg[0], 1, one[0]) : one[0];
 }
 
 static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
@@ -114,14 +140,15 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 	if (from)
 		p->regs = layout_regs(layout_project(e->arena, from, i->over, map));
 	p->x = arena_alloc(e->arena, sizeof *p->x * (size_t)p->regs);
+	p->chains = arena_alloc(e->arena, sizeof *p->chains * (size_t)p->regs);
 	for (int r = 0; r < p->regs; r++) {
 		int count = 0;
 		for (int k = 0; k < n; k++)
 			if (map[k] == r)
 				reg[count++] = k;
-		p->x[r] = fold_registers(e, p, reg, count);
-		if (i->dtype == DT_I1)
-			p->x[r] = LLVMBuildZExt(e->b, p->x[r], e->i32, "");
+		p->chains[r] = fold_registers(e, p, reg, count);
+		while ((p->regs > FEW || e->has_dot) && join_chains(e, i, &p->chains[r]))
+			;
 	}
 	for (int b = 0; from && b < from->nlane; b++)
 		p->lanes |= (unsigned)steps(&from->lane[b], i->over) << b;
@@ -141,6 +168,20 @@ static LLVMValueRef combine(struct emit *e, const struct part *p, LLVMValueRef a
 {
 	enum dtype t = p->i->dtype == DT_I1 ? DT_I32 : (enum dtype)p->i->dtype;
 	return op_combine(e, p->i->kind, t, a, b);
+}
+
+/* One step of the exchanges of several parts is what the builder has put behind `last`: an exchange waits for the step before it, the
+ * longer the fewer results there are. */
+static void note_gap(struct emit *e, LLVMValueRef last, int results)
+{
+	LLVMValueRef first = last ? LLVMGetNextInstruction(last) : NULL;
+	if (first && results)
+		emit_gap(e, first, e->machine->exchange_wait + 1 - results);
+}
+
+static LLVMValueRef last_instruction(struct emit *e)
+{
+	return LLVMGetLastInstruction(LLVMGetInsertBlock(e->b));
 }
 
 static void exchange(struct emit *e, struct part *p, int bit)
@@ -166,26 +207,35 @@ static void high_bits(struct emit *e, const struct part *p, int *reduced, int *n
 	}
 }
 
-static LLVMValueRef gathered(struct emit *e, const int *bits, int n)
+/* The bits of the workitem id, lowest first, side by side from bit `at` on; NULL for none. */
+static LLVMValueRef gathered(struct emit *e, const int *bits, int n, int at)
 {
 	LLVMValueRef sum = NULL;
 	for (int k = 0; k < n;) {
 		int run = 1;
 		while (k + run < n && bits[k + run] == bits[k] + run)
 			run++;
-		LLVMValueRef x = LLVMBuildLShr(e->b, e->tid, emit_int(e, bits[k]), "");
-		x = LLVMBuildAnd(e->b, x, emit_int(e, (1 << run) - 1), "");
-		if (k)
-			x = LLVMBuildShl(e->b, x, emit_int(e, k), "");
+		LLVMBasicBlockRef here = emit_in_gap(e, 1);
+		LLVMValueRef x = e->tid;
+		if (bits[k] > k + at)
+			x = LLVMBuildLShr(e->b, x, emit_int(e, bits[k] - k - at), "");
+		else if (bits[k] < k + at)
+			x = LLVMBuildShl(e->b, x, emit_int(e, k + at - bits[k]), "");
+		emit_in_gap(e, 1);
+		x = LLVMBuildAnd(e->b, x, emit_int(e, (int64_t)((1 << run) - 1) << (k + at)), "");
+		emit_continue(e, here);
 		sum = sum ? LLVMBuildOr(e->b, sum, x, "") : x;
 		k += run;
 	}
 	return sum;
 }
 
-static LLVMValueRef bytes_of(struct emit *e, LLVMValueRef slot, int each)
+/* Byte offset of the slot that these bits number, the first ones below the others. */
+static LLVMValueRef slot_of(struct emit *e, const int *low, int nlow, const int *high, int nhigh, int bytes)
 {
-	return slot ? op_times(e, slot, each) : NULL;
+	int shift = __builtin_ctz((unsigned)bytes);
+	LLVMValueRef l = gathered(e, low, nlow, shift), h = gathered(e, high, nhigh, shift + nlow);
+	return op_times(e, l && h ? LLVMBuildOr(e->b, h, l, "") : l ? l : h ? h : emit_int(e, 0), bytes >> shift);
 }
 
 /* One LDS round for parts whose high bits agree; their result registers lie side by side in a slot. */
@@ -202,26 +252,24 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 		lds_barrier(e);
 	}
 	e->lds_small_bytes += (size + 15) / 16 * 16;
-	LLVMValueRef k = gathered(e, kept, nkept), r = gathered(e, reduced, nreduced);
-	LLVMValueRef index = r;
-	if (k)
-		index = LLVMBuildOr(e->b, LLVMBuildShl(e->b, k, emit_int(e, nreduced), ""), r, "");
-	LLVMValueRef at = bytes_of(e, index, slot);    /* the lanes of a row write one value to one place: cheaper than a branch */
-	for (int j = 0; j < n; j++)
+	int mine[HIGH];
+	for (int b = 0; b < nreduced; b++)
+		mine[b] = b;
+	LLVMValueRef to = slot_of(e, reduced, nreduced, kept, nkept, slot), at = slot_of(e, mine, nreduced, kept, nkept, slot);
+	for (int j = 0; j < n; j++)                    /* the lanes of a row write one value to one place: cheaper than a branch */
 		for (int x = 0; x < p[j].regs; x++)
-			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x));
+			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, to, base + p[j].at + 4 * x));
 	lds_barrier(e);
-	LLVMValueRef mine = LLVMBuildAnd(e->b, e->tid, emit_int(e, (1 << nreduced) - 1), "");
-	if (k)
-		mine = LLVMBuildOr(e->b, LLVMBuildShl(e->b, k, emit_int(e, nreduced), ""), mine, "");
-	at = bytes_of(e, mine, slot);
 	for (int j = 0; j < n; j++)
 		for (int x = 0; x < p[j].regs; x++)
 			p[j].x[x] = LLVMBuildLoad2(e->b, LLVMTypeOf(p[j].x[x]), lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x), "");
-	for (int b = 0; b < nreduced; b++)
+	for (int b = 0; b < nreduced; b++) {
+		LLVMValueRef last = last_instruction(e);
 		for (int j = 0; j < n; j++)
 			for (int x = 0; x < p[j].regs; x++)
 				p[j].x[x] = combine(e, &p[j], p[j].x[x], lane_xor(e, p[j].x[x], b, true));
+		note_gap(e, last, words);
+	}
 }
 
 /* The bits of the workitem id whose lanes or waves hold different results. */
@@ -250,8 +298,8 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 	if (e->loop_depth)
 		lds_barrier(e);
 	e->lds_small_bytes += ((plane << nreduced) + 15) / 16 * 16;
-	LLVMValueRef k = gathered(e, kept, nkept), w = gathered(e, reduced, nreduced);
-	LLVMValueRef at = bytes_of(e, k ? k : emit_int(e, 0), slot), to = LLVMBuildAdd(e->b, at, bytes_of(e, w, plane), "");
+	LLVMValueRef k = gathered(e, kept, nkept, 0), w = gathered(e, reduced, nreduced, 0);      /* numbers that tiles in LDS have a use for, too */
+	LLVMValueRef at = k ? op_times(e, k, slot) : emit_int(e, 0), to = LLVMBuildAdd(e->b, at, op_times(e, w, plane), "");
 	LLVMValueRef first = NULL, join = NULL;
 	int64_t same = 0;                              /* lanes that hold what others hold do not write */
 	for (int b = 0; b < p->from->nlane; b++)
@@ -323,10 +371,17 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 		open_part(e, &parts[n++], i);
 		last = i;
 	}
-	for (int b = 0; b < emit_lane_bits(e); b++)      /* in turns: a lane's exchange waits for its last one, not for its neighbour's */
+	join_parts(e, parts, n);
+	for (int b = 0; b < emit_lane_bits(e); b++) {    /* in turns: a lane's exchange waits for its last one, not for its neighbour's */
+		LLVMValueRef before = last_instruction(e);
+		int results = 0;
 		for (int k = 0; k < n; k++)
-			if ((parts[k].lanes >> b & 1) && (!parts[k].through_lds || b < e->machine->row_bits))
+			if ((parts[k].lanes >> b & 1) && (!parts[k].through_lds || b < e->machine->row_bits)) {
 				exchange(e, &parts[k], b);
+				results += parts[k].regs;
+			}
+		note_gap(e, before, results);
+	}
 	int reads = 0;
 	for (int k = 0; k < n; k++)
 		reads += parts[k].by_waves ? parts[k].regs << __builtin_popcount(parts[k].waves) : 0;

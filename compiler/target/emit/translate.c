@@ -564,6 +564,9 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	e->forgets = e->has_dot || (!e->v->aligned && elements_of_lane(e) >= MANY_MASKS);
 	choose_arguments(e, &args, &u);
 	start_function(e, name, &args);
+	e->clamps_by_mode = pass_clamps_by_mode(ph, e->v->target);
+	if (e->clamps_by_mode)
+		e->machine->clamp_by_mode(e);
 	open_debug(e, di, file, name, ph->line > 0 ? ph->line : 1);
 	bind_arguments(e, &args);
 	bind_temps(e);
