@@ -5,6 +5,8 @@ Seen here: numpy arrays copied to the device and back; tensors that lie there, b
 torch has; the device that follows from them, and the stream that the launch gets.  The tensor type is a small class here.
 """
 import ctypes
+import sys
+from types import SimpleNamespace
 
 import ml_dtypes
 import numpy as np
@@ -12,6 +14,7 @@ import tdsl
 from py_calls import Managed, Producer, capsule_new, raises, rows, same
 from tdsl._abi import DLTensor, lib
 from tdsl._device import check, device_of
+from tdsl._kernel import current_stream
 from totals import Totals
 
 READ = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
@@ -98,8 +101,24 @@ def on_device(t):
     t.check(Managed.t.offset == 32, "DLManagedTensorVersioned")
 
 
+def lists(t):
+    """Lists of tensors that lie on the device; a list of torch's is asked for its first one's stream."""
+    arrays = [np.arange(n, dtype=np.float32).astype(ml_dtypes.bfloat16) for n in (5, 0, 250)]
+    for number in (0, 1):
+        amax = OnDevice(np.zeros(3, np.float32), number)
+        tdsl.multi_tensor_amax([OnDevice(a, number) for a in arrays], amax=amax)
+        t.check(amax.fetch().tolist() == [4, 0, 249], f"lists on hip:{number}: {amax.fetch()}")
+    cuda = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream={"cuda:1": 11}[device]))
+    before, sys.modules["torch"] = sys.modules.get("torch"), SimpleNamespace(cuda=cuda)
+    for value in (SimpleNamespace(device="cuda:1"), [SimpleNamespace(device="cuda:1"), None]):
+        t.check(current_stream(SimpleNamespace(library="torch", value=value)) == 11, f"the stream of {value}")
+    del sys.modules["torch"]
+    if before:
+        sys.modules["torch"] = before
+
+
 totals = Totals()
 tdsl.open("hip:0")
-for function in (staged, on_device):
+for function in (staged, on_device, lists):
     totals.run(function)
 totals.finish()

@@ -248,7 +248,8 @@ def is_dtype(value):
 def current_stream(tensor):
     """The stream on which the library of a GPU tensor works now."""
     if tensor.library == "torch":
-        return sys.modules["torch"].cuda.current_stream(tensor.value.device).cuda_stream
+        first = tensor.value[0] if isinstance(tensor.value, list) else tensor.value
+        return sys.modules["torch"].cuda.current_stream(first.device).cuda_stream
     if tensor.library == "cupy":
         return sys.modules["cupy"].cuda.get_current_stream().ptr
     return 0                                                 # the default one, which __dlpack__ makes wait
