@@ -3,8 +3,8 @@
  * In: $B/kernels.tpack; each variant under the configurations of sim_variant.h that select it.  An instruction is altered under
  * the first configuration that reaches it and, while that goes unnoticed, under the others; it runs under every check, in two
  * orders of waves.  Each s_waitcnt and s_barrier is deleted, each s_nop made shorter, LDS addresses are swapped or moved by one
- * element, 8-bit floats exchanged, comparisons that bound addresses and buffers' own bounds moved by one element, clamps taken out; what the
- * checks need not see of the last five shows in the results.  An alteration that goes unnoticed fails the test, but for
+ * element, 8-bit floats exchanged, modes that clamp not set, comparisons that bound addresses and buffers' own bounds moved by one
+ * element, clamps taken out; what the checks need not see of the last six shows in the results.  An alteration that goes unnoticed fails the test, but for
  *   - a wait whose deletion sim_waits.h proves to change nothing on any path, or on any but by a jump that no run takes: over code for
  *     lanes with 0 in some of the six low bits of their number, which each wave has;
  *   - what tests/sim_mutation_redundant.txt lists with its reason;
@@ -25,10 +25,11 @@
 #include <time.h>
 
 /* From COMPARISONS on an instruction runs in both forms. */
-enum kind { WAITS, NOPS, LDS_ADDRESSES, FLOATS, COMPARISONS, BOUNDS_MORE, BOUNDS_LESS, CLAMPS, KINDS };
+enum kind { WAITS, NOPS, LDS_ADDRESSES, FLOATS, MODES, COMPARISONS, BOUNDS_MORE, BOUNDS_LESS, CLAMPS, KINDS };
 /* sample: by default every how many-th alteration of the kind runs, in every SAMPLE_VARIANTS-th variant. */
 static const struct { const char *name; int sample; } kinds[KINDS] = {
 	[WAITS] = {"waits and barriers", 3}, [NOPS] = {"wait states", 5}, [LDS_ADDRESSES] = {"LDS addresses", 7}, [FLOATS] = {"8-bit floats", 5},
+	[MODES] = {"modes that clamp", 3},
 	[COMPARISONS] = {"comparisons of addresses", 3}, [BOUNDS_MORE] = {"bounds one element further", 3}, [BOUNDS_LESS] = {"bounds one element nearer", 3}, [CLAMPS] = {"clamps", 3},
 };
 enum { MOST_SITES = 4096, MOST_INST = 2000000, SAMPLE_VARIANTS = 71, SMALLEST = 3 };
@@ -65,13 +66,15 @@ static bool alterable(const struct sim_inst *in, enum kind kind)
 	case NOPS: return in->op == OP_s_nop && in->word[0] & 15;
 	case LDS_ADDRESSES: return in->enc == ENC_DS && !(ds >= 0x3d && ds <= 0x3f);
 	case FLOATS: return in->op == OP_v_cvt_pk_fp8_f32;
+	case MODES: return in->op == OP_s_setreg_imm32_b32;
 	case COMPARISONS: return comparison(in) != NULL && in->enc != ENC_SOPC;
 	case BOUNDS_MORE: case BOUNDS_LESS: return in->enc == ENC_MUBUF && in->op != OP_buffer_wbl2 && in->op != OP_buffer_inv;
 	default: return clamps(in);
 	}
 }
 
-/* LDS: the two offsets of an instruction with two swapped, else the address off by 16 bytes, or 4 of small ones.
+/* The word in place of the instruction's first one; of a mode that is set, in place of the value.
+ * LDS: the two offsets of an instruction with two swapped, else the address off by 16 bytes, or 4 of small ones.
  * Comparisons: lt to le, gt to ge and back; their opcodes are 2 apart in vector formats, 1 in scalar ones. */
 static uint32_t altered(const struct sim_inst *in, enum kind kind)
 {
@@ -80,6 +83,7 @@ static uint32_t altered(const struct sim_inst *in, enum kind kind)
 	bool two = ds == 0x0e || ds == 0x0f || ds == 0x37 || ds == 0x38 || ds == 0x4e || ds == 0x4f || ds == 0x77 || ds == 0x78;
 	switch (kind) {
 	case FLOATS: return word + (1 << 16);
+	case MODES: return 0;
 	case LDS_ADDRESSES: return two ? (word & 0xffff0000u) | (word & 0xff) << 8 | (word >> 8 & 0xff) : word ^ (ds == 0xdf || ds == 0xff ? 16 : 4);
 	case COMPARISONS: {
 		uint32_t step = in->enc == ENC_VOPC ? 2 << 17 : in->enc == ENC_VOP3 ? 2 << 16 : 1 << 16;
@@ -251,7 +255,7 @@ static bool noticed(struct variant_run *r, enum kind kind, const struct range *r
 
 static bool alter_word(struct variant_run *r, const struct site *s, const struct range *range)
 {
-	uint32_t *word = word_at(r, s->in.at), keep = *word;
+	uint32_t *word = word_at(r, s->in.at) + (s->kind == MODES), keep = *word;
 	*word = altered(&s->in, s->kind);
 	sim_code_free(r->object);
 	bool found = noticed(r, s->kind, range);
