@@ -23,7 +23,7 @@ LLVM_DIR = $(eval LLVM_DIR := $(shell $(LLVM_CONFIG) --prefix))$(LLVM_DIR)
 # What is shipped carries LLVM: of the archives what is used stays, and none of their names is seen from outside, whatever LLVM else is
 # in the process.  It loads in a third of the shared library's time (docs/performance.md).  The tests link the shared one: they are many.
 LLVM_SHARED = $(shell $(LLVM_CONFIG) --link-shared --ldflags --libs) -llldELF -llldCommon -lz $(shell $(LLVM_CONFIG) --link-shared --libs)
-LLVM_INSIDE = -B$(LLVM_DIR)/bin -fuse-ld=lld -Wl,--exclude-libs,ALL $(if $(SAN),,-Wl,-s) $(shell $(LLVM_CONFIG) --link-static --ldflags) -llldELF -llldCommon \
+LLVM_INSIDE = -B$(LLVM_DIR)/bin -fuse-ld=lld -Wl,--exclude-libs,ALL $(if $(SAN),,-Wl,-q) $(shell $(LLVM_CONFIG) --link-static --ldflags) -llldELF -llldCommon \
 	$(filter-out -lPolly%,$(shell $(LLVM_CONFIG) --link-static --libs all)) -lz
 
 OPT ?= -O2 -g1
@@ -40,6 +40,13 @@ SAN_1 = -fsanitize=address,undefined -fno-sanitize-recover=undefined
 SAN_thread = -fsanitize=thread
 SANFLAGS = $(SAN_$(SAN)) -fno-omit-frame-pointer
 endif
+
+# And it lies in the order in which compiles walk through it: llvm-bolt puts blocks side by side that run after each other, by counts
+# taken while row kernels were compiled (compiler/llvm_profile.py; `make profile` counts anew).  A sixth of a compile's time.
+# The counts are of x86-64: elsewhere, and under sanitizers, the linker's order stays.
+BOLT = $(if $(SAN),,$(shell test $$(uname -m) = x86_64 && ls $(LLVM_DIR)/bin/llvm-bolt 2>/dev/null))
+BOLT_FLAGS = -lite=1 -reorder-blocks=ext-tsp -reorder-functions=cdsort -split-functions -split-all-cold -split-eh \
+	-indirect-call-promotion=all -inline-small-functions -plt=all
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------
 BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num tensorfile))
@@ -90,7 +97,7 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: h200 all run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
+.PHONY: h200 all profile run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
@@ -147,7 +154,7 @@ $(RUNTIME_A): $(call obj,$(RUNTIME))
 $(SIM_A): $(call obj,$(SIM))
 
 # Only what is declared for export leaves a library, and it calls its own functions.
-$(B)/%.so: SHARED = -shared -Wl,-Bsymbolic -Wl,-soname,$(@F) $(if $(SAN),,-Wl,-z,defs)
+$(B)/%.so $(B)/%.so.linked: SHARED = -shared -Wl,-Bsymbolic -Wl,-soname,$(@F:.linked=) $(if $(SAN),,-Wl,-z,defs)
 $(B)/libtdsl_rt.so: $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $(SHARED) -Wl,--whole-archive $(RUNTIME_A) -Wl,--no-whole-archive \
@@ -157,12 +164,31 @@ $(B)/libtdsl_rt.so: SHARED += -Wl,-z,nodelete
 $(B)/libtdsl_sim.so: $(SIM_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $(SHARED) -Wl,--whole-archive $(SIM_A) -Wl,--no-whole-archive $(BASE_A) $(SYSTEM) -o $@
-$(B)/libtdslc.so: $(call obj,$(LIBTDSLC) $(LLVM_STATIC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
+$(B)/libtdslc.so.linked: $(call obj,$(LIBTDSLC) $(LLVM_STATIC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CXX) $(LDFLAGS) $(SHARED) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LLVM_INSIDE) $(ZSTD) $(SYSTEM) -o $@
-$(B)/tdslc: $(call obj,$(TDSLC) $(LLVM_STATIC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
+$(B)/tdslc.linked: $(call obj,$(TDSLC) $(LLVM_STATIC)) $(COMPILER_A) $(DSL_A) $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CXX) $(LDFLAGS) $(filter %.o,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LLVM_INSIDE) $(ZSTD) -lcjson $(SYSTEM) -o $@
+$(B)/libtdslc.so $(B)/tdslc: %: %.linked $(B)/llvm.fdata
+ifdef SAN
+	$(Q)ln -f $< $@
+else
+	$(call SAY,lay  $@)
+	$(Q)$(if $(BOLT),$(BOLT) $< -o $@.laid -data=$(B)/llvm.fdata $(BOLT_FLAGS) >$@.log 2>&1 || { cat $@.log >&2; exit 1; },cp $< $@.laid)
+	$(Q)grep -sh 'stale' $@.log || true
+	$(Q)$(LLVM_DIR)/bin/llvm-strip $@.laid -o $@ && rm $@.laid
+endif
+$(B)/llvm.fdata: compiler/llvm.fdata.xz compiler/llvm_profile.py | $(SETUP)
+	$(Q)python3 compiler/llvm_profile.py unpack $< $@
+# A few minutes; the result is committed.
+PROFILED = rmsnorm_quant rmsnorm_128 rmsnorm_bwd layernorm_quant swiglu_quant swiglu_both_128 cast_transpose softmax_rows grouped_gemm attention
+profile: $(B)/tdslc.linked
+	$(call SAY,lay  $(B)/tdslc.counting)
+	$(Q)$(BOLT) $< -o $(B)/tdslc.counting -instrument -instrumentation-file=$(B)/counted.fdata >$(B)/tdslc.counting.log 2>&1
+	$(call SAY,count $(PROFILED))
+	$(Q)$(B)/tdslc.counting build kernels.tdsl -o $(B)/counted.tpack -j 1 --target gfx942,gfx950,sm_90a $(addprefix --kernel ,$(PROFILED))
+	$(Q)python3 compiler/llvm_profile.py pack $(B)/counted.fdata compiler/llvm.fdata.xz
 $(B)/tdsl-sim: $(call obj,$(SIMTOOL)) $(SIM_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ -lcjson $(SYSTEM) -o $@

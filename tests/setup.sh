@@ -9,6 +9,8 @@ set -eu
 
 packages="g++ llvm-22-dev llvm-22 clang-22 lld-22 liblld-22-dev re2c lemon pkg-config check zlib1g-dev libzstd-dev libxxhash-dev libcjson-dev
 libamdhip64-dev python3 python3-dev python3-venv"
+# Lays out the compiler's code by counts of x86-64.
+[ "$(uname -m)" != x86_64 ] || packages="$packages bolt-22"
 
 if ! command -v dpkg-query >/dev/null 2>&1; then
 	command -v llvm-config-22 >/dev/null 2>&1 && exit 0
