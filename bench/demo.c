@@ -117,7 +117,7 @@ static int run_rmsnorm(struct run *r)
 			transposed &= yt[i % n * m + i / n] == y[i];
 		}
 		struct ref_diff c = ref_diff_codes(r->chip->fp8, y, v, m * n), s = ref_diff_half(REF_BF16, sum, u, m, n), q = ref_diff_f32(rstd, rrstd, m);
-		r->agree = transposed && ref_agree_codes(&c, NULL, 0) && ref_agree_plain(&s, NULL, 0) && ref_agree_scale(&q, NULL, 0)
+		r->agree = transposed && ref_agree_codes(&c, NULL, 0) && ref_agree_plain(&s, 1, NULL, 0) && ref_agree_scale(&q, NULL, 0)
 		           && fabs((double)amax - top) <= 1e-6 * top;
 		snprintf(r->error, sizeof r->error, "codes %.0e <= 1e-4; sum %g, 1/rms %g ulp", (double)c.over1 / (double)c.n, s.max, q.max);
 	}
@@ -184,7 +184,7 @@ static int run_grouped_gemm(struct run *r)
 	if (!rc) {
 		ref_grouped_gemm(REF_BF16, a->data, b->data, first->data, m, n, k, e, 0, ref);
 		struct ref_diff d = ref_diff_half(REF_BF16, c, ref, m, n);
-		r->agree = ref_agree_plain(&d, NULL, 0);
+		r->agree = ref_agree_plain(&d, 1, NULL, 0);
 		snprintf(r->error, sizeof r->error, "%g <= 2 ulp; over 1 ulp %.0e <= 1e-4", d.max, (double)d.over1 / (double)d.n);
 	}
 	free(c), free(ref);

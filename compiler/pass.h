@@ -18,6 +18,7 @@ int pass_fail(struct pass *, const struct ir_ins *at, const char *fmt, ...) __at
 struct ir_builder pass_before(struct pass *, struct ir_phase *, struct ir_ins *at);
 bool ir_is_pure(const struct ir_ins *);      /* no effect but its value; loads of parameters that are never stored count */
 bool ir_has(struct ir_block *, enum ir_op); /* at any depth */
+bool ir_stores(struct ir_block *);           /* into a tensor, or updates one */
 /* For ir_walk: an elementwise result has the axes of its operands, which may have lost some. */
 void ir_recompute_axes(struct ir_ins *, void *unused);
 /* The first or last position of an axis's tile: reduce min or max of iota over its own axis. */

@@ -75,18 +75,6 @@ static void drop_store(struct ir_ins *i, void *ctx)
 	}
 }
 
-static void note_stores(struct ir_ins *i, void *any)
-{
-	*(bool *)any |= i->op == IR_STORE || i->op == IR_UPDATE;
-}
-
-static bool stores(const struct ir_phase *ph)
-{
-	bool any = false;
-	ir_walk(ph->body, note_stores, &any);
-	return any;
-}
-
 static void drop_absent(struct pass *p)
 {
 	struct needs n;
@@ -94,14 +82,14 @@ static void drop_absent(struct pass *p)
 	do {
 		n = (struct needs){.p = p};
 		FOR_PHASES(p, ph)
-			if (stores(ph))
+			if (ir_stores(ph->body))
 				ir_walk(ph->body, note_loads, &n);
 		FOR_PHASES(p, ph)
 			ir_walk(ph->body, drop_store, &n);
 		pass_clean(p);
 	} while (n.dropped);
 	FOR_PHASES(p, ph)
-		if (stores(ph))
+		if (ir_stores(ph->body))
 			p->k->phases[kept++] = *ph;
 	if (kept)
 		p->k->nphases = kept;

@@ -84,6 +84,8 @@ bool ir_has(struct ir_block *b, enum ir_op op)
 	return s.found;
 }
 
+bool ir_stores(struct ir_block *b) { return ir_has(b, IR_STORE) || ir_has(b, IR_UPDATE); }
+
 /* A folded operand may have lost axes; what is computed from it loses them too. */
 void ir_recompute_axes(struct ir_ins *i, void *ctx)
 {

@@ -684,6 +684,11 @@ static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, siz
 		return -1;
 	if (ir_verify(specialise.k, why, sizeof why))   /* a reduction over an axis that only an absent tensor had */
 		return 0;
+	bool any = false;                               /* without outputs there is nothing to do: the others do it */
+	FOR_PHASES(&specialise, ph)
+		any |= ir_stores(ph->body);
+	if (!any)
+		return 0;
 	p->k = specialise.k;
 	int first = p->out.n;
 	facts_look(&p->f, p->k);

@@ -41,7 +41,7 @@ static void gemm(const struct e2e_chip *chip, struct gemm_case g)
 	e2e_read(tc, c, what);
 	ref_grouped_gemm(g.half, a, b, g.first, g.m, g.n, g.k, g.e, ref_half_value(g.half, E2E_POISON << 8 | E2E_POISON), ref);
 	struct ref_diff d = ref_diff_half(g.half, c, ref, g.m, g.n);
-	ck_assert_msg(ref_agree_plain(&d, why, sizeof why), "%s: c[%ld, %ld]: %s (found %.9g, expected %.9g)", what,
+	ck_assert_msg(ref_agree_plain(&d, 1, why, sizeof why), "%s: c[%ld, %ld]: %s (found %.9g, expected %.9g)", what,
 	              (long)(g.n ? d.worst / g.n : 0), (long)(g.n ? d.worst % g.n : 0), why, ref_half_value(g.half, c[d.worst]), ref[d.worst]);
 	e2e_free(ta), e2e_free(tb), e2e_free(tf), e2e_free(tc);
 	free(a), free(b), free(c), free(ref);

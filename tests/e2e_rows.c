@@ -143,7 +143,7 @@ void call_plain(struct call *c, int arg, const double *want, int64_t columns)
 	enum ref_half h = c->types[arg] == E2E_BF16 ? REF_BF16 : REF_F16;
 	uint16_t *got = call_result(c, arg);
 	struct ref_diff d = ref_diff_half(h, got, want, columns ? c->count[arg] / columns : 0, columns);
-	ck_assert_msg(ref_agree_plain(&d, why, sizeof why), "%s: argument %d [%ld]: %s (found %g, expected %g)", c->what, arg, (long)d.worst, why,
+	ck_assert_msg(ref_agree_plain(&d, c->rounds_within ? 2 : 1, why, sizeof why), "%s: argument %d [%ld]: %s (found %g, expected %g)", c->what, arg, (long)d.worst, why,
 	              ref_half_value(h, got[d.worst]), want[d.worst]);
 	free(got);
 }

@@ -19,6 +19,7 @@ struct call {
 	double *values[CALL_ARGS];            /* of inputs: as the kernel sees them */
 	int64_t count[CALL_ARGS];
 	int n;
+	bool rounds_within;                   /* the kernel's text rounds to 16 bits before its result is */
 };
 
 /* rank and shape as (rank, (int64_t[]){..}); place as for e2e_tensor. */

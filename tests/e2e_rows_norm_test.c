@@ -93,6 +93,7 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 	bool coded = y == fp8;
 	call_begin(&c, chip, k->kernel, "batch %ld, M %ld, N %ld, %s, types %d %d, x pitch %ld step %ld shift %ld, y pitch %ld shift %ld", (long)z.batch,
 	           (long)z.m, (long)z.n, z.full ? "full" : "bare", z.in, y, (long)z.x.pitch, (long)z.x.step, (long)z.x.shift, (long)z.y.pitch, (long)z.y.shift);
+	c.rounds_within = k->t5;
 	struct ref_norm p = {.layer = k->layer, .eps = eps, .offset = z.full, .round = k->t5 ? rounding() : NULL};
 	const double *x = call_in(&c, z.in, rows_of(&z, z.n, z.x), 1.5);
 	amax = start;

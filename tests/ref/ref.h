@@ -58,8 +58,8 @@ struct ref_diff ref_diff_f32(const float *got, const double *ref, int64_t n);
 /* ref: exact values, rounded here. */
 struct ref_diff ref_diff_codes(enum ref_code, const uint8_t *got, const double *ref, int64_t n);
 
-/* The rules.  1 if they hold; `why` (may be NULL) tells which does not. */
-int ref_agree_plain(const struct ref_diff *, char *why, size_t len);
+/* The rules.  1 if they hold; `why` (may be NULL) tells which does not.  roundings: to 16 bits in the kernel's text, one behind the other. */
+int ref_agree_plain(const struct ref_diff *, int roundings, char *why, size_t len);
 int ref_agree_scale(const struct ref_diff *, char *why, size_t len);
 int ref_agree_codes(const struct ref_diff *, char *why, size_t len);
 /* got against f64, the bf16 reference against f64: relative L2 at most 1.25 times, plus one part in 10^6. */
