@@ -150,19 +150,20 @@ static int run_ptxas(const char *ptxas, const char *dir, const struct target *t,
 }
 
 /* ptxas takes registers as if there were no other workgroup: a few less, and a multiprocessor holds more of them.  The least cap under
- * which nothing goes to memory is taken; kernels of many registers, which hide latency by themselves, are left alone. */
+ * which nothing goes to memory is taken; kernels of many registers, which hide latency by themselves, are kept below 128 at most: two
+ * workgroups of 256 threads. */
 static int assemble(const char *ptxas, const char *dir, const struct target *t, const char *ptx, size_t n, void **out, size_t *size, char *err,
                     size_t errlen)
 {
-	static const int caps[] = {32, 40, 48, 56, 64, 72, 80}, many = 104;
+	static const int caps[] = {32, 40, 48, 56, 64, 72, 80, 128}, many = 104;
 	char name[PATH_TEXT], *image;
 	bool spills;
 	if (run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))
 		return -1;
 	int free_choice = registers_said(dir, &spills);
-	bool settled = spills || free_choice > many;
+	bool settled = spills;
 	for (unsigned c = 0; c < sizeof caps / sizeof *caps && caps[c] < free_choice && !settled; c++) {
-		if (free_choice - caps[c] > caps[c] / 2)
+		if (free_choice - caps[c] > caps[c] / 2 || (caps[c] < many && free_choice > many))
 			continue;
 		if (run_ptxas(ptxas, dir, t, ptx, n, caps[c], err, errlen))
 			return -1;

@@ -25,6 +25,7 @@ struct planner {
 	struct facts f;
 	uint64_t given, absent;            /* of the set that is planned for; none of both: any tensor may be there or not */
 	bool sets;                         /* sets have variants of their own */
+	bool few;                          /* variants for few rows: one access a lane */
 	ARRAY(struct variant) out;
 };
 
@@ -136,7 +137,7 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
+enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128, LANE_CODE = 1100, LONG_CODE = 15 };
 
 /* A fixed size that is no power of two: the fewer the lanes beside each other, the fewer places are empty. */
 static bool is_ragged(const struct variant *v)
@@ -159,7 +160,7 @@ static int elements_per_lane(const struct planner *p, const struct variant *v)
 	}
 	while (n > 4 && n * p->f.cost > most)
 		n /= 2;
-	return n;
+	return p->few && n > 16 / p->f.widest ? 16 / p->f.widest : n;
 }
 
 /* More than whose addresses and masks fit the scalar registers where each element of a lane has its own. */
@@ -465,6 +466,42 @@ static int symbol_named(const struct planner *p, const char *name)
 	return -1;
 }
 
+/* Of each axis of a grid that numbers no positions of `symbol`, the extent, multiplied. */
+static const struct hexpr *rows_beside(const struct planner *p, int symbol)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	const struct hexpr *rows = NULL;
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct hexpr *n = ph->axes[a].extent;
+		const struct hexpr *of = n && n->op == HX_CDIV ? n->a : n;
+		if (ph->axes[a].kind == AXIS_GRID && of && !(of->op == HX_SYM && of->imm == symbol))
+			rows = rows ? hexpr_op(p->arena, HX_MUL, rows, n) : n;
+	}
+	return rows;
+}
+
+static void many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
+{
+	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, MANY_ROWS), rows));
+	say(p, v, arena_printf(p->arena, "rows>=%d", MANY_ROWS));
+}
+
+static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows)
+{
+	struct variant v = variant_new(p);
+	pin(p, &v, s, n);
+	if (!class_fits(p, &v, 1))
+		return;
+	aligned(p, &v);
+	if (rows)
+		many_rows(p, &v, rows);
+	v.stream = any_open(p, &v);
+	if (v.stream || !(p->f.held[s] || (p->target->whole_chunks && p->f.reduces)))
+		v.waves = v.waves < few_waves(p, &v) ? few_waves(p, &v) : v.waves;
+	row_tiles(p, &v, 0, elements_per_lane(p, &v) / (v.stream ? 2 : 1));
+	*add(p) = v;
+}
+
 static void plan_pins(struct planner *p)
 {
 	for (int i = 0; i < p->special->npins; i++) {
@@ -472,17 +509,25 @@ static void plan_pins(struct planner *p)
 		int64_t n = p->special->pins[i].value;
 		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > row_most(p, NULL)))
 			continue;
-		struct variant v = variant_new(p);
-		pin(p, &v, s, n);
-		if (!class_fits(p, &v, 1))
-			continue;
-		aligned(p, &v);
-		v.stream = any_open(p, &v);
-		if (v.stream || !(p->f.held[s] || (p->target->whole_chunks && p->f.reduces)))
-			v.waves = v.waves < few_waves(p, &v) ? few_waves(p, &v) : v.waves;
-		row_tiles(p, &v, 0, elements_per_lane(p, &v) / (v.stream ? 2 : 1));
-		*add(p) = v;
+		bool apart = p->target->few_rows && p->f.reduces && n <= ROW_LANES * 16 / p->f.widest;
+		const struct hexpr *rows = apart ? rows_beside(p, s) : NULL;
+		if (rows)
+			plan_pin(p, s, n, rows);
+		p->few = rows;
+		plan_pin(p, s, n, NULL);
+		p->few = false;
 	}
+}
+
+/* Tiles of groups both ways, so large that a workgroup of the most threads would be alone: half of them hold it as well. */
+static bool two_tiles(const struct planner *p, const struct variant *v)
+{
+	int64_t fixed = 0;
+	for (int i = 0; i < p->k->nphases; i++) {
+		struct shape s = shape_of(v, &p->k->phases[i]);
+		fixed = s.open || s.tiled ? 0 : s.fixed > fixed ? s.fixed : fixed;
+	}
+	return v->waves > waves_of(p, p->target->tile_threads) && fixed / p->target->tile_threads * p->f.cost <= LANE_CODE && fixed > LANE_CODE;
 }
 
 /* What is left over of aligned tensors, or of any. */
@@ -501,24 +546,12 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open, bool square
 		v->waves = waves_of(p, is_aligned ? most_threads(p) / 2 : most_threads(p));
 	else
 		v->waves = square && !is_aligned ? waves_of(p, most_threads(p)) : v->waves < few ? few : v->waves;
+	if (is_aligned && two_tiles(p, v))
+		v->waves = waves_of(p, p->target->tile_threads);
 	v->stream = open;
 	row_tiles(p, v, 0, each);
 	if (!is_aligned)
 		v->text = "any";
-}
-
-/* Of each axis of a grid that numbers no positions of `symbol`, the extent, multiplied. */
-static const struct hexpr *rows_beside(const struct planner *p, int symbol)
-{
-	const struct ir_phase *ph = &p->k->phases[0];
-	const struct hexpr *rows = NULL;
-	for (int a = 0; a < ph->naxes; a++) {
-		const struct hexpr *n = ph->axes[a].extent;
-		const struct hexpr *of = n && n->op == HX_CDIV ? n->a : n;
-		if (ph->axes[a].kind == AXIS_GRID && of && !(of->op == HX_SYM && of->imm == symbol))
-			rows = rows ? hexpr_op(p->arena, HX_MUL, rows, n) : n;
-	}
-	return rows;
 }
 
 /* Many rows that are made of the target's long lines: fewer workgroups that read more side by side.  Few rows are better spread. */
@@ -532,9 +565,7 @@ static void plan_long_lines(struct planner *p, bool square)
 	p->f.multiple[symbol] = p->target->line_bytes / p->f.widest;
 	plan_rest(p, true, false, square);
 	p->f.multiple[symbol] = multiple;
-	struct variant *v = &p->out.items[p->out.n - 1];
-	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, MANY_ROWS), rows));
-	say(p, v, arena_printf(p->arena, "rows>=%d", MANY_ROWS));
+	many_rows(p, &p->out.items[p->out.n - 1], rows);
 }
 
 static void plan_rows(struct planner *p)
@@ -577,8 +608,17 @@ static void plan_rows(struct planner *p)
 		row_tiles(p, v, most, elements_per_lane(p, v));
 		v->text = "short or empty";
 	}
-	for (int a = 1; sweeps && a >= set; a--)
+	for (int a = 1; sweeps && a >= set; a--) {
+		int symbol = a && !open && p->target->few_rows && (only_groups(p) || p->f.cost >= LONG_CODE) ? line_symbol(p) : -1;
+		const struct hexpr *rows = symbol >= 0 ? rows_beside(p, symbol) : NULL;
+		if (rows) {
+			plan_rest(p, a, open, square);
+			many_rows(p, &p->out.items[p->out.n - 1], rows);
+		}
+		p->few = rows;
 		plan_rest(p, a, open, square);
+		p->few = false;
+	}
 }
 
 /* --- products ----------------------------------------------------------------------------------------------------------- */
