@@ -136,6 +136,7 @@ static inline float op_float_unary(enum ir_op op, float a)
 	case IR_LOG: return (float)log(a);
 	case IR_TANH: return (float)tanh(a);
 	case IR_ERF: return (float)erf(a);
+	case IR_ERFC: return (float)erfc(a);
 	case IR_FLOOR: return floorf(a);
 	case IR_CEIL: return ceilf(a);
 	case IR_ROUND: return rintf(a);
