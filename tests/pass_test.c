@@ -1,7 +1,8 @@
 /* pass_test.c -- every pass keeps what a kernel computes: the IR after each of them, evaluated, against the IR before all of them.
  *
  * In: kernels as IR text (tests/ir) and sizes that reach each kind of variant.  Passes may change the order of sums (pass.def says which),
- * so floats agree within a bound and codes within one step; a wrong mask, a lost element or a wrong rewrite is far beyond it. */
+ * so floats agree within a bound and codes within one step; a wrong mask, a lost element or a wrong rewrite is far beyond it.  Functions
+ * without an instruction, against libm. */
 #include "../compiler/compile.h"
 #include "ir_help.h"
 
@@ -118,12 +119,45 @@ START_TEST(each_pass_keeps_the_results)
 }
 END_TEST
 
+/* What pass_math makes of a function against libm in f64: relative error where the result is not below `small`, else absolute beside it. */
+static const struct { const char *out; double (*f)(double); double bound, small; } functions[] = {
+	{"erf_x", erf, 3e-7, 0}, {"erfc_x", erfc, 3e-6, 1.5e-8}, {"tanh_x", tanh, 4e-7, 0}, {"exp_x", exp, 2e-6, 0}, {"log_x", log, 4e-7, 0.25},
+};
+
+START_TEST(functions_are_near)
+{
+	enum { N = 20001 };
+	struct ir_run r;
+	struct ir_kernel *k;
+	struct arena scratch = {0};
+	struct variant v = {.target = target_by_name("gfx950"), .text = "any"};
+	ir_run_open(&r, "functions");
+	ir_run_symbol(&r, "N", N);
+	for (int p = 0; p < r.k->nparams; p++)
+		ir_run_tensor(&r, r.k->params[p].name, 0);
+	struct ir_tensor *x = ir_run_find(&r, "x");
+	for (int i = 0; i < N; i++)
+		ir_tensor_set(x, i, i < N - 5 ? (i - N / 2) * 1e-3 : (double[]){1e10, -1e10, 1e-20, INFINITY, -INFINITY}[i - (N - 5)]);
+	ck_assert_msg(run_passes(&scratch, r.k, &v, "math", &k, r.err, sizeof r.err) == 0, "%s", r.err);
+	evaluate(&r, k, "functions");
+	for (unsigned f = 0; f < sizeof functions / sizeof *functions; f++)
+		for (int i = 0; i < N; i++) {
+			double at = ir_tensor_get(x, i), y = functions[f].f(functions[f].f == log ? fabs(at) : at), got = ir_tensor_get(ir_run_find(&r, functions[f].out), i);
+			double from = fmax(fabs(y), functions[f].small);
+			ck_assert_msg(got == (float)y || fabs(got - y) <= functions[f].bound * from, "%s of %g is %.9g, found %.9g", functions[f].out, at, y, got);
+		}
+	arena_free(&scratch);
+	ir_run_close(&r);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("passes");
 	TCase *t = tcase_create("results");
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, each_pass_keeps_the_results, 0, CASES);
+	tcase_add_test(t, functions_are_near);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
