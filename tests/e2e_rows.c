@@ -148,15 +148,24 @@ void call_plain(struct call *c, int arg, const double *want, int64_t columns)
 	free(got);
 }
 
-void call_near(struct call *c, int arg, const double *want, double relative, double absolute)
+void call_within(struct call *c, int arg, const double *want, const double *bounds)
 {
 	float *got = call_result(c, arg);
 	for (int64_t i = 0; i < c->count[arg]; i++) {
 		double g = c->types[arg] == E2E_F32 ? (double)got[i] : ref_half_value(c->types[arg] == E2E_BF16 ? REF_BF16 : REF_F16, ((uint16_t *)got)[i]);
-		if (!(fabs(g - want[i]) <= relative * fabs(want[i]) + absolute || (isnan(g) && isnan(want[i])) || g == want[i]))
+		if (!(fabs(g - want[i]) <= bounds[i] || (isnan(g) && isnan(want[i])) || g == want[i]))
 			ck_abort_msg("%s: argument %d [%ld]: found %.9g, expected %.9g", c->what, arg, (long)i, g, want[i]);
 	}
 	free(got);
+}
+
+void call_near(struct call *c, int arg, const double *want, double relative, double absolute)
+{
+	double *bounds = room(c->count[arg], sizeof *bounds);
+	for (int64_t i = 0; i < c->count[arg]; i++)
+		bounds[i] = relative * fabs(want[i]) + absolute;
+	call_within(c, arg, want, bounds);
+	free(bounds);
 }
 
 void call_codes(struct call *c, int arg, const double *want)

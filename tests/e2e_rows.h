@@ -47,6 +47,8 @@ void call_end(struct call *);
 void *call_result(struct call *, int arg);
 /* Comparisons with the whole tensor number `arg`.  16 bits: within an ulp as ref.h says; f32: within `relative` plus `absolute`. */
 void call_plain(struct call *, int arg, const double *want, int64_t columns);
+/* Floats, each within its bound. */
+void call_within(struct call *, int arg, const double *want, const double *bounds);
 void call_near(struct call *, int arg, const double *want, double relative, double absolute);
 void call_codes(struct call *, int arg, const double *want);
 /* Codes of some number within `absolute` of the wanted one. */
