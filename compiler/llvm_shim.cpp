@@ -129,7 +129,13 @@ const unwanted repeated_amdgcn[] = {
 	{"postra-machine-sink", 0}, {"machinelicm", 0}, {"machine-cp", 0}, {"branch-folder", 0}, {"tailduplication", 0},
 	{"early-tailduplication", 0}, {"block-placement", 0}, {"si-fold-operands", 2}, {"rename-independent-subregs", 0},
 	{"rewrite-partial-reg-uses", 0}, {"amdgpu-pre-ra-optimizations", 0}, {"amdgpu-rewrite-agpr-copy-mfma", 0}, {"stack-slot-coloring", 0},
-	{"dead-mi-elimination", 1}, {"dead-mi-elimination", 3}, {"machine-latecleanup", 0},
+	{"dead-mi-elimination", 1}, {"dead-mi-elimination", 3}, {"machine-latecleanup", 0}, {"amdgpu-late-codegenprepare", 0},
+	{"amdgpu-rewrite-undef-for-phi", 0}, {"amdgpu-lower-buffer-fat-pointers", 0}, {"amdgpu-lower-exec-sync", 0}, {"replace-with-veclib", 0},
+	{"si-wqm", 0},
+	/* Divergent branches enclose one block, and loops have one exit. */
+	{"structurizecfg", 0}, {"amdgpu-unify-divergent-exit-nodes", 0}, {"fix-irreducible", 0}, {"unify-loop-exits", 0},
+	/* Of where registers die, before they are assigned: copies are then joined as well without. */
+	{"livevars", 0}, {"si-opt-vgpr-liverange", 0},
 };
 
 /* A pipeline without what is unwanted, however LLVM adds it. */
@@ -412,6 +418,15 @@ static int decode(struct shim_reader *r, llvm::ArrayRef<uint8_t> code, uint64_t 
 	return there ? (int)bytes : 0;
 }
 
+/* Most likely an instruction of one word: a short format (CDNA3 ISA guide, "Microcode formats") without a literal or a second word of
+ * modifiers among what may be operands.  Given more, LLVM tries all its tables of long instructions first. */
+static bool is_word(uint32_t word)
+{
+	enum { SDWA = 0xf9, DPP = 0xfa, LITERAL = 0xff };
+	uint32_t first = word & 0xff, second = word >> 8 & 0xff;
+	return word >> 30 != 3 && first != SDWA && first != DPP && first != LITERAL && second != LITERAL;
+}
+
 int shim_read(struct shim_reader *r, const void *code, size_t size, const char **mnemonic)
 {
 	enum { MOST = 1 << 16 };
@@ -426,7 +441,11 @@ int shim_read(struct shim_reader *r, const void *code, size_t size, const char *
 		}
 	}
 	llvm::MCInst in;
-	int bytes = decode(r, {(const uint8_t *)code, size}, 0, &in);
+	int bytes = decode(r, {(const uint8_t *)code, size < 4 || !is_word(word[0]) ? size : 4}, 0, &in);
+	if (!bytes) {
+		in = llvm::MCInst();
+		bytes = decode(r, {(const uint8_t *)code, size}, 0, &in);
+	}
 	*mnemonic = bytes ? r->printer->getMnemonic(in).first : nullptr;
 	if (!*mnemonic)
 		return 0;
