@@ -12,14 +12,13 @@ LLVMValueRef amdgcn_to_fp8(struct emit *e, LLVMValueRef x, enum dtype t, bool sa
 	const char *name = t == DT_E4M3 || t == DT_E4M3FNUZ ? "llvm.amdgcn.cvt.pk.fp8.f32" : "llvm.amdgcn.cvt.pk.bf8.f32";
 	int n = vector_length(x);
 	LLVMValueRef part[64], one[4];
-	LLVMValueRef zero = LLVMConstNull(e->i32);
 	if (saturate && !e->clamps_by_mode)
 		x = op_clamped(e, x, t);
 	for (int i = 0; i < n; i++)
 		part[i] = n > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, i), "") : x;
 	if (n % 4) {
 		for (int i = 0; i < n; i++) {
-			LLVMValueRef a[4] = {part[i], part[i], zero, LLVMConstInt(e->i1, 0, 0)};
+			LLVMValueRef a[4] = {part[i], part[i], LLVMGetPoison(e->i32), LLVMConstInt(e->i1, 0, 0)};
 			part[i] = LLVMBuildTrunc(e->b, emit_call(e, name, NULL, 0, a, 4), e->i8, "");
 		}
 		return vector_join(e, part, n, 1);

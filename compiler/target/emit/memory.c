@@ -134,7 +134,7 @@ static void split_row(struct emit *e, LLVMValueRef s, LLVMValueRef *q, LLVMValue
 	if (behind)
 		LLVMPositionBuilderBefore(e->b, behind);
 	*q = LLVMBuildUDiv(e->b, s, e->fold_inner, "");
-	*r = LLVMBuildURem(e->b, s, e->fold_inner, "");
+	*r = LLVMBuildSub(e->b, s, LLVMBuildMul(e->b, *q, e->fold_inner, ""), "");
 	emit_continue(e, here);
 	if (once) {
 		e->folded.row = s;
