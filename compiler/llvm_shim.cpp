@@ -138,6 +138,9 @@ const unwanted repeated_amdgcn[] = {
 	{"livevars", 0}, {"si-opt-vgpr-liverange", 0},
 };
 
+/* In front of register allocation, of what selection and the passes behind it have made equal. */
+const unwanted repeated_plain[] = {{"machine-cse", 2}};
+
 /* A pipeline without what is unwanted, however LLVM adds it. */
 struct pass_list : llvm::legacy::PassManager {
 	std::vector<unwanted> left_out;
@@ -203,7 +206,7 @@ void read_all(int fd, std::string *into)
 
 struct shim_machine {
 	std::unique_ptr<llvm::TargetMachine> machine;
-	std::unique_ptr<pipeline> pipelines[2][2];                 /* [assembly][ordered] */
+	std::unique_ptr<pipeline> pipelines[2][SHIM_ORDERS];       /* [assembly][order] */
 };
 
 struct shim_machine *shim_machine_new(const char *triple, const char *cpu, const char *features, char *err, size_t errlen)
@@ -229,14 +232,16 @@ void shim_machine_free(struct shim_machine *m)
 }
 
 /* What TargetMachine::addPassesToEmitFile does, less the passes above. */
-static bool add_passes(llvm::TargetMachine &machine, pipeline &p, llvm::CodeGenFileType type, bool ordered)
+static bool add_passes(llvm::TargetMachine &machine, pipeline &p, llvm::CodeGenFileType type, enum shim_order order)
 {
 	auto leave_out = [&p](llvm::ArrayRef<unwanted> list) { p.passes.left_out.insert(p.passes.left_out.end(), list.begin(), list.end()); };
 	leave_out(idle);
-	if (ordered)
+	if (order != SHIM_OWN)
 		leave_out(repeated);
-	if (ordered && machine.getTargetTriple().isAMDGCN())
+	if (order != SHIM_OWN && machine.getTargetTriple().isAMDGCN())
 		leave_out(repeated_amdgcn);
+	if (order == SHIM_KEPT_PLAIN && machine.getTargetTriple().isAMDGCN())
+		leave_out(repeated_plain);
 	llvm::TargetPassConfig *config = machine.createPassConfig(p.passes);
 	config->setDisableVerify(true);
 	auto *info = new llvm::MachineModuleInfoWrapperPass(&machine);
@@ -253,19 +258,19 @@ static bool add_passes(llvm::TargetMachine &machine, pipeline &p, llvm::CodeGenF
 }
 
 /* The machine's pipeline, made at its first use; NULL where the target cannot emit this kind of file. */
-static pipeline *pipeline_of(struct shim_machine *m, bool assembly, bool ordered)
+static pipeline *pipeline_of(struct shim_machine *m, bool assembly, enum shim_order order)
 {
-	auto &slot = m->pipelines[assembly][ordered];
+	auto &slot = m->pipelines[assembly][order];
 	if (slot && !m->machine->getTargetTriple().isNVPTX()) /* NVPTX's printer keeps pointers into the module before */
 		return slot.get();
 	auto p = std::make_unique<pipeline>();
-	if (!add_passes(*m->machine, *p, assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile, ordered))
+	if (!add_passes(*m->machine, *p, assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile, order))
 		return nullptr;
 	slot = std::move(p);
 	return slot.get();
 }
 
-int shim_emit(struct shim_machine *m, LLVMModuleRef module, bool assembly, bool ordered, char **bytes, size_t *size, bool *broken, char *err, size_t errlen)
+int shim_emit(struct shim_machine *m, LLVMModuleRef module, bool assembly, enum shim_order order, char **bytes, size_t *size, bool *broken, char *err, size_t errlen)
 {
 	*broken = false;
 	std::unique_ptr<llvm::Module> owner(llvm::unwrap(module));
@@ -277,7 +282,7 @@ int shim_emit(struct shim_machine *m, LLVMModuleRef module, bool assembly, bool 
 	llvm::Module *running = owner.release();
 	pipeline *p = nullptr;
 	auto run = [&] {
-		p = pipeline_of(m, assembly, ordered);
+		p = pipeline_of(m, assembly, order);
 		if (p) {
 			p->bytes.clear();
 			p->passes.run(*running);

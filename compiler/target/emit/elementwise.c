@@ -183,8 +183,11 @@ static bool has_short_nans(const struct ir_ins *i, int *left)
 static LLVMValueRef convert(struct emit *e, const struct ir_ins *i, LLVMValueRef x)
 {
 	int left = 64;
-	if (i->dtype == DT_BF16 && i->args[0]->dtype == DT_F32 && !(i->flags & IR_SATURATE) && !e->v->target->cvt_pk_bf16 && has_short_nans(i->args[0], &left))
-		return op_round_bf16(e, x);
+	if (i->dtype == DT_BF16 && LLVMIsAFPExtInst(x) && LLVMTypeOf(LLVMGetOperand(x, 0)) == op_type_like(e, DT_BF16, x))
+		return LLVMGetOperand(x, 0);                   /* it was one before */
+	if (i->dtype == DT_BF16 && i->args[0]->dtype == DT_F32 && !(i->flags & IR_SATURATE) && !e->v->target->cvt_pk_bf16 && e->machine->round_bf16 &&
+	    has_short_nans(i->args[0], &left))
+		return e->machine->round_bf16(e, x);
 	return op_convert(e, x, (enum dtype)i->args[0]->dtype, (enum dtype)i->dtype, i->flags & IR_SATURATE);
 }
 

@@ -138,7 +138,6 @@ LLVMValueRef op_clamped(struct emit *, LLVMValueRef f32, enum dtype range);     
 LLVMValueRef op_halves_joined(struct emit *, LLVMValueRef codes);
 LLVMValueRef op_halves_apart(struct emit *, LLVMValueRef, int n);
 LLVMValueRef op_convert(struct emit *, LLVMValueRef, enum dtype from, enum dtype to, bool saturate);
-LLVMValueRef op_round_bf16(struct emit *, LLVMValueRef f32);   /* to nearest even, where a NaN's lower half is zero: then it stays one */
 
 /* memory.c (memory.h: the parts of an access) */
 void emit_load(struct emit *, const struct ir_ins *);

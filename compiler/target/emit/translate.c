@@ -123,6 +123,9 @@ void emit_block(struct emit *e, const struct ir_block *b)
 
 /* --- a function -------------------------------------------------------------------------------------------------------------- */
 
+/* Bytes of group memory that are reached by an immediate of an access of two words. */
+enum { FAR = 1024 };
+
 struct use { const struct ir_kernel *k; bool *tensor, *scalar, *symbol; };
 
 static void find_use(struct ir_ins *i, void *ctx)
@@ -642,6 +645,7 @@ int emit_kernel(const struct machine *machine, struct arena *arena, const struct
 		status = emit_phase(&e, di, file, &k->phases[p], symbol, &all[p]);
 		base.condition = e.condition;
 		out->ordered = out->ordered && !e.has_dot;
+		out->tiles = out->tiles || e.lds_bytes || e.lds_small_bytes > FAR;
 	}
 	LLVMDIBuilderFinalize(di);
 	LLVMDisposeDIBuilder(di);
