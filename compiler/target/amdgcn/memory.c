@@ -15,7 +15,7 @@ static bool is_optional(const struct emit *e, const struct access *a)
 /* Global accesses take a scalar base, a lane offset and an immediate below 4096. */
 static bool is_plain(struct emit *e, const struct access *a)
 {
-	if (e->has_dot || a->mask || a->step || is_optional(e, a) || !a->affine || a->fold || !a->l || a->i->op == IR_UPDATE || a->first ||
+	if (e->has_dot || a->mask || a->step || a->by || is_optional(e, a) || !a->affine || a->fold || !a->l || a->i->op == IR_UPDATE || a->first ||
 	    (a->i->op == IR_LOAD && access_bytes(a) < 4))
 		return false;
 	int regs = layout_regs(a->l);
@@ -31,7 +31,7 @@ static bool is_plain(struct emit *e, const struct access *a)
 /* One number for the whole workgroup, of a tensor that nobody writes: scalar memory. */
 static bool is_scalar(struct emit *e, const struct access *a)
 {
-	if (a->i->op != IR_LOAD || a->l || a->mask || a->step || a->bytes != 4 || is_optional(e, a) || a->t->role != IR_IN || e->has_dot)
+	if (a->i->op != IR_LOAD || a->l || a->mask || a->step || a->by || a->bytes != 4 || is_optional(e, a) || a->t->role != IR_IN || e->has_dot)
 		return false;
 	for (int d = 0; d < a->t->rank; d++)
 		if (!a->sub[d].ok)
@@ -53,6 +53,10 @@ void amdgcn_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 		emit_continue(e, here);
 	}
 	LLVMValueRef words = LLVMGetPoison(emit_vector(e->i32, 4)), at = LLVMBuildPtrToInt(e->b, access_base(e, a, elements), e->i64, "");
+	if (a->by) {
+		at = emit_carried(e, at, a->by);
+		emit_continue(e, a->in_loop);
+	}
 	LLVMValueRef halves = LLVMBuildBitCast(e->b, at, emit_vector(e->i32, 2), "");
 	LLVMValueRef word[4] = {vector_part(e, halves, 0, 1), vector_part(e, halves, 1, 1), size, emit_int(e, 0x27000)};
 	for (int w = 0; w < 4; w++)

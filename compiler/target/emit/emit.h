@@ -54,6 +54,8 @@ struct emit {
 	bool lds_written;                        /* tiles written since the last barrier: reads must wait */
 	int loop_depth; LLVMValueRef loop_position;  /* of the innermost loop, NULL outside */
 	const struct ir_block *loop_body; LLVMBasicBlockRef before_loop;  /* the same loop's; before_loop ends in the branch to it */
+	int loop_axis; LLVMValueRef loop_start; LLVMBasicBlockRef loop_head;
+	struct { LLVMValueRef phi, by; } *carried; int ncarried, cap_carried;   /* emit_carried */
 	struct remembered *memory; int nmemory, cap_memory; int *newest;  /* index.c's memo; newest by id, -1 none */
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
 	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
@@ -83,6 +85,8 @@ void emit_block(struct emit *, const struct ir_block *);
 void emit_for(struct emit *, const struct ir_ins *);
 void emit_if(struct emit *, const struct ir_ins *);
 void emit_continue(struct emit *, LLVMBasicBlockRef);                /* the builder at the block's end, before its branch if it has one */
+/* What is `start` in the innermost loop's first round and grows by `by` from each to the next, both known before it. */
+LLVMValueRef emit_carried(struct emit *, LLVMValueRef start, LLVMValueRef by);
 LLVMBasicBlockRef emit_before_loop(struct emit *);                   /* the builder before the innermost loop, of row kernels; returns where it was */
 
 /* The machine would wait in front of `before` for as many instructions as `room`; gaps of one block are remembered. */
