@@ -131,7 +131,7 @@ const unwanted repeated_amdgcn[] = {
 	{"rewrite-partial-reg-uses", 0}, {"amdgpu-pre-ra-optimizations", 0}, {"amdgpu-rewrite-agpr-copy-mfma", 0}, {"stack-slot-coloring", 0},
 	{"dead-mi-elimination", 1}, {"dead-mi-elimination", 3}, {"machine-latecleanup", 0}, {"amdgpu-late-codegenprepare", 0},
 	{"amdgpu-rewrite-undef-for-phi", 0}, {"amdgpu-lower-buffer-fat-pointers", 0}, {"amdgpu-lower-exec-sync", 0}, {"replace-with-veclib", 0},
-	{"si-wqm", 0},
+	{"si-wqm", 0}, {"amdgpu-codegenprepare", 0}, {"amdgpu-uniform-intrinsic-combine", 0},
 	/* Divergent branches enclose one block, and loops have one exit. */
 	{"structurizecfg", 0}, {"amdgpu-unify-divergent-exit-nodes", 0}, {"fix-irreducible", 0}, {"unify-loop-exits", 0},
 	/* Of where registers die, before they are assigned: copies are then joined as well without. */
