@@ -384,7 +384,8 @@ struct shim_reader {
 	std::unique_ptr<llvm::MCContext> context;
 	std::unique_ptr<const llvm::MCDisassembler> decoder;
 	std::unique_ptr<llvm::MCInstPrinter> printer;
-	/* By the bytes, of 4 and of 8: variants of a kernel share most instructions, and LLVM tries its tables one after the other. */
+	/* By the bytes, of 4 and of 8 (low_registers): variants of a kernel share most instructions, and LLVM tries its tables one after the
+	 * other. */
 	std::unordered_map<uint64_t, const char *> read[2];
 };
 
@@ -432,12 +433,37 @@ static bool is_word(uint32_t word)
 	return word >> 30 != 3 && first != SDWA && first != DPP && first != LITERAL && second != LITERAL;
 }
 
+/* Register operands of the long formats (CDNA3 ISA guide, "Microcode formats"), from which bit on, how many. */
+struct long_format { uint32_t mask, is; struct { int at, bits; } operand[4]; };
+const long_format long_formats[] = {
+	{0xfc000000, 0xd0000000, {{0, 8}, {32, 9}, {41, 9}, {50, 9}}},      /* VOP3, VOP3P */
+	{0xfc000000, 0xd8000000, {{32, 8}, {40, 8}, {48, 8}, {56, 8}}},     /* DS */
+	{0xfc000000, 0xdc000000, {{32, 8}, {40, 8}, {48, 7}, {56, 8}}},     /* FLAT, GLOBAL */
+	{0xfc000000, 0xe0000000, {{32, 8}, {40, 8}, {56, 8}, {0, 0}}},      /* MUBUF */
+};
+
+/* The same instruction of the lowest registers that are as far from a multiple of 4, where an operand's number is below 64: what it is
+ * called, and whether it is one, depends on nothing else of them.  The last register of an operand, 31 behind its first, is there then. */
+static uint64_t low_registers(uint64_t code)
+{
+	for (const long_format &f : long_formats) {
+		if (((uint32_t)code & f.mask) != f.is)
+			continue;
+		for (const auto &o : f.operand) {
+			uint64_t number = code >> o.at & ((1u << o.bits) - 1), vector = number & 256;
+			if ((number & 255) < 64)
+				code = (code & ~(((uint64_t)(1u << o.bits) - 1) << o.at)) | (vector | (number & 3)) << o.at;
+		}
+	}
+	return code;
+}
+
 int shim_read(struct shim_reader *r, const void *code, size_t size, const char **mnemonic)
 {
 	enum { MOST = 1 << 16 };
 	uint32_t word[2] = {};
 	memcpy(word, code, size < sizeof word ? size : sizeof word);
-	const uint64_t key[2] = {word[0], (uint64_t)word[1] << 32 | word[0]};
+	const uint64_t key[2] = {word[0], low_registers((uint64_t)word[1] << 32 | word[0])};
 	for (int eight = 0; eight < 2; eight++) {
 		auto known = r->read[eight].find(key[eight]);
 		if (known != r->read[eight].end() && size >= (eight ? 8 : 4)) {

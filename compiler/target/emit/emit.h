@@ -61,6 +61,7 @@ struct emit {
 	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
 	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
 	const struct hexpr *condition;           /* what the variant asks besides its predicate: strides whose offsets fit 32 bits, short grids; NULL = nothing */
+	struct intrinsic { const char *name; LLVMTypeRef overload[2]; LLVMValueRef fn; } *intrinsics; int nintrinsics, cap_intrinsics;  /* declared */
 	struct { LLVMValueRef before; int room; } gaps[16]; int ngaps; LLVMBasicBlockRef gaps_in;  /* emit_gap */
 	bool clamps_by_mode;                     /* conversions to the chip's 8-bit floats saturate without being asked (pass_clamps_by_mode) */
 	bool has_dot, forgets;                   /* forgets: index values are computed anew for each instruction (index_forget) */

@@ -48,12 +48,30 @@ LLVMTypeRef emit_type(struct emit *e, enum dtype t)
 	}
 }
 
-LLVMValueRef emit_call(struct emit *e, const char *name, LLVMTypeRef *overload, int noverload, LLVMValueRef *args, int nargs)
+/* Its declaration, which LLVM looks for by its whole name; NULL = there is none. */
+static LLVMValueRef intrinsic(struct emit *e, const char *name, LLVMTypeRef *overload, int noverload)
 {
+	LLVMTypeRef first = noverload ? overload[0] : NULL, second = noverload > 1 ? overload[1] : NULL;
+	for (int i = 0; i < e->nintrinsics; i++) {
+		const struct intrinsic *k = &e->intrinsics[i];
+		if (k->overload[0] == first && k->overload[1] == second && !strcmp(k->name, name))
+			return k->fn;
+	}
 	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
 	if (!id)
-		return emit_fail(e, NULL, "internal: LLVM has no intrinsic %s", name);
+		return NULL;
 	LLVMValueRef fn = LLVMGetIntrinsicDeclaration(e->mod, id, overload, (size_t)noverload);
+	if (e->nintrinsics == e->cap_intrinsics)
+		e->intrinsics = arena_grow(e->arena, e->intrinsics, e->nintrinsics, &e->cap_intrinsics, sizeof *e->intrinsics);
+	e->intrinsics[e->nintrinsics++] = (struct intrinsic){name, {first, second}, fn};
+	return fn;
+}
+
+LLVMValueRef emit_call(struct emit *e, const char *name, LLVMTypeRef *overload, int noverload, LLVMValueRef *args, int nargs)
+{
+	LLVMValueRef fn = intrinsic(e, name, overload, noverload);
+	if (!fn)
+		return emit_fail(e, NULL, "internal: LLVM has no intrinsic %s", name);
 	LLVMTypeRef type = LLVMGlobalGetValueType(fn);
 	return LLVMBuildCall2(e->b, type, fn, args, (unsigned)nargs, "");
 }
