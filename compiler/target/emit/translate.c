@@ -539,6 +539,20 @@ static void start_function(struct emit *e, const char *name, const struct argume
 	e->lds_small = LLVMAddGlobalInAddressSpace(e->mod, LLVMArrayType2(e->i8, 0), "", 3);
 }
 
+/* The entry block's instructions come first in the one behind it: LLVM selects block by block.  Kernels that LLVM orders keep theirs. */
+static void join_entry(struct emit *e)
+{
+	LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(e->fn), body = LLVMGetNextBasicBlock(entry);
+	if (e->has_dot)
+		return;
+	LLVMPositionBuilderBefore(e->b, LLVMGetFirstInstruction(body));
+	for (LLVMValueRef i = LLVMGetFirstInstruction(entry); i != e->entry_end; i = LLVMGetFirstInstruction(entry)) {
+		LLVMInstructionRemoveFromParent(i);
+		LLVMInsertIntoBuilder(e->b, i);
+	}
+	LLVMDeleteBasicBlock(entry);
+}
+
 /* The placeholder becomes a global of the size that turned out to be needed, or one whose size the launch gives. */
 static void finish_lds(struct emit *e, const char *name, const char *what, LLVMValueRef placeholder, int bytes)
 {
@@ -602,6 +616,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	if (e->failed)
 		return -1;
 	LLVMBuildRetVoid(e->b);
+	join_entry(e);
 	finish_lds(e, name, "tiles", e->lds, e->lds_bytes);
 	finish_lds(e, name, "partials", e->lds_small, e->lds_small_bytes);
 	if (e->lds_bytes + e->lds_small_bytes > e->v->target->lds_bytes) {
