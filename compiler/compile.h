@@ -63,10 +63,10 @@ int run_passes(struct arena *, const struct ir_kernel *generic, const struct var
 /* Names of the passes in order, NULL-terminated, for `dump --stage`. */
 const char *const *pass_names(void);
 
-/* What translation makes: the module; whether its instructions are in pass_loads.c's order (a row kernel); the launches (symbol names, blocks, grids, argument blocks; resources are filled from the object
+/* What translation makes: the module; whether its instructions are in pass_loads.c's order (a row kernel); whether it keeps tiles in group memory, or so much that addresses are made for it; the launches (symbol names, blocks, grids, argument blocks; resources are filled from the object
  * by object_facts); bytes of workspace (NULL = none); what the variant's predicate must ask besides (NULL = nothing): strides that
  * its 32-bit offsets inside a tile can follow. */
-struct translated { LLVMModuleRef module; bool ordered; struct model_launch *launches; int nlaunches; const struct hexpr *workspace, *condition; };
+struct translated { LLVMModuleRef module; bool ordered, tiles; struct model_launch *launches; int nlaunches; const struct hexpr *workspace, *condition; };
 
 /* Final IR -> LLVM module in `context`.  On error err names the .tdsl line and nothing is left in `out`. */
 int translate(struct arena *, const struct ir_kernel *final, const struct variant *, LLVMContextRef context, struct translated *out,

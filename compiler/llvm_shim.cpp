@@ -129,8 +129,17 @@ const unwanted repeated_amdgcn[] = {
 	{"postra-machine-sink", 0}, {"machinelicm", 0}, {"machine-cp", 0}, {"branch-folder", 0}, {"tailduplication", 0},
 	{"early-tailduplication", 0}, {"block-placement", 0}, {"si-fold-operands", 2}, {"rename-independent-subregs", 0},
 	{"rewrite-partial-reg-uses", 0}, {"amdgpu-pre-ra-optimizations", 0}, {"amdgpu-rewrite-agpr-copy-mfma", 0}, {"stack-slot-coloring", 0},
-	{"dead-mi-elimination", 1}, {"dead-mi-elimination", 3}, {"machine-latecleanup", 0},
+	{"dead-mi-elimination", 1}, {"dead-mi-elimination", 3}, {"machine-latecleanup", 0}, {"amdgpu-late-codegenprepare", 0},
+	{"amdgpu-rewrite-undef-for-phi", 0}, {"amdgpu-lower-buffer-fat-pointers", 0}, {"amdgpu-lower-exec-sync", 0}, {"replace-with-veclib", 0},
+	{"si-wqm", 0}, {"amdgpu-codegenprepare", 0}, {"amdgpu-uniform-intrinsic-combine", 0},
+	/* Divergent branches enclose one block, and loops have one exit. */
+	{"structurizecfg", 0}, {"amdgpu-unify-divergent-exit-nodes", 0}, {"fix-irreducible", 0}, {"unify-loop-exits", 0},
+	/* Of where registers die, before they are assigned: copies are then joined as well without. */
+	{"livevars", 0}, {"si-opt-vgpr-liverange", 0},
 };
+
+/* In front of register allocation, of what selection and the passes behind it have made equal. */
+const unwanted repeated_plain[] = {{"machine-cse", 2}};
 
 /* A pipeline without what is unwanted, however LLVM adds it. */
 struct pass_list : llvm::legacy::PassManager {
@@ -197,7 +206,7 @@ void read_all(int fd, std::string *into)
 
 struct shim_machine {
 	std::unique_ptr<llvm::TargetMachine> machine;
-	std::unique_ptr<pipeline> pipelines[2][2];                 /* [assembly][ordered] */
+	std::unique_ptr<pipeline> pipelines[2][SHIM_ORDERS];       /* [assembly][order] */
 };
 
 struct shim_machine *shim_machine_new(const char *triple, const char *cpu, const char *features, char *err, size_t errlen)
@@ -223,14 +232,16 @@ void shim_machine_free(struct shim_machine *m)
 }
 
 /* What TargetMachine::addPassesToEmitFile does, less the passes above. */
-static bool add_passes(llvm::TargetMachine &machine, pipeline &p, llvm::CodeGenFileType type, bool ordered)
+static bool add_passes(llvm::TargetMachine &machine, pipeline &p, llvm::CodeGenFileType type, enum shim_order order)
 {
 	auto leave_out = [&p](llvm::ArrayRef<unwanted> list) { p.passes.left_out.insert(p.passes.left_out.end(), list.begin(), list.end()); };
 	leave_out(idle);
-	if (ordered)
+	if (order != SHIM_OWN)
 		leave_out(repeated);
-	if (ordered && machine.getTargetTriple().isAMDGCN())
+	if (order != SHIM_OWN && machine.getTargetTriple().isAMDGCN())
 		leave_out(repeated_amdgcn);
+	if (order == SHIM_KEPT_PLAIN && machine.getTargetTriple().isAMDGCN())
+		leave_out(repeated_plain);
 	llvm::TargetPassConfig *config = machine.createPassConfig(p.passes);
 	config->setDisableVerify(true);
 	auto *info = new llvm::MachineModuleInfoWrapperPass(&machine);
@@ -247,19 +258,19 @@ static bool add_passes(llvm::TargetMachine &machine, pipeline &p, llvm::CodeGenF
 }
 
 /* The machine's pipeline, made at its first use; NULL where the target cannot emit this kind of file. */
-static pipeline *pipeline_of(struct shim_machine *m, bool assembly, bool ordered)
+static pipeline *pipeline_of(struct shim_machine *m, bool assembly, enum shim_order order)
 {
-	auto &slot = m->pipelines[assembly][ordered];
+	auto &slot = m->pipelines[assembly][order];
 	if (slot && !m->machine->getTargetTriple().isNVPTX()) /* NVPTX's printer keeps pointers into the module before */
 		return slot.get();
 	auto p = std::make_unique<pipeline>();
-	if (!add_passes(*m->machine, *p, assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile, ordered))
+	if (!add_passes(*m->machine, *p, assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile, order))
 		return nullptr;
 	slot = std::move(p);
 	return slot.get();
 }
 
-int shim_emit(struct shim_machine *m, LLVMModuleRef module, bool assembly, bool ordered, char **bytes, size_t *size, bool *broken, char *err, size_t errlen)
+int shim_emit(struct shim_machine *m, LLVMModuleRef module, bool assembly, enum shim_order order, char **bytes, size_t *size, bool *broken, char *err, size_t errlen)
 {
 	*broken = false;
 	std::unique_ptr<llvm::Module> owner(llvm::unwrap(module));
@@ -271,7 +282,7 @@ int shim_emit(struct shim_machine *m, LLVMModuleRef module, bool assembly, bool 
 	llvm::Module *running = owner.release();
 	pipeline *p = nullptr;
 	auto run = [&] {
-		p = pipeline_of(m, assembly, ordered);
+		p = pipeline_of(m, assembly, order);
 		if (p) {
 			p->bytes.clear();
 			p->passes.run(*running);
@@ -373,7 +384,8 @@ struct shim_reader {
 	std::unique_ptr<llvm::MCContext> context;
 	std::unique_ptr<const llvm::MCDisassembler> decoder;
 	std::unique_ptr<llvm::MCInstPrinter> printer;
-	/* By the bytes, of 4 and of 8: variants of a kernel share most instructions, and LLVM tries its tables one after the other. */
+	/* By the bytes, of 4 and of 8 (low_registers): variants of a kernel share most instructions, and LLVM tries its tables one after the
+	 * other. */
 	std::unordered_map<uint64_t, const char *> read[2];
 };
 
@@ -412,12 +424,46 @@ static int decode(struct shim_reader *r, llvm::ArrayRef<uint8_t> code, uint64_t 
 	return there ? (int)bytes : 0;
 }
 
+/* Most likely an instruction of one word: a short format (CDNA3 ISA guide, "Microcode formats") without a literal or a second word of
+ * modifiers among what may be operands.  Given more, LLVM tries all its tables of long instructions first. */
+static bool is_word(uint32_t word)
+{
+	enum { SDWA = 0xf9, DPP = 0xfa, LITERAL = 0xff };
+	uint32_t first = word & 0xff, second = word >> 8 & 0xff;
+	return word >> 30 != 3 && first != SDWA && first != DPP && first != LITERAL && second != LITERAL;
+}
+
+/* Register operands of the long formats (CDNA3 ISA guide, "Microcode formats"), from which bit on, how many. */
+struct long_format { uint32_t mask, is; struct { int at, bits; } operand[4]; };
+const long_format long_formats[] = {
+	{0xfc000000, 0xd0000000, {{0, 8}, {32, 9}, {41, 9}, {50, 9}}},      /* VOP3, VOP3P */
+	{0xfc000000, 0xd8000000, {{32, 8}, {40, 8}, {48, 8}, {56, 8}}},     /* DS */
+	{0xfc000000, 0xdc000000, {{32, 8}, {40, 8}, {48, 7}, {56, 8}}},     /* FLAT, GLOBAL */
+	{0xfc000000, 0xe0000000, {{32, 8}, {40, 8}, {56, 8}, {0, 0}}},      /* MUBUF */
+};
+
+/* The same instruction of the lowest registers that are as far from a multiple of 4, where an operand's number is below 64: what it is
+ * called, and whether it is one, depends on nothing else of them.  The last register of an operand, 31 behind its first, is there then. */
+static uint64_t low_registers(uint64_t code)
+{
+	for (const long_format &f : long_formats) {
+		if (((uint32_t)code & f.mask) != f.is)
+			continue;
+		for (const auto &o : f.operand) {
+			uint64_t number = code >> o.at & ((1u << o.bits) - 1), vector = number & 256;
+			if ((number & 255) < 64)
+				code = (code & ~(((uint64_t)(1u << o.bits) - 1) << o.at)) | (vector | (number & 3)) << o.at;
+		}
+	}
+	return code;
+}
+
 int shim_read(struct shim_reader *r, const void *code, size_t size, const char **mnemonic)
 {
 	enum { MOST = 1 << 16 };
 	uint32_t word[2] = {};
 	memcpy(word, code, size < sizeof word ? size : sizeof word);
-	const uint64_t key[2] = {word[0], (uint64_t)word[1] << 32 | word[0]};
+	const uint64_t key[2] = {word[0], low_registers((uint64_t)word[1] << 32 | word[0])};
 	for (int eight = 0; eight < 2; eight++) {
 		auto known = r->read[eight].find(key[eight]);
 		if (known != r->read[eight].end() && size >= (eight ? 8 : 4)) {
@@ -426,7 +472,11 @@ int shim_read(struct shim_reader *r, const void *code, size_t size, const char *
 		}
 	}
 	llvm::MCInst in;
-	int bytes = decode(r, {(const uint8_t *)code, size}, 0, &in);
+	int bytes = decode(r, {(const uint8_t *)code, size < 4 || !is_word(word[0]) ? size : 4}, 0, &in);
+	if (!bytes) {
+		in = llvm::MCInst();
+		bytes = decode(r, {(const uint8_t *)code, size}, 0, &in);
+	}
 	*mnemonic = bytes ? r->printer->getMnemonic(in).first : nullptr;
 	if (!*mnemonic)
 		return 0;

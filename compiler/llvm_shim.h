@@ -21,14 +21,18 @@ struct shim_machine;
 struct shim_machine *shim_machine_new(const char *triple, const char *cpu, const char *features, char *err, size_t errlen);
 void shim_machine_free(struct shim_machine *);
 
+/* SHIM_KEPT: the instructions stand in an order worth keeping, and no two are equal (pass_loads.c, pass_clean.c): LLVM neither schedules
+ * before register allocation nor looks for equal ones as often.  SHIM_KEPT_PLAIN: nor do equal ones come up on the way, as addresses
+ * of tiles in group memory do: it does not look for them once they are machine instructions. */
+enum shim_order { SHIM_OWN, SHIM_KEPT, SHIM_KEPT_PLAIN, SHIM_ORDERS };
+
 /* Generates code for the module (consumed in every case).  *bytes is malloc'ed, and ends in a NUL not counted in *size.
  * 0, or -1 with text.  Errors that LLVM reports as diagnostics go to the context's handler, and -1 is not returned for them:
  * the caller looks at what its handler collected.
- * ordered: the instructions stand in an order worth keeping, and no two are equal (pass_loads.c, pass_clean.c): LLVM then neither
- * schedules before register allocation nor looks for equal ones as often.
+ * order: says what LLVM need not do.
  * *broken is set where LLVM gave up half-way (a fatal error): its context and this machine must not be used or freed any
  * more; they are leaked, which is the price of not exiting. */
-int shim_emit(struct shim_machine *, LLVMModuleRef, bool assembly, bool ordered, char **bytes, size_t *size, bool *broken, char *err, size_t errlen);
+int shim_emit(struct shim_machine *, LLVMModuleRef, bool assembly, enum shim_order, char **bytes, size_t *size, bool *broken, char *err, size_t errlen);
 
 /* Links one relocatable object to a shared object, as `ld.lld -shared --no-undefined` does.  *elf is malloc'ed. */
 int shim_link(const void *object, size_t object_size, void **elf, size_t *elf_size, char *err, size_t errlen);

@@ -119,7 +119,7 @@ static void session_renew(struct object_session *s)
 	context_open(s);
 }
 
-static int emit(struct object_session *s, const struct target *t, LLVMModuleRef module, bool assembly, bool ordered, char **bytes, size_t *size,
+static int emit(struct object_session *s, const struct target *t, LLVMModuleRef module, bool assembly, enum shim_order order, char **bytes, size_t *size,
                 char *err, size_t errlen)
 {
 	bool broken = false;
@@ -130,7 +130,7 @@ static int emit(struct object_session *s, const struct target *t, LLVMModuleRef 
 	}
 	s->diagnostics[0] = 0;
 	s->failed = false;
-	int rc = shim_emit(m, module, assembly, ordered, bytes, size, &broken, err, errlen);
+	int rc = shim_emit(m, module, assembly, order, bytes, size, &broken, err, errlen);
 	if (broken)
 		session_renew(s);
 	if (rc == 0 && s->failed) {
@@ -141,13 +141,13 @@ static int emit(struct object_session *s, const struct target *t, LLVMModuleRef 
 	return rc;
 }
 
-int object_build(struct object_session *s, const struct target *t, LLVMModuleRef module, bool ordered, void **elf, size_t *size, char *err, size_t errlen)
+int object_build(struct object_session *s, const struct target *t, LLVMModuleRef module, enum shim_order order, void **elf, size_t *size, char *err, size_t errlen)
 {
 	s->builds++;
 	char *object;
 	size_t object_size;
 	bool assembly = target_is_nvptx(t);
-	if (emit(s, t, module, assembly, ordered, &object, &object_size, err, errlen))
+	if (emit(s, t, module, assembly, order, &object, &object_size, err, errlen))
 		return -1;
 	if (assembly)
 		return object_assemble(t, object, object_size, elf, size, err, errlen);
@@ -156,8 +156,8 @@ int object_build(struct object_session *s, const struct target *t, LLVMModuleRef
 	return rc;
 }
 
-int object_assembly(struct object_session *s, const struct target *t, LLVMModuleRef module, bool ordered, char **text, char *err, size_t errlen)
+int object_assembly(struct object_session *s, const struct target *t, LLVMModuleRef module, enum shim_order order, char **text, char *err, size_t errlen)
 {
 	size_t size;
-	return emit(s, t, module, true, ordered, text, &size, err, errlen);
+	return emit(s, t, module, true, order, text, &size, err, errlen);
 }

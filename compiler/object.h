@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "../base/arena.h"
+#include "llvm_shim.h"
 
 struct target;
 struct object_session;
@@ -20,12 +21,12 @@ struct object_session *object_session_borrow(void);
 void object_session_return(struct object_session *);
 LLVMContextRef object_context(struct object_session *);
 
-/* Compiles (code generation at -O2, no IR pipeline) and links.  The module is consumed.  ordered: as
+/* Compiles (code generation at -O2, no IR pipeline) and links.  The module is consumed.  order: as
  * shim_emit's.  *elf is malloc'ed.  err holds LLVM's own
  * diagnostics.  */
-int object_build(struct object_session *, const struct target *, LLVMModuleRef, bool ordered, void **elf, size_t *size, char *err, size_t errlen);
+int object_build(struct object_session *, const struct target *, LLVMModuleRef, enum shim_order, void **elf, size_t *size, char *err, size_t errlen);
 /* Assembly text of the module (consumed), malloc'ed. */
-int object_assembly(struct object_session *, const struct target *, LLVMModuleRef, bool ordered, char **text, char *err, size_t errlen);
+int object_assembly(struct object_session *, const struct target *, LLVMModuleRef, enum shim_order, char **text, char *err, size_t errlen);
 
 /* bank_conflicts: the object alone does not tell lanes' LDS addresses; OBJECT_UNKNOWN until the layouts' checker fills it in. */
 enum { OBJECT_UNKNOWN = -1 };

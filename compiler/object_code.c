@@ -11,7 +11,12 @@
 
 bool object_is(const struct object_ins *i, const char *prefix)
 {
-	return strncmp(i->text, prefix, strlen(prefix)) == 0;
+	const char *text = i->text;
+	while (*prefix && *prefix == *text) {
+		prefix++;
+		text++;
+	}
+	return !*prefix;
 }
 
 static const struct { const char *prefix; enum object_unit unit; } units[] = {

@@ -1,7 +1,7 @@
 /* variant_code.c -- one variant's final tile IR to its code object and what is in it.
  * In: laid out IR, the variant, a session.  Out: the object's bytes, its launches and facts.
  *
- * A row kernel is compiled in the order of its tile IR first (shim_emit's `ordered`).  Where that order holds more values at a time than
+ * A row kernel is compiled in the order of its tile IR first (shim_emit's `order`).  Where that order holds more values at a time than
  * there are registers, which the gate sees as spills, it is compiled a second time with LLVM's scheduler, which may hold fewer. */
 #include "compile.h"
 #include "object.h"
@@ -17,7 +17,8 @@ static int attempt(struct arena *a, const struct ir_kernel *final, const struct 
 	out->made.ordered = out->made.ordered && may_order;
 	LLVMModuleRef module = out->made.module;
 	out->made.module = NULL;
-	if (object_build(session, v->target, module, out->made.ordered, &out->elf, &out->size, err, errlen))
+	enum shim_order order = !out->made.ordered ? SHIM_OWN : out->made.tiles ? SHIM_KEPT : SHIM_KEPT_PLAIN;
+	if (object_build(session, v->target, module, order, &out->elf, &out->size, err, errlen))
 		return -1;
 	int rc = object_facts(a, v->target, out->elf, out->size, true, &out->facts, &out->nfacts, err, errlen);
 	if (rc) {

@@ -12,14 +12,13 @@ LLVMValueRef amdgcn_to_fp8(struct emit *e, LLVMValueRef x, enum dtype t, bool sa
 	const char *name = t == DT_E4M3 || t == DT_E4M3FNUZ ? "llvm.amdgcn.cvt.pk.fp8.f32" : "llvm.amdgcn.cvt.pk.bf8.f32";
 	int n = vector_length(x);
 	LLVMValueRef part[64], one[4];
-	LLVMValueRef zero = LLVMConstNull(e->i32);
 	if (saturate && !e->clamps_by_mode)
 		x = op_clamped(e, x, t);
 	for (int i = 0; i < n; i++)
 		part[i] = n > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, i), "") : x;
 	if (n % 4) {
 		for (int i = 0; i < n; i++) {
-			LLVMValueRef a[4] = {part[i], part[i], zero, LLVMConstInt(e->i1, 0, 0)};
+			LLVMValueRef a[4] = {part[i], part[i], LLVMGetPoison(e->i32), LLVMConstInt(e->i1, 0, 0)};
 			part[i] = LLVMBuildTrunc(e->b, emit_call(e, name, NULL, 0, a, 4), e->i8, "");
 		}
 		return vector_join(e, part, n, 1);
@@ -47,6 +46,39 @@ LLVMValueRef amdgcn_from_fp8(struct emit *e, LLVMValueRef x, enum dtype t)
 		out[i] = emit_call(e, name, NULL, 0, a, 2);
 	}
 	return vector_join(e, out, n, 1);
+}
+
+/* Half a step of the upper half, less one where that is even, is added; v_perm_b32 takes the upper halves of two.  v_bfe_u32 by name: LLVM
+ * makes a masked shift an SDWA form, which wants the mask in a register of its own for each. */
+LLVMValueRef amdgcn_round_bf16(struct emit *e, LLVMValueRef x)
+{
+	int n = vector_length(x), each = n % 2 ? 1 : 2;
+	LLVMValueRef part[64];
+	LLVMTypeRef t = e->i32;
+	for (int i = 0; i < n; i += each) {
+		LLVMValueRef up[2];
+		for (int j = 0; j < each; j++) {
+			LLVMValueRef u = LLVMBuildBitCast(e->b, vector_part(e, x, i + j, 1), e->i32, ""), odd[3] = {u, emit_int(e, 16), emit_int(e, 1)};
+			up[j] = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, emit_call(e, "llvm.amdgcn.ubfe", &t, 1, odd, 3), u, ""), emit_int(e, 0x7fff), "");
+		}
+		LLVMValueRef both[3] = {up[1], up[0], emit_int(e, 0x07060302)};
+		part[i / each] = each == 2 ? LLVMBuildBitCast(e->b, emit_call(e, "llvm.amdgcn.perm", NULL, 0, both, 3), emit_vector(e->bf16, 2), "")
+		                           : LLVMBuildBitCast(e->b, LLVMBuildTrunc(e->b, LLVMBuildLShr(e->b, up[0], emit_int(e, 16), ""), e->i16, ""), e->bf16, "");
+	}
+	return vector_join(e, part, n / each, each);
+}
+
+/* What has just been rounded need not be taken out of the word that it was put into. */
+LLVMValueRef amdgcn_from_bf16(struct emit *e, LLVMValueRef x)
+{
+	int n = vector_length(x);
+	LLVMValueRef word = LLVMIsABitCastInst(x) ? LLVMGetOperand(x, 0) : NULL, part[2];
+	LLVMValueRef made = word && LLVMIsACallInst(word) ? LLVMGetCalledValue(word) : NULL;
+	if (n != 2 || !made || LLVMGetIntrinsicID(made) != LLVMLookupIntrinsicID("llvm.amdgcn.perm", 16))
+		return LLVMBuildFPExt(e->b, x, op_type_like(e, DT_F32, x), "");
+	for (int j = 0; j < 2; j++)
+		part[j] = LLVMBuildBitCast(e->b, LLVMBuildAnd(e->b, LLVMGetOperand(word, 1 - j), LLVMConstInt(e->i32, 0xffff0000u, 0), ""), e->f32, "");
+	return vector_join(e, part, 2, 1);
 }
 
 /* v_cvt_scalef32_pk_fp4_f32: two to one byte of a word; the scale is 1. */

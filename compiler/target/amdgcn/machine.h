@@ -11,6 +11,8 @@ int amdgcn_translate(struct arena *, const struct ir_kernel *, const struct vari
 /* convert.c */
 LLVMValueRef amdgcn_to_fp8(struct emit *, LLVMValueRef, enum dtype, bool saturate);
 LLVMValueRef amdgcn_from_fp8(struct emit *, LLVMValueRef, enum dtype);
+LLVMValueRef amdgcn_from_bf16(struct emit *, LLVMValueRef);
+LLVMValueRef amdgcn_round_bf16(struct emit *, LLVMValueRef);
 LLVMValueRef amdgcn_to_fp4(struct emit *, LLVMValueRef);
 LLVMValueRef amdgcn_to_integer(struct emit *, LLVMValueRef, enum dtype, bool saturate);
 

@@ -15,7 +15,7 @@ static bool is_optional(const struct emit *e, const struct access *a)
 /* Global accesses take a scalar base, a lane offset and an immediate below 4096. */
 static bool is_plain(struct emit *e, const struct access *a)
 {
-	if (e->has_dot || a->mask || a->step || is_optional(e, a) || !a->affine || a->fold || !a->l || a->i->op == IR_UPDATE || a->first ||
+	if (e->has_dot || a->mask || a->step || a->by || is_optional(e, a) || !a->affine || a->fold || !a->l || a->i->op == IR_UPDATE || a->first ||
 	    (a->i->op == IR_LOAD && access_bytes(a) < 4))
 		return false;
 	int regs = layout_regs(a->l);
@@ -31,7 +31,7 @@ static bool is_plain(struct emit *e, const struct access *a)
 /* One number for the whole workgroup, of a tensor that nobody writes: scalar memory. */
 static bool is_scalar(struct emit *e, const struct access *a)
 {
-	if (a->i->op != IR_LOAD || a->l || a->mask || a->step || a->bytes != 4 || is_optional(e, a) || a->t->role != IR_IN || e->has_dot)
+	if (a->i->op != IR_LOAD || a->l || a->mask || a->step || a->by || a->bytes != 4 || is_optional(e, a) || a->t->role != IR_IN || e->has_dot)
 		return false;
 	for (int d = 0; d < a->t->rank; d++)
 		if (!a->sub[d].ok)
@@ -41,7 +41,6 @@ static bool is_scalar(struct emit *e, const struct access *a)
 
 void amdgcn_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 {
-	LLVMTypeRef p8 = LLVMPointerTypeInContext(e->ctx, 8);
 	a->plain = is_plain(e, a) || is_scalar(e, a);
 	if (a->plain) {
 		a->base = access_base(e, a, elements);
@@ -54,12 +53,15 @@ void amdgcn_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 		emit_continue(e, here);
 	}
 	LLVMValueRef words = LLVMGetPoison(emit_vector(e->i32, 4)), at = LLVMBuildPtrToInt(e->b, access_base(e, a, elements), e->i64, "");
+	if (a->by) {
+		at = emit_carried(e, at, a->by);
+		emit_continue(e, a->in_loop);
+	}
 	LLVMValueRef halves = LLVMBuildBitCast(e->b, at, emit_vector(e->i32, 2), "");
 	LLVMValueRef word[4] = {vector_part(e, halves, 0, 1), vector_part(e, halves, 1, 1), size, emit_int(e, 0x27000)};
 	for (int w = 0; w < 4; w++)
 		words = LLVMBuildInsertElement(e->b, words, word[w], emit_int(e, w), "");
-	words = LLVMBuildBitCast(e->b, words, LLVMIntTypeInContext(e->ctx, 128), "");
-	a->base = LLVMBuildIntToPtr(e->b, words, p8, "");
+	a->base = words;
 }
 
 /* Operands of a buffer access at register r: offset by lane, scalar offset. */
@@ -109,7 +111,7 @@ LLVMValueRef amdgcn_load(struct emit *e, const struct access *a, int r, LLVMType
 	}
 	LLVMValueRef args[4] = {a->base, NULL, NULL, emit_int(e, 0)};
 	access_at(e, a, r, &args[1], &args[2]);
-	return emit_call(e, "llvm.amdgcn.raw.ptr.buffer.load", &t, 1, args, 4);
+	return emit_call(e, "llvm.amdgcn.raw.buffer.load", &t, 1, args, 4);
 }
 
 void amdgcn_store(struct emit *e, const struct access *a, int r, LLVMValueRef x)
@@ -121,7 +123,7 @@ void amdgcn_store(struct emit *e, const struct access *a, int r, LLVMValueRef x)
 	LLVMTypeRef t = LLVMTypeOf(x);
 	LLVMValueRef args[5] = {x, a->base, NULL, NULL, emit_int(e, 0)};
 	access_at(e, a, r, &args[2], &args[3]);
-	emit_call(e, "llvm.amdgcn.raw.ptr.buffer.store", &t, 1, args, 5);
+	emit_call(e, "llvm.amdgcn.raw.buffer.store", &t, 1, args, 5);
 }
 
 /* max and min of floats by their bits, which compare as integers do where the sign is clear and the other way round where it is set:
@@ -137,14 +139,14 @@ static void update_by_bits(struct emit *e, enum ir_reduce kind, LLVMValueRef x, 
 	bool max = kind == RED_MAX;
 	LLVMValueRef plus[5] = {bits, rsrc, LLVMBuildSelect(e->b, clear, at, away, ""), soff, emit_int(e, 0)};
 	LLVMValueRef minus[5] = {bits, rsrc, LLVMBuildSelect(e->b, clear, away, at, ""), soff, emit_int(e, 0)};
-	emit_call(e, max ? "llvm.amdgcn.raw.ptr.buffer.atomic.smax" : "llvm.amdgcn.raw.ptr.buffer.atomic.smin", &t, 1, plus, 5);
-	emit_call(e, max ? "llvm.amdgcn.raw.ptr.buffer.atomic.umin" : "llvm.amdgcn.raw.ptr.buffer.atomic.umax", &t, 1, minus, 5);
+	emit_call(e, max ? "llvm.amdgcn.raw.buffer.atomic.smax" : "llvm.amdgcn.raw.buffer.atomic.smin", &t, 1, plus, 5);
+	emit_call(e, max ? "llvm.amdgcn.raw.buffer.atomic.umin" : "llvm.amdgcn.raw.buffer.atomic.umax", &t, 1, minus, 5);
 }
 
 void amdgcn_update(struct emit *e, const struct access *a, int r, enum ir_reduce kind, LLVMValueRef x)
 {
-	static const char *const name[] = {[RED_SUM] = "llvm.amdgcn.raw.ptr.buffer.atomic.add", [RED_MAX] = "llvm.amdgcn.raw.ptr.buffer.atomic.smax",
-	                                   [RED_MIN] = "llvm.amdgcn.raw.ptr.buffer.atomic.smin"};
+	static const char *const name[] = {[RED_SUM] = "llvm.amdgcn.raw.buffer.atomic.add", [RED_MAX] = "llvm.amdgcn.raw.buffer.atomic.smax",
+	                                   [RED_MIN] = "llvm.amdgcn.raw.buffer.atomic.smin"};
 	LLVMTypeRef t = LLVMTypeOf(x);
 	LLVMValueRef voff, soff;
 	access_at(e, a, r, &voff, &soff);
@@ -153,5 +155,5 @@ void amdgcn_update(struct emit *e, const struct access *a, int r, enum ir_reduce
 		return;
 	}
 	LLVMValueRef args[5] = {x, a->base, voff, soff, emit_int(e, 0)};
-	emit_call(e, t == e->f32 ? "llvm.amdgcn.raw.ptr.buffer.atomic.fadd" : name[kind], &t, 1, args, 5);
+	emit_call(e, t == e->f32 ? "llvm.amdgcn.raw.buffer.atomic.fadd" : name[kind], &t, 1, args, 5);
 }

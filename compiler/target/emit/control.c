@@ -22,6 +22,30 @@ LLVMBasicBlockRef emit_before_loop(struct emit *e)
 	return here;
 }
 
+LLVMValueRef emit_carried(struct emit *e, LLVMValueRef start, LLVMValueRef by)
+{
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	LLVMPositionBuilderBefore(e->b, LLVMGetFirstInstruction(e->loop_head));
+	LLVMValueRef phi = LLVMBuildPhi(e->b, LLVMTypeOf(start), "");
+	LLVMAddIncoming(phi, &start, &e->before_loop, 1);
+	emit_continue(e, here);
+	if (e->ncarried == e->cap_carried)
+		e->carried = arena_grow(e->arena, e->carried, e->ncarried, &e->cap_carried, sizeof *e->carried);
+	e->carried[e->ncarried].phi = phi;
+	e->carried[e->ncarried++].by = by;
+	return phi;
+}
+
+/* At the end of the loop's body: those from `first` on are the loop's. */
+static void close_carried(struct emit *e, int first)
+{
+	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
+	while (e->ncarried > first) {
+		LLVMValueRef phi = e->carried[--e->ncarried].phi, next = LLVMBuildAdd(e->b, phi, e->carried[e->ncarried].by, "");
+		LLVMAddIncoming(phi, &next, &latch, 1);
+	}
+}
+
 static LLVMValueRef scalar(struct emit *e, const struct ir_ins *i)
 {
 	return e->values[i->id].group[0];
@@ -65,10 +89,15 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 		}
 	LLVMValueRef outer = e->axis_base[axis], around = e->loop_position;
 	const struct ir_block *body_around = e->loop_body;
-	LLVMBasicBlockRef before_around = e->before_loop;
+	LLVMBasicBlockRef before_around = e->before_loop, head_around = e->loop_head;
+	LLVMValueRef start_around = e->loop_start;
+	int axis_around = e->loop_axis, carried = e->ncarried;
 	e->axis_base[axis] = e->loop_position = pos;
+	e->loop_axis = axis;
+	e->loop_start = start;
 	e->loop_body = body;
 	e->before_loop = before;
+	e->loop_head = in;
 	lds_enter_loop(e);
 	e->loop_depth++;
 	emit_block(e, body);
@@ -82,6 +111,7 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 		for (int g = 0; g < v->ngroups; g++)
 			last[p][g] = value_vector(e, body->last->args[p], body->params[p]->layout, g * v->pack, v->pack);
 	}
+	close_carried(e, carried);
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
 	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, end, ""), in, out);
 	LLVMAddIncoming(pos, &next, &latch, 1);
@@ -102,6 +132,9 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	e->loop_position = around;
 	e->loop_body = body_around;
 	e->before_loop = before_around;
+	e->loop_head = head_around;
+	e->loop_start = start_around;
+	e->loop_axis = axis_around;
 }
 
 /* --- gaps ------------------------------------------------------------------------------------------------------------------- */

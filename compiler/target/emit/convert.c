@@ -242,16 +242,6 @@ static LLVMValueRef narrowed(struct emit *e, LLVMValueRef x, enum dtype to, bool
 	return native ? native : soft_narrow(e, x, to, saturate);
 }
 
-LLVMValueRef op_round_bf16(struct emit *e, LLVMValueRef x)
-{
-	int n = vector_length(x);
-	LLVMTypeRef ti = emit_vector(e->i32, n);
-	LLVMValueRef u = LLVMBuildBitCast(e->b, x, ti, ""), high = LLVMBuildLShr(e->b, u, ints(e, 16, n), "");
-	LLVMValueRef up = LLVMBuildAdd(e->b, LLVMBuildAnd(e->b, high, ints(e, 1, n), ""), ints(e, 0x7fff, n), "");
-	u = LLVMBuildLShr(e->b, LLVMBuildAdd(e->b, u, up, ""), ints(e, 16, n), "");
-	return LLVMBuildBitCast(e->b, LLVMBuildTrunc(e->b, u, emit_vector(e->i16, n), ""), emit_vector(e->bf16, n), "");
-}
-
 LLVMValueRef op_convert(struct emit *e, LLVMValueRef x, enum dtype from, enum dtype to, bool saturate)
 {
 	char fc = dtype_info(from)->cls, tc = dtype_info(to)->cls;

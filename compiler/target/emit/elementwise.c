@@ -183,9 +183,22 @@ static bool has_short_nans(const struct ir_ins *i, int *left)
 static LLVMValueRef convert(struct emit *e, const struct ir_ins *i, LLVMValueRef x)
 {
 	int left = 64;
-	if (i->dtype == DT_BF16 && i->args[0]->dtype == DT_F32 && !(i->flags & IR_SATURATE) && !e->v->target->cvt_pk_bf16 && has_short_nans(i->args[0], &left))
-		return op_round_bf16(e, x);
+	if (i->dtype == DT_BF16 && LLVMIsAFPExtInst(x) && LLVMTypeOf(LLVMGetOperand(x, 0)) == op_type_like(e, DT_BF16, x))
+		return LLVMGetOperand(x, 0);                   /* it was one before */
+	if (i->dtype == DT_BF16 && i->args[0]->dtype == DT_F32 && !(i->flags & IR_SATURATE) && !e->v->target->cvt_pk_bf16 && e->machine->round_bf16 &&
+	    has_short_nans(i->args[0], &left))
+		return e->machine->round_bf16(e, x);
 	return op_convert(e, x, (enum dtype)i->args[0]->dtype, (enum dtype)i->dtype, i->flags & IR_SATURATE);
+}
+
+/* One by one: a vector of conditions takes LLVM many steps. */
+static LLVMValueRef choose(struct emit *e, LLVMValueRef *a)
+{
+	int n = vector_length(a[0]);
+	LLVMValueRef part[64];
+	for (int k = 0; k < n; k++)
+		part[k] = LLVMBuildSelect(e->b, vector_part(e, a[0], k, 1), vector_part(e, a[1], k, 1), vector_part(e, a[2], k, 1), "");
+	return vector_join(e, part, n, 1);
 }
 
 LLVMValueRef op_build(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
@@ -221,7 +234,7 @@ LLVMValueRef op_build(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 	case IR_SHL: case IR_SHR: return shift(e, i, a);
 	case IR_LT: case IR_LE: case IR_EQ: case IR_NE: return compare(e, i, a);
 	case IR_FMA: return op_whole(e, "llvm.fma", a, 3);
-	case IR_SELECT: return LLVMBuildSelect(e->b, a[0], a[1], a[2], "");
+	case IR_SELECT: return choose(e, a);
 	case IR_PHILOX: return philox(e, a[0], a[1]);
 	case IR_CVT: return convert(e, i, a[0]);
 	case IR_BITCAST: return LLVMBuildBitCast(e->b, a[0], op_type_like(e, i->dtype, a[0]), "");

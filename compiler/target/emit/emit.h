@@ -54,11 +54,14 @@ struct emit {
 	bool lds_written;                        /* tiles written since the last barrier: reads must wait */
 	int loop_depth; LLVMValueRef loop_position;  /* of the innermost loop, NULL outside */
 	const struct ir_block *loop_body; LLVMBasicBlockRef before_loop;  /* the same loop's; before_loop ends in the branch to it */
+	int loop_axis; LLVMValueRef loop_start; LLVMBasicBlockRef loop_head;
+	struct { LLVMValueRef phi, by; } *carried; int ncarried, cap_carried;   /* emit_carried */
 	struct remembered *memory; int nmemory, cap_memory; int *newest;  /* index.c's memo; newest by id, -1 none */
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
 	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
 	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
 	const struct hexpr *condition;           /* what the variant asks besides its predicate: strides whose offsets fit 32 bits, short grids; NULL = nothing */
+	struct intrinsic { const char *name; LLVMTypeRef overload[2]; LLVMValueRef fn; } *intrinsics; int nintrinsics, cap_intrinsics;  /* declared */
 	struct { LLVMValueRef before; int room; } gaps[16]; int ngaps; LLVMBasicBlockRef gaps_in;  /* emit_gap */
 	bool clamps_by_mode;                     /* conversions to the chip's 8-bit floats saturate without being asked (pass_clamps_by_mode) */
 	bool has_dot, forgets;                   /* forgets: index values are computed anew for each instruction (index_forget) */
@@ -83,6 +86,8 @@ void emit_block(struct emit *, const struct ir_block *);
 void emit_for(struct emit *, const struct ir_ins *);
 void emit_if(struct emit *, const struct ir_ins *);
 void emit_continue(struct emit *, LLVMBasicBlockRef);                /* the builder at the block's end, before its branch if it has one */
+/* What is `start` in the innermost loop's first round and grows by `by` from each to the next, both known before it. */
+LLVMValueRef emit_carried(struct emit *, LLVMValueRef start, LLVMValueRef by);
 LLVMBasicBlockRef emit_before_loop(struct emit *);                   /* the builder before the innermost loop, of row kernels; returns where it was */
 
 /* The machine would wait in front of `before` for as many instructions as `room`; gaps of one block are remembered. */
@@ -138,7 +143,6 @@ LLVMValueRef op_clamped(struct emit *, LLVMValueRef f32, enum dtype range);     
 LLVMValueRef op_halves_joined(struct emit *, LLVMValueRef codes);
 LLVMValueRef op_halves_apart(struct emit *, LLVMValueRef, int n);
 LLVMValueRef op_convert(struct emit *, LLVMValueRef, enum dtype from, enum dtype to, bool saturate);
-LLVMValueRef op_round_bf16(struct emit *, LLVMValueRef f32);   /* to nearest even, where a NaN's lower half is zero: then it stays one */
 
 /* memory.c (memory.h: the parts of an access) */
 void emit_load(struct emit *, const struct ir_ins *);

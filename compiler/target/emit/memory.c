@@ -134,7 +134,7 @@ static void split_row(struct emit *e, LLVMValueRef s, LLVMValueRef *q, LLVMValue
 	if (behind)
 		LLVMPositionBuilderBefore(e->b, behind);
 	*q = LLVMBuildUDiv(e->b, s, e->fold_inner, "");
-	*r = LLVMBuildURem(e->b, s, e->fold_inner, "");
+	*r = LLVMBuildSub(e->b, s, LLVMBuildMul(e->b, *q, e->fold_inner, ""), "");
 	emit_continue(e, here);
 	if (once) {
 		e->folded.row = s;
@@ -207,6 +207,72 @@ static bool constant_in_loop(const struct emit *e, const struct affine *f)
 	return true;
 }
 
+/* What is added to f from each round of the loop around the access to the next; false where it changes in another way. */
+static bool growth_of(const struct emit *e, const struct affine *f, int64_t *by)
+{
+	*by = f->coef[e->loop_axis] * e->ph->axes[e->loop_axis].tile;
+	for (int t = 0; t < f->nterms; t++) {
+		const struct ir_ins *of = f->term[t].of;
+		struct affine alone = {.ok = true, .nterms = 1, .term = {f->term[t]}};
+		if (constant_in_loop(e, &alone))
+			continue;
+		if (of->block != e->loop_body || !counts_up(of) || of->block->owner->args[2 + of->imm]->imm)
+			return false;
+		*by += f->term[t].coef * of->block->last->args[of->imm]->args[1]->imm;
+	}
+	return true;
+}
+
+/* Without what has grown before the first round: nothing. */
+static struct affine at_start(const struct emit *e, const struct affine *f)
+{
+	struct affine start = *f;
+	start.nterms = 0;
+	for (int t = 0; t < f->nterms; t++)
+		if (!f->term[t].of || f->term[t].of->block != e->loop_body)
+			start.term[start.nterms++] = f->term[t];
+	return start;
+}
+
+/* The base of an access whose subscripts grow by the same from round to round: made once, before the loop, and carried around it. */
+static LLVMValueRef carried_base(struct emit *e, struct access *a, struct affine *f, const bool *uniform)
+{
+	LLVMValueRef base = NULL, pos = e->axis_base[e->loop_axis];
+	e->axis_base[e->loop_axis] = e->loop_start;
+	for (int d = 0; d < a->t->rank; d++) {
+		int64_t by = 0;
+		if (!uniform[d])
+			continue;
+		if (!a->scalar[d])
+			growth_of(e, &f[d], &by);
+		struct affine start = at_start(e, &f[d]);
+		LLVMValueRef u = a->scalar[d] ? index_value(e, a->i->args[d], NULL, 0) : uniform_part(e, &start);
+		if (u)
+			base = add64(e, base, offset_along(e, a, d, u));
+		if (by)
+			a->by = add64(e, a->by, op_times(e, wide(e, stride_of(e, a, d), true), by * a->bytes));
+	}
+	e->axis_base[e->loop_axis] = pos;
+	return base;
+}
+
+/* Something changes from round to round, and all that does grows by the same. */
+static bool is_carried(struct emit *e, const struct access *a, const struct affine *f, const bool *uniform, const bool *constant)
+{
+	bool grows = false;
+	int64_t by;
+	if (!e->machine->scalar_offsets || e->has_dot || !e->loop_body || a->pairs)
+		return false;
+	for (int d = 0; d < a->t->rank; d++) {
+		if (!uniform[d] || constant[d])
+			continue;
+		if (a->scalar[d] || (a->fold && d == 0) || !growth_of(e, &f[d], &by))
+			return false;
+		grows = grows || by;
+	}
+	return grows;
+}
+
 /* Lane part of the dimensions that vary by lane and register, in bytes. */
 static LLVMValueRef lane_of(struct emit *e, const struct access *a)
 {
@@ -248,7 +314,7 @@ static void address_parts(struct emit *e, struct access *a)
 {
 	struct affine f[6];
 	bool uniform[6], constant[6], all = true;
-	a->step = NULL;
+	a->step = a->by = NULL;
 	for (int d = 0; d < a->t->rank; d++) {
 		f[d] = a->sub[d];
 		/* else by register (access_offset); the pointer is that of the list's tensor already */
@@ -260,6 +326,12 @@ static void address_parts(struct emit *e, struct access *a)
 	}
 	LLVMBasicBlockRef here = emit_before_loop(e);
 	a->lane = lane_of(e, a);
+	a->in_loop = here;
+	if (is_carried(e, a, f, uniform, constant)) {
+		e->machine->access_open(e, a, carried_base(e, a, f, uniform));
+		emit_continue(e, here);
+		return;
+	}
 	LLVMValueRef base = NULL;
 	bool early = known_early(e, a, f);
 	for (int part = 0; part < 2; part++) {
@@ -507,6 +579,20 @@ static LLVMTypeRef memory_type(struct emit *e, int bytes)
 	return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : emit_vector(e->i32, bytes / 4);
 }
 
+/* Registers from words: groups of one word each are taken out of them as such, which LLVM selects in fewer steps than parts of vectors. */
+static void set_loaded(struct emit *e, const struct ir_ins *i, int reg, int n, LLVMValueRef x)
+{
+	struct value *v = &e->values[i->id];
+	LLVMTypeRef group = emit_vector(emit_type(e, i->dtype), v->pack);
+	int words = vector_length(x);
+	if (words == 1 || v->pack * words != n || LLVMGetElementType(LLVMTypeOf(x)) != e->i32) {
+		value_set(e, i, reg, n, LLVMBuildBitCast(e->b, x, emit_vector(emit_type(e, i->dtype), n), ""));
+		return;
+	}
+	for (int g = 0; g < words; g++)
+		v->group[reg / v->pack + g] = LLVMBuildBitCast(e->b, vector_part(e, x, g, 1), group, "");
+}
+
 void emit_load(struct emit *e, const struct ir_ins *i)
 {
 	struct access a;
@@ -527,9 +613,7 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 			x = e->machine->uniform(e, x);
 		if (i->dtype == DT_I1)
 			x = LLVMBuildICmp(e->b, LLVMIntNE, x, LLVMConstNull(e->i8), "");
-		else
-			x = LLVMBuildBitCast(e->b, x, emit_vector(emit_type(e, i->dtype), a.width), "");
-		value_set(e, i, r, a.width, x);
+		set_loaded(e, i, r, a.width, x);
 	}
 }
 

@@ -22,6 +22,8 @@ struct access {
 	bool torn; LLVMValueRef on;             /* of a pair one element may be masked off alone; then: i1, one of register r's is there */
 	LLVMValueRef lane;                      /* i32 */
 	LLVMValueRef step;                      /* i32, uniform: what changes with the loop around it, NULL = nothing, or it is in the base */
+	LLVMValueRef by; LLVMBasicBlockRef in_loop;  /* i64: bytes by which the base grows from round to round of the loop around it, whose block that
+	                                         * is; NULL = the base is the same, or made in each round */
 	LLVMValueRef first;                     /* i1: the copy that stores, NULL where all do; of loads NULL */
 	bool plain; LLVMValueRef base;          /* the machine's: set by its access_open */
 };

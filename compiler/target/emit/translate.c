@@ -48,12 +48,30 @@ LLVMTypeRef emit_type(struct emit *e, enum dtype t)
 	}
 }
 
-LLVMValueRef emit_call(struct emit *e, const char *name, LLVMTypeRef *overload, int noverload, LLVMValueRef *args, int nargs)
+/* Its declaration, which LLVM looks for by its whole name; NULL = there is none. */
+static LLVMValueRef intrinsic(struct emit *e, const char *name, LLVMTypeRef *overload, int noverload)
 {
+	LLVMTypeRef first = noverload ? overload[0] : NULL, second = noverload > 1 ? overload[1] : NULL;
+	for (int i = 0; i < e->nintrinsics; i++) {
+		const struct intrinsic *k = &e->intrinsics[i];
+		if (k->overload[0] == first && k->overload[1] == second && !strcmp(k->name, name))
+			return k->fn;
+	}
 	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
 	if (!id)
-		return emit_fail(e, NULL, "internal: LLVM has no intrinsic %s", name);
+		return NULL;
 	LLVMValueRef fn = LLVMGetIntrinsicDeclaration(e->mod, id, overload, (size_t)noverload);
+	if (e->nintrinsics == e->cap_intrinsics)
+		e->intrinsics = arena_grow(e->arena, e->intrinsics, e->nintrinsics, &e->cap_intrinsics, sizeof *e->intrinsics);
+	e->intrinsics[e->nintrinsics++] = (struct intrinsic){name, {first, second}, fn};
+	return fn;
+}
+
+LLVMValueRef emit_call(struct emit *e, const char *name, LLVMTypeRef *overload, int noverload, LLVMValueRef *args, int nargs)
+{
+	LLVMValueRef fn = intrinsic(e, name, overload, noverload);
+	if (!fn)
+		return emit_fail(e, NULL, "internal: LLVM has no intrinsic %s", name);
 	LLVMTypeRef type = LLVMGlobalGetValueType(fn);
 	return LLVMBuildCall2(e->b, type, fn, args, (unsigned)nargs, "");
 }
@@ -122,6 +140,9 @@ void emit_block(struct emit *e, const struct ir_block *b)
 }
 
 /* --- a function -------------------------------------------------------------------------------------------------------------- */
+
+/* Bytes of group memory that are reached by an immediate of an access of two words. */
+enum { FAR = 1024 };
 
 struct use { const struct ir_kernel *k; bool *tensor, *scalar, *symbol; };
 
@@ -518,6 +539,20 @@ static void start_function(struct emit *e, const char *name, const struct argume
 	e->lds_small = LLVMAddGlobalInAddressSpace(e->mod, LLVMArrayType2(e->i8, 0), "", 3);
 }
 
+/* The entry block's instructions come first in the one behind it: LLVM selects block by block.  Kernels that LLVM orders keep theirs. */
+static void join_entry(struct emit *e)
+{
+	LLVMBasicBlockRef entry = LLVMGetEntryBasicBlock(e->fn), body = LLVMGetNextBasicBlock(entry);
+	if (e->has_dot)
+		return;
+	LLVMPositionBuilderBefore(e->b, LLVMGetFirstInstruction(body));
+	for (LLVMValueRef i = LLVMGetFirstInstruction(entry); i != e->entry_end; i = LLVMGetFirstInstruction(entry)) {
+		LLVMInstructionRemoveFromParent(i);
+		LLVMInsertIntoBuilder(e->b, i);
+	}
+	LLVMDeleteBasicBlock(entry);
+}
+
 /* The placeholder becomes a global of the size that turned out to be needed, or one whose size the launch gives. */
 static void finish_lds(struct emit *e, const char *name, const char *what, LLVMValueRef placeholder, int bytes)
 {
@@ -581,6 +616,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	if (e->failed)
 		return -1;
 	LLVMBuildRetVoid(e->b);
+	join_entry(e);
 	finish_lds(e, name, "tiles", e->lds, e->lds_bytes);
 	finish_lds(e, name, "partials", e->lds_small, e->lds_small_bytes);
 	if (e->lds_bytes + e->lds_small_bytes > e->v->target->lds_bytes) {
@@ -642,6 +678,7 @@ int emit_kernel(const struct machine *machine, struct arena *arena, const struct
 		status = emit_phase(&e, di, file, &k->phases[p], symbol, &all[p]);
 		base.condition = e.condition;
 		out->ordered = out->ordered && !e.has_dot;
+		out->tiles = out->tiles || e.lds_bytes || e.lds_small_bytes > FAR;
 	}
 	LLVMDIBuilderFinalize(di);
 	LLVMDisposeDIBuilder(di);
