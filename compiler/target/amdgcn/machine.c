@@ -58,8 +58,8 @@ static LLVMValueRef hidden_copy(struct emit *e, LLVMValueRef lane, LLVMValueRef 
 
 static LLVMValueRef dpp(struct emit *e, LLVMValueRef v, int control)
 {
-	LLVMValueRef args[6] = {LLVMGetPoison(e->i32), v, emit_int(e, control), emit_int(e, 15), emit_int(e, 15), LLVMConstInt(e->i1, 1, 0)};
-	LLVMTypeRef t = e->i32;
+	LLVMTypeRef t = LLVMTypeOf(v);
+	LLVMValueRef args[6] = {LLVMGetPoison(t), v, emit_int(e, control), emit_int(e, 15), emit_int(e, 15), LLVMConstInt(e->i1, 1, 0)};
 	return emit_call(e, "llvm.amdgcn.update.dpp", &t, 1, args, 6);
 }
 
@@ -76,12 +76,12 @@ static LLVMValueRef exchange(struct emit *e, LLVMValueRef x, int bit, bool lower
 			return dpp(e, x, ROW_HALF_MIRROR);
 		/* fall through */
 	case 4: {
-		LLVMValueRef a[2] = {x, emit_int(e, 0x1f | (1 << bit) << 10)};    /* bit mode: and 31, or 0, xor 2^bit */
+		LLVMValueRef a[2] = {LLVMBuildBitCast(e->b, x, e->i32, ""), emit_int(e, 0x1f | (1 << bit) << 10)};    /* bit mode: and 31, or 0, xor 2^bit */
 		return emit_call(e, "llvm.amdgcn.ds.swizzle", NULL, 0, a, 2);
 	}
 	default: {
 		LLVMValueRef other = LLVMBuildXor(e->b, LLVMBuildAnd(e->b, e->tid, emit_int(e, 63), ""), emit_int(e, 1 << bit), "");
-		LLVMValueRef a[2] = {LLVMBuildShl(e->b, other, emit_int(e, 2), ""), x};
+		LLVMValueRef a[2] = {LLVMBuildShl(e->b, other, emit_int(e, 2), ""), LLVMBuildBitCast(e->b, x, e->i32, "")};
 		return emit_call(e, "llvm.amdgcn.ds.bpermute", NULL, 0, a, 2);
 	}
 	}

@@ -64,6 +64,12 @@ void amdgcn_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 	a->base = words;
 }
 
+/* NULL is nothing. */
+static LLVMValueRef plus(struct emit *e, LLVMValueRef a, LLVMValueRef b)
+{
+	return a && b ? LLVMBuildAdd(e->b, a, b, "") : a ? a : b;
+}
+
 /* Operands of a buffer access at register r: offset by lane, scalar offset. */
 static void access_at(struct emit *e, const struct access *a, int r, LLVMValueRef *voffset, LLVMValueRef *soffset)
 {
@@ -73,11 +79,8 @@ static void access_at(struct emit *e, const struct access *a, int r, LLVMValueRe
 	if (vector)
 		off = LLVMBuildAdd(e->b, off, vector, "");
 	int64_t immediate = constant & 4095;
-	*soffset = emit_int(e, constant - immediate);
-	if (uniform)
-		*soffset = LLVMBuildAdd(e->b, uniform, *soffset, "");
-	if (a->step)
-		*soffset = LLVMBuildAdd(e->b, a->step, *soffset, "");
+	*soffset = plus(e, plus(e, uniform, a->step), constant == immediate ? NULL : emit_int(e, constant - immediate));
+	*soffset = *soffset ? *soffset : emit_int(e, 0);
 	if (immediate)
 		off = LLVMBuildAdd(e->b, off, emit_int(e, immediate), "");
 	if (e->forgets && !e->has_dot) {

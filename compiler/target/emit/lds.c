@@ -53,9 +53,7 @@ LLVMValueRef lane_xor(struct emit *e, LLVMValueRef v, int bit, bool lower_equal)
 		}
 		return LLVMBuildBitCast(e->b, out, t, "");
 	}
-	LLVMValueRef x = t == e->i32 ? v : LLVMBuildBitCast(e->b, v, e->i32, "");
-	x = e->machine->lane_xor(e, x, bit, lower_equal);
-	return t == e->i32 ? x : LLVMBuildBitCast(e->b, x, t, "");
+	return LLVMBuildBitCast(e->b, e->machine->lane_xor(e, v, bit, lower_equal), t, "");
 }
 
 /* --- moves ------------------------------------------------------------------------------------------------------------------ */

@@ -38,8 +38,8 @@ struct machine {
 	/* --- lanes --- */
 	int row_bits;                                                    /* lane bits that a reduction exchanges cheaper than by LDS */
 	int exchange_wait;                                               /* instructions that a lane_xor of a row waits behind what makes its operand */
-	/* Value of lane ^ (1 << bit); lower_equal: lanes that differ in lower bits alone hold the same. */
-	LLVMValueRef (*lane_xor)(struct emit *, LLVMValueRef word, int bit, bool lower_equal);
+	/* Bits of v in lane ^ (1 << bit), as v's type or as a word; lower_equal: lanes that differ in lower bits alone hold the same. */
+	LLVMValueRef (*lane_xor)(struct emit *, LLVMValueRef v, int bit, bool lower_equal);
 	LLVMValueRef (*lane_gather)(struct emit *, LLVMValueRef word, LLVMValueRef lane);  /* of the lane that each lane names */
 	LLVMValueRef (*lane_read)(struct emit *, LLVMValueRef word, LLVMValueRef lane);    /* of one lane, the same for all */
 	LLVMValueRef (*ballot)(struct emit *, LLVMValueRef i1);          /* bit n: lane n's; an integer as wide as a wave */

@@ -146,8 +146,11 @@ static void split_row(struct emit *e, LLVMValueRef s, LLVMValueRef *q, LLVMValue
 /* Element offset of subscript value s (i32) along dimension d, i64; dimension 0 may be a fold of two. */
 static LLVMValueRef offset_along(struct emit *e, const struct access *a, int d, LLVMValueRef s)
 {
-	if (d || !a->fold)
-		return LLVMBuildMul(e->b, wide(e, s, never_negative(&a->sub[d]) && !a->scalar[d]), wide(e, stride_of(e, a, d), true), "");
+	if (d || !a->fold) {
+		LLVMValueRef stride = e->tensors[a->i->imm].stride[d];
+		s = wide(e, s, never_negative(&a->sub[d]) && !a->scalar[d]);
+		return stride ? LLVMBuildMul(e->b, s, wide(e, stride, true), "") : s;
+	}
 	LLVMValueRef q, r;
 	split_row(e, s, &q, &r);
 	LLVMValueRef x = LLVMBuildMul(e->b, wide(e, q, true), e->tensors[a->i->imm].fold_stride, "");

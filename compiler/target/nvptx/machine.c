@@ -92,7 +92,7 @@ static LLVMValueRef shuffle(struct emit *e, const char *name, LLVMValueRef x, LL
 static LLVMValueRef exchange(struct emit *e, LLVMValueRef x, int bit, bool lower_equal)
 {
 	(void)lower_equal;
-	return shuffle(e, "llvm.nvvm.shfl.sync.bfly.i32", x, emit_int(e, 1 << bit));
+	return shuffle(e, "llvm.nvvm.shfl.sync.bfly.i32", LLVMBuildBitCast(e->b, x, e->i32, ""), emit_int(e, 1 << bit));
 }
 
 static LLVMValueRef gather(struct emit *e, LLVMValueRef x, LLVMValueRef lane)
