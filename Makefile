@@ -176,7 +176,7 @@ ifdef SAN
 else
 	$(call SAY,lay  $@)
 	$(Q)$(if $(BOLT),$(BOLT) $< -o $@.laid -data=$(B)/llvm.fdata $(BOLT_FLAGS) >$@.log 2>&1 || { cat $@.log >&2; exit 1; },cp $< $@.laid)
-	$(Q)grep -sh 'stale' $@.log || true
+	$(Q)grep -shE '\([1-9][0-9.]*% of all profiled' $@.log || true
 	$(Q)$(LLVM_DIR)/bin/llvm-strip $@.laid -o $@ && rm $@.laid
 endif
 $(B)/llvm.fdata: compiler/llvm.fdata.xz compiler/llvm_profile.py | $(SETUP)

@@ -399,7 +399,6 @@ static bool worker_init(struct worker *k, struct run *r)
 		w->scratch_size = kn->scratch_bytes;
 		w->scratch = k->scratch ? k->scratch + (size_t)i * LANES * kn->scratch_bytes : NULL;
 		w->group = g;
-		w->next = &k->waves[(i + 1) % k->nwaves];
 	}
 	return !l->checks || (k->check = check_new(g, k->nwaves, r->global));
 }

@@ -26,6 +26,7 @@ enum sim_op {
 
 enum { SRC_NONE, SRC_VGPR, SRC_SGPR, SRC_CONST, SRC_STATUS }; /* STATUS: vccz, execz, scc, apertures by reg */
 enum { FLUSH_F32 = 1, FLUSH_F16 = 2 };
+enum { KEPT_OPERANDS = 16, KEPT_PATTERNS = 8 };
 enum { LANES = 64, REG_VCC = 106, REG_M0 = 124, REG_EXEC = 126 };
 
 struct sim_src {
@@ -70,6 +71,15 @@ struct sim_inst {
 	uint8_t dst_sel, dst_unused, src_sel[2], src_sext[2];
 };
 
+/* Lines of memory that loops will load next, as exec_memory.c foresees them: fetched while matrix instructions multiply. */
+enum { AHEAD = 1024 };
+struct sim_ahead { uint64_t line[AHEAD]; uint32_t from, to; };
+static inline void sim_ahead_fetch(struct sim_ahead *a, unsigned n)
+{
+	for (; n && a->from != a->to; n--)
+		__builtin_prefetch((const void *)(uintptr_t)a->line[a->from++ % AHEAD], 0, 3);
+}
+
 enum sim_state { WAVE_RUN, WAVE_BARRIER, WAVE_END, WAVE_FAIL };
 
 struct sim_group {
@@ -82,9 +92,12 @@ struct sim_group {
 	uint64_t clock;                /* what s_memtime reads: instructions executed by this host thread */
 	struct { uint64_t lo, hi; bool writable; } range[6]; /* 4 allocations found last, arguments, packet */
 	unsigned range_next;
-	struct sim_pattern *patterns;  /* exec_lds.c; may be NULL */
+	struct sim_patterns *patterns; /* exec_lds.c; may be NULL */
 	struct sim_operands *operands; /* mfma.h; may be NULL */
+	uint64_t kept[KEPT_OPERANDS + KEPT_PATTERNS]; /* keys of what is made from registers (sim_kept_key), or 0: operands, patterns */
+	uint64_t kept_others;          /* what else had been executed, when these were made (sim_kept_begin) */
 	uint32_t kept_from, kept_to;   /* of all registers that these were made from */
+	struct sim_ahead ahead;
 };
 
 struct sim_wave {
@@ -103,7 +116,6 @@ struct sim_wave {
 	uint64_t executed, until;      /* instructions, and how many the turn goes on to; an instruction may take the next ones along (exec_mfma) */
 	uint8_t *scratch; uint32_t scratch_size; /* of one lane; lane after lane */
 	uint64_t loaded[32];           /* where loads of memory last began, by instruction (exec_memory.c) */
-	struct sim_wave *next;         /* whose turn comes after this one's */
 	struct sim_group *group;
 };
 
@@ -137,9 +149,33 @@ bool sim_same_range(struct sim_wave *, uint64_t lo, uint64_t hi, bool write);
 void sim_set_mode(struct sim_wave *, uint32_t mode);
 /* What a host thread keeps, to be freed; NULL without memory, which only costs time.  exec_lds.c: costs of access patterns;
  * mfma_operand.c: operands of matrix instructions. */
-struct sim_pattern *sim_patterns_new(void);
+struct sim_patterns *sim_patterns_new(void);
 struct sim_operands *sim_operands_new(void);
-/* What matrix and LDS instructions tell: registers [first, first + n) of the wave are overwritten. */
+/* What is made from registers is kept, by wave and register, until this host thread executes anything but matrix instructions, LDS
+ * instructions and waits, or one of these overwrites it, of which it tells when it has found its own: nothing else changes registers.
+ * In a key of what was made: the wave, the first of `n` registers, and 24 bits of how. */
+static inline uint64_t sim_kept_key(const struct sim_wave *w, uint32_t first, uint32_t n, uint32_t how)
+{
+	return (uint64_t)w->index << 48 | (uint64_t)first << 32 | n << 24 | how;
+}
+void sim_forget(struct sim_group *, uint64_t others);
+/* Before a key is looked for, */
+static inline void sim_kept_begin(struct sim_group *g)
+{
+	const uint64_t *n = g->stats.inst;
+	uint64_t others = n[SIM_VALU] + n[SIM_SALU] + n[SIM_VMEM] + n[SIM_SMEM] + n[SIM_BARRIER] + n[SIM_BRANCH] + n[SIM_OTHER];
+	if (g->kept_others != others)
+		sim_forget(g, others);
+}
+/* and when it was not there. */
+static inline void sim_keep(struct sim_group *g, unsigned slot, uint64_t key)
+{
+	uint32_t first = key >> 32 & 0xffff, end = first + (key >> 24 & 0xff);
+	g->kept[slot] = key;
+	g->kept_from = first < g->kept_from ? first : g->kept_from;
+	g->kept_to = end > g->kept_to ? end : g->kept_to;
+}
+/* Registers [first, first + n) of the wave are overwritten. */
 void sim_overwritten_kept(struct sim_wave *, unsigned first, unsigned n);
 static inline void sim_overwritten(struct sim_wave *w, unsigned first, unsigned n)
 {
@@ -212,6 +248,10 @@ static inline void sim_sgpr64_set(struct sim_wave *w, unsigned r, uint64_t v)
 	w->sgpr[r + 1] = (uint32_t)(v >> 32);
 }
 static inline uint64_t sim_exec(const struct sim_wave *w) { return sim_sgpr64(w, REG_EXEC); }
+static inline uint64_t sim_lanes_active(const struct sim_wave *w)
+{
+	return sim_exec(w) == ~UINT64_C(0) ? LANES : (uint64_t)__builtin_popcountll(sim_exec(w));
+}
 
 /* f16 <-> f32 without branches, so that loops over them vectorise; the same results as num_to_f32 and num_from_f32. */
 static inline float sim_f16_to_f32(uint32_t h)
@@ -246,11 +286,8 @@ static inline uint32_t sim_f32_to_bf16(float x)
 /* What only AVX-512 does well has functions of its own, asked for by sim_avx512, beside the plain ones. */
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SIM_AVX512 __attribute__((target("arch=x86-64-v4,prefer-vector-width=512")))
-static inline bool sim_avx512(void)
-{
-	return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
-	       __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma");
-}
+extern bool sim_has_avx512; /* lanes.c */
+static inline bool sim_avx512(void) { return sim_has_avx512; }
 #endif
 
 #define SIM_FAMILY(name) void exec_##name(struct sim_wave *, const struct sim_inst *)

@@ -111,23 +111,27 @@ static void addresses(const struct sim_wave *w, const struct sim_inst *in, uint3
 
 static void account_bytes(struct sim_wave *w, unsigned bytes, bool write)
 {
-	*(write ? &w->group->stats.lds_written : &w->group->stats.lds_read) += (uint64_t)bytes * (uint64_t)__builtin_popcountll(sim_exec(w));
+	*(write ? &w->group->stats.lds_written : &w->group->stats.lds_read) += (uint64_t)bytes * sim_lanes_active(w);
 }
 
+/* What an access costs, and how far its lanes reach below and above the first. */
+struct reach { uint64_t extra; uint32_t below, above; enum sim_order order; };
 /* A kernel accesses LDS in few patterns: what each costs is remembered with the distances from the first lane and that lane's
- * place in 16 bytes, for whole units only turn the banks, and how far the lanes reach below and above the first. */
-struct sim_pattern {
+ * place in 16 bytes, for whole units only turn the banks. */
+struct pattern {
 	_Alignas(64) uint32_t distance[LANES];
-	uint64_t exec, extra;
-	uint32_t key, place, below, above;
-	bool dense;
+	uint64_t exec;
+	uint32_t key, place;
+	struct reach reach;
 };
 enum { PATTERNS = 1 << 6 };
+/* found: those of the last accesses by the register of their addresses (sim_group.kept). */
+struct sim_patterns { struct pattern pattern[PATTERNS]; struct reach found[KEPT_PATTERNS]; };
 
-struct sim_pattern *sim_patterns_new(void)
+struct sim_patterns *sim_patterns_new(void)
 {
-	struct sim_pattern *p = aligned_alloc(64, PATTERNS * sizeof *p);
-	return p ? memset(p, 0, PATTERNS * sizeof *p) : NULL;
+	struct sim_patterns *p = aligned_alloc(64, (sizeof *p + 63) & ~(size_t)63);
+	return p ? memset(p, 0, sizeof *p) : NULL;
 }
 
 static SIM_LANES_FN bool same_distances(const uint32_t addr[LANES], uint32_t distance[LANES])
@@ -140,33 +144,55 @@ static SIM_LANES_FN bool same_distances(const uint32_t addr[LANES], uint32_t dis
 	return !other;
 }
 
-/* Of the lanes' addresses row[lane] + offset.  `own` is what is used where nothing is kept. */
-static const struct sim_pattern *pattern_of(struct sim_wave *w, const uint32_t row[LANES], uint32_t offset, unsigned bytes, bool write, struct sim_pattern *own)
+static struct reach reach_of(struct sim_wave *w, const uint32_t row[LANES], uint32_t offset, unsigned bytes, bool write)
 {
-	uint32_t place = (row[0] + offset) & 15, key = 1 + bytes * 2 + write;
+	uint32_t at[LANES];
+	for (int i = 0; i < LANES; i++)
+		at[i] = row[i] + offset;
+	struct sim_extent e = sim_extent_of(at, bytes);
+	return (struct reach){count_conflicts(w, at, bytes, write), at[0] - e.lo, e.hi - at[0], e.order};
+}
+
+static uint32_t key_of(unsigned bytes, bool write) { return 1 + bytes * 2 + write; }
+
+/* Of the lanes' addresses row[lane] + offset. */
+static struct reach pattern_of(struct sim_wave *w, const uint32_t row[LANES], uint32_t offset, unsigned bytes, bool write)
+{
+	uint32_t place = (row[0] + offset) & 15, key = key_of(bytes, write);
 	uint32_t hash = (place + 16 * key + (row[1] - row[0]) * 3 + (row[21] - row[0]) * 5 + (row[38] - row[0]) * 7) * 0x9e3779b1u;
-	struct sim_pattern *p = w->group->patterns ? &w->group->patterns[hash >> 26] : own;
-	bool same = w->group->patterns && same_distances(row, p->distance);
+	if (!w->group->patterns)
+		return reach_of(w, row, offset, bytes, write);
+	struct pattern *p = &w->group->patterns->pattern[hash >> 26];
+	bool same = same_distances(row, p->distance);
 	if (!same || p->exec != sim_exec(w) || p->key != key || p->place != place) {
-		uint32_t at[LANES];
-		for (int i = 0; i < LANES; i++)
-			at[i] = row[i] + offset;
-		struct sim_extent e = sim_extent_of(at, bytes);
 		p->exec = sim_exec(w);
 		p->key = key;
 		p->place = place;
-		p->below = at[0] - e.lo;
-		p->above = e.hi - at[0];
-		p->dense = e.dense;
-		p->extra = count_conflicts(w, at, bytes, write);
+		p->reach = reach_of(w, row, offset, bytes, write);
 	}
-	return p;
+	return p->reach;
+}
+
+/* The same of the addresses in a register. */
+static struct reach found_of(struct sim_wave *w, unsigned reg, uint32_t offset, unsigned bytes, bool write)
+{
+	struct sim_group *g = w->group;
+	uint32_t place = offset & 15;
+	uint64_t key = sim_kept_key(w, reg, 1, place << 8 | key_of(bytes, write));
+	unsigned slot = (reg ^ place / 4) % KEPT_PATTERNS;
+	if (!g->patterns)
+		return reach_of(w, w->vgpr[reg], offset, bytes, write);
+	sim_kept_begin(g);
+	if (g->kept[KEPT_OPERANDS + slot] != key) {
+		g->patterns->found[slot] = pattern_of(w, w->vgpr[reg], offset, bytes, write);
+		sim_keep(g, KEPT_OPERANDS + slot, key);
+	}
+	return g->patterns->found[slot];
 }
 
 static void account(struct sim_wave *w, const uint32_t addr[LANES], unsigned bytes, bool write)
 {
-	struct sim_pattern own;
-	w->group->stats.lds_conflicts += pattern_of(w, addr, 0, bytes, write, &own)->extra;
+	w->group->stats.lds_conflicts += pattern_of(w, addr, 0, bytes, write).extra;
 	account_bytes(w, bytes, write);
 }
 
@@ -177,20 +203,18 @@ static SIM_LANES_FN void host_addresses(const uint32_t at[LANES], uint64_t base,
 }
 
 /* n dwords a lane between LDS and registers from `reg`, at row[lane] + offset. */
-static void move_words(struct sim_wave *w, const struct sim_inst *in, const uint32_t row[LANES], uint32_t offset, unsigned reg, unsigned n, bool write)
+static void move_words(struct sim_wave *w, const struct sim_inst *in, const uint32_t row[LANES], const struct reach *r, uint32_t offset, unsigned reg,
+	unsigned n, bool write)
 {
-	uint32_t at[LANES];
-	uint64_t addr[LANES], exec = sim_exec(w), base = (uint64_t)(uintptr_t)w->group->lds;
-	if (!exec)
-		return;
-	struct sim_pattern own;
-	const struct sim_pattern *p = pattern_of(w, row, offset, 4 * n, write, &own);
-	if (exec == ~UINT64_C(0) && row[0] >= p->below && (uint64_t)row[0] + offset + p->above + 4 * n <= w->group->lds_size) {
+	uint64_t exec = sim_exec(w), base = (uint64_t)(uintptr_t)w->group->lds;
+	if (exec == ~UINT64_C(0) && row[0] >= r->below && (uint64_t)row[0] + offset + r->above + 4 * n <= w->group->lds_size) {
 		if (write)
-			sim_lanes_store_all(&w->vgpr[reg], w->group->lds + offset, row, p->dense, n);
+			sim_lanes_store_all(&w->vgpr[reg], w->group->lds + offset, row, r->order, n);
 		else
-			sim_lanes_load_all(&w->vgpr[reg], w->group->lds + offset, row, p->dense, n);
+			sim_lanes_load_all(&w->vgpr[reg], w->group->lds + offset, row, r->order, n);
 	} else {
+		uint32_t at[LANES];
+		uint64_t addr[LANES];
 		for (int i = 0; i < LANES; i++)
 			at[i] = row[i] + offset;
 		host_addresses(at, base, addr);
@@ -201,29 +225,30 @@ static void move_words(struct sim_wave *w, const struct sim_inst *in, const uint
 					return;
 		(write ? sim_lanes_store : sim_lanes_load)(w, reg, addr, span.dense, n);
 	}
-	w->group->stats.lds_conflicts += p->extra;
+	w->group->stats.lds_conflicts += r->extra;
 	account_bytes(w, 4 * n, write);
 }
 
-static void read_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n)
+static void words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n, bool write)
 {
-	move_words(w, in, w->vgpr[in->vaddr], offset, reg, n, false);
+	if (!sim_exec(w))
+		return;
+	struct reach r = found_of(w, in->vaddr, offset, 4 * n, write);
+	move_words(w, in, w->vgpr[in->vaddr], &r, offset, reg, n, write);
 }
 
-static void write_words(struct sim_wave *w, const struct sim_inst *in, uint32_t offset, unsigned reg, unsigned n)
-{
-	move_words(w, in, w->vgpr[in->vaddr], offset, reg, n, true);
-}
-
-/* Two reads; the address register may be the first result. */
+/* Two reads; the address register may be one of the first results. */
 static void read_twice(struct sim_wave *w, const struct sim_inst *in, unsigned n, uint32_t offset0, uint32_t offset1)
 {
 	uint32_t copy[LANES], *row = w->vgpr[in->vaddr];
+	if (!sim_exec(w))
+		return;
+	struct reach first = found_of(w, in->vaddr, offset0, 4 * n, false), second = found_of(w, in->vaddr, offset1, 4 * n, false);
 	if (in->vaddr >= in->vdst && in->vaddr < in->vdst + n)
 		row = memcpy(copy, row, sizeof copy);
-	move_words(w, in, row, offset0, in->vdst, n, false);
+	move_words(w, in, row, &first, offset0, in->vdst, n, false);
 	if (w->state == WAVE_RUN)
-		move_words(w, in, row, offset1, in->vdst + n, n, false);
+		move_words(w, in, row, &second, offset1, in->vdst + n, n, false);
 }
 
 static void read_small(struct sim_wave *w, const struct sim_inst *in, unsigned bytes, bool sign, bool d16, bool high)
@@ -484,24 +509,18 @@ static void exchange_if(struct sim_wave *w, const struct sim_inst *in)
 	account(w, addr, 8, true);
 }
 
-void exec_ds(struct sim_wave *w, const struct sim_inst *in)
+static void access(struct sim_wave *w, const struct sim_inst *in)
 {
 	uint32_t off = (uint32_t)in->offset, off0 = off & 0xff, off1 = off >> 8;
-	/* the spare rows behind the last register (core.c) cover operands an opcode does not use */
-	if (in->vaddr >= w->nvgpr || in->vdata + 4u > w->nvgpr + 32 || in->vdata2 + 4u > w->nvgpr + 32 || in->vdst + 4u > w->nvgpr + 32) {
-		sim_fail(w, in, SIM_EINST, -1, "a register is beyond the %u allocated", w->nvgpr);
-		return;
-	}
-	sim_overwritten(w, in->vdst, 4);
 	switch (in->op) {
-	case OP_ds_read_b32: read_words(w, in, off, in->vdst, 1); return;
-	case OP_ds_read_b64: read_words(w, in, off, in->vdst, 2); return;
-	case OP_ds_read_b96: read_words(w, in, off, in->vdst, 3); return;
-	case OP_ds_read_b128: read_words(w, in, off, in->vdst, 4); return;
-	case OP_ds_write_b32: write_words(w, in, off, in->vdata, 1); return;
-	case OP_ds_write_b64: write_words(w, in, off, in->vdata, 2); return;
-	case OP_ds_write_b96: write_words(w, in, off, in->vdata, 3); return;
-	case OP_ds_write_b128: write_words(w, in, off, in->vdata, 4); return;
+	case OP_ds_read_b32: words(w, in, off, in->vdst, 1, false); return;
+	case OP_ds_read_b64: words(w, in, off, in->vdst, 2, false); return;
+	case OP_ds_read_b96: words(w, in, off, in->vdst, 3, false); return;
+	case OP_ds_read_b128: words(w, in, off, in->vdst, 4, false); return;
+	case OP_ds_write_b32: words(w, in, off, in->vdata, 1, true); return;
+	case OP_ds_write_b64: words(w, in, off, in->vdata, 2, true); return;
+	case OP_ds_write_b96: words(w, in, off, in->vdata, 3, true); return;
+	case OP_ds_write_b128: words(w, in, off, in->vdata, 4, true); return;
 	case OP_ds_read2_b32: case OP_ds_read2st64_b32: case OP_ds_read2_b64: case OP_ds_read2st64_b64: {
 		unsigned n = in->op == OP_ds_read2_b64 || in->op == OP_ds_read2st64_b64 ? 2 : 1;
 		unsigned scale = 4 * n * (in->op == OP_ds_read2st64_b32 || in->op == OP_ds_read2st64_b64 ? 64 : 1);
@@ -511,9 +530,9 @@ void exec_ds(struct sim_wave *w, const struct sim_inst *in)
 	case OP_ds_write2_b32: case OP_ds_write2st64_b32: case OP_ds_write2_b64: case OP_ds_write2st64_b64: {
 		unsigned n = in->op == OP_ds_write2_b64 || in->op == OP_ds_write2st64_b64 ? 2 : 1;
 		unsigned scale = 4 * n * (in->op == OP_ds_write2st64_b32 || in->op == OP_ds_write2st64_b64 ? 64 : 1);
-		write_words(w, in, off0 * scale, in->vdata, n);
+		words(w, in, off0 * scale, in->vdata, n, true);
 		if (w->state == WAVE_RUN)
-			write_words(w, in, off1 * scale, in->vdata2, n);
+			words(w, in, off1 * scale, in->vdata2, n, true);
 		return;
 	}
 	case OP_ds_write_b8: write_small(w, in, 1, false); return;
@@ -547,4 +566,15 @@ void exec_ds(struct sim_wave *w, const struct sim_inst *in)
 	case OP_ds_permute_b32: case OP_ds_bpermute_b32: permute(w, in); return;
 	default: atomic(w, in);
 	}
+}
+
+void exec_ds(struct sim_wave *w, const struct sim_inst *in)
+{
+	/* the spare rows behind the last register (core.c) cover operands an opcode does not use */
+	if (in->vaddr >= w->nvgpr || in->vdata + 4u > w->nvgpr + 32 || in->vdata2 + 4u > w->nvgpr + 32 || in->vdst + 4u > w->nvgpr + 32) {
+		sim_fail(w, in, SIM_EINST, -1, "a register is beyond the %u allocated", w->nvgpr);
+		return;
+	}
+	access(w, in);
+	sim_overwritten(w, in->vdst, 4);
 }

@@ -7,7 +7,7 @@
 #include "exec.h"
 #include "memory_ops.h"
 
-enum { FURTHEST = 1 << 22 }; /* bytes from one load of an instruction to that of the next wave, as far as is foreseen */
+enum { FURTHEST = 1 << 22 }; /* bytes from one load of an instruction to the wave's next, as far as is foreseen */
 
 /* What an opcode moves: bytes, sign, half of the register. */
 struct move { uint8_t bytes; bool store, sign, high, d16, lds; };
@@ -239,7 +239,7 @@ void exec_flat(struct sim_wave *w, const struct sim_inst *in)
 		move_lanes(w, in, &m, addr, dense);
 	}
 	if (in->enc != ENC_SCRATCH)
-		*(m.store ? &w->group->stats.global_written : &w->group->stats.global_read) += m.bytes * (uint64_t)__builtin_popcountll(exec);
+		*(m.store ? &w->group->stats.global_written : &w->group->stats.global_read) += m.bytes * sim_lanes_active(w);
 }
 
 /* ---- buffers ---- */
@@ -319,17 +319,23 @@ static bool buffer_addresses(struct sim_wave *w, const struct sim_inst *in, cons
 	return true;
 }
 
-/* A load in a loop goes on as it went, in all waves alike: what the wave whose turn comes next will read is asked for now, by the
- * last of every four lanes: where the first one is, the load before has mostly been.  The rows of a tile are pages apart, and
- * the host foresees nothing across pages. */
+/* A load in a loop goes on as it went: what the wave will read there next is fetched ahead by the last of every four lanes: where
+ * the first one is, the load before has mostly been.  The rows of a tile are pages apart, and the host foresees nothing across pages.
+ * It waits for few lines at a time: where there are matrix instructions, these fetch them (sim_ahead). */
 static inline void foresee(struct sim_wave *w, const struct sim_inst *in, uint64_t base, const uint32_t at[LANES])
 {
+	struct sim_ahead *a = &w->group->ahead;
 	unsigned slot = in->at / 8 % 32;
-	uint64_t first = base + at[0], step = first - w->loaded[slot], next = w->next->loaded[slot] + step;
+	uint64_t first = base + at[0], step = first - w->loaded[slot];
 	w->loaded[slot] = first;
-	if (step && next - first + FURTHEST < 2 * FURTHEST)
-		for (int i = 3; i < LANES; i += 4)
-			__builtin_prefetch((const void *)(uintptr_t)(next + (at[i] - at[0])), 0, 3);
+	if (!step || step + FURTHEST >= 2 * FURTHEST)
+		return;
+	if (a->to - a->from + LANES / 4 > AHEAD)
+		sim_ahead_fetch(a, LANES / 4);
+	for (int i = 3; i < LANES; i += 4)
+		a->line[a->to++ % AHEAD] = base + step + at[i];
+	if (!w->group->stats.inst[SIM_MFMA])
+		sim_ahead_fetch(a, LANES / 4);
 }
 
 /* All lanes of a raw buffer, at one base, inside the records and in one allocation. */
@@ -344,10 +350,10 @@ static bool buffer_raw(struct sim_wave *w, const struct sim_inst *in, const stru
 		return false;
 	uint8_t *base = (uint8_t *)(uintptr_t)(b->base + from);
 	if (m->store) {
-		sim_lanes_store_all(&w->vgpr[in->vdata], base, at, e.dense, m->bytes / 4u);
+		sim_lanes_store_all(&w->vgpr[in->vdata], base, at, e.order, m->bytes / 4u);
 	} else {
 		foresee(w, in, b->base + from, at);
-		sim_lanes_load_all(&w->vgpr[in->vdst], base, at, e.dense, m->bytes / 4u);
+		sim_lanes_load_all(&w->vgpr[in->vdst], base, at, e.order, m->bytes / 4u);
 	}
 	return true;
 }
@@ -362,7 +368,7 @@ static bool buffer_all_inside(struct sim_wave *w, const struct sim_inst *in, con
 			return false;
 		move_lanes(w, in, m, addr, span.dense);
 	}
-	*(m->store ? &w->group->stats.global_written : &w->group->stats.global_read) += m->bytes * (uint64_t)__builtin_popcountll(sim_exec(w));
+	*(m->store ? &w->group->stats.global_written : &w->group->stats.global_read) += m->bytes * sim_lanes_active(w);
 	return true;
 }
 

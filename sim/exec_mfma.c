@@ -159,17 +159,16 @@ static SIM_AVX512 void tiles_f32_exact(uint32_t (*d)[LANES], uint32_t (*c)[LANES
 		tiles_of(d, c, splat, a, b, kn, 32);
 }
 
-/* The same for one block of 16 with C in registers, while the C of the instruction to come is brought nearer: a wave's sums are more
- * than the host's first cache holds. */
-static SIM_AVX512 void tile_16(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const float *a, const float *b, unsigned kn, uint32_t (*ahead)[LANES])
+/* The same for one block of 16 with C in registers; kn is a multiple of 4. */
+static SIM_AVX512 void tile_16(uint32_t (*d)[LANES], uint32_t (*c)[LANES], const float *a, const float *b, unsigned kn)
 {
 	vec16 s[16];
-	SIXTEEN __builtin_prefetch(row_at(ahead, 16, 0, r));
 	SIXTEEN s[r] = AT(const vec16, row_at(c, 16, 0, r), 0);
-	for (const float *end = b + 16 * kn; b < end; a += 16, b += 16) {
-		vec16 y = AT(const vec16, b, 0);
-		SIXTEEN s[r] += a[r] * y;
-	}
+	for (const float *end = b + 16 * kn; b < end; a += 64, b += 64)
+		_Pragma("GCC unroll 4") for (unsigned k = 0; k < 4; k++) {
+			vec16 y = AT(const vec16, b, 16 * k);
+			SIXTEEN s[r] += a[16 * k + r] * y;
+		}
 	SIXTEEN AT(vec16, row_at(d, 16, 0, r), 0) = s[r];
 }
 #endif
@@ -436,11 +435,12 @@ static inline const struct sim_inst *usual(struct sim_wave *w, const struct sim_
 		bool exact;
 		if (next)
 			__builtin_prefetch(next + next->len);
+		sim_ahead_fetch(&g->ahead, 4);
 		if (!mfma_operands(w, in, in->operand, s, x, &exact) || !exact)
 			return in;
 		g->stats.mfma_flops += UINT64_C(2) * 16 * 16 * s->k;
 		sim_overwritten(w, in->vdst, in->n);
-		tile_16(&w->vgpr[in->vdst], &w->vgpr[in->operand[2]], x[0]->v, x[1]->v, s->k, &w->vgpr[(next ? next : in)->operand[2]]);
+		tile_16(&w->vgpr[in->vdst], &w->vgpr[in->operand[2]], x[0]->v, x[1]->v, s->k);
 		if (!next || w->executed >= w->until)
 			return NULL;
 		g->stats.inst[SIM_MFMA]++;

@@ -9,6 +9,14 @@
 
 #ifdef SIM_AVX512
 #include <immintrin.h>
+
+bool sim_has_avx512;
+
+static __attribute__((constructor)) void avx512_look(void)
+{
+	sim_has_avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+	                 __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("fma");
+}
 #endif
 
 SIM_LANES_FN struct sim_span sim_span_of(uint64_t addr[LANES], uint64_t exec, unsigned bytes)
@@ -82,7 +90,7 @@ static void scatter_to(uint8_t *base, const uint32_t at[LANES], const sim_w32 *f
 #undef COPY
 }
 
-SIM_LANES_FN struct sim_extent sim_extent_of(const uint32_t at[LANES], unsigned bytes)
+static SIM_LANES_FN struct sim_extent extent(const uint32_t at[LANES], unsigned bytes)
 {
 	uint32_t lo = at[0], hi = at[0], apart = 0;
 	for (uint32_t i = 0; i < LANES; i++) {
@@ -90,7 +98,7 @@ SIM_LANES_FN struct sim_extent sim_extent_of(const uint32_t at[LANES], unsigned 
 		hi = at[i] > hi ? at[i] : hi;
 		apart |= at[i] ^ (at[0] + i * bytes);
 	}
-	return (struct sim_extent){lo, hi, !apart};
+	return (struct sim_extent){lo, hi, apart ? SIM_SCATTERED : SIM_DENSE};
 }
 
 /* ---- AVX-512: 16 lanes at a time, transposed in registers ---- */
@@ -108,21 +116,52 @@ WIDE void turn(__m512i v[4])
 }
 
 #define EACH_4 _Pragma("GCC unroll 4") for (int j = 0; j < 4; j++)
-#define WHOLE(i) ((__m128i *)(dense ? first + 16 * (i) : PLACE(i)))
+
+static SIM_AVX512 struct sim_extent extent_wide(const uint32_t at[LANES], unsigned bytes)
+{
+	const __m512i number = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0), width = _mm512_set1_epi32((int)bytes);
+	const __m512i in_all = _mm512_mullo_epi32(number, width), in_four = _mm512_and_si512(in_all, _mm512_set1_epi32(48));
+	__m512i v[4], apart = _mm512_setzero_si512(), broken = apart;
+	EACH_4 {
+		v[j] = _mm512_loadu_si512(&at[16 * j]);
+		__m512i all = _mm512_add_epi32(in_all, _mm512_set1_epi32((int)(at[0] + 16u * (unsigned)j * bytes)));
+		__m512i four = _mm512_add_epi32(in_four, _mm512_shuffle_epi32(v[j], _MM_PERM_AAAA));
+		apart = _mm512_or_si512(apart, _mm512_xor_si512(v[j], all));
+		broken = _mm512_or_si512(broken, _mm512_xor_si512(v[j], four));
+	}
+	__m512i lo = _mm512_min_epu32(_mm512_min_epu32(v[0], v[1]), _mm512_min_epu32(v[2], v[3]));
+	__m512i hi = _mm512_max_epu32(_mm512_max_epu32(v[0], v[1]), _mm512_max_epu32(v[2], v[3]));
+	enum sim_order order = !_mm512_test_epi32_mask(apart, apart) ? SIM_DENSE :
+		bytes == 16 && !_mm512_test_epi32_mask(broken, broken) ? SIM_FOURS : SIM_SCATTERED;
+	return (struct sim_extent){_mm512_reduce_min_epu32(lo), _mm512_reduce_max_epu32(hi), order};
+}
 
 /* The row `at` may be one of those that are loaded: of it nothing is read that was overwritten. */
-WIDE void load_4(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], bool dense)
+WIDE void load_4(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES])
 {
-	char *first = PLACE(0);
 	for (int n = 0; n < LANES; n += 16) {
 		__m512i v[4];
 		EACH_4 {
-			v[j] = _mm512_castsi128_si512(_mm_loadu_si128(WHOLE(n + j)));
-			v[j] = _mm512_inserti32x4(v[j], _mm_loadu_si128(WHOLE(n + 4 + j)), 1);
-			v[j] = _mm512_inserti32x4(v[j], _mm_loadu_si128(WHOLE(n + 8 + j)), 2);
-			v[j] = _mm512_inserti32x4(v[j], _mm_loadu_si128(WHOLE(n + 12 + j)), 3);
+			v[j] = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)PLACE(n + j)));
+			v[j] = _mm512_inserti32x4(v[j], _mm_loadu_si128((const __m128i *)PLACE(n + 4 + j)), 1);
+			v[j] = _mm512_inserti32x4(v[j], _mm_loadu_si128((const __m128i *)PLACE(n + 8 + j)), 2);
+			v[j] = _mm512_inserti32x4(v[j], _mm_loadu_si128((const __m128i *)PLACE(n + 12 + j)), 3);
 		}
 		turn(v);
+		EACH_4 _mm512_storeu_si512(&reg[j][n], v[j]);
+	}
+}
+
+/* The same from four lanes at a time: first dwords 0 and 1, or 2 and 3, of 8 lanes, then one dword of 16. */
+WIDE void load_fours(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], bool dense)
+{
+	const __m512i low = _mm512_set_epi32(29, 25, 21, 17, 13, 9, 5, 1, 28, 24, 20, 16, 12, 8, 4, 0), high = _mm512_add_epi32(low, _mm512_set1_epi32(2));
+	const char *first = PLACE(0);
+	for (int n = 0; n < LANES; n += 16) {
+		__m512i v[4], half[4];
+		EACH_4 v[j] = _mm512_loadu_si512(dense ? first + 16 * (n + 4 * j) : PLACE(n + 4 * j));
+		EACH_4 half[j] = _mm512_permutex2var_epi32(v[j & 2], j & 1 ? high : low, v[(j & 2) + 1]);
+		EACH_4 v[j] = j & 1 ? _mm512_shuffle_i64x2(half[j / 2], half[2 + j / 2], 0xee) : _mm512_shuffle_i64x2(half[j / 2], half[2 + j / 2], 0x44);
 		EACH_4 _mm512_storeu_si512(&reg[j][n], v[j]);
 	}
 }
@@ -138,54 +177,80 @@ WIDE void load_2(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[
 	}
 }
 
-WIDE void store_4(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], bool dense)
+WIDE void store_4(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES])
 {
-	char *first = PLACE(0);
 	for (int n = 0; n < LANES; n += 16) {
 		__m512i v[4];
 		EACH_4 v[j] = _mm512_loadu_si512(&reg[j][n]);
 		turn(v);
-		EACH_4 _mm_storeu_si128(WHOLE(n + j), _mm512_castsi512_si128(v[j])); /* in order, as in scatter */
-		EACH_4 _mm_storeu_si128(WHOLE(n + 4 + j), _mm512_extracti32x4_epi32(v[j], 1));
-		EACH_4 _mm_storeu_si128(WHOLE(n + 8 + j), _mm512_extracti32x4_epi32(v[j], 2));
-		EACH_4 _mm_storeu_si128(WHOLE(n + 12 + j), _mm512_extracti32x4_epi32(v[j], 3));
+		EACH_4 _mm_storeu_si128((__m128i *)PLACE(n + j), _mm512_castsi512_si128(v[j])); /* in order, as in scatter */
+		EACH_4 _mm_storeu_si128((__m128i *)PLACE(n + 4 + j), _mm512_extracti32x4_epi32(v[j], 1));
+		EACH_4 _mm_storeu_si128((__m128i *)PLACE(n + 8 + j), _mm512_extracti32x4_epi32(v[j], 2));
+		EACH_4 _mm_storeu_si128((__m128i *)PLACE(n + 12 + j), _mm512_extracti32x4_epi32(v[j], 3));
+	}
+}
+
+/* load_fours backwards. */
+WIDE void store_fours(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], bool dense)
+{
+	const __m512i low = _mm512_set_epi32(27, 19, 11, 3, 26, 18, 10, 2, 25, 17, 9, 1, 24, 16, 8, 0), high = _mm512_add_epi32(low, _mm512_set1_epi32(4));
+	char *first = PLACE(0);
+	for (int n = 0; n < LANES; n += 16) {
+		__m512i v[4], half[4];
+		EACH_4 v[j] = _mm512_loadu_si512(&reg[j][n]);
+		EACH_4 half[j] = j & 2 ? _mm512_shuffle_i64x2(v[2 * (j & 1)], v[2 * (j & 1) + 1], 0xee) : _mm512_shuffle_i64x2(v[2 * (j & 1)], v[2 * (j & 1) + 1], 0x44);
+		EACH_4 v[j] = _mm512_permutex2var_epi32(half[j & 2], j & 1 ? high : low, half[(j & 2) + 1]);
+		EACH_4 _mm512_storeu_si512(dense ? first + 16 * (n + 4 * j) : PLACE(n + 4 * j), v[j]);
 	}
 }
 
 /* False where the plain way is as good. */
-static SIM_AVX512 bool load_wide(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words)
+static SIM_AVX512 bool load_wide(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], enum sim_order order, unsigned words)
 {
-	if (words == 4 && dense)
-		load_4(reg, base, at, true);
+	if (words == 4 && order == SIM_DENSE)
+		load_fours(reg, base, at, true);
+	else if (words == 4 && order == SIM_FOURS)
+		load_fours(reg, base, at, false);
 	else if (words == 4)
-		load_4(reg, base, at, false);
-	else if (words == 2 && !dense)
+		load_4(reg, base, at);
+	else if (words == 2 && order != SIM_DENSE)
 		load_2(reg, base, at);
 	else
 		return false;
 	return true;
 }
 
-static SIM_AVX512 bool store_wide(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words)
+static SIM_AVX512 bool store_wide(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], enum sim_order order, unsigned words)
 {
 	if (words != 4)
 		return false;
-	if (dense)
-		store_4(reg, base, at, true);
+	if (order == SIM_DENSE)
+		store_fours(reg, base, at, true);
+	else if (order == SIM_FOURS)
+		store_fours(reg, base, at, false);
 	else
-		store_4(reg, base, at, false);
+		store_4(reg, base, at);
 	return true;
 }
 #endif
 
-void sim_lanes_load_all(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words)
+struct sim_extent sim_extent_of(const uint32_t at[LANES], unsigned bytes)
 {
 #ifdef SIM_AVX512
-	if (sim_avx512() && load_wide(reg, base, at, dense, words))
+	if (sim_avx512())
+		return extent_wide(at, bytes);
+#endif
+	return extent(at, bytes);
+}
+
+void sim_lanes_load_all(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], enum sim_order order, unsigned words)
+{
+#ifdef SIM_AVX512
+	if (sim_avx512() && load_wide(reg, base, at, order, words))
 		return;
 #endif
 	sim_w32 whole[4 * LANES] __attribute__((aligned(64)));
-	if (dense && ((uintptr_t)base + at[0]) % 4 == 0) {
+	if (order == SIM_DENSE && ((uintptr_t)base + at[0]) % 4 == 0) {
 		unpack(reg, (const sim_w32 *)PLACE(0), words);
 		return;
 	}
@@ -193,14 +258,14 @@ void sim_lanes_load_all(uint32_t (*reg)[LANES], const uint8_t *base, const uint3
 	unpack(reg, whole, words);
 }
 
-void sim_lanes_store_all(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words)
+void sim_lanes_store_all(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], enum sim_order order, unsigned words)
 {
 #ifdef SIM_AVX512
-	if (sim_avx512() && store_wide(reg, base, at, dense, words))
+	if (sim_avx512() && store_wide(reg, base, at, order, words))
 		return;
 #endif
 	sim_w32 whole[4 * LANES] __attribute__((aligned(64)));
-	if (dense && ((uintptr_t)base + at[0]) % 4 == 0) {
+	if (order == SIM_DENSE && ((uintptr_t)base + at[0]) % 4 == 0) {
 		pack((sim_w32 *)PLACE(0), reg, words);
 		return;
 	}

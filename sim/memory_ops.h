@@ -22,11 +22,13 @@ struct sim_span sim_span_of(uint64_t addr[LANES], uint64_t exec, unsigned bytes)
 /* 1 to 4 dwords a lane under EXEC between registers from `reg` and host addresses that were checked and passed sim_span_of. */
 void sim_lanes_load(struct sim_wave *, unsigned reg, const uint64_t addr[LANES], bool dense, unsigned words);
 void sim_lanes_store(struct sim_wave *, unsigned reg, const uint64_t addr[LANES], bool dense, unsigned words);
-/* The same where all lanes are active and an address is base + at[lane]: lowest and highest of `at`, and the moves. */
-struct sim_extent { uint32_t lo, hi; bool dense; };
+/* The same where all lanes are active and an address is base + at[lane]: lowest and highest of `at`, and the moves.  Lanes may follow
+ * each other without gaps: all of them, or each four, 16 bytes a lane. */
+enum sim_order { SIM_SCATTERED, SIM_FOURS, SIM_DENSE };
+struct sim_extent { uint32_t lo, hi; enum sim_order order; };
 struct sim_extent sim_extent_of(const uint32_t at[LANES], unsigned bytes);
-void sim_lanes_load_all(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words);
-void sim_lanes_store_all(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], bool dense, unsigned words);
+void sim_lanes_load_all(uint32_t (*reg)[LANES], const uint8_t *base, const uint32_t at[LANES], enum sim_order, unsigned words);
+void sim_lanes_store_all(uint32_t (*reg)[LANES], uint8_t *base, const uint32_t at[LANES], enum sim_order, unsigned words);
 
 /* The operations, named as LDS and memory opcodes share them. */
 enum sim_atomic {

@@ -18,42 +18,28 @@ struct mfma_operand { _Alignas(64) float v[32 * 128]; bool exact; uint8_t apart[
 /* Operand k (0: A, 1: B) of an instruction. */
 void mfma_widen(struct mfma_operand *, struct sim_wave *, const struct sim_inst *, const struct mfma_shape *, int k);
 
-/* Operands that are kept from one instruction to the next (mfma_operand.c). */
-enum { MFMA_KEPT = 8 };
-struct sim_operands {
-	struct mfma_operand operand[2][MFMA_KEPT];
-	/* key: 0, or instruction, format, register and wave; the registers it was widened from */
-	struct mfma_kept { uint64_t key; uint32_t first, end, wave; bool exact; } kept[2][MFMA_KEPT];
-	uint64_t others;                 /* as mfma_others, when these were made */
-};
-void mfma_forget(struct sim_group *, uint64_t others);
+/* Operands that are kept (sim_group.kept), and whether each is exact. */
+enum { MFMA_KEPT = KEPT_OPERANDS / 2 };
+struct sim_operands { struct mfma_operand operand[2][MFMA_KEPT]; bool exact[2][MFMA_KEPT]; };
 void mfma_keep(struct sim_wave *, const struct sim_inst *, const struct mfma_shape *, int k, unsigned slot, uint64_t key);
 
-/* Instructions executed by this host thread that may have changed a register otherwise than sim_overwritten tells. */
-static inline uint64_t mfma_others(const struct sim_stats *s)
-{
-	return s->inst[SIM_VALU] + s->inst[SIM_SALU] + s->inst[SIM_VMEM] + s->inst[SIM_SMEM] + s->inst[SIM_BARRIER] + s->inst[SIM_BRANCH] +
-	       s->inst[SIM_OTHER];
-}
-
-/* Both, from registers first[0] and first[1], good until the next instruction of this host thread.  Matrix instructions tell what they overwrite afterwards
- * (sim_overwritten).  False where nothing is kept (sim_group.operands). */
+/* Both, from registers first[0] and first[1], good until the next instruction of this host thread.  False where nothing is kept
+ * (sim_group.operands). */
 static inline bool mfma_operands(struct sim_wave *w, const struct sim_inst *in, const uint16_t first[2], const struct mfma_shape *s,
 	const struct mfma_operand *x[2], bool *exact)
 {
-	struct sim_operands *o = w->group->operands;
+	struct sim_group *g = w->group;
+	struct sim_operands *o = g->operands;
 	if (!o)
 		return false;
-	uint64_t others = mfma_others(&w->group->stats);
-	if (o->others != others)
-		mfma_forget(w->group, others);
+	sim_kept_begin(g);
 	*exact = true;
 	for (int k = 0; k < 2; k++) {
-		unsigned reg = first[k], slot = reg / 2 % MFMA_KEPT;
-		uint64_t key = in->op | (uint64_t)(k ? in->blgp : in->cbsz) << 16 | (uint64_t)reg << 32 | (uint64_t)w->index << 48;
-		if (o->kept[k][slot].key != key)
+		unsigned slot = first[k] / 2 % MFMA_KEPT;
+		uint64_t key = sim_kept_key(w, first[k], s->registers[k], in->op | (uint32_t)(k ? in->blgp : in->cbsz) << 16);
+		if (g->kept[k * MFMA_KEPT + slot] != key)
 			mfma_keep(w, in, s, k, slot, key);
-		*exact &= o->kept[k][slot].exact;
+		*exact &= o->exact[k][slot];
 		x[k] = &o->operand[k][slot];
 	}
 	return true;

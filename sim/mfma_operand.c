@@ -183,47 +183,46 @@ static bool exact(uint32_t (*v)[LANES], unsigned registers, const float *x, cons
 
 struct sim_operands *sim_operands_new(void)
 {
-	struct sim_operands *o = aligned_alloc(64, (sizeof *o + 63) & ~(size_t)63);
-	if (o)
-		memset(o->kept, 0, sizeof o->kept), o->others = 0;
-	return o;
+	return aligned_alloc(64, (sizeof(struct sim_operands) + 63) & ~(size_t)63);
 }
 
-void mfma_forget(struct sim_group *g, uint64_t others)
+void sim_forget(struct sim_group *g, uint64_t others)
 {
-	struct sim_operands *o = g->operands;
-	for (int i = 0; i < 2 * MFMA_KEPT; i++)
-		o->kept[i / MFMA_KEPT][i % MFMA_KEPT].key = 0;
-	o->others = others;
+	memset(g->kept, 0, sizeof g->kept);
+	g->kept_others = others;
 	g->kept_from = ~0u;
 	g->kept_to = 0;
 }
 
-void sim_overwritten_kept(struct sim_wave *w, unsigned first, unsigned n)
+static SIM_LANES_FN void forget_some(uint64_t *kept, uint64_t wave, uint64_t first, uint64_t n)
 {
-	struct sim_operands *o = w->group->operands;
-	for (int i = 0; i < 2 * MFMA_KEPT; i++) {
-		struct mfma_kept *k = &o->kept[i / MFMA_KEPT][i % MFMA_KEPT];
-		if (k->wave == w->index && first < k->end && first + n > k->first)
-			k->key = 0;
+	for (int i = 0; i < KEPT_OPERANDS + KEPT_PATTERNS; i++) {
+		uint64_t key = kept[i], reg = key >> 32 & 0xffff, end = reg + (key >> 24 & 0xff);
+		kept[i] = (key >> 48 == wave) & (reg < first + n) & (end > first) ? 0 : key;
 	}
 }
 
-/* bf16 where one block is 16 wide, widened and judged at once: the usual operand. */
+void sim_overwritten_kept(struct sim_wave *w, unsigned first, unsigned n)
+{
+	forget_some(w->group->kept, w->index, first, n);
+}
+
+/* bf16 where one block is 16 wide, widened and judged at once: the usual operand.  Magnitudes from 2^-31 to 2^33 begin with 011 or
+ * 100: bit 14 differs from 13, and 13 is as 12.  What has others, zeros among them, is looked at again. */
 #ifdef SIM_AVX512
 static SIM_AVX512 bool widen_16(float *out, uint32_t (*v)[LANES], unsigned registers)
 {
-	const __m512i one = _mm512_set1_epi16(1), magnitude = _mm512_set1_epi16(0x7fff);
-	__m512i low = _mm512_set1_epi16(-1), high = _mm512_setzero_si512();
+	__m512i all = _mm512_set1_epi32(-1), any = _mm512_setzero_si512();
 	for (unsigned lane = 0; lane < LANES; lane += 16)
 		for (unsigned r = 0; r < registers; r++, out += 32) {
-			__m512i x = _mm512_loadu_si512(&v[r][lane]), mag = _mm512_and_si512(x, magnitude);
+			__m512i x = _mm512_loadu_si512(&v[r][lane]), next = _mm512_add_epi16(x, x); /* the next lower bit of each */
 			_mm512_storeu_si512(out, _mm512_slli_epi32(x, 16));
 			_mm512_storeu_si512(out + 16, _mm512_and_si512(x, _mm512_set1_epi32(-0x10000)));
-			low = _mm512_min_epu16(low, _mm512_sub_epi16(mag, one));
-			high = _mm512_max_epu16(high, mag);
+			all = _mm512_ternarylogic_epi32(all, x, next, 0x60); /* all & (x ^ next) */
+			any = _mm512_ternarylogic_epi32(any, x, next, 0xf6); /* any | (x ^ next) */
 		}
-	return !(_mm512_cmplt_epu16_mask(low, _mm512_set1_epi16(LEAST_BF16 - 1)) | _mm512_cmpgt_epu16_mask(high, _mm512_set1_epi16(MOST_BF16)));
+	__m512i usual = _mm512_andnot_si512(_mm512_add_epi16(any, any), all);
+	return _mm512_movepi16_mask(_mm512_add_epi16(usual, usual)) == 0xffffffffu || exact16(v, registers, LEAST_BF16, MOST_BF16);
 }
 #endif
 
@@ -264,11 +263,8 @@ void mfma_widen(struct mfma_operand *x, struct sim_wave *w, const struct sim_ins
 
 void mfma_keep(struct sim_wave *w, const struct sim_inst *in, const struct mfma_shape *s, int k, unsigned slot, uint64_t key)
 {
-	struct sim_group *g = w->group;
-	unsigned reg = in->src[k].reg, n = s->registers[k];
-	struct mfma_operand *x = &g->operands->operand[k][slot];
-	mfma_widen(x, w, in, s, k);
-	g->operands->kept[k][slot] = (struct mfma_kept){key, reg, reg + n, w->index, x->exact};
-	g->kept_from = reg < g->kept_from ? reg : g->kept_from;
-	g->kept_to = reg + n > g->kept_to ? reg + n : g->kept_to;
+	struct sim_operands *o = w->group->operands;
+	mfma_widen(&o->operand[k][slot], w, in, s, k);
+	o->exact[k][slot] = o->operand[k][slot].exact;
+	sim_keep(w->group, (unsigned)k * MFMA_KEPT + slot, key);
 }

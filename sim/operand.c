@@ -129,11 +129,11 @@ static uint32_t sdwa_pick(uint32_t v, unsigned sel, bool sext)
 	return v;
 }
 
-static const uint32_t *fill(uint32_t v, uint32_t buf[LANES])
+/* In vectors as wide as those that read it at once, which the host hands over only as they were stored. */
+static SIM_LANES_FN void fill(uint32_t v, uint32_t buf[LANES])
 {
 	for (int i = 0; i < LANES; i++)
 		buf[i] = v;
-	return buf;
 }
 
 static const uint32_t *row_of(struct sim_wave *w, const struct sim_inst *in, unsigned reg)
@@ -180,7 +180,8 @@ const uint32_t *sim_src32_slowly(struct sim_wave *w, const struct sim_inst *in, 
 		if (in->dpp && k == 0)
 			row = dpp_row(w, in, row, buf);
 	} else {
-		row = fill((uint32_t)sim_scalar(w, s), buf);
+		fill((uint32_t)sim_scalar(w, s), buf);
+		row = buf;
 	}
 	if (in->sdwa && k < 2 && (in->src_sel[k] != 6)) {
 		for (int i = 0; i < LANES; i++)

@@ -167,6 +167,7 @@ EXPECT(masked) { UNUSED; EACH(0, l & 1 ? 0 : x[0][l] + x[1][l]); }
 EXPECT(first_active) { UNUSED; EACH(0, x[0][4]); }
 EXPECT(mbcnt) { UNUSED; EACH(0, (uint32_t)l); }
 EXPECT(lds_words) { UNUSED; for (int r = 0; r < 4; r++) EACH(r, x[r][l ^ 1]); }
+EXPECT(product_overflows) { UNUSED; for (int r = 0; r < 4; r++) EACH(r, 0x7f800000); }
 EXPECT(lds_small) { UNUSED; EACH(0, x[0][l] & 0xff); EACH(1, (uint32_t)(int8_t)x[0][l]); EACH(2, x[0][l] & 0xffff); EACH(3, (uint32_t)(int16_t)x[0][l]); EACH(4, (x[1][l] & 0xffff) | x[0][l] << 16); }
 EXPECT(lds_pairs) { UNUSED; EACH(0, x[0][l]); EACH(1, x[1][l]); EACH(2, x[1][l]); EACH(3, x[0][l]); }
 EXPECT(lds_atomic) { UNUSED; EACH(0, 64); EACH(1, (uint32_t)l); }
@@ -278,6 +279,7 @@ EXPECT(from_fp4) { UNUSED; EACH(0, u(ldexpf(num_to_f32(x[8][l] >> 16 & 15, DT_E2
 
 struct row { const char *text; int chips; expect_fn *expect; };
 #define LANE16 "v_lshlrev_b32 v2, 4, v0\n "
+#define FOURS16 "v_lshrrev_b32 v2, 2, v0\n v_lshlrev_b32 v2, 5, v2\n v_lshl_add_u32 v2, v0, 4, v2\n "
 static const struct row rows[] = {
 	MORE_ROWS
 	{"v_exp_f32 v66, v8\n v_log_f32 v67, |v8|\n v_rcp_f32 v68, v8\n v_rsq_f32 v69, |v8|\n v_sqrt_f32 v70, |v8|\n v_sin_f32 v71, v8\n v_cos_f32 v72, v8", BOTH, special},
@@ -324,6 +326,18 @@ static const struct row rows[] = {
 	{LANE16 "v_xor_b32 v3, 16, v2\n ds_write_b128 v3, v[8:11]\n v_mov_b32 v66, v2\n s_waitcnt lgkmcnt(0)\n ds_read_b128 v[66:69], v66", BOTH, lds_words},
 	{LANE16 "ds_write_b128 v2, v[8:11]\n v_xor_b32 v69, 16, v2\n s_waitcnt lgkmcnt(0)\n ds_read_b128 v[66:69], v69", BOTH, lds_words},
 	{LANE16 "ds_write_b128 v2, v[8:11]\n v_xor_b32 v66, 16, v2\n v_mov_b32 v69, v66\n s_waitcnt lgkmcnt(0)\n ds_read_b64 v[66:67], v66\n ds_read_b64 v[68:69], v69 offset:8", BOTH, lds_words},
+	/* four lanes and a gap: written and read lane by lane, and the other way; the address is one of the results */
+	{FOURS16 "v_xor_b32 v3, 16, v2\n ds_write_b128 v3, v[8:11]\n s_waitcnt lgkmcnt(0)\n ds_read_b128 v[66:69], v2", BOTH, lds_words},
+	{FOURS16 "v_xor_b32 v67, 16, v2\n ds_write_b128 v2, v[8:11]\n s_waitcnt lgkmcnt(0)\n ds_read_b128 v[66:69], v67", BOTH, lds_words},
+	{FOURS16 "v_mov_b32 v68, v2\n v_xor_b32 v2, 16, v2\n ds_write_b128 v2, v[8:11]\n s_waitcnt lgkmcnt(0)\n ds_read_b128 v[66:69], v68", BOTH, lds_words},
+	/* addresses change between two accesses that nothing else separates: by their own load from LDS, by a matrix instruction */
+	{LANE16 "v_xor_b32 v3, 16, v2\n ds_write_b128 v2, v[8:11]\n ds_write_b32 v2, v3 offset:1028\n s_waitcnt lgkmcnt(0)\n ds_read_b128 v[66:69], v2\n"
+	        " ds_read_b32 v2, v2 offset:1028\n s_waitcnt lgkmcnt(0)\n ds_read_b128 v[66:69], v2", BOTH, lds_words},
+	{LANE16 "v_xor_b32 v44, 16, v2\n v_mov_b32 v40, v2\n v_mov_b32 v32, 0\n v_mov_b32 v33, 0\n ds_write_b128 v2, v[8:11]\n s_waitcnt lgkmcnt(0)\n ds_read_b128 v[66:69], v40\n"
+	        " v_mfma_f32_16x16x16_bf16 v[40:43], v[32:33], v[32:33], v[44:47]\n ds_read_b128 v[66:69], v40", BOTH, lds_words},
+	/* 2^64 * 2^64 - the largest number + 15: the product is infinite before anything is added */
+	{"v_mov_b32 v5, 0x3f803f80\n v_mov_b32 v4, 0x3f805f80\n v_cmp_gt_u32 vcc, 16, v0\n v_cndmask_b32 v4, v5, v4, vcc\n v_mov_b32 v66, 0xff7fffff\n v_mov_b32 v67, v66\n v_mov_b32 v68, v66\n"
+	 " v_mov_b32 v69, v66\n v_mfma_f32_16x16x16_bf16 v[66:69], v[4:5], v[4:5], v[66:69]", BOTH, product_overflows},
 	{LANE16 "ds_write_b96 v2, v[8:10]\n ds_write_b32 v2, v11 offset:12\n v_xor_b32 v2, 16, v2\n s_waitcnt lgkmcnt(0)\n ds_read_b64 v[66:67], v2\n ds_read2_b32 v[68:69], v2 offset0:2 offset1:3", BOTH, lds_words},
 	{"ds_write_b32 v1, v8\n v_mov_b32 v70, v9\n s_waitcnt lgkmcnt(0)\n ds_read_u8 v66, v1\n ds_read_i8 v67, v1\n ds_read_u16 v68, v1\n ds_read_i16 v69, v1\n ds_read_u16_d16_hi v70, v1", BOTH, lds_small},
 	{"ds_write2st64_b32 v1, v8, v9 offset0:1 offset1:3\n s_waitcnt lgkmcnt(0)\n ds_read2st64_b32 v[66:67], v1 offset0:1 offset1:3\n v_mov_b32 v68, v1\n ds_read2st64_b32 v[68:69], v68 offset0:3 offset1:1", BOTH, lds_pairs},
