@@ -102,7 +102,7 @@ static void list_print(const char *name, const double *v, int n)
 {
 	printf("\"%s\":[", name);
 	for (int i = 0; i < n; i++)
-		printf("%s%.4f", i ? "," : "", v[i]);
+		printf("%s%.6f", i ? "," : "", v[i]);
 	printf("],");
 }
 
