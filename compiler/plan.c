@@ -137,7 +137,9 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128, LANE_CODE = 1100, LONG_CODE = 15 };
+enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
+/* Instructions, about: of all elements of a lane that holds a tile of groups both ways; of one element, from which on few rows stand apart. */
+enum { LANE_CODE = 1100, LONG_CODE = 15 };
 
 /* A fixed size that is no power of two: the fewer the lanes beside each other, the fewer places are empty. */
 static bool is_ragged(const struct variant *v)
@@ -527,7 +529,7 @@ static bool two_tiles(const struct planner *p, const struct variant *v)
 		struct shape s = shape_of(v, &p->k->phases[i]);
 		fixed = s.open || s.tiled ? 0 : s.fixed > fixed ? s.fixed : fixed;
 	}
-	return v->waves > waves_of(p, p->target->tile_threads) && fixed / p->target->tile_threads * p->f.cost <= LANE_CODE && fixed > LANE_CODE;
+	return fixed && v->waves > waves_of(p, p->target->tile_threads) && fixed / p->target->tile_threads * p->f.cost <= LANE_CODE;
 }
 
 /* What is left over of aligned tensors, or of any. */
