@@ -38,7 +38,7 @@ static void one_round(struct ir_ins *i, void *ctx)
 static void sum_of_products(struct ir_ins *i, void *ctx)
 {
 	struct reduce *r = ctx;
-	if (i->op != IR_REDUCE || i->kind != RED_SUM || (i->flags & (IR_PRODUCT | IR_MASKED)) || i->dtype != DT_F32)
+	if (i->op != IR_REDUCE || i->kind != RED_SUM || (i->flags & IR_PRODUCT) || i->dtype != DT_F32)
 		return;
 	struct ir_ins *m = i->args[0];
 	if (m->op != IR_MUL || r->uses[m->id] != 1)
@@ -47,11 +47,13 @@ static void sum_of_products(struct ir_ins *i, void *ctx)
 	int all = wide_axes(r->ph, m->args[0]->axes) == wide ? 0 : 1;   /* the operand that has every axis decides the order */
 	if (wide_axes(r->ph, m->args[all]->axes) != wide || (m->args[0]->axes & m->args[1]->axes & i->over) != i->over)
 		return;
-	struct ir_ins **args = arena_alloc(r->p->k->arena, 2 * sizeof *args);
+	struct ir_ins **args = arena_alloc(r->p->k->arena, 3 * sizeof *args);
 	args[0] = m->args[all];
 	args[1] = m->args[!all];
+	if (i->flags & IR_MASKED)
+		args[2] = i->args[1];
 	i->args = args;
-	i->nargs = 2;
+	i->nargs++;
 	i->flags |= IR_PRODUCT;
 }
 

@@ -56,9 +56,15 @@ static bool is_mask_of_result(const struct ir_ins *i)
 	return (i->flags & IR_MASKED) && !(i->args[i->nargs - 1]->axes & i->over);
 }
 
-static LLVMValueRef present(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg, int n, LLVMValueRef x)
+static LLVMValueRef mask_of(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg, int n)
 {
-	LLVMValueRef m = value_vector(e, i->args[i->nargs - 1], l, reg, n), id = op_identity(e, i->kind, i->dtype), parts[16];
+	return value_vector(e, i->args[i->nargs - 1], l, reg, n);
+}
+
+/* x of `n` elements where the mask m has them, elsewhere what changes nothing. */
+static LLVMValueRef present(struct emit *e, const struct ir_ins *i, LLVMValueRef m, int n, LLVMValueRef x)
+{
+	LLVMValueRef id = op_identity(e, i->kind, i->dtype), parts[16];
 	for (int k = 0; k < n; k++)
 		parts[k] = id;
 	return LLVMBuildSelect(e->b, m, x, vector_join(e, parts, n, 1), "");
@@ -84,8 +90,14 @@ static struct chains fold_registers(struct emit *e, const struct part *p, const 
 		if (i->flags & IR_PRODUCT)
 			b = value_vector(e, i->args[1], p->from, reg[k], pack);
 		LLVMValueRef *slot = &c.acc[(k / pack) % (chains / pack)];
-		if ((i->flags & IR_MASKED) && !is_mask_of_result(i))
-			a = present(e, i, p->from, reg[k], pack, a);
+		if ((i->flags & IR_MASKED) && !is_mask_of_result(i)) {
+			LLVMValueRef m = mask_of(e, i, p->from, reg[k], pack);
+			bool square = b == a;
+			if (*slot && LLVMIsNull(m))
+				continue;
+			a = present(e, i, m, pack, a);
+			b = !b ? NULL : square ? a : present(e, i, m, pack, b);   /* 0 times an infinity is not 0 */
+		}
 		*slot = fold(e, i, *slot, a, b);
 	}
 	return c;
@@ -121,7 +133,7 @@ static void join_parts(struct emit *e, struct part *parts, int n)
 		for (int r = 0; r < parts[k].regs; r++) {
 			struct part *p = &parts[k];
 			const struct chains *c = &p->chains[r];
-			p->x[r] = is_mask_of_result(p->i) ? present(e, p->i, p->from, c->reg, 1, c->acc[0]) : c->acc[0];
+			p->x[r] = is_mask_of_result(p->i) ? present(e, p->i, mask_of(e, p->i, p->from, c->reg, 1), 1, c->acc[0]) : c->acc[0];
 			if (p->i->dtype == DT_I1)
 				p->x[r] = LLVMBuildZExt(e->b, p->x[r], e->i32, "");
 		}
