@@ -19,6 +19,7 @@ struct ir_builder pass_before(struct pass *, struct ir_phase *, struct ir_ins *a
 bool ir_is_pure(const struct ir_ins *);      /* no effect but its value; loads of parameters that are never stored count */
 bool ir_has(struct ir_block *, enum ir_op); /* at any depth */
 bool ir_stores(struct ir_block *);           /* into a tensor, or updates one */
+bool phase_is_guarded(const struct ir_phase *); /* all that it stores is masked by a condition on data that is one for the workgroup */
 /* For ir_walk: an elementwise result has the axes of its operands, which may have lost some. */
 void ir_recompute_axes(struct ir_ins *, void *unused);
 /* The first or last position of an axis's tile: reduce min or max of iota over its own axis. */

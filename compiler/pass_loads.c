@@ -111,8 +111,9 @@ static bool is_cheaper_later(const struct ir_ins *i)
 static void sink(struct pass *p, struct ir_block *b)
 {
 	int n = 0, reductions = 0;
-	for (struct ir_ins *i = b->first; i; i = i->next)
-		n++;
+	for (struct ir_ins *i = b->first; i; i = i->next, n++)
+		if (i->op == IR_IF)
+			sink(p, i->body);
 	struct sinking s = {arena_alloc(p->k->arena, sizeof *s.first * (size_t)(p->k->next_id + 1)), NULL, 0};
 	struct { struct ir_ins *front; int before; } *at = arena_alloc(p->k->arena, sizeof *at * (size_t)(n + 1)); /* what stands there first; rounds of reductions */
 	int place = 0;

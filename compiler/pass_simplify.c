@@ -103,6 +103,19 @@ static struct ir_ins *of_group(struct simplify *s, struct ir_ins *i)
 	return ir_bin(&at, IR_LT, ir_leaf(&at, IR_IOTA, DT_I32, outer), groups);
 }
 
+/* o < cdiv(S, c) with o a position of a grid whose tiles S / c is made of. */
+static bool is_whole_tile(const struct simplify *s, const struct ir_ins *i)
+{
+	const struct ir_ins *groups = i->args[1], *sum = groups->op == IR_DIV ? groups->args[0] : NULL;
+	int64_t by, more;
+	if (i->args[0]->op != IR_IOTA || !sum || !int_const(groups->args[1], &by) || by < 1 || sum->op != IR_ADD || sum->args[0]->op != IR_SYM ||
+	    !int_const(sum->args[1], &more) || more != by - 1)
+		return false;
+	const struct ir_axis *ax = &s->ph->axes[i->args[0]->imm];
+	return ax->kind == AXIS_GRID && !ax->ragged && ax->tile && ax->extent && ax->extent->op == HX_CDIV && ax->extent->a->op == HX_SYM &&
+	       ax->extent->a->imm == sum->args[0]->imm && known_symbol_multiple(s->p->v, (int)sum->args[0]->imm) % (by * ax->tile) == 0;
+}
+
 /* Folds one instruction; a replacement value or NULL. */
 static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 {
@@ -119,7 +132,7 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 			return NULL;
 		if (int_const(i->args[0], &a) && int_const(i->args[1], &b))
 			make_const(i, i->op == IR_LT ? a < b : a <= b);
-		else if (known_less(i->args[0], i->args[1], i->op == IR_LE, s->ph, s->p->v))
+		else if (known_less(i->args[0], i->args[1], i->op == IR_LE, s->ph, s->p->v) || (i->op == IR_LT && is_whole_tile(s, i)))
 			make_const(i, 1);
 		else
 			return of_group(s, i);

@@ -137,7 +137,7 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
+enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, MANY_GUARDED = 2048, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 /* Instructions, about: of all elements of a lane that holds a tile of groups both ways; of one element, from which on few rows stand apart. */
 enum { LANE_CODE = 1100, LONG_CODE = 15 };
 
@@ -484,8 +484,10 @@ static const struct hexpr *rows_beside(const struct planner *p, int symbol)
 
 static void many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
 {
-	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, MANY_ROWS), rows));
-	say(p, v, arena_printf(p->arena, "rows>=%d", MANY_ROWS));
+	int least = p->f.guarded ? MANY_GUARDED : MANY_ROWS;
+	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, least), rows));
+	v->many = true;
+	say(p, v, arena_printf(p->arena, "rows>=%d", least));
 }
 
 static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows)
