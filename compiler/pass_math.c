@@ -2,11 +2,11 @@
  * Problem: exp, log, tanh, erf, erfc, normcdf, sin and cos have no instruction.
  * Method:  exp x = exp2(x log2 e) and log x = log2(x) ln 2: one instruction each and one multiply, the listed reassociation of
  *          the language.  tanh, erf: odd polynomials near 0 (coefficients: Cephes single precision, S. Moshier, netlib), exp2
- *          forms beyond; maximal relative error about 2e-7.  erfc, normcdf: exp2 of one polynomial of |x| everywhere, of even degree
- *          and falling, so that it is 0 from where f32 has no more: relative error 4e-7 down to |x| = 1, 3e-6 to 4 (erfc, 1.5e-8) and
- *          4e-6 to -6 (normcdf, 1e-9), where the rounding of the exponent alone is 2e-6, and more beyond.  They are two, for
- *          a rounded product x sqrt(1/2) would cost as much again.  sin and cos in turns, reduced by floor.  Division by a power of
- *          two becomes a product, which is exact.
+ *          forms beyond; maximal relative error about 2e-7.  erfc, normcdf: exp2 of one polynomial of |x|, of even degree so that it
+ *          falls wherever it is not fitted and ends in 0; relative error about 4e-7 where |x| <= 1, 3e-6 up to 4 (erfc, 1.5e-8 there)
+ *          and down to -6 (normcdf, 1e-9) 4e-6, of which 2e-6 are roundings of the exponent; beyond it grows, 1e-3 at 5 and -7.  Each
+ *          has coefficients of its own, for a rounded x sqrt(1/2) would err by 2e-6 more.  sin and cos in turns, reduced by floor.
+ *          Division by a power of two becomes a product, which is exact.
  * Needs:   any IR.   Keeps: values within those errors; f32 only (narrower operands are converted by the text). */
 #include "pass.h"
 
