@@ -137,6 +137,7 @@ static inline float op_float_unary(enum ir_op op, float a)
 	case IR_TANH: return (float)tanh(a);
 	case IR_ERF: return (float)erf(a);
 	case IR_ERFC: return (float)erfc(a);
+	case IR_NORMCDF: return (float)(0.5 * erfc(-a * 0.70710678118654752));
 	case IR_FLOOR: return floorf(a);
 	case IR_CEIL: return ceilf(a);
 	case IR_ROUND: return rintf(a);

@@ -1,9 +1,12 @@
 /* pass_math.c
- * Problem: exp, log, tanh, erf, erfc, sin and cos have no instruction.
+ * Problem: exp, log, tanh, erf, erfc, normcdf, sin and cos have no instruction.
  * Method:  exp x = exp2(x log2 e) and log x = log2(x) ln 2: one instruction each and one multiply, the listed reassociation of
  *          the language.  tanh, erf: odd polynomials near 0 (coefficients: Cephes single precision, S. Moshier, netlib), exp2
- *          forms beyond; maximal relative error about 2e-7, of erfc 3e-6 where it is small (at 4, 1.5e-8).  sin and cos in turns, reduced by floor.  Division by a power of two
- *          becomes a product, which is exact.
+ *          forms beyond; maximal relative error about 2e-7.  erfc, normcdf: exp2 of one polynomial of |x|, of even degree so that it
+ *          falls wherever it is not fitted and ends in 0; relative error about 4e-7 where |x| <= 1, 3e-6 up to 4 (erfc, 1.5e-8 there)
+ *          and down to -6 (normcdf, 1e-9) 4e-6, of which 2e-6 are roundings of the exponent; beyond it grows, 1e-3 at 5 and -7.  Each
+ *          has coefficients of its own, for a rounded x sqrt(1/2) would err by 2e-6 more.  sin and cos in turns, reduced by floor.
+ *          Division by a power of two becomes a product, which is exact.
  * Needs:   any IR.   Keeps: values within those errors; f32 only (narrower operands are converted by the text). */
 #include "pass.h"
 
@@ -66,13 +69,28 @@ static struct ir_ins *erf_of(struct ir_builder *b, struct ir_ins *x)
 	return ir_select(b, ir_bin(b, IR_LT, a, num(b, 1)), erf_near(b, x), with_sign(b, x, far));
 }
 
+/* 2^p(|x|), from 1 or 1/2 at 0 down to 0 at infinity: what a distribution has beyond |x| */
+static struct ir_ins *beyond(struct ir_builder *b, struct ir_ins *x, const double *p)
+{
+	return ir_un(b, IR_EXP2, polynomial(b, ir_un(b, IR_ABS, x), p, 11));
+}
+
 static struct ir_ins *erfc_of(struct ir_builder *b, struct ir_ins *x)
 {
-	/* log2(erfc(a)) on [1, 4.2] within 7.4e-7, by Lawson's iteration; it falls beyond */
-	static const double p[] = {-1.7567659e-5, 4.3034106e-4, -4.7615971e-3, 3.1889246e-2, -1.4741515e-1, -9.2410122e-1, -1.6229559, -1.4856237e-3};
-	struct ir_ins *a = ir_un(b, IR_ABS, x), *far = ir_un(b, IR_EXP2, polynomial(b, a, p, 8));
-	struct ir_ins *signed_far = ir_select(b, ir_bin(b, IR_LT, x, num(b, 0)), ir_bin(b, IR_SUB, num(b, 2), far), far);
-	return ir_select(b, ir_bin(b, IR_LT, a, num(b, 1)), ir_bin(b, IR_SUB, num(b, 1), erf_near(b, x)), signed_far);
+	/* log2(erfc(a)) on [0, 4.2], Lawson's iteration with its error against 1 + |p| / 2, the coefficients rounded one by one */
+	static const double p[] = {-5.81283643e-7, 1.315999e-5, -1.27281732e-4, 6.64078339e-4, -1.74350524e-3, -7.2779617e-4,
+	                           2.84146909e-2, -1.48620591e-1, -9.18376803e-1, -1.62791181, 0};
+	struct ir_ins *tail = beyond(b, x, p);
+	return ir_select(b, ir_bin(b, IR_LT, x, num(b, 0)), ir_bin(b, IR_SUB, num(b, 2), tail), tail);
+}
+
+static struct ir_ins *normcdf_of(struct ir_builder *b, struct ir_ins *x)
+{
+	/* log2(normcdf(-a)) on [0, 6], likewise */
+	static const double p[] = {-1.63743508e-8, 5.32471006e-7, -7.38713015e-6, 5.50981531e-5, -2.04335767e-4, -1.59961448e-4,
+	                           7.14658806e-3, -5.25780581e-2, -4.59176391e-1, -1.15110898, -1};
+	struct ir_ins *tail = beyond(b, x, p);
+	return ir_select(b, ir_bin(b, IR_LT, x, num(b, 0)), tail, ir_bin(b, IR_SUB, num(b, 1), tail));
 }
 
 static struct ir_ins *turns(struct ir_builder *b, struct ir_ins *x)
@@ -102,6 +120,7 @@ static void expand(struct ir_ins *i, void *ctx)
 	case IR_TANH: r = tanh_of(&b, x); break;
 	case IR_ERF: r = erf_of(&b, x); break;
 	case IR_ERFC: r = erfc_of(&b, x); break;
+	case IR_NORMCDF: r = normcdf_of(&b, x); break;
 	case IR_SIN: r = ir_un(&b, IR_SIN_TURNS, turns(&b, x)); break;
 	case IR_COS: r = ir_un(&b, IR_COS_TURNS, turns(&b, x)); break;
 	case IR_DIV:

@@ -50,7 +50,8 @@ static int cost_of(const struct ir_ins *i)
 {
 	bool real = dtype_is_float((enum dtype)i->dtype);
 	switch (i->op) {
-	case IR_ERF: case IR_ERFC: case IR_TANH: return 20;
+	case IR_ERF: case IR_TANH: return 20;
+	case IR_ERFC: case IR_NORMCDF: return 14;
 	case IR_DIV: case IR_REM: return i->args[1]->op == IR_CONST ? 4 : real ? 10 : 24;
 	case IR_SIN: case IR_COS: case IR_SQRT: return 6;
 	case IR_PHILOX: return 80;
