@@ -9,7 +9,8 @@
  *   value.c       reading values in any grouping             elementwise.c arithmetic and conversions
  *   memory.c      loads, stores, updates: what, not how      reduce.c      reductions across registers, lanes, waves
  *   lds.c         moves through LDS                          dot.c         matrix instructions
- *   convert.c     conversions, the narrow ones in software    control.c     loops and branches                         */
+ *   convert.c     conversions, the narrow ones in software    control.c     loops and branches
+ *   ask.c         loads in front of a block, together                                                                   */
 #ifndef TDSL_EMIT_H
 #define TDSL_EMIT_H
 #include <llvm-c/Core.h>
@@ -26,6 +27,7 @@ struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *wa
 
 enum { MANY_MASKS = 16 };                    /* of a lane: more would fill the scalar registers */
 struct machine;
+struct access;
 struct remembered { const struct ir_ins *of; const struct layout *layout; int reg; LLVMValueRef v; int older; };
 
 struct emit {
@@ -54,6 +56,8 @@ struct emit {
 	bool lds_written;                        /* tiles written since the last barrier: reads must wait */
 	int loop_depth; LLVMValueRef loop_position;  /* of the innermost loop, NULL outside */
 	const struct ir_block *loop_body; LLVMBasicBlockRef before_loop;  /* the same loop's; before_loop ends in the branch to it */
+	LLVMBasicBlockRef before_asked;          /* ask.c: while loads are asked for together; ends where they begin */
+	struct { struct access *a; int r; LLVMValueRef x; } *asked; int nasked, cap_asked;
 	int loop_axis; LLVMValueRef loop_start; LLVMBasicBlockRef loop_head;
 	struct { LLVMValueRef phi, by; } *carried; int ncarried, cap_carried;   /* emit_carried */
 	struct remembered *memory; int nmemory, cap_memory; int *newest;  /* index.c's memo; newest by id, -1 none */
@@ -81,6 +85,11 @@ LLVMTypeRef emit_type(struct emit *, enum dtype);                    /* of one e
 LLVMTypeRef emit_vector(LLVMTypeRef element, int n);                 /* the element itself for n = 1 */
 
 void emit_block(struct emit *, const struct ir_block *);
+const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    /* returns the last that it handled: reductions side by side are one round */
+
+/* ask.c */
+const struct ir_ins *emit_front(struct emit *, const struct ir_block *);       /* what a block asks for first; returns what comes behind */
+LLVMBasicBlockRef emit_before_asked(struct emit *);                            /* the builder in front of the loads that are asked for together; returns where it was */
 
 /* control.c */
 void emit_for(struct emit *, const struct ir_ins *);

@@ -30,6 +30,8 @@ struct machine {
 	/* Makes the code wait until what was launched before it is done, so that it may be started earlier: replaces the pointers by values
 	 * that are there only then.  NULL = launches do not overlap. */
 	void (*wait_for_launch)(struct emit *, LLVMValueRef *pointers, int n);
+	/* i1 that is true, which nobody but the machine knows: keeps loads together (ask.c).  NULL = they stay together by themselves. */
+	LLVMValueRef (*certain)(struct emit *);
 	LLVMValueRef (*thread)(struct emit *);                           /* number in the workgroup */
 	LLVMValueRef (*workgroup)(struct emit *, int dim);               /* 0..2 */
 	/* `lane` again, in a way that LLVM takes for another value; `loop`: of the innermost loop's position, or NULL. */

@@ -327,7 +327,7 @@ static void address_parts(struct emit *e, struct access *a)
 		constant[d] = !a->scalar[d] && constant_in_loop(e, &f[d]);
 		all = all && (constant[d] || !uniform[d]);
 	}
-	LLVMBasicBlockRef here = emit_before_loop(e);
+	LLVMBasicBlockRef here = e->before_asked && !e->loop_body ? emit_before_asked(e) : emit_before_loop(e);
 	a->lane = lane_of(e, a);
 	a->in_loop = here;
 	if (is_carried(e, a, f, uniform, constant)) {
@@ -596,6 +596,18 @@ static void set_loaded(struct emit *e, const struct ir_ins *i, int reg, int n, L
 		v->group[reg / v->pack + g] = LLVMBuildBitCast(e->b, vector_part(e, x, g, 1), group, "");
 }
 
+void emit_loaded(struct emit *e, const struct access *a, int r, LLVMValueRef x)
+{
+	const struct ir_ins *i = a->i;
+	if (a->pairs)
+		x = pairs_taken_apart(e, a, x);
+	if (!i->layout && a->bytes == 4)
+		x = e->machine->uniform(e, x);
+	if (i->dtype == DT_I1)
+		x = LLVMBuildICmp(e->b, LLVMIntNE, x, LLVMConstNull(e->i8), "");
+	set_loaded(e, i, r, a->width, x);
+}
+
 void emit_load(struct emit *e, const struct ir_ins *i)
 {
 	struct access a;
@@ -610,13 +622,7 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 		if (a.torn)
 			open_torn(e, &a, r, half);
 		LLVMValueRef x = e->machine->load(e, &a, r, t);
-		if (a.pairs)
-			x = pairs_taken_apart(e, &a, x);
-		if (!i->layout && a.bytes == 4)
-			x = e->machine->uniform(e, x);
-		if (i->dtype == DT_I1)
-			x = LLVMBuildICmp(e->b, LLVMIntNE, x, LLVMConstNull(e->i8), "");
-		set_loaded(e, i, r, a.width, x);
+		(e->before_asked ? emit_asked : emit_loaded)(e, &a, r, x);
 	}
 }
 

@@ -28,6 +28,9 @@ struct access {
 	bool plain; LLVMValueRef base;          /* the machine's: set by its access_open */
 };
 
+/* What a machine's load of register r brought, as the load's value. */
+void emit_loaded(struct emit *, const struct access *, int r, LLVMValueRef);
+void emit_asked(struct emit *, const struct access *, int r, LLVMValueRef);  /* ask.c: later, behind all that is asked for with it */
 /* Bytes that one instruction moves. */
 static inline int access_bytes(const struct access *a) { return a->pairs ? (a->width + 1) / 2 : a->width * a->bytes; }
 /* Pointer to `elements` (i64, NULL = none) behind the tensor's start. */

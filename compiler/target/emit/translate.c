@@ -109,33 +109,38 @@ static void emit_leaf(struct emit *e, const struct ir_ins *i)
 	}
 }
 
+const struct ir_ins *emit_instruction(struct emit *e, const struct ir_ins *i)
+{
+	set_line(e, i);
+	index_forget(e);
+	switch (i->op) {
+	case IR_CONST: case IR_SYM: case IR_PARAM: case IR_HAS: case IR_LIMIT: emit_leaf(e, i); break;
+	case IR_LOAD: emit_load(e, i); break;
+	case IR_STORE: emit_store(e, i); break;
+	case IR_UPDATE: emit_update(e, i); break;
+	case IR_REDUCE: return emit_reduce(e, i);
+	case IR_DOT: emit_dot(e, i); break;
+	case IR_RELAYOUT: emit_relayout(e, i); break;
+	case IR_FOR: emit_for(e, i); break;
+	case IR_IF: emit_if(e, i); break;
+	case IR_RESULT:
+		if (i->args[0]->op == IR_FOR)
+			e->values[i->id] = e->values[i->args[0]->body->params[i->imm]->id];
+		break;
+	case IR_YIELD: break;
+	default:
+		if ((!i->axes || i->layout) && !is_late_comparison(e, i))
+			emit_elementwise(e, i);
+	}
+	return i;
+}
+
 void emit_block(struct emit *e, const struct ir_block *b)
 {
 	int outer = e->scope_mark;
 	e->scope_mark = index_mark(e);
-	for (const struct ir_ins *i = b->first; i && !e->failed; i = i->next) {
-		set_line(e, i);
-		index_forget(e);
-		switch (i->op) {
-		case IR_CONST: case IR_SYM: case IR_PARAM: case IR_HAS: case IR_LIMIT: emit_leaf(e, i); break;
-		case IR_LOAD: emit_load(e, i); break;
-		case IR_STORE: emit_store(e, i); break;
-		case IR_UPDATE: emit_update(e, i); break;
-		case IR_REDUCE: i = emit_reduce(e, i); break;
-		case IR_DOT: emit_dot(e, i); break;
-		case IR_RELAYOUT: emit_relayout(e, i); break;
-		case IR_FOR: emit_for(e, i); break;
-		case IR_IF: emit_if(e, i); break;
-		case IR_RESULT:
-			if (i->args[0]->op == IR_FOR)
-				e->values[i->id] = e->values[i->args[0]->body->params[i->imm]->id];
-			break;
-		case IR_YIELD: break;
-		default:
-			if ((!i->axes || i->layout) && !is_late_comparison(e, i))
-				emit_elementwise(e, i);
-		}
-	}
+	for (const struct ir_ins *i = emit_front(e, b); i && !e->failed; i = i->next)
+		i = emit_instruction(e, i);
 	e->scope_mark = outer;
 }
 

@@ -62,6 +62,13 @@ static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
 		pointers[i] = n > 1 ? LLVMBuildExtractValue(e->b, x, (unsigned)i, "") : x;
 }
 
+/* A grid is not empty; LLVM knows that of its own name for the register. */
+static LLVMValueRef certain(struct emit *e)
+{
+	LLVMValueRef size = nvptx_text(e, "mov.u32 $0, %nctaid.x;", "=r", e->i32, NULL, 0, false);
+	return LLVMBuildICmp(e->b, LLVMIntNE, size, emit_int(e, 0), "");
+}
+
 static LLVMValueRef thread(struct emit *e)
 {
 	return emit_call(e, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0, NULL, 0);
@@ -204,7 +211,7 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 
 static const struct machine machine = {
 	.kernel = kernel, .line_directives = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
-	.wait_for_launch = wait_for_launch, .thread = thread, .workgroup = workgroup, .hidden_copy = same,
+	.wait_for_launch = wait_for_launch, .certain = certain, .thread = thread, .workgroup = workgroup, .hidden_copy = same,
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .ballot = ballot, .uniform = uniform,
 	.barrier = barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_bf16 = nvptx_from_bf16, .to_integer = nvptx_to_integer,

@@ -1,0 +1,116 @@
+/* ask.c -- the loads in front of a block, asked for together.
+ * In: a block in pass_loads.c's order.  Out: what stands in front of it, its loads in a block of LLVM's of their own.
+ * ptxas computes with what the first load brings before it asks for the second, where that saves registers: the second then waits for
+ * the first one's memory.  Behind a branch that only the machine knows to be taken always it keeps them together; it makes predicates
+ * of it, so that no instruction is added but the comparison. */
+#include "../../pass.h"
+#include "machine.h"
+#include "memory.h"
+
+enum { ASKED_BYTES = 32 };                   /* of a lane: one access waits for none */
+
+/* Can stand before a block's computation: see pass_loads.c. */
+static bool is_front(const struct emit *e, const struct ir_ins *i)
+{
+	if (i->op == IR_LOAD)
+		return e->k->params[i->imm].role == IR_IN;
+	return ir_is_pure(i) && !i->layout && i->op != IR_REDUCE && i->op != IR_SCAN && i->op != IR_ARGMAX && i->op != IR_RESULT && i->op != IR_ARG;
+}
+
+/* One of the loads of the block from `first` on, directly or through what is computed. */
+static bool follows_load(const struct ir_ins *i, const struct ir_ins *first)
+{
+	if (i->op == IR_LOAD)
+		for (const struct ir_ins *l = first; l; l = l->next)
+			if (l == i)
+				return true;
+	for (int a = 0; a < i->nargs; a++)
+		if (follows_load(i->args[a], first))
+			return true;
+	return false;
+}
+
+struct front { const struct ir_ins *first, *last; int bytes; };
+
+/* The loads that wait for none of each other, the last of these where there are several groups. */
+static struct front front_of(const struct emit *e, const struct ir_block *b)
+{
+	struct front f = {0};
+	for (const struct ir_ins *i = b->first; i && is_front(e, i); i = i->next) {
+		bool waits = false;
+		for (int a = 0; f.first && a < i->nargs; a++)
+			waits = waits || follows_load(i->args[a], f.first);
+		if (waits)
+			f = (struct front){0};
+		if (i->op != IR_LOAD)
+			continue;
+		f.first = f.first ? f.first : i;
+		f.last = i;
+		f.bytes += i->layout ? layout_regs(i->layout) * dtype_info((enum dtype)i->dtype)->bits / 8 : 0;
+	}
+	return f;
+}
+
+LLVMBasicBlockRef emit_before_asked(struct emit *e)
+{
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	LLVMPositionBuilderAtEnd(e->b, e->before_asked);
+	return here;
+}
+
+void emit_asked(struct emit *e, const struct access *a, int r, LLVMValueRef x)
+{
+	if (e->nasked == e->cap_asked)
+		e->asked = arena_grow(e->arena, e->asked, e->nasked, &e->cap_asked, sizeof *e->asked);
+	e->asked[e->nasked].a = arena_alloc(e->arena, sizeof *a);
+	*e->asked[e->nasked].a = *a;
+	e->asked[e->nasked].r = r;
+	e->asked[e->nasked++].x = x;
+}
+
+/* Each value as the block behind the loads sees it. */
+static void close_front(struct emit *e, LLVMBasicBlockRef loads)
+{
+	LLVMBasicBlockRef before = e->before_asked, end = LLVMGetInsertBlock(e->b), behind = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMBuildBr(e->b, behind);
+	LLVMPositionBuilderAtEnd(e->b, before);
+	LLVMBuildCondBr(e->b, e->machine->certain(e), loads, behind);
+	LLVMPositionBuilderAtEnd(e->b, behind);
+	e->before_asked = NULL;
+	for (int n = 0; n < e->nasked; n++) {
+		LLVMTypeRef t = LLVMTypeOf(e->asked[n].x);
+		LLVMValueRef none = LLVMGetUndef(t), phi = LLVMBuildPhi(e->b, t, "");
+		LLVMAddIncoming(phi, &e->asked[n].x, &end, 1);
+		LLVMAddIncoming(phi, &none, &before, 1);
+		e->asked[n].x = phi;
+	}
+	for (int n = 0; n < e->nasked; n++)
+		emit_loaded(e, e->asked[n].a, e->asked[n].r, e->asked[n].x);
+	e->nasked = 0;
+}
+
+const struct ir_ins *emit_front(struct emit *e, const struct ir_block *b)
+{
+	struct front f = {0};
+	bool asked = false;
+	if (e->machine->certain && !e->has_dot && e->v->aligned)
+		f = front_of(e, b);
+	if (f.bytes < ASKED_BYTES)
+		return b->first;
+	for (const struct ir_ins *i = b->first; i != f.last && !e->failed; i = i->next) {
+		asked = asked || i == f.first;
+		if (!(asked && i->op == IR_LOAD))
+			emit_instruction(e, i);
+	}
+	int mark = index_mark(e);
+	LLVMBasicBlockRef loads = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	e->before_asked = LLVMGetInsertBlock(e->b);
+	LLVMPositionBuilderAtEnd(e->b, loads);
+	for (const struct ir_ins *i = f.first; i != f.last->next && !e->failed; i = i->next)
+		if (i->op == IR_LOAD)
+			emit_instruction(e, i);
+	index_release(e, mark);
+	if (!e->failed)
+		close_front(e, loads);
+	return f.last->next;
+}
