@@ -82,7 +82,7 @@ static int product_of_tiles(const struct ir_phase *ph, ir_axes axes)
 
 /* --- tensors stored across the others' rows --------------------------------------------------------------------------------- */
 
-enum { TURNED_BYTES = 32 << 10, SECTOR_BITS = 256 };    /* of group memory that a tile is turned in; less of a line is not worth it */
+enum { TURNED_BYTES = 32 << 10, SECTOR_BITS = 256, NARROW_WAVES = 8 };    /* of group memory that a tile is turned in; less of a line is not worth it */
 
 /* The axis along which a store runs, and the bits of its elements; -1 = none. */
 static int line_of(struct assign *s, struct ir_ins *i, ir_axes axes, int *bits)
@@ -102,7 +102,7 @@ static bool is_turned(struct assign *s, struct ir_ins *i, ir_axes axes, int inne
 {
 	if (i->op != IR_STORE || inner < 0 || s->nproducts || !s->p->v->aligned)
 		return false;
-	if (!s->p->v->target->lanes_adjacent && !(i->axes & IR_AXIS(inner)))   /* a number for each group, say */
+	if (!(i->axes & IR_AXIS(inner)))                     /* a number for each group, say */
 		return false;
 	*line = line_of(s, i, axes, bits);
 	return *line >= 0 && *line != inner && *bits <= 16 && s->ph->axes[*line].tile * *bits >= SECTOR_BITS && product_of_tiles(s->ph, axes) <= TURNED_BYTES / (*bits / 8 ? *bits / 8 : 1);
@@ -120,6 +120,35 @@ static void find_turned(struct ir_ins *i, void *ctx)
 	}
 }
 
+/* What is stored once for a group of the inner axis: a lane holds so many groups side by side that it stores words of narrow numbers, and
+ * of others 16 bytes, not a sector of memory in pieces.  Not where a part of the row's places is empty; nor in long rows, whose many
+ * waves all ask at once, where narrow numbers would part a wave's lanes. */
+static void find_numbers(struct ir_ins *i, void *ctx)
+{
+	struct turned *t = ctx;
+	struct assign *s = t->s;
+	int bits, line = i->op == IR_STORE && !(i->axes & IR_AXIS(t->inner)) ? line_of(s, i, t->axes, &bits) : -1;
+	if (line < 0)
+		return;
+	const struct ir_axis *ax = &s->ph->axes[line];
+	int64_t extent = ax->tile;
+	bool whole = !hexpr_is_const(ax->extent, &extent) || extent == ax->tile;
+	if (whole && ax->tile * bits >= SECTOR_BITS && (bits >= 32 || s->space.waves <= NARROW_WAVES)) {
+		t->line = line;
+		t->run = bits >= 32 ? 128 / bits : 32 / bits;
+	}
+}
+
+/* The axis across the inner one of which a lane holds several positions, how many. */
+static struct turned across(struct assign *s, ir_axes axes, int inner)
+{
+	struct turned t = {s, axes, inner, -1, 1};
+	ir_walk(s->ph->body, find_turned, &t);
+	if (t.line < 0 && inner >= 0 && !s->nproducts && s->p->v->aligned && s->p->v->target->lanes_adjacent)
+		ir_walk(s->ph->body, find_numbers, &t);
+	return t;
+}
+
 /* bits: of the element whose 16 bytes a lane holds side by side: the narrowest, so that all accesses are of 16 bytes; or the widest where
  * lanes must lie side by side as well, or where tiles are turned, since lanes then hold several rows as well. */
 static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
@@ -130,8 +159,7 @@ static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
 	for (int a = 0; a < s->ph->naxes; a++)
 		if (c.votes[a] && (best < 0 || c.votes[a] >= c.votes[best]))
 			best = a;
-	struct turned t = {s, axes, best, -1, 1};
-	ir_walk(s->ph->body, find_turned, &t);
+	struct turned t = across(s, axes, best);
 	*bits = best < 0 ? 32 : t.line >= 0 || s->p->v->target->lanes_adjacent ? c.most[best] : c.least[best];
 	return best;
 }
@@ -143,8 +171,7 @@ static const struct layout *memory_layout(struct assign *s, ir_axes axes, int in
 	int threads = s->p->v->target->wave * s->space.waves, total = product_of_tiles(s->ph, axes);
 	while (vector > 1 && total / vector < threads)
 		vector /= 2;
-	struct turned t = {s, axes, inner, -1, 1};
-	ir_walk(s->ph->body, find_turned, &t);
+	struct turned t = across(s, axes, inner);
 	while (t.run > 1 && total / vector / t.run < threads)
 		t.run /= 2;
 	return layout_rows(&s->space, axes, inner, vector, t.line, t.run);

@@ -2,7 +2,7 @@
  * In: a block in pass_loads.c's order.  Out: what stands in front of it, its loads in a block of LLVM's of their own.
  * ptxas computes with what the first load brings before it asks for the second, where that saves registers: the second then waits for
  * the first one's memory.  Behind a branch that only the machine knows to be taken always it keeps them together; it makes predicates
- * of it, so that no instruction is added but the comparison. */
+ * of it, so that no instruction is added but the comparison.  Not in loops, which it would write out twice. */
 #include "../../pass.h"
 #include "machine.h"
 #include "memory.h"
@@ -32,6 +32,12 @@ static bool follows_load(const struct ir_ins *i, const struct ir_ins *first)
 
 struct front { const struct ir_ins *first, *last; int bytes; };
 
+/* Known to be there, or not to: what else is masked is kept where it stands by its predicate. */
+static bool is_plain(const struct emit *e, const struct ir_ins *load)
+{
+	return (!(load->flags & IR_MASKED) || e->v->npins) && (!e->k->params[load->imm].optional || (e->v->given >> load->imm & 1));
+}
+
 /* The loads that wait for none of each other, the last of these where there are several groups. */
 static struct front front_of(const struct emit *e, const struct ir_block *b)
 {
@@ -44,6 +50,8 @@ static struct front front_of(const struct emit *e, const struct ir_block *b)
 			f = (struct front){0};
 		if (i->op != IR_LOAD)
 			continue;
+		if (!is_plain(e, i))
+			return (struct front){0};
 		f.first = f.first ? f.first : i;
 		f.last = i;
 		f.bytes += i->layout ? layout_regs(i->layout) * dtype_info((enum dtype)i->dtype)->bits / 8 : 0;
@@ -93,7 +101,7 @@ const struct ir_ins *emit_front(struct emit *e, const struct ir_block *b)
 {
 	struct front f = {0};
 	bool asked = false;
-	if (e->machine->certain && !e->has_dot && e->v->aligned)
+	if (e->machine->certain && !e->has_dot && !e->loop_depth && e->v->aligned)
 		f = front_of(e, b);
 	if (f.bytes < ASKED_BYTES)
 		return b->first;

@@ -92,7 +92,7 @@ static struct chains fold_registers(struct emit *e, const struct part *p, const 
 		LLVMValueRef *slot = &c.acc[(k / pack) % (chains / pack)];
 		if ((i->flags & IR_MASKED) && !is_mask_of_result(i)) {
 			LLVMValueRef m = mask_of(e, i, p->from, reg[k], pack);
-			bool square = b == a;
+			bool square = i->args[1] == i->args[0];
 			if (*slot && LLVMIsNull(m))
 				continue;
 			a = present(e, i, m, pack, a);
