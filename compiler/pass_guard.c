@@ -3,8 +3,8 @@
  *          same, and one whose row is there asks at every access.
  * Method:  a condition on what a tensor holds that is one for the workgroup and part of the mask of everything that a phase stores is
  *          asked once: what it is not made of moves into an `if`, in which it is true.  Phases with products keep their order
- *          (pass_loads.c).  Where launches overlap (targets.c: few_rows) variants for few rows keep their masks: workgroups that end
- *          early make room for the next launch on some units and not on others, which then has more to wait for than it saves.
+ *          (pass_loads.c).  Where few rows have variants of their own (targets.c: few_rows) those keep their masks: behind the
+ *          branch nothing is computed while the condition is on its way, and little is saved (docs/performance.md).
  * Needs:   tiles.   Keeps: values exactly. */
 #include "pass.h"
 

@@ -137,7 +137,7 @@ static int round_up_power(int64_t n)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, MANY_GUARDED = 2048, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
+enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, MANY_GUARDED = 2048, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LONG_ROW = 16384, LANE_REGISTERS = 128 };
 /* Instructions, about: of all elements of a lane that holds a tile of groups both ways; of one element, from which on few rows stand apart. */
 enum { LANE_CODE = 1100, LONG_CODE = 15 };
 
@@ -150,13 +150,21 @@ static bool is_ragged(const struct variant *v)
 	return false;
 }
 
+static bool is_long(const struct variant *v)
+{
+	for (int i = 0; i < v->npins; i++)
+		if (v->pins[i].value >= LONG_ROW)
+			return true;
+	return false;
+}
+
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
  * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
 static int elements_per_lane(const struct planner *p, const struct variant *v)
 {
 	bool more = v && v->npins && p->f.reduces;
 	int n = more ? 32 : 16, most = more ? 1000 : 400;
-	if (more && p->target->whole_chunks && is_ragged(v)) {
+	if (more && p->target->whole_chunks && (is_ragged(v) || (p->f.rows == 1 && is_long(v)))) {
 		n *= 2;
 		most *= 2;
 	}
@@ -257,33 +265,6 @@ static bool only_groups(const struct planner *p)
 	return true;
 }
 
-/* The axes along which accesses of a phase are contiguous, of those that a workgroup may hold more than one position of; axes that
- * number groups are left out. */
-struct lines { const struct planner *p; const struct ir_phase *ph; ir_axes axes; };
-
-static void note_line(struct ir_ins *i, void *ctx)
-{
-	struct lines *l = ctx;
-	const struct ir_param *t = i->op == IR_LOAD || i->op == IR_STORE ? &l->p->k->params[i->imm] : NULL;
-	struct affine s = t && t->rank > 1 ? affine_of(i->args[t->rank - 1]) : (struct affine){0};
-	for (int a = 0; s.ok && a < l->ph->naxes; a++) {
-		const struct ir_axis *ax = &l->ph->axes[a];
-		if (s.coef[a] == 1 && (ax->tiled || ax->kind != AXIS_GRID) && !(ax->extent && ax->extent->op == HX_CDIV))
-			l->axes |= IR_AXIS(a);
-	}
-}
-
-/* Rows side by side are all that a phase of several tiled axes touches: the last of them, and no other, is contiguous anywhere. */
-static bool is_lines(const struct planner *p, const struct ir_phase *ph)
-{
-	struct lines l = {p, ph, 0};
-	int last = -1;
-	ir_walk(ph->body, note_line, &l);
-	for (int a = 0; a < ph->naxes; a++)
-		last = ph->axes[a].tiled && !ph->axes[a].tile ? a : last;
-	return last >= 0 && l.axes == IR_AXIS(last);
-}
-
 /* Positions that an axis of groups stands for each. */
 static int64_t ax_by(const struct ir_axis *ax)
 {
@@ -303,7 +284,7 @@ static int line_symbol(const struct planner *p)
 		for (int a = 0; a < ph->naxes; a++)
 			if (ph->axes[a].extent && (s.tiled ? ph->axes[a].tiled && !ph->axes[a].tile : ph->axes[a].kind == AXIS_GRID && ph->axes[a].extent->op == HX_CDIV))
 				ax = &ph->axes[a];
-		bool groups = ax && !s.tiled && ax_by(ax) == s.fixed, lines = s.tiled && s.fixed == 1 && is_lines(p, ph);
+		bool groups = ax && !s.tiled && ax_by(ax) == s.fixed, lines = s.tiled && s.fixed == 1 && phase_is_lines(p->k, ph);
 		const struct hexpr *n = groups ? ax->extent->a : ax ? ax->extent : NULL; /* ragged axes have none */
 		if (!n || s.open || !(groups || lines) || n->op != HX_SYM || (symbol >= 0 && symbol != n->imm))
 			return -1;
@@ -325,21 +306,16 @@ static int line_of(const struct planner *p, const struct variant *v)
 /* Of a workgroup whose tiles are as small as one likes. */
 static int few_waves(const struct planner *p, const struct variant *v)
 {
-	bool lines = v->aligned;
+	bool lines = v->aligned, turned = false;
 	int line = line_of(p, v);
 	if (line)
 		return waves_of(p, line / vector_of(p, v, elements_per_lane(p, v)));
-	for (int i = 0; i < p->k->nphases; i++)
-		lines = lines && (shape_of(v, &p->k->phases[i]).tiled < 2 || is_lines(p, &p->k->phases[i]));
-	return waves_of(p, lines ? p->target->few_threads : FEW_THREADS);
-}
-
-/* Lines run along several axes: tiles are turned in group memory. */
-static bool is_turning(const struct planner *p, const struct ir_phase *ph)
-{
-	struct lines l = {p, ph, 0};
-	ir_walk(ph->body, note_line, &l);
-	return l.axes & (l.axes - 1);
+	for (int i = 0; i < p->k->nphases; i++) {
+		bool square = shape_of(v, &p->k->phases[i]).tiled > 1;
+		lines = lines && (!square || phase_is_lines(p->k, &p->k->phases[i]));
+		turned = turned || (square && v->aligned && phase_is_turning(p->k, &p->k->phases[i]));
+	}
+	return waves_of(p, lines ? p->target->few_threads : turned ? 2 * SIDE * p->target->turned_columns / TURNING : FEW_THREADS);
 }
 
 /* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
@@ -351,7 +327,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	struct shape s = shape_of(v, ph);
 	int vector = vector_of(p, v, each), filled = filled_of(p, v, each);
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
-	int line = line_of(p, v), side = v->aligned && s.fixed == 1 && is_lines(p, ph) ? line ? line : LINE : SIDE;
+	int line = line_of(p, v), side = v->aligned && s.fixed == 1 && phase_is_lines(p->k, ph) ? line ? line : LINE : SIDE;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
 		if (s.tiled || s.open > 1)
@@ -360,7 +336,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	}
 	for (int n = 0; n < s.open; n++)
 		held *= most;
-	bool turns = v->aligned && is_turning(p, ph);
+	bool turns = v->aligned && phase_is_turning(p->k, ph);
 	if (turns && !s.open)
 		each = each > TURNING ? each : p->target->lanes_adjacent || 2 * each > TURNING ? TURNING : 2 * each;
 	room = threads * each / held;
@@ -373,7 +349,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 			set_tile(v, phase, ax->name, (int)most);
 		else if (ax->tiled && !ax->tile) {
 			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
-			tile = turns && held == 1 && a < last ? 2 * tile : tile;
+			tile = turns && held == 1 ? a < last ? 2 * SIDE : p->target->turned_columns : tile;
 			tile = tile > room ? room : tile;
 			tile = tile > 1 ? tile : 1;
 			set_tile(v, phase, ax->name, (int)tile);

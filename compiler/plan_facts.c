@@ -34,6 +34,7 @@ static void note_access(struct ir_ins *i, void *ctx)
 	if (!t->rank)
 		return;
 	struct affine s = affine_of(i->args[t->rank - 1]);
+	f->rows += i->op == IR_LOAD && t->rank > 1;
 	for (int a = 0; s.ok && a < f->ph->naxes; a++) {
 		const struct ir_axis *ax = &f->ph->axes[a];
 		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile))
@@ -93,4 +94,37 @@ void facts_look(struct facts *f, const struct ir_kernel *k)
 	}
 	if (!f->widest)
 		f->widest = 4;
+}
+
+/* The axes along which accesses of a phase are contiguous, of those that a workgroup may hold more than one position of; axes that
+ * number groups are left out. */
+struct lines { const struct ir_kernel *k; const struct ir_phase *ph; ir_axes axes; };
+
+static void note_line(struct ir_ins *i, void *ctx)
+{
+	struct lines *l = ctx;
+	const struct ir_param *t = i->op == IR_LOAD || i->op == IR_STORE ? &l->k->params[i->imm] : NULL;
+	struct affine s = t && t->rank > 1 ? affine_of(i->args[t->rank - 1]) : (struct affine){0};
+	for (int a = 0; s.ok && a < l->ph->naxes; a++) {
+		const struct ir_axis *ax = &l->ph->axes[a];
+		if (s.coef[a] == 1 && (ax->tiled || ax->kind != AXIS_GRID) && !(ax->extent && ax->extent->op == HX_CDIV))
+			l->axes |= IR_AXIS(a);
+	}
+}
+
+bool phase_is_lines(const struct ir_kernel *k, const struct ir_phase *ph)
+{
+	struct lines l = {k, ph, 0};
+	int last = -1;
+	ir_walk(ph->body, note_line, &l);
+	for (int a = 0; a < ph->naxes; a++)
+		last = ph->axes[a].tiled && !ph->axes[a].tile ? a : last;
+	return last >= 0 && l.axes == IR_AXIS(last);
+}
+
+bool phase_is_turning(const struct ir_kernel *k, const struct ir_phase *ph)
+{
+	struct lines l = {k, ph, 0};
+	ir_walk(ph->body, note_line, &l);
+	return l.axes & (l.axes - 1);
 }

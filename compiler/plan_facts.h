@@ -9,6 +9,7 @@ struct facts {
 	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses ask of a symbol; 0 = none */
 	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
 	bool has_dot;
+	int rows;                          /* loads of tensors of rows */
 	bool guarded;                      /* of its rows some are not there (pass_guard.c) */
 	int cost;                          /* instructions an element, about: of the longest phase */
 	bool reduces;                      /* over a held axis of any length */
@@ -16,4 +17,8 @@ struct facts {
 };
 
 void facts_look(struct facts *, const struct ir_kernel *);
+/* Rows side by side are all that a phase of several tiled axes touches: the last of them, and no other, is contiguous anywhere. */
+bool phase_is_lines(const struct ir_kernel *, const struct ir_phase *);
+/* Lines run along several axes: tiles are turned in group memory. */
+bool phase_is_turning(const struct ir_kernel *, const struct ir_phase *);
 #endif

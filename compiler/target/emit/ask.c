@@ -2,12 +2,13 @@
  * In: a block in pass_loads.c's order.  Out: what stands in front of it, its loads in a block of LLVM's of their own.
  * ptxas computes with what the first load brings before it asks for the second, where that saves registers: the second then waits for
  * the first one's memory.  Behind a branch that only the machine knows to be taken always it keeps them together; it makes predicates
- * of it, so that no instruction is added but the comparison.  Not in loops, which it would write out twice. */
+ * of it, so that no instruction is added but the comparison.  For one row tensor and its weights, one of which is near: two of the
+ * memory's are as fast apart (docs/performance.md).  Not in loops, which it would write out twice. */
 #include "../../pass.h"
 #include "machine.h"
 #include "memory.h"
 
-enum { ASKED_BYTES = 32 };                   /* of a lane: one access waits for none */
+enum { ONE_ACCESS = 16 };                    /* bytes of a lane: one waits for none, and so little code has little time to lose */
 
 /* Can stand before a block's computation: see pass_loads.c. */
 static bool is_front(const struct emit *e, const struct ir_ins *i)
@@ -30,7 +31,21 @@ static bool follows_load(const struct ir_ins *i, const struct ir_ins *first)
 	return false;
 }
 
-struct front { const struct ir_ins *first, *last; int bytes; };
+/* rows: loads of the workgroup's own rows; shared: of what all have in common, weights; bytes: of a lane, the most that one of them brings. */
+struct front { const struct ir_ins *first, *last; int rows, shared, bytes; };
+
+static void note_load(const struct emit *e, struct front *f, const struct ir_ins *i)
+{
+	bool row = false;
+	for (int a = 0; a < e->ph->naxes; a++)
+		row = row || ((i->axes & IR_AXIS(a)) && e->ph->axes[a].kind == AXIS_GRID);
+	int bytes = i->layout ? layout_regs(i->layout) * dtype_info((enum dtype)i->dtype)->bits / 8 : 0;
+	f->first = f->first ? f->first : i;
+	f->last = i;
+	f->rows += row;
+	f->shared += !row && bytes;
+	f->bytes = bytes > f->bytes ? bytes : f->bytes;
+}
 
 /* Known to be there, or not to: what else is masked is kept where it stands by its predicate. */
 static bool is_plain(const struct emit *e, const struct ir_ins *load)
@@ -52,9 +67,7 @@ static struct front front_of(const struct emit *e, const struct ir_block *b)
 			continue;
 		if (!is_plain(e, i))
 			return (struct front){0};
-		f.first = f.first ? f.first : i;
-		f.last = i;
-		f.bytes += i->layout ? layout_regs(i->layout) * dtype_info((enum dtype)i->dtype)->bits / 8 : 0;
+		note_load(e, &f, i);
 	}
 	return f;
 }
@@ -103,7 +116,7 @@ const struct ir_ins *emit_front(struct emit *e, const struct ir_block *b)
 	bool asked = false;
 	if (e->machine->certain && !e->has_dot && !e->loop_depth && e->v->aligned)
 		f = front_of(e, b);
-	if (f.bytes < ASKED_BYTES)
+	if (f.bytes <= ONE_ACCESS || f.rows != 1 || !f.shared)
 		return b->first;
 	for (const struct ir_ins *i = b->first; i != f.last && !e->failed; i = i->next) {
 		asked = asked || i == f.first;
