@@ -8,18 +8,18 @@ import sys
 
 
 def best(row, who):
-    return min(row[who][k][0] for k in ("us", "again") if k in row[who])
+    return row[who].get("turn", row[who]["us"])[0]
 
 
 def short(row):
     """What is kept of a row: [median, 10th, 90th percentile] us, and the graph's."""
-    kept = {"kernel": row["kernel"], "shape": row["shape"], "bytes": row["bytes"], "ours": row["ours"].get("again", row["ours"]["us"]),
+    kept = {"kernel": row["kernel"], "shape": row["shape"], "bytes": row["bytes"], "ours": row["ours"].get("turn", row["ours"]["us"]),
             "variant": row["ours"]["variant"], "GBs": row["GBs"], "of_copy": row["of_copy"], "largest": row["largest"]}
     if "of_same_copy" in row:
         kept["of_same_copy"] = row["of_same_copy"]
     for who in ("triton", "eager", "compile"):
         if "us" in row.get(who, {}):
-            kept[who] = row[who].get("again", row[who]["us"])
+            kept[who] = row[who].get("turn", row[who]["us"])
     if "config" in row.get("triton", {}):
         kept["config"] = row["triton"]["config"]
     if "graph" in row:
@@ -40,7 +40,7 @@ def cell(row):
 def main():
     report = json.load(open(sys.argv[1]))
     if "--json" in sys.argv:
-        head = {k: report.get(k) for k in ("date", "versions", "copy_GBs", "copies_us", "host_ns", "verdicts", "wrong", "failed", "left_out")}
+        head = {k: report.get(k) for k in ("date", "versions", "copy_GBs", "nothing_us", "copies_us", "host_ns", "verdicts", "wrong", "failed", "left_out")}
         rows = ",\n".join(json.dumps(short(r), separators=(",", ":")) for r in report["rows"] if "us" in r.get("ours", {}))
         print(json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + rows + "\n]}")
         return

@@ -357,31 +357,49 @@ def sync():
         torch.cuda.synchronize()
 
 
-def times(calls, most=0.025, least=9):
+def times(calls, **limits):
     """[median, 10th, 90th percentile] in us of one call; `calls` take turns, the L2 is overwritten before each."""
+    return times_in_turn([calls], **limits)[0]
+
+
+def times_in_turn(contestants, most=0.025, least=9):
+    """The same of each contestant's calls, each contestant once in a round and every second round the other way round; of two rounds the
+    mean.  Two contestants always in the same order differ by 0.3 us even if they are one: every second pair of events is that much apart."""
     if DRY:
-        begin = time.perf_counter()
-        calls[0]()
-        return [round((time.perf_counter() - begin) * 1e6, 2)] * 3
-    for c in calls:
-        c()
+        return [dry_time(calls[0]) for calls in contestants]
+    for calls in contestants:
+        for c in calls:
+            c()
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
     start.record()
     for i in range(3):
-        FLUSH.zero_()
-        calls[i % len(calls)]()
+        for calls in contestants:
+            FLUSH.zero_()
+            calls[i % len(calls)]()
     end.record()
     torch.cuda.synchronize()
-    n = max(least, min(120, int(most * 1e3 / max(start.elapsed_time(end) / 3, 1e-3))))
-    events = [(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in range(n)]
-    for i, (a, b) in enumerate(events):
-        FLUSH.zero_()
-        a.record()
-        calls[i % len(calls)]()
-        b.record()
+    n = max(least, min(120, int(most * 1e3 / max(start.elapsed_time(end) / 3 / len(contestants), 1e-3)))) // 2 * 2 + 2
+    events = [[(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in contestants] for _ in range(n)]
+    for i, pairs in enumerate(events):
+        for (a, b), calls in list(zip(pairs, contestants))[::-1 if i % 2 else 1]:
+            FLUSH.zero_()
+            a.record()
+            calls[i % len(calls)]()
+            b.record()
     torch.cuda.synchronize()
-    us = sorted(a.elapsed_time(b) * 1e3 for a, b in events)
-    return [round(us[min(n - 1, int(n * q))], 2) for q in (0.5, 0.1, 0.9)]
+    us = [[pairs[k][0].elapsed_time(pairs[k][1]) * 1e3 for pairs in events] for k in range(len(contestants))]
+    return [spread([(one + other) / 2 for one, other in zip(u[::2], u[1::2])]) for u in us]
+
+
+def dry_time(call):
+    begin = time.perf_counter()
+    call()
+    return [round((time.perf_counter() - begin) * 1e6, 2)] * 3
+
+
+def spread(us):
+    us = sorted(us)
+    return [round(us[min(len(us) - 1, int(len(us) * q))], 2) for q in (0.5, 0.1, 0.9)]
 
 
 def graph_times(calls, us):
@@ -401,8 +419,7 @@ def graph_times(calls, us):
         b.record()
         b.synchronize()
         us.append(a.elapsed_time(b) * 1e3 / inside)
-    us.sort()
-    return [round(us[int(replays * q)], 2) for q in (0.5, 0.1, 0.9)]
+    return spread(us)
 
 
 def candidate(c, t):
@@ -486,7 +503,7 @@ def time_one(o, report, pack, work, m, n):
     if not o.no_triton:
         theirs = triton_best(work, m, n, sets, row)
     if theirs:
-        row["ours"]["again"], row["triton"]["again"] = times(ours), times(theirs) # in turn: the clock may have moved
+        row["ours"]["turn"], row["triton"]["turn"] = times_in_turn([ours, theirs], most=0.05)
         row["agree"] = agreement(work, sets[0], ours[0], theirs[0])
     if work.eager and not o.no_eager:
         row["eager"] = {"us": times([lambda t=t: work.eager(t) for t in sets], most=0.01, least=5)}
@@ -507,8 +524,8 @@ def time_one(o, report, pack, work, m, n):
 
 
 def best(row, who):
-    """The lesser of the two medians, us."""
-    return min(row[who][k][0] for k in ("us", "again") if k in row[who])
+    """The median, us: in turn with the other where there is one."""
+    return row[who].get("turn", row[who]["us"])[0]
 
 
 def ratio(row, by="graph"):
@@ -577,7 +594,8 @@ def copy(o, report):
     b = torch.empty_like(a)
     us = times([lambda: b.copy_(a)], most=0.05)
     report["copy_us"], report["copy_GBs"], report["rows"] = us, round(4 * a.numel() / us[0] / 1e3, 1), []
-    print(f"copy of {a.numel() * 2 / 1e9:.2f} GB: {us[0]} us, {report['copy_GBs']} GB/s\n"
+    report["nothing_us"] = times([lambda: tk.nothing[(1,)](a)])
+    print(f"copy of {a.numel() * 2 / 1e9:.2f} GB: {us[0]} us, {report['copy_GBs']} GB/s; an empty kernel between two events {report['nothing_us']} us\n"
           "kernel; for each MxN: our us / Triton's time over ours, and of the copy's bandwidth above 100 MB", flush=True)
 
 
