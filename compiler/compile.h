@@ -19,7 +19,7 @@ struct target {
 	int lds_bytes, max_threads;    /* of a workgroup */
 	int few_threads, vectors;      /* of a workgroup without reductions across it; accesses of 16 bytes that its lanes begin before they wait */
 	int tile_threads;              /* of a workgroup that holds groups both ways, whose code an element is short: a compute unit has room for two */
-	int turned_columns;            /* of a tile of 128 rows that is turned in group memory, 32 elements a lane */
+	int turned_rows, turned_columns; /* of a tile that is turned in group memory, 32 elements a lane */
 	int line_bytes;                /* that a workgroup best has side by side where rows are made of such; 0 = any */
 	bool few_rows;                 /* few rows of a fixed size have variants of their own, of little code: it is fetched from memory too */
 	bool whole_chunks;             /* rows of a fixed size are cut into what a workgroup accesses at once, in few waves */

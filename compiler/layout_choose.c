@@ -39,14 +39,26 @@ static void step(struct layout *l, struct layout_basis *bit, int axis)
 	l->block[axis] *= 2;
 }
 
+/* The axis that numbers the groups of axis a, which stands in front of it; -1 = none. */
+static int groups_of(const struct ir_phase *ph, int a)
+{
+	int64_t by;
+	const struct hexpr *groups = a > 0 ? ph->axes[a - 1].extent : NULL;
+	bool held = a > 0 && ph->axes[a].kind == AXIS_HELD && hexpr_is_const(ph->axes[a].extent, &by);
+	return held && groups && groups->op == HX_CDIV && hexpr_is_const(groups->b, &by) ? a - 1 : -1;
+}
+
 const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int inner, int vector, int across, int run)
 {
 	struct layout *l = empty(s);
 	int order[LAYOUT_AXES], n = 0;
 	if (inner >= 0 && (axes & IR_AXIS(inner)))
 		order[n++] = inner;
+	int next = s->v->target->lanes_adjacent ? groups_of(s->ph, inner) : -1;
+	if (next >= 0 && (axes & IR_AXIS(next)))             /* the line goes on in the next group */
+		order[n++] = next;
 	for (int a = s->ph->naxes - 1; a >= 0; a--)
-		if ((axes & IR_AXIS(a)) && a != inner)
+		if ((axes & IR_AXIS(a)) && a != inner && a != next)
 			order[n++] = a;
 	for (; inner >= 0 && vector > 1 && s->ph->axes[inner].tile % (2 * l->block[inner]) == 0; vector /= 2)
 		step(l, &l->reg[l->nreg++], inner);

@@ -150,27 +150,35 @@ static int run_ptxas(const char *ptxas, const char *dir, const struct target *t,
 }
 
 /* ptxas takes registers as if there were no other workgroup: a few less, and a multiprocessor holds more of them.  The least cap under
- * which nothing goes to memory is taken; kernels of many registers, which hide latency by themselves, are kept below 128 at most: two
- * workgroups of 256 threads. */
+ * which nothing goes to memory is taken: a word that does costs more than a workgroup brings.  Kernels of many registers hide latency by
+ * themselves: 96 are five workgroups of 128 threads, 128 two of 256.  Where its own choice keeps words in memory it gets more. */
+static bool is_worth_trying(int cap, int own, bool spills, bool small)
+{
+	enum { MANY = 104, FIVE = 96, TWO = 128 };
+	if (spills)
+		return cap > own;
+	return cap < own && own - cap <= cap / 2 && (own > MANY ? cap >= (small ? FIVE : TWO) : cap != FIVE);
+}
+
 static int assemble(const char *ptxas, const char *dir, const struct target *t, const char *ptx, size_t n, void **out, size_t *size, char *err,
                     size_t errlen)
 {
-	static const int caps[] = {32, 40, 48, 56, 64, 72, 80, 128}, many = 104;
+	static const int caps[] = {32, 40, 48, 56, 64, 72, 80, 96, 128};
 	char name[PATH_TEXT], *image;
-	bool spills;
+	bool spills, own_spills, small = memmem(ptx, n, ".reqntid 128", 12), settled = false, tried = false;
 	if (run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))
 		return -1;
-	int free_choice = registers_said(dir, &spills);
-	bool settled = spills;
-	for (unsigned c = 0; c < sizeof caps / sizeof *caps && caps[c] < free_choice && !settled; c++) {
-		if (free_choice - caps[c] > caps[c] / 2 || (caps[c] < many && free_choice > many))
+	int own = registers_said(dir, &own_spills);
+	for (unsigned c = 0; c < sizeof caps / sizeof *caps && !settled; c++) {
+		if (!is_worth_trying(caps[c], own, own_spills, small))
 			continue;
 		if (run_ptxas(ptxas, dir, t, ptx, n, caps[c], err, errlen))
 			return -1;
 		registers_said(dir, &spills);
 		settled = !spills;
+		tried = true;
 	}
-	if (!settled && spills && run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))
+	if (tried && !settled && run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))
 		return -1;
 	*out = image = file_read(name_in(name, dir, "kernel.cubin"), size, err, errlen);
 	return image ? 0 : -1;

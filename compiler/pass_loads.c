@@ -9,7 +9,9 @@
  * Needs:   layouts.   Keeps: values exactly. */
 #include "pass.h"
 
-enum { MOST_BYTES = 256 };                                 /* of loads in flight, a lane: half the registers of eight waves a SIMD */
+/* Of loads in flight, a lane: half the registers of eight waves a SIMD; of workgroups of few waves, beyond which what is not used yet
+ * is loaded later: registers for one workgroup more bring more than the load costs (docs/performance.md). */
+enum { MOST_BYTES = 256, FEW_WAVES = 4, MOST_AHEAD = 192 };
 
 struct loads { struct pass *p; bool *early; };
 
@@ -93,10 +95,12 @@ static void note_uses(struct sinking *s, struct ir_ins *i, int place)
 		ir_walk(i->other, note_use, s);
 }
 
-/* What is kept instead of the result takes no more registers. */
-static bool is_cheaper_later(const struct ir_ins *i)
+/* What is kept instead of the result takes no more registers; loads: those of the block bring more than is kept. */
+static bool is_cheaper_later(const struct ir_ins *i, bool loads)
 {
 	const struct ir_ins *kept = NULL;
+	if (i->op == IR_LOAD && i->layout)
+		return loads;
 	if (!is_subscript_op(i) || i->op == IR_LOAD || (i->axes && !i->layout))
 		return false;
 	for (int a = 0; i->axes && a < i->nargs; a++) {
@@ -110,10 +114,12 @@ static bool is_cheaper_later(const struct ir_ins *i)
 /* What is first used behind a reduction is computed there: over the wait for other waves fewer registers are held. */
 static void sink(struct pass *p, struct ir_block *b)
 {
-	int n = 0, reductions = 0;
-	for (struct ir_ins *i = b->first; i; i = i->next, n++)
+	int n = 0, reductions = 0, bytes = 0;
+	for (struct ir_ins *i = b->first; i; i = i->next, n++) {
+		bytes += i->op == IR_LOAD ? load_bytes(i) : 0;
 		if (i->op == IR_IF)
 			sink(p, i->body);
+	}
 	struct sinking s = {arena_alloc(p->k->arena, sizeof *s.first * (size_t)(p->k->next_id + 1)), NULL, 0};
 	struct { struct ir_ins *front; int before; } *at = arena_alloc(p->k->arena, sizeof *at * (size_t)(n + 1)); /* what stands there first; rounds of reductions */
 	int place = 0;
@@ -126,7 +132,7 @@ static void sink(struct pass *p, struct ir_block *b)
 		struct use u = s.first[i->id];
 		prev = i->prev;
 		place--;
-		bool late = u.by && is_cheaper_later(i) && at[u.place].before > at[place].before;
+		bool late = u.by && is_cheaper_later(i, bytes > MOST_AHEAD && p->v->waves <= FEW_WAVES) && at[u.place].before > at[place].before;
 		if (late) {
 			ir_move(i, at[u.place].front);
 			at[u.place].front = i;

@@ -315,7 +315,7 @@ static int few_waves(const struct planner *p, const struct variant *v)
 		lines = lines && (!square || phase_is_lines(p->k, &p->k->phases[i]));
 		turned = turned || (square && v->aligned && phase_is_turning(p->k, &p->k->phases[i]));
 	}
-	return waves_of(p, lines ? p->target->few_threads : turned ? 2 * SIDE * p->target->turned_columns / TURNING : FEW_THREADS);
+	return waves_of(p, lines ? p->target->few_threads : turned ? p->target->turned_rows * p->target->turned_columns / TURNING : FEW_THREADS);
 }
 
 /* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
@@ -349,7 +349,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 			set_tile(v, phase, ax->name, (int)most);
 		else if (ax->tiled && !ax->tile) {
 			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
-			tile = turns && held == 1 ? a < last ? 2 * SIDE : p->target->turned_columns : tile;
+			tile = turns && held == 1 ? a < last ? p->target->turned_rows : p->target->turned_columns : tile;
 			tile = tile > room ? room : tile;
 			tile = tile > 1 ? tile : 1;
 			set_tile(v, phase, ax->name, (int)tile);
