@@ -139,7 +139,7 @@ static int round_up_power(int64_t n)
 
 enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, MANY_GUARDED = 2048, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LONG_ROW = 16384, LANE_REGISTERS = 128 };
 /* Instructions, about: of all elements of a lane that holds a tile of groups both ways; of one element, from which on few rows stand apart. */
-enum { LANE_CODE = 1100, LONG_CODE = 15 };
+enum { LANE_CODE = 1100, LONG_CODE = 8 };
 
 /* A fixed size that is no power of two: the fewer the lanes beside each other, the fewer places are empty. */
 static bool is_ragged(const struct variant *v)
