@@ -92,12 +92,11 @@ static void order_block(struct reduce *r, struct ir_block *b)
 			int inner = level_of_args(in, level);
 			l = inner > l ? inner : l;
 		}
-		bool effect = i->op == IR_STORE || i->op == IR_UPDATE || i->op == IR_FOR || i->op == IR_IF;
-		if (effect)                              /* effects keep their order */
-			for (int t = 0; t < r->p->k->nparams; t++)
+		bool inside = i->op == IR_FOR || i->op == IR_IF; /* effects keep their order on each tensor: no two share memory */
+		bool effect = i->op == IR_STORE || i->op == IR_UPDATE || (i->op == IR_LOAD && r->p->k->params[i->imm].role != IR_IN);
+		for (int t = 0; t < r->p->k->nparams; t++)
+			if (inside || (effect && t == i->imm))
 				l = memory[t] > l ? memory[t] : l;
-		if (i->op == IR_LOAD && r->p->k->params[i->imm].role != IR_IN)
-			l = memory[i->imm] > l ? memory[i->imm] : l;
 		if (i->op == IR_YIELD)
 			l = 1 << 28;
 		if (i->op == IR_REDUCE)
@@ -105,11 +104,9 @@ static void order_block(struct reduce *r, struct ir_block *b)
 		level[i->id] = l;
 		if (i->op == IR_REDUCE)
 			level[i->id] = l + 1;             /* users wait */
-		if (effect)
-			for (int t = 0; t < r->p->k->nparams; t++)
+		for (int t = 0; t < r->p->k->nparams; t++)
+			if (inside || (effect && t == i->imm))
 				memory[t] = l;
-		if (i->op == IR_LOAD && r->p->k->params[i->imm].role != IR_IN)
-			memory[i->imm] = l;
 		i->note = (void *)(intptr_t)l;
 		if (l < 1 << 28)
 			top = l > top ? l : top;
