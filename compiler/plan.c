@@ -163,7 +163,8 @@ static bool is_long(const struct variant *v)
 static int elements_per_lane(const struct planner *p, const struct variant *v)
 {
 	bool more = v && v->npins && p->f.reduces;
-	int n = more ? 32 : 16, most = more ? 1000 : 400;
+	bool alone = p->target->whole_chunks && p->f.rows == 1 && !p->f.weights;     /* nothing that more elements of a lane would share */
+	int n = more && !alone ? 32 : 16, most = more ? 1000 : 400;
 	if (more && p->target->whole_chunks && (is_ragged(v) || (p->f.rows == 1 && is_long(v)))) {
 		n *= 2;
 		most *= 2;

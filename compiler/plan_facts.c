@@ -35,6 +35,7 @@ static void note_access(struct ir_ins *i, void *ctx)
 		return;
 	struct affine s = affine_of(i->args[t->rank - 1]);
 	f->rows += i->op == IR_LOAD && t->rank > 1;
+	f->weights += i->op == IR_LOAD && t->rank == 1;
 	for (int a = 0; s.ok && a < f->ph->naxes; a++) {
 		const struct ir_axis *ax = &f->ph->axes[a];
 		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile))

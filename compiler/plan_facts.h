@@ -9,7 +9,7 @@ struct facts {
 	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses ask of a symbol; 0 = none */
 	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
 	bool has_dot;
-	int rows;                          /* loads of tensors of rows */
+	int rows, weights;                 /* loads of tensors of rows, of what all rows share */
 	bool guarded;                      /* of its rows some are not there (pass_guard.c) */
 	int cost;                          /* instructions an element, about: of the longest phase */
 	bool reduces;                      /* over a held axis of any length */
