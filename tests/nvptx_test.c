@@ -2,7 +2,8 @@
  *
  * In: kernels.tdsl.  Checked: every kernel's PTX, run by ptx_run, against the evaluated laid-out IR, bit for bit; every variant
  * assembled within the gate's limits, with 16-byte accesses where the plan says aligned (where there is no ptxas this is skipped, and says
- * so); no load in front of the wait for the launch before; facts of PTX and cubin; bad objects and a bad assembler refused with text; one pack with gfx942 and sm_90a, the same each time. */
+ * so); no load in front of the wait for the launch before; facts of PTX and cubin; bad objects and a bad assembler refused with text; one pack with gfx942 and sm_90a, the same each time;
+ * what variants of many rows and of whole tiles are spared: masks, waiting for one load after another, stores in pieces. */
 #include "../compiler/object_code.h"
 #include "../compiler/file.h"
 #include "device_help.h"
@@ -54,7 +55,7 @@ static int64_t size_of(const struct size *sizes, const char *symbol)
 	return 4;
 }
 
-static void run(const char *kernel, const struct size *sizes)
+static void run_pinned(const char *kernel, const struct size *sizes, struct dsl_pin *pin)
 {
 	struct ir_run r;
 	char *what = arena_printf(&arena, "%s", kernel);
@@ -77,8 +78,13 @@ static void run(const char *kernel, const struct size *sizes)
 		if (q->role == IR_OUT)
 			ir_run_find(&r, q->name)->data = NULL;
 	}
-	device_check_all(&r, "sm_90a", NULL, 0, what);
+	device_check_all(&r, "sm_90a", pin, pin ? 1 : 0, what);
 	ir_run_close(&r);
+}
+
+static void run(const char *kernel, const struct size *sizes)
+{
+	run_pinned(kernel, sizes, NULL);
 }
 
 START_TEST(computes)
@@ -98,6 +104,15 @@ START_TEST(long_rows)
 }
 END_TEST
 
+/* Loads asked for together; a row that is asked for once, which most of them then are not. */
+START_TEST(many_row_variants)
+{
+	struct dsl_pin pin = {"N", 16384};
+	run_pinned("rmsnorm_quant", (struct size[]){{"M", 2}, {"N", 16384}, {NULL, 0}}, &pin);
+	run("swiglu_masked_128", (struct size[]){{"E", 2}, {"M", 1024}, {"N", 512}, {NULL, 0}});
+}
+END_TEST
+
 START_TEST(products)
 {
 	static const int heads[] = {64, 72, 128, 192, 256, 512};
@@ -112,17 +127,25 @@ END_TEST
 
 struct built { struct device_run d; struct ir_run r; struct variant *v; int n, launches; };
 
-static void open_kernel(struct built *b, const char *kernel)
+/* pin: of a kernel that no pack lists, in tests/lower; NULL = what the pack's lines say. */
+static void open_for(struct built *b, const char *kernel, const char *target, struct dsl_pin *pin)
 {
+	const struct dsl_special pinned = {.pins = pin, .npins = 1}, *special = pin ? &pinned : NULL;
 	struct dsl_kernel text = {0};
 	for (int i = 0; i < file->nkernels; i++)
 		if (strcmp(file->kernels[i].name, kernel) == 0)
 			text = file->kernels[i];
-	const struct dsl_special *special = text.nall ? text.all[0].special : NULL;
-	dsl_run_open(&b->r, "kernels.tdsl", kernel, "");
-	device_open(&b->d, &b->r, "sm_90a");
-	b->r.k->target = "sm_90a";
+	if (!pin && text.nall)
+		special = text.all[0].special;
+	dsl_run_open(&b->r, pin ? "tests/lower/loops.tdsl" : "kernels.tdsl", kernel, "");
+	device_open(&b->d, &b->r, target);
+	b->r.k->target = target;
 	ck_assert_msg(plan_variants(&b->d.arena, b->r.k, &text, special, b->d.target, &b->v, &b->n, b->d.err, sizeof b->d.err) == 0, "%s", b->d.err);
+}
+
+static void open_kernel(struct built *b, const char *kernel)
+{
+	open_for(b, kernel, "sm_90a", NULL);
 }
 
 static void close_kernel(struct built *b)
@@ -322,6 +345,231 @@ START_TEST(packs)
 }
 END_TEST
 
+/* --- variants ---------------------------------------------------------------------------------------------------------------- */
+
+static int variant_of(const struct built *b, const char *text)
+{
+	int v = 0;
+	while (v < b->n && strcmp(b->v[v].text, text))
+		v++;
+	ck_assert_msg(v < b->n, "%s has no variant %s", b->r.k->name, text);
+	return v;
+}
+
+static struct ir_kernel *passed(struct built *b, int variant, const char *pass)
+{
+	struct ir_kernel *k;
+	ck_assert_msg(run_passes(&b->d.arena, b->r.k, &b->v[variant], pass, &k, b->d.err, sizeof b->d.err) == 0, "%s: %s", b->v[variant].text, b->d.err);
+	return k;
+}
+
+/* In the arena. */
+static const char *ptx_of(struct built *b, const char *variant)
+{
+	void *bytes;
+	size_t n;
+	setenv("TDSL_PTXAS", "", 1);
+	ck_assert_msg(build(b, variant_of(b, variant), &bytes, &n) == 0, "%s", b->d.err);
+	const char *text = arena_printf(&b->d.arena, "%s", (char *)bytes);
+	free(bytes);
+	return text;
+}
+
+static int times(const char *text, const char *word)
+{
+	int n = 0;
+	while ((text = strstr(text, word))) {
+		text += strlen(word);
+		n++;
+	}
+	return n;
+}
+
+static void count_masks(struct ir_ins *i, void *n) { *(int *)n += i->flags & IR_MASKED ? 1 : 0; }
+static void count_branches(struct ir_ins *i, void *n) { *(int *)n += i->op == IR_IF; }
+
+static int count_in(const struct ir_kernel *k, void (*fn)(struct ir_ins *, void *))
+{
+	int n = 0;
+	for (int p = 0; p < k->nphases; p++)
+		ir_walk(k->phases[p].body, fn, &n);
+	return n;
+}
+
+/* Rows that may not be there take more of them until they are many; those alone ask for a row once. */
+START_TEST(many_rows)
+{
+	struct built b;
+	bool some_are_absent = false;
+	open_kernel(&b, names[_i]);
+	for (int p = 0; p < b.r.k->nparams; p++)
+		some_are_absent = some_are_absent || strcmp(b.r.k->params[p].name, "tokens") == 0;
+	for (int v = 0; v < b.n; v++) {
+		const char *text = b.v[v].text;
+		ck_assert_msg(b.v[v].many == (strstr(text, some_are_absent ? " rows>=2048" : " rows>=512") != NULL), "%s %s", names[_i], text);
+		ck_assert_msg(b.v[v].many || !strstr(text, "rows>="), "%s %s", names[_i], text);
+		if (some_are_absent)
+			ck_assert_msg(count_in(passed(&b, v, "guard"), count_branches) - count_in(passed(&b, v, "stream"), count_branches) == b.v[v].many, "%s %s", names[_i], text);
+	}
+	close_kernel(&b);
+}
+END_TEST
+
+START_TEST(rows_are_counted)
+{
+	static const struct { const char *kernel, *variant; int many; } cases[] = {
+		{"swiglu_masked_128", "N%128=0 aligned rows>=2048 bare", 2048}, {"quantize_128", "N%128=0 aligned rows>=512 bare", 512},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		open_kernel(&b, cases[c].kernel);
+		const struct variant *v = &b.v[variant_of(&b, cases[c].variant)];
+		ir_run_symbol(&b.r, "E", 1);
+		ir_run_symbol(&b.r, "N", 4096 - 128);
+		for (int less = 0; less < 2; less++) {
+			ir_run_symbol(&b.r, "M", cases[c].many - less);
+			ck_assert_msg(device_applies(&b.d, v) == !less, "%s of %d rows: %s", cases[c].kernel, cases[c].many - less, v->text);
+		}
+		close_kernel(&b);
+	}
+}
+END_TEST
+
+START_TEST(whole_tiles_have_no_masks)
+{
+	struct built b;
+	open_kernel(&b, "quantize_128");
+	ck_assert_int_eq(count_in(passed(&b, variant_of(&b, "N%4096=0 aligned rows>=512 bare"), NULL), count_masks), 0);
+	ck_assert_int_gt(count_in(passed(&b, variant_of(&b, "N%128=0 aligned rows>=512 bare"), NULL), count_masks), 0);
+	close_kernel(&b);
+}
+END_TEST
+
+static int count_fma(LLVMModuleRef m)
+{
+	int n = 0;
+	for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f))
+		for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+			for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i)) {
+				size_t len = 0;
+				const char *name = LLVMIsACallInst(i) ? LLVMGetValueName2(LLVMGetCalledValue(i), &len) : NULL;
+				if (len > 8 && strncmp(name, "llvm.fma", 8) == 0)
+					n += LLVMGetTypeKind(LLVMTypeOf(i)) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(LLVMTypeOf(i)) : 1;
+			}
+	return n;
+}
+
+/* A row of 7 x 1,024 in a tile of 8,192: each lane squares what the row has of its 64 places. */
+START_TEST(absent_elements_are_not_summed)
+{
+	struct built b;
+	struct translated made;
+	open_kernel(&b, "layernorm_quant");
+	int v = variant_of(&b, "N=7168 aligned rows>=512 with w");
+	ck_assert_int_eq(translate(&b.d.arena, passed(&b, v, NULL), &b.v[v], object_context(b.d.session), &made, b.d.err, sizeof b.d.err), 0);
+	ck_assert_int_eq(count_fma(made.module), 7168 / 128);
+	LLVMDisposeModule(made.module);
+	close_kernel(&b);
+}
+END_TEST
+
+/* The question whose answer only the machine knows to be yes always (emit/ask.c); NULL where none is asked. */
+static const char *certain(const char *ptx)
+{
+	const char *at = strstr(ptx, "// begin inline asm\n\tmov.u32 %");
+	return at && strncmp(at + strcspn(at, ","), ", %nctaid.x;", 12) == 0 ? at : NULL;
+}
+
+/* Loads behind the branch on that, with nothing else between them. */
+static int asked_together(const char *question)
+{
+	const char *branch = strstr(question, "bra \t");
+	int n = 0;
+	ck_assert_ptr_nonnull(branch);
+	size_t label = strcspn(branch + 5, ";");
+	for (const char *line = strchr(branch, '\n') + 1; strncmp(line, branch + 5, label); line = strchr(line, '\n') + 1) {
+		bool load = strncmp(line, "\tld.global", 10) == 0;
+		n += load;
+		ck_assert_msg(load || !n || strncmp(line, "\t.loc", 5) == 0 || strncmp(line, "$L__tmp", 7) == 0, "between loads: %.*s", (int)strcspn(line, "\n"), line);
+	}
+	return n;
+}
+
+/* loads: of 16 bytes, that a lane makes of a row of bf16 and of each weight. */
+static struct dsl_pin in_loop = {"N", 4096};
+static const struct { const char *kernel, *variant; int loads; struct dsl_pin *pin; } fronts[] = {
+	{"rmsnorm_128", "N=4096 aligned rows>=512 with w", 2 * 4096 * 2 / 16 / 128, NULL},
+	{"layernorm_quant", "N=4096 aligned rows>=512 with w", 2 * 4096 * 2 / 16 / 128, NULL},
+	{"layernorm_quant", "N=4096 aligned rows>=512 with w b", 3 * 4096 * 2 / 16 / 128, NULL},
+	{"rmsnorm_mxfp8", "N=8192 aligned rows>=512 with w", 2 * 8192 * 2 / 16 / 256, NULL},
+	{"layernorm_quant", "N=7168 aligned rows>=512 with w", 0, NULL},    /* 224 bytes a lane: the weights later */
+	{"rmsnorm_128", "N=4096 aligned with w", 0, NULL},                  /* 16 bytes a lane */
+	{"layernorm_quant", "N=4096 aligned with w b", 0, NULL},
+	{"add_rmsnorm_quant", "N=4096 aligned rows>=512 with res w res_out", 0, NULL},   /* two rows */
+	{"swiglu", "N%4096=0 aligned rows>=512 bare", 0, NULL},             /* no weights */
+	{"quantize_128", "N%4096=0 aligned rows>=512 bare", 0, NULL},
+	{"layernorm", "N<=4096 N%8=0 aligned with w b", 0, NULL},           /* under masks */
+	{"running_weighted", "N=4096 aligned", 0, &in_loop},                 /* in a loop */
+};
+enum { FRONTS = sizeof fronts / sizeof *fronts };
+
+START_TEST(loads_are_asked_for_together)
+{
+	struct built b;
+	open_for(&b, fronts[_i].kernel, "sm_90a", fronts[_i].pin);
+	const char *ptx = ptx_of(&b, fronts[_i].variant), *wait = strstr(ptx, "griddepcontrol.wait"), *load = strstr(ptx, "ld.global"), *branch = strstr(ptx, "$L__BB");
+	ck_assert_msg(!certain(ptx) == !fronts[_i].loads, "%s %s", fronts[_i].kernel, fronts[_i].variant);
+	if (fronts[_i].loads) {
+		ck_assert_int_eq(asked_together(certain(ptx)), fronts[_i].loads);
+		ck_assert_int_eq(times(ptx, "ld.global"), fronts[_i].loads);
+	}
+	ck_assert_ptr_nonnull(load);
+	ck_assert_msg(wait && wait < load && (!branch || wait < branch), "%s %s: a load in front of the wait", fronts[_i].kernel, fronts[_i].variant);
+	close_kernel(&b);
+}
+END_TEST
+
+/* Stores of a lane, by what only those of the scales have; y's are of 8 bytes. */
+START_TEST(scales_are_stored_side_by_side)
+{
+	static const struct { const char *kernel, *variant; int fours, words, bytes; } cases[] = {
+		{"rmsnorm_128", "N=4096 aligned rows>=512 with w", 1, 0, 0},
+		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 0, 1, 0},
+		{"rmsnorm_mxfp8", "N=8192 aligned rows>=512 with w", 0, 1, 0},
+		{"rmsnorm_128", "N=7168 aligned with w", 0, 7, 0},
+		{"rmsnorm_mxfp8", "N=7168 aligned rows>=512 with w", 0, 0, 7},
+		{"rmsnorm_mxfp8", "N=8192 aligned with w", 0, 0, 2},                  /* 16 waves */
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		open_kernel(&b, cases[c].kernel);
+		const char *ptx = ptx_of(&b, cases[c].variant);
+		int fours = times(ptx, "st.global.v4.b32"), words = times(ptx, "st.global.b32"), bytes = times(ptx, "st.global.b8");
+		ck_assert_msg(fours == cases[c].fours && words == cases[c].words && bytes == cases[c].bytes, "%s %s: %d of 16 bytes, %d of 4, %d of one", cases[c].kernel,
+		              cases[c].variant, fours, words, bytes);
+		close_kernel(&b);
+	}
+}
+END_TEST
+
+START_TEST(turned_tiles)
+{
+	static const struct { const char *target; int rows, columns, threads; } cases[] = {{"sm_90a", 64, 256, 512}, {"gfx942", 128, 64, 256}};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		open_for(&b, "cast_transpose", cases[c].target, NULL);
+		int v = variant_of(&b, "M%8=0 N%8=0 aligned with y yt");
+		const struct ir_phase *ph = &passed(&b, v, NULL)->phases[0];
+		for (int a = 0; a < ph->naxes; a++)
+			ck_assert_msg(ph->axes[a].tile == (strcmp(ph->axes[a].name, "m") == 0 ? cases[c].rows : cases[c].columns), "%s: %d of axis %s", cases[c].target,
+			              ph->axes[a].tile, ph->axes[a].name);
+		ck_assert_int_eq(ph->naxes, 2);
+		ck_assert_int_eq(b.v[v].waves * b.d.target->wave, cases[c].threads);
+		close_kernel(&b);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	if (!load())
@@ -331,12 +579,23 @@ int main(void)
 	tcase_set_timeout(t, 300);
 	tcase_add_loop_test(t, computes, 0, nnames);
 	tcase_add_loop_test(t, long_rows, 0, 4);
+	tcase_add_test(t, many_row_variants);
 	tcase_add_test(t, products);
 	tcase_add_loop_test(t, assembles, 0, nnames);
 	tcase_add_test(t, facts);
 	tcase_add_test(t, waits_first);
 	tcase_add_test(t, refusals);
 	tcase_add_loop_test(t, packs, 0, 2);
+	suite_add_tcase(s, t);
+	t = tcase_create("variants");
+	tcase_set_timeout(t, 300);
+	tcase_add_loop_test(t, many_rows, 0, nnames);
+	tcase_add_test(t, rows_are_counted);
+	tcase_add_test(t, whole_tiles_have_no_masks);
+	tcase_add_test(t, absent_elements_are_not_summed);
+	tcase_add_loop_test(t, loads_are_asked_for_together, 0, FRONTS);
+	tcase_add_test(t, scales_are_stored_side_by_side);
+	tcase_add_test(t, turned_tiles);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

@@ -2,7 +2,8 @@
  *
  * In: kernels as IR text (tests/ir) and sizes that reach each kind of variant.  Passes may change the order of sums (pass.def says which),
  * so floats agree within a bound and codes within one step; a wrong mask, a lost element or a wrong rewrite is far beyond it.  Functions
- * without an instruction, against libm. */
+ * without an instruction, against libm.  What single passes are to make of a kernel, and where they are to leave it: conditions on data asked
+ * once, masked sums of products. */
 #include "../compiler/compile.h"
 #include "ir_help.h"
 
@@ -22,9 +23,10 @@ static const struct case_sizes cases[] = {
 	{"by_rows", {{"M", 1}, {"N", 769}}, 0},
 	{"gemm", {{"M", 40}, {"N", 136}, {"K", 72}}, 1e-4},
 	{"gemm", {{"M", 17}, {"N", 33}, {"K", 65}}, 1e-4},
+	{"ratios", {{"M", 2}, {"N", 769}}, 1e-5},
 	{"attention", {{"B", 1}, {"H", 2}, {"G", 1}, {"S", 40}, {"T", 104}, {"D", 64}}, 5e-3},
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { CASES = sizeof cases / sizeof *cases, PARAMS = 16 };
 
 static size_t bytes_of(const struct ir_tensor *t) { return (size_t)dtype_bytes(t->dtype, ir_tensor_count(t)); }
 
@@ -35,6 +37,23 @@ static void evaluate(struct ir_run *r, const struct ir_kernel *k, const char *wh
 		if (r->k->params[p].is_tensor && r->k->params[p].role == IR_OUT)
 			memset(r->tensors[p].data, 0xa5, bytes_of(&r->tensors[p]));
 	ck_assert_msg(ir_evaluate(&e, r->err, sizeof r->err) == 0, "%s: %s", what, r->err);
+}
+
+/* The outputs' values; free with forget. */
+static void keep(struct ir_run *r, double **want)
+{
+	for (int p = 0; p < r->k->nparams; p++)
+		if (r->k->params[p].is_tensor && r->k->params[p].role == IR_OUT) {
+			want[p] = malloc(sizeof *want[p] * (size_t)(ir_tensor_count(&r->tensors[p]) + 1));
+			for (int64_t i = 0; i < ir_tensor_count(&r->tensors[p]); i++)
+				want[p][i] = ir_tensor_get(&r->tensors[p], i);
+		}
+}
+
+static void forget(double **want)
+{
+	for (int p = 0; p < PARAMS; p++)
+		free(want[p]);
 }
 
 static void compare(struct ir_run *r, double *const *want, double bound, const char *what)
@@ -81,7 +100,7 @@ START_TEST(each_pass_keeps_the_results)
 	struct ir_run r;
 	struct dsl_kernel text = {0};
 	struct variant *v;
-	double *want[16] = {0};
+	double *want[PARAMS] = {0};
 	int n, stages = 0;
 	ir_run_open(&r, c->name);
 	for (int p = 0; p < r.k->nphases; p++)
@@ -95,12 +114,7 @@ START_TEST(each_pass_keeps_the_results)
 		else if (r.scalars[p] == 0)
 			r.scalars[p] = 0.125;
 	evaluate(&r, r.k, c->name);
-	for (int p = 0; p < r.k->nparams; p++)
-		if (r.k->params[p].is_tensor && r.k->params[p].role == IR_OUT) {
-			want[p] = malloc(sizeof *want[p] * (size_t)(ir_tensor_count(&r.tensors[p]) + 1));
-			for (int64_t i = 0; i < ir_tensor_count(&r.tensors[p]); i++)
-				want[p][i] = ir_tensor_get(&r.tensors[p], i);
-		}
+	keep(&r, want);
 	r.k->target = "gfx950";
 	ck_assert_msg(plan_variants(&r.arena, r.k, &text, NULL, target_by_name("gfx950"), &v, &n, r.err, sizeof r.err) == 0, "%s", r.err);
 	for (int i = 0; i < n; i++) {
@@ -113,8 +127,7 @@ START_TEST(each_pass_keeps_the_results)
 			stages += run_variant(&r, &v[i], want, c->bound, c->name);
 	}
 	ck_assert_int_gt(stages, 5);
-	for (int p = 0; p < 16; p++)
-		free(want[p]);
+	forget(want);
 	ir_run_close(&r);
 }
 END_TEST
@@ -155,6 +168,147 @@ START_TEST(functions_are_near)
 }
 END_TEST
 
+/* --- conditions on data ------------------------------------------------------------------------------------------------------ */
+
+struct edit { const char *from, *to; };
+/* once, inside: tensors that are asked in front of everything else, and at accesses behind that; NULL = none. */
+static const struct guard_case {
+	const char *what, *ir, *target; bool many;
+	struct edit edits[2];
+	const char *once, *inside;
+} guards[] = {
+	{"rows", "masked", "gfx942", false, {{0}}, "tokens", NULL},
+	{"many rows", "masked", "sm_90a", true, {{0}}, "tokens", NULL},
+	{"few rows", "masked", "sm_90a", false, {{0}}, NULL, NULL},
+	{"one of two conditions", "masked", "gfx942", false, {{"%13 if %7\n", "%13 if %4\n"}}, "tokens", "least"},
+	{"a store that does not ask", "masked", "gfx942", false, {{"%13 if %7\n", "%13\n"}}, NULL, NULL},
+	{"several rows of a workgroup", "masked", "gfx942", false, {{"m grid tile 1", "m grid tile 4"}}, NULL, NULL},
+	{"tokens may be written", "masked", "gfx942", false, {{"in tokens", "inout tokens"}}, NULL, NULL},
+	{"no data", "masked", "gfx942", false, {{"load tokens[%0] : i32[e]", "add %0, %0 : i32[e]"}, {"load least[%0] : i32[e]", "mul %0, %0 : i32[e]"}}, NULL, NULL},
+	{"one for all", "masked", "gfx942", false, {{"    %3 = load tokens[%0] : i32[e]\n    %4 = lt %1, %3 : i1[e, m]\n",
+	  "    %15 = const 0 : i32\n    %16 = load tokens[%15] : i32\n    %4 = lt %15, %16 : i1\n"}, {"load least[%0] : i32[e]", "add %0, %0 : i32[e]"}}, "tokens", NULL},
+	{"made in a branch", "masked", "gfx942", false, {{"    %3 = load", "    %15 = sym M : i32\n    %16 = sym N : i32\n    %17 = lt %15, %16 : i1\n    %18 = if %17 {\n    %3 = load"},
+	  {"    yield\n", "    yield\n    } else {\n    yield\n    }\n    yield\n"}}, NULL, NULL},
+	{"products", "gemm", "gfx942", false, {{"  in b: bf16[N, K]\n", "  in b: bf16[N, K]\n  in go: i32[M]\n"},
+	  {"%20 = and %5, %6 : i1[m, n]\n", "%21 = load go[%7] : i32\n    %22 = lt %7, %21 : i1\n    %23 = and %5, %6 : i1[m, n]\n    %20 = and %22, %23 : i1[m, n]\n"}}, NULL, NULL},
+};
+enum { GUARDS = sizeof guards / sizeof *guards };
+
+/* tests/ir/NAME.ir with the edits made. */
+static void open_edited(struct arena *a, struct ir_run *r, const char *name, const struct edit *edits)
+{
+	char *text = ir_help_file(a, arena_printf(a, "tests/ir/%s.ir", name));
+	for (const struct edit *e = edits; e < edits + 2 && e->from; e++) {
+		char *at = strstr(text, e->from);
+		ck_assert_msg(at != NULL, "%s has no %s", name, e->from);
+		text = arena_printf(a, "%.*s%s%s", (int)(at - text), text, e->to, at + strlen(e->from));
+	}
+	ir_run_open(r, text);
+}
+
+static bool asks(const struct ir_kernel *k, const struct ir_ins *i, const char *tensor)
+{
+	bool yes = i->op == IR_LOAD && strcmp(k->params[i->imm].name, tensor) == 0;
+	for (int a = 0; a < i->nargs; a++)
+		yes = yes || asks(k, i->args[a], tensor);
+	return yes;
+}
+
+struct shape { const struct ir_kernel *k; const struct guard_case *c; int branches, stores_in_front, once, inside; };
+
+static void note_shape(struct ir_ins *i, void *ctx)
+{
+	struct shape *s = ctx;
+	const struct ir_ins *mask = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
+	s->branches += i->op == IR_IF;
+	s->stores_in_front += i->op == IR_STORE && !i->block->owner;
+	s->once += mask && s->c->once && asks(s->k, mask, s->c->once);
+	s->inside += mask && s->c->inside && asks(s->k, mask, s->c->inside);
+}
+
+static struct shape shape_after(struct arena *a, struct ir_run *r, const struct variant *v, const struct guard_case *c, const char *pass, struct ir_kernel **k)
+{
+	ck_assert_msg(run_passes(a, r->k, v, pass, k, r->err, sizeof r->err) == 0, "%s: %s", c->what, r->err);
+	struct shape s = {.k = *k, .c = c};
+	ir_walk((*k)->phases[0].body, note_shape, &s);
+	return s;
+}
+
+START_TEST(conditions_are_asked_once)
+{
+	/* Of 8 rows: none, some, all, more than there are, none of what is left, below none. */
+	static const int tokens[] = {0, 2, 8, 11, 3, -1}, least[] = {0, 0, 0, 1, 3, 0};
+	enum { EXPERTS = sizeof tokens / sizeof *tokens };
+	const struct guard_case *c = &guards[_i];
+	struct arena a = {0};
+	struct ir_run r;
+	struct ir_kernel *k;
+	struct variant v = {.target = target_by_name(c->target), .text = "any", .waves = 1, .many = c->many};
+	double *want[PARAMS] = {0};
+	open_edited(&a, &r, c->ir, c->edits);
+	r.k->target = c->target;
+	static const struct { const char *symbol; int value; } sizes[] = {{"E", EXPERTS}, {"M", 8}, {"N", 13}, {"K", 40}};
+	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+		ir_run_symbol(&r, sizes[i].symbol, sizes[i].value);
+	for (int p = 0; p < r.k->nparams; p++)
+		ir_run_tensor(&r, r.k->params[p].name, 2);
+	for (int e = 0; e < EXPERTS && strcmp(c->ir, "masked") == 0; e++) {
+		ir_tensor_set(ir_run_find(&r, "tokens"), e, tokens[e]);
+		ir_tensor_set(ir_run_find(&r, "least"), e, least[e]);
+	}
+	struct shape before = shape_after(&a, &r, &v, c, "stream", &k);
+	evaluate(&r, k, c->what);
+	keep(&r, want);
+	struct shape s = shape_after(&a, &r, &v, c, "guard", &k);
+	ck_assert_msg(s.branches - before.branches == (c->once != NULL), "%s: %d branches more", c->what, s.branches - before.branches);
+	ck_assert_msg(!c->once || (before.once && !s.stores_in_front && !s.once), "%s: %d stores in front, %d masks of %d still ask %s", c->what,
+	              s.stores_in_front, s.once, before.once, c->once);
+	ck_assert_msg(!c->inside || s.inside, "%s: no mask asks %s any more", c->what, c->inside);
+	evaluate(&r, k, c->what);
+	compare(&r, want, 0, c->what);
+	if (strcmp(c->ir, "masked") == 0) {              /* maxima, in whatever order */
+		shape_after(&a, &r, &v, c, NULL, &k);
+		evaluate(&r, k, c->what);
+		compare(&r, want, 0, c->what);
+	}
+	forget(want);
+	ir_run_close(&r);
+	arena_free(&a);
+}
+END_TEST
+
+/* --- sums of products -------------------------------------------------------------------------------------------------------- */
+
+struct sums { int all, fused; };
+
+static void note_sum(struct ir_ins *i, void *ctx)
+{
+	struct sums *s = ctx;
+	if (i->op != IR_REDUCE || i->kind != RED_SUM)
+		return;
+	s->all++;
+	s->fused += (i->flags & IR_PRODUCT) && (i->flags & IR_MASKED) && i->nargs == 3 && i->args[0]->dtype == DT_F32 && i->args[1]->dtype == DT_F32 &&
+	            i->args[2]->dtype == DT_I1;
+}
+
+START_TEST(masked_products_are_summed_by_fma)
+{
+	struct arena a = {0};
+	struct ir_run r;
+	struct ir_kernel *k;
+	struct sums s = {0};
+	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1, .tiles = {{-1, "n", 1024}}, .ntiles = 1};
+	ir_run_open(&r, "ratios");
+	r.k->target = "gfx942";
+	ck_assert_msg(run_passes(&a, r.k, &v, "reduce", &k, r.err, sizeof r.err) == 0, "%s", r.err);
+	ir_walk(k->phases[0].body, note_sum, &s);
+	ck_assert_int_eq(s.all, 2);
+	ck_assert_int_eq(s.fused, 2);
+	ir_run_close(&r);
+	arena_free(&a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("passes");
@@ -162,6 +316,8 @@ int main(void)
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, each_pass_keeps_the_results, 0, CASES);
 	tcase_add_test(t, functions_are_near);
+	tcase_add_loop_test(t, conditions_are_asked_once, 0, GUARDS);
+	tcase_add_test(t, masked_products_are_summed_by_fma);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
