@@ -121,7 +121,7 @@ static void find_turned(struct ir_ins *i, void *ctx)
 }
 
 /* What is stored once for a group of the inner axis: a lane holds so many groups side by side that it stores words of narrow numbers, and
- * of others 16 bytes, not a sector of memory in pieces.  Not where a part of the row's places is empty; nor in long rows, whose many
+ * of others 16 bytes, not a sector of memory in pieces.  Not where a part of the row's places is empty; nor in workgroups whose many
  * waves all ask at once, where narrow numbers would part a wave's lanes. */
 static void find_numbers(struct ir_ins *i, void *ctx)
 {
