@@ -490,7 +490,7 @@ static void plan_pins(struct planner *p)
 		int64_t n = p->special->pins[i].value;
 		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > row_most(p, NULL)))
 			continue;
-		bool apart = p->target->few_rows && p->f.reduces && n <= ROW_LANES * 16 / p->f.widest;
+		bool apart = p->target->few_rows && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
 		const struct hexpr *rows = apart ? rows_beside(p, s) : NULL;
 		if (rows)
 			plan_pin(p, s, n, rows);
