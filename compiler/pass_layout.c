@@ -82,7 +82,7 @@ static int product_of_tiles(const struct ir_phase *ph, ir_axes axes)
 
 /* --- tensors stored across the others' rows --------------------------------------------------------------------------------- */
 
-enum { TURNED_BYTES = 32 << 10, SECTOR_BITS = 256, NARROW_WAVES = 8 };    /* of group memory that a tile is turned in; less of a line is not worth it */
+enum { TURNED_BYTES = 32 << 10, SECTOR_BITS = 256, NARROW_WAVES = 8, NARROW_GROUPS = 256 };    /* of group memory that a tile is turned in; less of a line is not worth it */
 
 /* The axis along which a store runs, and the bits of its elements; -1 = none. */
 static int line_of(struct assign *s, struct ir_ins *i, ir_axes axes, int *bits)
@@ -121,8 +121,8 @@ static void find_turned(struct ir_ins *i, void *ctx)
 }
 
 /* What is stored once for a group of the inner axis: a lane holds so many groups side by side that it stores words of narrow numbers, and
- * of others 16 bytes, not a sector of memory in pieces.  Not where a part of the row's places is empty; nor in workgroups whose many
- * waves all ask at once, where narrow numbers would part a wave's lanes. */
+ * of others 16 bytes, not a sector of memory in pieces.  Not where a part of the row's places is empty; nor in long rows
+ * and many waves, where narrow numbers would part a wave's lanes while much is asked for at once. */
 static void find_numbers(struct ir_ins *i, void *ctx)
 {
 	struct turned *t = ctx;
@@ -133,7 +133,7 @@ static void find_numbers(struct ir_ins *i, void *ctx)
 	const struct ir_axis *ax = &s->ph->axes[line];
 	int64_t extent = ax->tile;
 	bool whole = !hexpr_is_const(ax->extent, &extent) || extent == ax->tile;
-	if (whole && ax->tile * bits >= SECTOR_BITS && (bits >= 32 || s->space.waves <= NARROW_WAVES)) {
+	if (whole && ax->tile * bits >= SECTOR_BITS && (bits >= 32 || (s->space.waves <= NARROW_WAVES && ax->tile <= NARROW_GROUPS))) {
 		t->line = line;
 		t->run = bits >= 32 ? 128 / bits : 32 / bits;
 	}

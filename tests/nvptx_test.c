@@ -539,6 +539,7 @@ START_TEST(scales_are_stored_side_by_side)
 		{"rmsnorm_128", "N=7168 aligned with w", 0, 7, 0},
 		{"rmsnorm_mxfp8", "N=7168 aligned rows>=512 with w", 0, 0, 7},
 		{"rmsnorm_mxfp8", "N=8192 aligned with w", 0, 0, 2},                  /* 16 waves */
+		{"rmsnorm_mxfp8", "N=16384 aligned with w", 0, 0, 8},                 /* 512 groups */
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
