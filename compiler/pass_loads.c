@@ -4,7 +4,8 @@
  * Method:  in every block the loads of tensors that the kernel never writes, and what their subscripts and masks are made of, move to
  *          the front, in their order, as long as what they bring fits beside what is computed.  That is all the order a row kernel
  *          needs: LLVM schedules it neither before nor after register allocation (llvm_shim.h).  On targets that ask for it
- *          (targets.c: sinks) what is first used behind a reduction then moves behind it, where that keeps fewer registers.  Kernels
+ *          (targets.c: sinks) what is first used behind a reduction then moves behind it, where that keeps fewer registers; of workgroups
+ *          of few waves, whose loads are many, weights do too.  Kernels
  *          with products keep their order: there a load's place is chosen with the products'.
  * Needs:   layouts.   Keeps: values exactly. */
 #include "pass.h"
@@ -95,12 +96,12 @@ static void note_uses(struct sinking *s, struct ir_ins *i, int place)
 		ir_walk(i->other, note_use, s);
 }
 
-/* What is kept instead of the result takes no more registers; loads: those of the block bring more than is kept. */
-static bool is_cheaper_later(const struct ir_ins *i, bool loads)
+/* What is kept instead of the result takes no more registers; loads: the block's bring more than a lane should hold ahead. */
+static bool is_cheaper_later(const struct pass *p, const struct ir_ins *i, bool loads)
 {
 	const struct ir_ins *kept = NULL;
 	if (i->op == IR_LOAD && i->layout)
-		return loads;
+		return loads && p->k->params[i->imm].role == IR_IN;   /* of others a store may stand between */
 	if (!is_subscript_op(i) || i->op == IR_LOAD || (i->axes && !i->layout))
 		return false;
 	for (int a = 0; i->axes && a < i->nargs; a++) {
@@ -132,7 +133,7 @@ static void sink(struct pass *p, struct ir_block *b)
 		struct use u = s.first[i->id];
 		prev = i->prev;
 		place--;
-		bool late = u.by && is_cheaper_later(i, bytes > MOST_AHEAD && p->v->waves <= FEW_WAVES) && at[u.place].before > at[place].before;
+		bool late = u.by && is_cheaper_later(p, i, bytes > MOST_AHEAD && p->v->waves <= FEW_WAVES) && at[u.place].before > at[place].before;
 		if (late) {
 			ir_move(i, at[u.place].front);
 			at[u.place].front = i;

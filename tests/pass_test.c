@@ -309,6 +309,37 @@ START_TEST(masked_products_are_summed_by_fma)
 }
 END_TEST
 
+/* The places of the first load and the first store of tensor z. */
+struct places { int load, store, n; };
+
+static void note_place(struct ir_ins *i, void *ctx)
+{
+	struct places *p = ctx;
+	p->n++;
+	if (i->op == IR_LOAD && i->imm == 1 && !p->load)
+		p->load = p->n;
+	if (i->op == IR_STORE && i->imm == 1 && !p->store)
+		p->store = p->n;
+}
+
+/* A lane loads 256 bytes, of which z's are first used behind a reduction: where a target moves loads there, it is not this one. */
+START_TEST(loads_stay_before_stores)
+{
+	struct arena a = {0};
+	struct ir_run r;
+	struct ir_kernel *k;
+	struct places at = {0};
+	struct variant v = {.target = target_by_name("sm_90a"), .text = "any", .waves = 4, .tiles = {{-1, "n", 4096}}, .ntiles = 1};
+	ir_run_open(&r, "exchanged");
+	r.k->target = "sm_90a";
+	ck_assert_msg(run_passes(&a, r.k, &v, NULL, &k, r.err, sizeof r.err) == 0, "%s", r.err);
+	ir_walk(k->phases[0].body, note_place, &at);
+	ck_assert_msg(at.load && at.load < at.store, "z is loaded at %d and stored at %d", at.load, at.store);
+	ir_run_close(&r);
+	arena_free(&a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("passes");
@@ -318,6 +349,7 @@ int main(void)
 	tcase_add_test(t, functions_are_near);
 	tcase_add_loop_test(t, conditions_are_asked_once, 0, GUARDS);
 	tcase_add_test(t, masked_products_are_summed_by_fma);
+	tcase_add_test(t, loads_stay_before_stores);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
