@@ -25,7 +25,7 @@ struct planner {
 	struct facts f;
 	uint64_t given, absent;            /* of the set that is planned for; none of both: any tensor may be there or not */
 	bool sets;                         /* sets have variants of their own */
-	bool few;                          /* variants for few rows: one access a lane */
+	bool few;                          /* of the variant in hand: one access a lane */
 	ARRAY(struct variant) out;
 };
 
@@ -138,67 +138,9 @@ static int round_up_power(int64_t n)
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
 enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, MANY_GUARDED = 2048, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LONG_ROW = 16384, LANE_REGISTERS = 128 };
-/* Instructions, about: of all elements of a lane that holds a tile of groups both ways; of one element, from which on few rows stand apart. */
-enum { LANE_CODE = 1100, LONG_CODE = 8 };
-
-/* A fixed size that is no power of two: the fewer the lanes beside each other, the fewer places are empty. */
-static bool is_ragged(const struct variant *v)
-{
-	for (int i = 0; i < v->npins; i++)
-		if (v->pins[i].value & (v->pins[i].value - 1))
-			return true;
-	return false;
-}
-
-static bool is_long(const struct variant *v)
-{
-	for (int i = 0; i < v->npins; i++)
-		if (v->pins[i].value >= LONG_ROW)
-			return true;
-	return false;
-}
-
-/* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
- * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
-static int elements_per_lane(const struct planner *p, const struct variant *v)
-{
-	bool more = v && v->npins && p->f.reduces;
-	bool alone = p->target->whole_chunks && p->f.rows == 1 && !p->f.weights;     /* nothing that more elements of a lane would share */
-	int n = more && !alone ? 32 : 16, most = more ? 1000 : 400;
-	if (more && p->target->whole_chunks && (is_ragged(v) || (p->f.rows == 1 && is_long(v)))) {
-		n *= 2;
-		most *= 2;
-	}
-	while (n > 4 && n * p->f.cost > most)
-		n /= 2;
-	return p->few && n > 16 / p->f.widest ? 16 / p->f.widest : n;
-}
-
-/* More than whose addresses and masks fit the scalar registers where each element of a lane has its own. */
-static bool many_tensors(const struct planner *p)
-{
-	int n = 0;
-	for (int i = 0; i < p->k->nparams; i++)
-		n += p->k->params[i].is_tensor && p->k->params[i].role != IR_TEMP;
-	return n > 8;
-}
-
-static int64_t row_most(const struct planner *p, const struct variant *v) { return ROW_LANES * elements_per_lane(p, v); }
-
-/* Of a workgroup whose lanes have registers enough. */
-static int most_threads(const struct planner *p)
-{
-	int n = p->target->registers / LANE_REGISTERS;
-	return n < p->target->max_threads ? n : p->target->max_threads;
-}
-
-static int waves_of(const struct planner *p, int threads) { return threads / p->target->wave; }
-
-static int waves_for(const struct planner *p, const struct variant *v, int64_t elements)
-{
-	int each = p->target->wave * elements_per_lane(p, v), w = round_up_power((elements + each - 1) / each);
-	return w > waves_of(p, most_threads(p)) ? waves_of(p, most_threads(p)) : w;
-}
+/* Instructions, about: of all elements of a lane that holds a tile of groups both ways; of one element, from which on few rows stand apart,
+ * up to which a lane of a long line makes one access, where all are as wide; up to which a lane makes one of each of several rows. */
+enum { LANE_CODE = 1100, LONG_CODE = 8, LIGHT_CODE = 15, SEVERAL_CODE = 24 };
 
 /* The extent of an axis where the variant fixes it: N, and cdiv(N, 128). */
 static bool extent_of(const struct variant *v, const struct hexpr *extent, int64_t *n)
@@ -243,6 +185,86 @@ static struct shape shape_of(const struct variant *v, const struct ir_phase *ph)
 	return s;
 }
 
+/* Every phase has groups of a fixed size and nothing beside them. */
+static bool only_groups(const struct planner *p)
+{
+	for (int i = 0; i < p->k->nphases; i++) {
+		struct shape s = shape_of(NULL, &p->k->phases[i]);
+		if (s.open || s.tiled || s.fixed <= 1)
+			return false;
+	}
+	return true;
+}
+
+/* A fixed size that is no power of two: the fewer the lanes beside each other, the fewer places are empty. */
+static bool is_ragged(const struct variant *v)
+{
+	for (int i = 0; i < v->npins; i++)
+		if (v->pins[i].value & (v->pins[i].value - 1))
+			return true;
+	return false;
+}
+
+static bool is_long(const struct variant *v)
+{
+	for (int i = 0; i < v->npins; i++)
+		if (v->pins[i].value >= LONG_ROW)
+			return true;
+	return false;
+}
+
+/* Rows of several tensors are asked for at once by many lanes rather than by few, unless each then computes for long. */
+static bool is_several(const struct planner *p)
+{
+	return p->target->whole_chunks && p->f.reduces && p->f.rows > 1 && p->f.cost <= SEVERAL_CODE;
+}
+
+/* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
+ * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
+static int elements_per_lane(const struct planner *p, const struct variant *v)
+{
+	bool more = v && v->npins && p->f.reduces;
+	bool alone = p->target->whole_chunks && p->f.rows == 1 && !p->f.weights;     /* nothing that more elements of a lane would share */
+	int n = more && !alone ? 32 : 16, most = more ? 1000 : 400;
+	if (more && p->target->whole_chunks && (is_ragged(v) || (p->f.rows == 1 && is_long(v)))) {
+		n *= 2;
+		most *= 2;
+	}
+	if (more && is_several(p))
+		for (n = 16 / p->f.widest; v->pins[0].value > ROW_LANES * n;)
+			n *= 2;
+	int least = p->target->whole_chunks && only_groups(p) ? 16 : 4;
+	while (n > least && n * p->f.cost > most)
+		n /= 2;
+	return p->few && n > 16 / p->f.widest ? 16 / p->f.widest : n;
+}
+
+/* More than whose addresses and masks fit the scalar registers where each element of a lane has its own. */
+static bool many_tensors(const struct planner *p)
+{
+	int n = 0;
+	for (int i = 0; i < p->k->nparams; i++)
+		n += p->k->params[i].is_tensor && p->k->params[i].role != IR_TEMP;
+	return n > 8;
+}
+
+static int64_t row_most(const struct planner *p, const struct variant *v) { return ROW_LANES * elements_per_lane(p, v); }
+
+/* Of a workgroup whose lanes have registers enough. */
+static int most_threads(const struct planner *p)
+{
+	int n = p->target->registers / LANE_REGISTERS;
+	return n < p->target->max_threads ? n : p->target->max_threads;
+}
+
+static int waves_of(const struct planner *p, int threads) { return threads / p->target->wave; }
+
+static int waves_for(const struct planner *p, const struct variant *v, int64_t elements)
+{
+	int each = p->target->wave * elements_per_lane(p, v), w = round_up_power((elements + each - 1) / each);
+	return w > waves_of(p, most_threads(p)) ? waves_of(p, most_threads(p)) : w;
+}
+
 /* Side by side in a lane: 16 bytes of the widest element; of groups, 16 of them, which are 16 bytes of 8-bit codes. */
 static int vector_of(const struct planner *p, const struct variant *v, int each)
 {
@@ -253,17 +275,6 @@ static int vector_of(const struct planner *p, const struct variant *v, int each)
 static int filled_of(const struct planner *p, const struct variant *v, int each)
 {
 	return !v->aligned ? vector_of(p, v, each) : each > 16 ? 16 : each;
-}
-
-/* Every phase has groups of a fixed size and nothing beside them. */
-static bool only_groups(const struct planner *p)
-{
-	for (int i = 0; i < p->k->nphases; i++) {
-		struct shape s = shape_of(NULL, &p->k->phases[i]);
-		if (s.open || s.tiled || s.fixed <= 1)
-			return false;
-	}
-	return true;
 }
 
 /* Positions that an axis of groups stands for each. */
@@ -490,7 +501,7 @@ static void plan_pins(struct planner *p)
 		int64_t n = p->special->pins[i].value;
 		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > row_most(p, NULL)))
 			continue;
-		bool apart = p->target->few_rows && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
+		bool apart = p->target->few_rows && !is_several(p) && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
 		const struct hexpr *rows = apart ? rows_beside(p, s) : NULL;
 		if (rows)
 			plan_pin(p, s, n, rows);
@@ -544,7 +555,9 @@ static void plan_long_lines(struct planner *p, bool square)
 		return;
 	int multiple = p->f.multiple[symbol];
 	p->f.multiple[symbol] = p->target->line_bytes / p->f.widest;
+	p->few = p->f.narrowest == p->f.widest && p->f.cost <= LIGHT_CODE;
 	plan_rest(p, true, false, square);
+	p->few = false;
 	p->f.multiple[symbol] = multiple;
 	many_rows(p, &p->out.items[p->out.n - 1], rows);
 }

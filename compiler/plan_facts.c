@@ -41,6 +41,8 @@ static void note_access(struct ir_ins *i, void *ctx)
 		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile))
 			continue;
 		int bytes = dtype_info(t->dtype)->bits / 8, width = 16 / (bytes ? bytes : 1);
+		if (bytes < f->narrowest)
+			f->narrowest = bytes;
 		if (bytes > f->widest)
 			f->widest = bytes;
 		note_multiple(f, ax->extent, width);
@@ -77,7 +79,7 @@ static void add_cost(struct ir_ins *i, void *ctx)
 
 void facts_look(struct facts *f, const struct ir_kernel *k)
 {
-	*f = (struct facts){.k = k};
+	*f = (struct facts){.k = k, .narrowest = 16};
 	for (int i = 0; i < k->nphases; i++) {
 		f->ph = &k->phases[i];
 		struct cost cost = {f->ph, 0, 0};

@@ -13,7 +13,7 @@ struct facts {
 	bool guarded;                      /* of its rows some are not there (pass_guard.c) */
 	int cost;                          /* instructions an element, about: of the longest phase */
 	bool reduces;                      /* over a held axis of any length */
-	int widest;                        /* bytes of the widest element accessed along a contiguous axis */
+	int widest, narrowest;             /* bytes of the widest and the narrowest element accessed along a contiguous axis; of half a byte 0 */
 };
 
 void facts_look(struct facts *, const struct ir_kernel *);

@@ -127,7 +127,7 @@ END_TEST
 
 struct built { struct device_run d; struct ir_run r; struct variant *v; int n, launches; };
 
-/* pin: of a kernel that no pack lists, in tests/lower; NULL = what the pack's lines say. */
+/* pin: also of a kernel that kernels.tdsl has not, in tests/lower; NULL = what the pack's lines say. */
 static void open_for(struct built *b, const char *kernel, const char *target, struct dsl_pin *pin)
 {
 	const struct dsl_special pinned = {.pins = pin, .npins = 1}, *special = pin ? &pinned : NULL;
@@ -137,7 +137,7 @@ static void open_for(struct built *b, const char *kernel, const char *target, st
 			text = file->kernels[i];
 	if (!pin && text.nall)
 		special = text.all[0].special;
-	dsl_run_open(&b->r, pin ? "tests/lower/loops.tdsl" : "kernels.tdsl", kernel, "");
+	dsl_run_open(&b->r, text.name ? "kernels.tdsl" : "tests/lower/loops.tdsl", kernel, "");
 	device_open(&b->d, &b->r, target);
 	b->r.k->target = target;
 	ck_assert_msg(plan_variants(&b->d.arena, b->r.k, &text, special, b->d.target, &b->v, &b->n, b->d.err, sizeof b->d.err) == 0, "%s", b->d.err);
@@ -396,6 +396,89 @@ static int count_in(const struct ir_kernel *k, void (*fn)(struct ir_ins *, void 
 	return n;
 }
 
+/* What a predicate of the text says: x below so many; -1 = something else. */
+static int bound_of(const char *ptx, int predicate)
+{
+	char set[32];
+	int bound = -1, x;
+	snprintf(set, sizeof set, "setp.lt.u32 \t%%p%d, ", predicate);
+	const char *at = strstr(ptx, set);
+	if (at && sscanf(at + strlen(set), "%%r%d, %d;", &x, &bound) != 2)
+		bound = -1;
+	return bound;
+}
+
+/* The last 1,056 workgroups let the next launch in: before they wait, or behind it where a row's waves wait for each other, except in grids of
+ * 64 workgroups at most. */
+START_TEST(the_next_launch_is_let_in)
+{
+	static const struct { const char *kernel, *variant; bool behind; } cases[] = {
+		{"rmsnorm_quant", "N=4096 aligned rows>=512", true}, {"rmsnorm_quant", "N=4096 aligned", true}, {"layernorm_quant", "N=4096 aligned rows>=512 with w", true},
+		{"rmsnorm_quant", "N=1024 aligned rows>=512", false},           /* one wave a row */
+		{"silu_act", "N%4096=0 aligned rows>=512 bare", false}, {"quantize_128", "N%128=0 aligned bare", false},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		struct dsl_pin short_row = {"N", 1024};
+		int few = -1, last = -1;
+		open_for(&b, cases[c].kernel, "sm_90a", strstr(cases[c].variant, "N=1024") ? &short_row : NULL);
+		const char *ptx = ptx_of(&b, cases[c].variant), *at = strstr(ptx, "griddepcontrol.launch_dependents");
+		ck_assert_ptr_nonnull(at);
+		while (*at != '@')
+			at--;
+		if (cases[c].behind) {
+			ck_assert_int_eq(sscanf(at, "@%%p%d griddepcontrol.launch_dependents; griddepcontrol.wait; @%%p%d griddepcontrol.launch_dependents;", &few, &last), 2);
+			ck_assert_int_eq(bound_of(ptx, few), 65);
+		} else {
+			ck_assert_int_eq(sscanf(at, "@%%p%d griddepcontrol.launch_dependents; griddepcontrol.wait;", &last), 1);
+		}
+		ck_assert_int_eq(bound_of(ptx, last), 1057);
+		ck_assert_int_eq(times(ptx, "griddepcontrol"), cases[c].behind ? 3 : 2);
+		close_kernel(&b);
+	}
+}
+END_TEST
+
+/* Many lanes of one access each, or fewer with more. */
+START_TEST(lanes_of_a_row)
+{
+	static struct dsl_pin n = {"N", 4096};
+	static const struct { const char *kernel, *variant; int waves; const char *absent; struct dsl_pin *pin; } cases[] = {
+		{"add_rmsnorm_quant", "N=4096 aligned with res w res_out", 16, "N=4096 aligned rows>=512 with res w res_out", NULL},   /* two rows */
+		{"add_rmsnorm_quant", "N=14336 aligned with res w res_out", 16, NULL, NULL},
+		{"swiglu_rows", "N=4096 aligned bare", 16, "N=4096 aligned rows>=512 bare", NULL},
+		{"geglu_rows", "N=4096 aligned rows>=512 bare", 4, NULL, &n},       /* 30 instructions an element */
+		{"rmsnorm_quant", "N=4096 aligned rows>=512", 4, NULL, NULL},       /* one row */
+		{"silu_act", "N%4096=0 aligned rows>=512 bare", 16, NULL, NULL},    /* to bf16 */
+		{"gelu_act", "N%4096=0 aligned rows>=512 bare", 8, NULL, NULL},     /* 21 instructions */
+		{"dequantize_rows", "N%4096=0 aligned rows>=512", 8, NULL, NULL},   /* of 8 bits */
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		open_for(&b, cases[c].kernel, "sm_90a", cases[c].pin);
+		ck_assert_msg(b.v[variant_of(&b, cases[c].variant)].waves == cases[c].waves, "%s %s: %d waves", cases[c].kernel, cases[c].variant,
+		              b.v[variant_of(&b, cases[c].variant)].waves);
+		for (int v = 0; cases[c].absent && v < b.n; v++)
+			ck_assert_msg(strcmp(b.v[v].text, cases[c].absent), "%s has %s", cases[c].kernel, cases[c].absent);
+		close_kernel(&b);
+	}
+}
+END_TEST
+
+/* A lane of groups holds 16 codes at least, however long the code for each is: 8 waves of 32 groups. */
+START_TEST(groups_of_a_lane)
+{
+	struct built b;
+	open_kernel(&b, "geglu_128");
+	const struct ir_kernel *k = passed(&b, variant_of(&b, "N%4096=0 aligned rows>=512 bare"), NULL);
+	for (int a = 0; a < k->phases[0].naxes; a++)
+		if (strcmp(k->phases[0].axes[a].name, "n.o") == 0)
+			ck_assert_int_eq(k->phases[0].axes[a].tile, 32);
+	ck_assert_int_eq(b.v[variant_of(&b, "N%4096=0 aligned rows>=512 bare")].waves, 8);
+	close_kernel(&b);
+}
+END_TEST
+
 /* Rows that may not be there take more of them until they are many; those alone ask for a row once. */
 START_TEST(many_rows)
 {
@@ -505,7 +588,7 @@ static const struct { const char *kernel, *variant; int loads; struct dsl_pin *p
 	{"layernorm_quant", "N=7168 aligned rows>=512 with w", 0, NULL},    /* 224 bytes a lane: the weights later */
 	{"rmsnorm_128", "N=4096 aligned with w", 0, NULL},                  /* 16 bytes a lane */
 	{"layernorm_quant", "N=4096 aligned with w b", 0, NULL},
-	{"add_rmsnorm_quant", "N=4096 aligned rows>=512 with res w res_out", 0, NULL},   /* two rows */
+	{"add_rmsnorm_quant", "N=14336 aligned with res w res_out", 0, NULL},   /* two rows */
 	{"swiglu", "N%4096=0 aligned rows>=512 bare", 0, NULL},             /* no weights */
 	{"quantize_128", "N%4096=0 aligned rows>=512 bare", 0, NULL},
 	{"layernorm", "N<=4096 N%8=0 aligned with w b", 0, NULL},           /* under masks */
@@ -590,6 +673,9 @@ int main(void)
 	suite_add_tcase(s, t);
 	t = tcase_create("variants");
 	tcase_set_timeout(t, 300);
+	tcase_add_test(t, the_next_launch_is_let_in);
+	tcase_add_test(t, lanes_of_a_row);
+	tcase_add_test(t, groups_of_a_lane);
 	tcase_add_loop_test(t, many_rows, 0, nnames);
 	tcase_add_test(t, rows_are_counted);
 	tcase_add_test(t, whole_tiles_have_no_masks);

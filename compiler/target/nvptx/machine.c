@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_ARGS = 64, FEW_WORKGROUPS = 4096 };
+enum { TEXT_ARGS = 64, FEW_WORKGROUPS = 64, LAST_WORKGROUPS = 1056 };      /* the latter eight on each of an H200's multiprocessors */
 
 LLVMValueRef nvptx_text(struct emit *e, const char *text, const char *constraints, LLVMTypeRef result, LLVMValueRef *args, int nargs, bool effect)
 {
@@ -30,34 +30,65 @@ static void kernel(struct emit *e)
 	                        LLVMCreateStringAttribute(e->ctx, "nvvm.reqntid", 12, threads, (unsigned)strlen(threads)));
 }
 
-/* The next launch may take its place once all workgroups of this one have theirs (PTX ISA, griddepcontrol); of large grids only when they
- * end, since a workgroup that says so takes about a nanosecond of the whole chip's.  Loads that LLVM takes for
- * free of effects would move up past the text but for the pointers that come out of it. */
+static LLVMValueRef workgroup(struct emit *e, int dim)
+{
+	static const char *const id[] = {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"};
+	return emit_call(e, id[dim], NULL, 0, NULL, 0);
+}
+
+/* Along x and y; LLVM joins what is asked twice. */
+static LLVMValueRef workgroups(struct emit *e, int dim)
+{
+	return emit_call(e, dim ? "llvm.nvvm.read.ptx.sreg.nctaid.y" : "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0);
+}
+
+struct crossing { const struct emit *e; bool found; };
+
+static void find_crossing(struct ir_ins *i, void *ctx)
+{
+	struct crossing *c = ctx;
+	const struct layout *l = i->op == IR_REDUCE ? i->args[0]->layout : NULL;
+	for (int w = 0; l && w < l->nwave; w++)
+		for (int a = 0; a < c->e->ph->naxes; a++)
+			c->found = c->found || ((i->over & IR_AXIS(a)) && l->wave[w].step[a]);
+}
+
+/* The next launch may take its place once each workgroup of this one has said so or is done (PTX ISA, griddepcontrol).  To say so takes
+ * about a nanosecond of the whole chip's: of a large grid only the last do, when most others are done.  Where they say so before they
+ * wait themselves several launches wait at a time, and those behind find the multiprocessors filled unevenly.  That costs more than it
+ * saves where a row's waves wait for each other, unless the grid is small.  Loads that LLVM takes for free of effects would move up past
+ * the text but for the pointers that come out of it. */
 static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
 {
-	char text[96], form[8 * TEXT_ARGS] = "";
+	char text[160], form[8 * TEXT_ARGS] = "";
 	LLVMTypeRef types[TEXT_ARGS];
-	LLVMValueRef size[2], args[TEXT_ARGS];
+	LLVMValueRef args[TEXT_ARGS];
+	struct crossing crossing = {e, false};
 	int at = 0;
 	if (n > TEXT_ARGS / 2) {
 		emit_fail(e, NULL, "internal: more than %d pointers", TEXT_ARGS / 2);
 		return;
 	}
-	for (int d = 0; d < 2; d++)
-		size[d] = emit_call(e, d ? "llvm.nvvm.read.ptx.sreg.nctaid.y" : "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0);
-	args[0] = LLVMBuildICmp(e->b, LLVMIntULT, LLVMBuildMul(e->b, size[0], size[1], ""), emit_int(e, FEW_WORKGROUPS), "");
+	ir_walk(e->ph->body, find_crossing, &crossing);
+	LLVMValueRef all = LLVMBuildMul(e->b, workgroups(e, 0), workgroups(e, 1), "");
+	LLVMValueRef before = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, workgroups(e, 0), workgroup(e, 1), ""), workgroup(e, 0), "");
+	LLVMValueRef last = LLVMBuildICmp(e->b, LLVMIntULE, LLVMBuildSub(e->b, all, before, ""), emit_int(e, LAST_WORKGROUPS), "");
 	for (int i = 0; i < n; i++) {
 		types[i] = LLVMTypeOf(pointers[i]);
-		args[1 + i] = pointers[i];
+		args[i] = pointers[i];
 		at += snprintf(form + at, sizeof form - (size_t)at, "=l,");
 	}
-	at += snprintf(form + at, sizeof form - (size_t)at, "b,");
 	for (int i = 0; i < n; i++)
 		at += snprintf(form + at, sizeof form - (size_t)at, "%d,", i);
-	snprintf(form + at, sizeof form - (size_t)at, "~{memory}");
-	snprintf(text, sizeof text, "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait;", n);
+	args[n] = last;
+	args[n + 1] = LLVMBuildICmp(e->b, LLVMIntULE, all, emit_int(e, FEW_WORKGROUPS), "");
+	snprintf(form + at, sizeof form - (size_t)at, crossing.found ? "b,b,~{memory}" : "b,~{memory}");
+	if (crossing.found)
+		snprintf(text, sizeof text, "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait; @$%d griddepcontrol.launch_dependents;", 2 * n + 1, 2 * n);
+	else
+		snprintf(text, sizeof text, "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait;", 2 * n);
 	LLVMTypeRef result = n > 1 ? LLVMStructTypeInContext(e->ctx, types, (unsigned)n, 0) : n ? types[0] : LLVMVoidTypeInContext(e->ctx);
-	LLVMValueRef x = nvptx_text(e, text, form, result, args, n + 1, true);
+	LLVMValueRef x = nvptx_text(e, text, form, result, args, n + 1 + crossing.found, true);
 	for (int i = 0; i < n; i++)
 		pointers[i] = n > 1 ? LLVMBuildExtractValue(e->b, x, (unsigned)i, "") : x;
 }
@@ -72,12 +103,6 @@ static LLVMValueRef certain(struct emit *e)
 static LLVMValueRef thread(struct emit *e)
 {
 	return emit_call(e, "llvm.nvvm.read.ptx.sreg.tid.x", NULL, 0, NULL, 0);
-}
-
-static LLVMValueRef workgroup(struct emit *e, int dim)
-{
-	static const char *const id[] = {"llvm.nvvm.read.ptx.sreg.ctaid.x", "llvm.nvvm.read.ptx.sreg.ctaid.y", "llvm.nvvm.read.ptx.sreg.ctaid.z"};
-	return emit_call(e, id[dim], NULL, 0, NULL, 0);
 }
 
 /* ptxas computes again what does not fit: nothing needs to be hidden. */
