@@ -57,8 +57,11 @@ const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int
 	int next = s->v->target->lanes_adjacent ? groups_of(s->ph, inner) : -1;
 	if (next >= 0 && (axes & IR_AXIS(next)))             /* the line goes on in the next group */
 		order[n++] = next;
+	int beside = next >= 0 ? groups_of(s->ph, across) : -1;
+	if (beside >= 0 && (axes & IR_AXIS(beside)))         /* a wave stores side by side what there is once a group across */
+		order[n++] = beside;
 	for (int a = s->ph->naxes - 1; a >= 0; a--)
-		if ((axes & IR_AXIS(a)) && a != inner && a != next)
+		if ((axes & IR_AXIS(a)) && a != inner && a != next && a != beside)
 			order[n++] = a;
 	for (; inner >= 0 && vector > 1 && s->ph->axes[inner].tile % (2 * l->block[inner]) == 0; vector /= 2)
 		step(l, &l->reg[l->nreg++], inner);

@@ -349,8 +349,9 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	for (int n = 0; n < s.open; n++)
 		held *= most;
 	bool turns = v->aligned && phase_is_turning(p->k, ph);
+	int turned = p->target->lanes_adjacent && !s.tiled && 2 * TURNING * p->f.cost <= LANE_CODE ? 2 * TURNING : TURNING;
 	if (turns && !s.open)
-		each = each > TURNING ? each : p->target->lanes_adjacent || 2 * each > TURNING ? TURNING : 2 * each;
+		each = each > turned ? each : p->target->lanes_adjacent || 2 * each > turned ? turned : 2 * each;
 	room = threads * each / held;
 	int last = ph->naxes - 1, group = -1;
 	while (last > 0 && !(ph->axes[last].tiled && !ph->axes[last].tile))

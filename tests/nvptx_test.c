@@ -654,6 +654,34 @@ START_TEST(turned_tiles)
 }
 END_TEST
 
+/* The scales across: of four groups of rows in the lanes of one wave, which are bytes side by side in memory. */
+START_TEST(scales_across)
+{
+	struct built b;
+	open_kernel(&b, "quantize_both_mxfp8");
+	int v = variant_of(&b, "M%32=0 N%32=0 aligned"), rows = -1, stores = 0;
+	const struct ir_kernel *k = passed(&b, v, NULL);
+	const struct ir_phase *ph = &k->phases[0];
+	for (int a = 0; a < ph->naxes; a++)
+		if (strcmp(ph->axes[a].name, "m.o") == 0)
+			rows = a;
+	ck_assert_int_ge(rows, 0);
+	ck_assert_int_eq(ph->axes[rows].tile, 4);
+	ck_assert_int_eq(b.v[v].waves, 4);
+	for (const struct ir_ins *i = ph->body->first; i; i = i->next) {
+		if (i->op != IR_STORE || strcmp(k->params[i->imm].name, "scale_t"))
+			continue;
+		int lanes = 1;
+		for (int bit = 0; bit < i->layout->nlane; bit++)
+			lanes *= i->layout->lane[bit].step[rows] ? 2 : 1;
+		ck_assert_int_eq(lanes, 4);
+		stores++;
+	}
+	ck_assert_int_eq(stores, 1);
+	close_kernel(&b);
+}
+END_TEST
+
 int main(void)
 {
 	if (!load())
@@ -683,6 +711,7 @@ int main(void)
 	tcase_add_loop_test(t, loads_are_asked_for_together, 0, FRONTS);
 	tcase_add_test(t, scales_are_stored_side_by_side);
 	tcase_add_test(t, turned_tiles);
+	tcase_add_test(t, scales_across);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
