@@ -127,14 +127,6 @@ static void set_tile(struct variant *v, int phase, const char *axis, int tile)
 	}
 }
 
-static int round_up_power(int64_t n)
-{
-	int r = 1;
-	while (r < n)
-		r *= 2;
-	return r;
-}
-
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
 enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, MANY_GUARDED = 2048, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LONG_ROW = 16384, LANE_REGISTERS = 128 };
@@ -142,54 +134,11 @@ enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, MANY_GUARDED =
  * up to which a lane of a long line makes one access, where all are as wide; up to which a lane makes one of each of several rows. */
 enum { LANE_CODE = 1100, LONG_CODE = 8, LIGHT_CODE = 15, SEVERAL_CODE = 24 };
 
-/* The extent of an axis where the variant fixes it: N, and cdiv(N, 128). */
-static bool extent_of(const struct variant *v, const struct hexpr *extent, int64_t *n)
-{
-	int64_t by = 1;
-	if (hexpr_is_const(extent, n))
-		return true;
-	if (extent->op == HX_CDIV && hexpr_is_const(extent->b, &by))
-		extent = extent->a;
-	for (int i = 0; v && extent->op == HX_SYM && i < v->npins; i++)
-		if (v->pins[i].symbol == extent->imm) {
-			*n = (v->pins[i].value + by - 1) / by;
-			return true;
-		}
-	return false;
-}
-
-/* An axis held whole whose extent the variant does not fix. */
-static bool is_open(const struct variant *v, const struct ir_axis *ax)
-{
-	int64_t n;
-	return ax->kind == AXIS_HELD && !ax->tile && !extent_of(v, ax->extent, &n);
-}
-
-/* What a phase holds at a time before the tiles of its open and tiled axes. */
-struct shape { int64_t fixed; int open, tiled; };
-
-static struct shape shape_of(const struct variant *v, const struct ir_phase *ph)
-{
-	struct shape s = {1, 0, 0};
-	for (int a = 0; a < ph->naxes; a++) {
-		const struct ir_axis *ax = &ph->axes[a];
-		int64_t n = 1;
-		s.open += is_open(v, ax);
-		s.tiled += ax->tiled && !ax->tile;
-		if (ax->kind == AXIS_HELD && ax->tile)
-			n = ax->tile;
-		else if (ax->kind == AXIS_HELD && !extent_of(v, ax->extent, &n))
-			n = 1;
-		s.fixed *= round_up_power(n);
-	}
-	return s;
-}
-
 /* Every phase has groups of a fixed size and nothing beside them. */
 static bool only_groups(const struct planner *p)
 {
 	for (int i = 0; i < p->k->nphases; i++) {
-		struct shape s = shape_of(NULL, &p->k->phases[i]);
+		struct shape s = phase_shape(NULL, &p->k->phases[i]);
 		if (s.open || s.tiled || s.fixed <= 1)
 			return false;
 	}
@@ -219,13 +168,18 @@ static bool is_several(const struct planner *p)
 	return p->target->whole_chunks && p->f.reduces && p->f.rows > 1 && p->f.cost <= SEVERAL_CODE;
 }
 
+/* Nothing that more elements of a lane would share. */
+static bool is_alone(const struct planner *p)
+{
+	return p->target->whole_chunks && p->f.rows == 1 && !p->f.weights;
+}
+
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
  * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
 static int elements_per_lane(const struct planner *p, const struct variant *v)
 {
 	bool more = v && v->npins && p->f.reduces;
-	bool alone = p->target->whole_chunks && p->f.rows == 1 && !p->f.weights;     /* nothing that more elements of a lane would share */
-	int n = more && !alone ? 32 : 16, most = more ? 1000 : 400;
+	int n = more && !is_alone(p) ? 32 : 16, most = more ? 1000 : 400;
 	if (more && p->target->whole_chunks && (is_ragged(v) || (p->f.rows == 1 && is_long(v)))) {
 		n *= 2;
 		most *= 2;
@@ -261,7 +215,7 @@ static int waves_of(const struct planner *p, int threads) { return threads / p->
 
 static int waves_for(const struct planner *p, const struct variant *v, int64_t elements)
 {
-	int each = p->target->wave * elements_per_lane(p, v), w = round_up_power((elements + each - 1) / each);
+	int each = p->target->wave * elements_per_lane(p, v), w = power_above((elements + each - 1) / each);
 	return w > waves_of(p, most_threads(p)) ? waves_of(p, most_threads(p)) : w;
 }
 
@@ -291,7 +245,7 @@ static int line_symbol(const struct planner *p)
 	int symbol = -1;
 	for (int i = 0; i < p->k->nphases; i++) {
 		const struct ir_phase *ph = &p->k->phases[i];
-		struct shape s = shape_of(NULL, ph);
+		struct shape s = phase_shape(NULL, ph);
 		const struct ir_axis *ax = NULL;
 		for (int a = 0; a < ph->naxes; a++)
 			if (ph->axes[a].extent && (s.tiled ? ph->axes[a].tiled && !ph->axes[a].tile : ph->axes[a].kind == AXIS_GRID && ph->axes[a].extent->op == HX_CDIV))
@@ -323,7 +277,7 @@ static int few_waves(const struct planner *p, const struct variant *v)
 	if (line)
 		return waves_of(p, line / vector_of(p, v, elements_per_lane(p, v)));
 	for (int i = 0; i < p->k->nphases; i++) {
-		bool square = shape_of(v, &p->k->phases[i]).tiled > 1;
+		bool square = phase_shape(v, &p->k->phases[i]).tiled > 1;
 		lines = lines && (!square || phase_is_lines(p->k, &p->k->phases[i]));
 		turned = turned || (square && v->aligned && phase_is_turning(p->k, &p->k->phases[i]));
 	}
@@ -336,7 +290,7 @@ static int few_waves(const struct planner *p, const struct variant *v)
 static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t most, int each)
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
-	struct shape s = shape_of(v, ph);
+	struct shape s = phase_shape(v, ph);
 	int vector = vector_of(p, v, each), filled = filled_of(p, v, each);
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
 	int line = line_of(p, v), side = v->aligned && s.fixed == 1 && phase_is_lines(p->k, ph) ? line ? line : LINE : SIDE;
@@ -358,7 +312,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 		last--;
 	for (int a = ph->naxes - 1; a >= 0; a--) {
 		const struct ir_axis *ax = &ph->axes[a];
-		if (is_open(v, ax))
+		if (phase_is_open(v, ax))
 			set_tile(v, phase, ax->name, (int)most);
 		else if (ax->tiled && !ax->tile) {
 			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
@@ -391,7 +345,7 @@ static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 {
 	int waves = 1;
 	for (int i = 0; i < p->k->nphases; i++) {
-		struct shape s = shape_of(v, &p->k->phases[i]);
+		struct shape s = phase_shape(v, &p->k->phases[i]);
 		int64_t n = s.fixed;
 		for (int o = 0; o < s.open; o++)
 			n *= most;
@@ -412,7 +366,7 @@ static void limit_open(struct planner *p, struct variant *v, int64_t most, bool 
 	for (int i = 0; i < p->k->nphases; i++)
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct hexpr *n = p->k->phases[i].axes[a].extent;
-			if (!is_open(v, &p->k->phases[i].axes[a]))
+			if (!phase_is_open(v, &p->k->phases[i].axes[a]))
 				continue;
 			if (n->op != HX_SYM || or_none) {
 				v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, n, hexpr_const(p->arena, most)));
@@ -427,7 +381,7 @@ static void limit_open(struct planner *p, struct variant *v, int64_t most, bool 
 static bool any_open(struct planner *p, const struct variant *v)
 {
 	for (int i = 0; i < p->k->nphases; i++)
-		if (shape_of(v, &p->k->phases[i]).open)
+		if (phase_shape(v, &p->k->phases[i]).open)
 			return true;
 	return false;
 }
@@ -439,7 +393,7 @@ static bool can_stream(struct planner *p)
 		const struct ir_phase *ph = &p->k->phases[i];
 		int reduced = 0;
 		for (int a = 0; a < ph->naxes; a++)
-			reduced += is_open(NULL, &ph->axes[a]) && !axis_is_independent(p->k, ph, a);
+			reduced += phase_is_open(NULL, &ph->axes[a]) && !axis_is_independent(p->k, ph, a);
 		if (reduced > 1)
 			return false;
 		for (const struct ir_ins *x = ph->body->first; reduced && x; x = x->next)
@@ -479,6 +433,20 @@ static void many_rows(struct planner *p, struct variant *v, const struct hexpr *
 	say(p, v, arena_printf(p->arena, "rows>=%d", least));
 }
 
+/* Many short rows of one tensor: so many a workgroup that it has the waves of others. */
+static void join_rows(struct planner *p, struct variant *v)
+{
+	int each = is_alone(p) ? waves_of(p, p->target->few_threads) / v->waves : 1, row = -1;
+	const struct ir_phase *ph = &p->k->phases[0];
+	for (int a = 0; a < ph->naxes; a++)
+		if (ph->axes[a].kind == AXIS_GRID)
+			row = row < 0 && !ph->axes[a].tile ? a : LAYOUT_AXES;
+	if (each <= 1 || p->k->nphases > 1 || row < 0 || row == LAYOUT_AXES)
+		return;
+	set_tile(v, 0, ph->axes[row].name, each);
+	v->waves *= each;
+}
+
 static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows)
 {
 	struct variant v = variant_new(p);
@@ -491,6 +459,8 @@ static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *ro
 	v.stream = any_open(p, &v);
 	if (v.stream || !(p->f.held[s] || (p->target->whole_chunks && p->f.reduces)))
 		v.waves = v.waves < few_waves(p, &v) ? few_waves(p, &v) : v.waves;
+	else if (rows)
+		join_rows(p, &v);
 	row_tiles(p, &v, 0, elements_per_lane(p, &v) / (v.stream ? 2 : 1));
 	*add(p) = v;
 }
@@ -517,7 +487,7 @@ static bool two_tiles(const struct planner *p, const struct variant *v)
 {
 	int64_t fixed = 0;
 	for (int i = 0; i < p->k->nphases; i++) {
-		struct shape s = shape_of(v, &p->k->phases[i]);
+		struct shape s = phase_shape(v, &p->k->phases[i]);
 		fixed = s.open || s.tiled ? 0 : s.fixed > fixed ? s.fixed : fixed;
 	}
 	return fixed && v->waves > waves_of(p, p->target->tile_threads) && fixed / p->target->tile_threads * p->f.cost <= LANE_CODE;
@@ -570,7 +540,7 @@ static void plan_rows(struct planner *p)
 		{2048, false, false}, {4096, true, false}, {8192, false, false}, {16384, true, true}};
 	bool open = any_open(p, NULL), square = false, sweeps = !open || can_stream(p), set = p->given | p->absent;
 	for (int i = 0; i < p->k->nphases; i++) {
-		struct shape s = shape_of(NULL, &p->k->phases[i]);
+		struct shape s = phase_shape(NULL, &p->k->phases[i]);
 		square = square || s.tiled > 1 || s.open > 1 || s.fixed > 1024 || (s.tiled && s.fixed * (s.open + 1) > 1);
 	}
 	if (sweeps && (set || !p->sets))
@@ -641,7 +611,7 @@ static void hold(struct planner *p, struct variant *v, int64_t most)
 {
 	for (int i = 0; i < p->k->nphases; i++)
 		for (int a = 0; a < p->k->phases[i].naxes; a++)
-			if (is_open(v, &p->k->phases[i].axes[a]))
+			if (phase_is_open(v, &p->k->phases[i].axes[a]))
 				set_tile(v, i, p->k->phases[i].axes[a].name, (int)most);
 }
 

@@ -1,5 +1,6 @@
-/* plan_facts.c -- what a kernel asks of its variants: vector widths, held axes, how long the code for an element is.
- * In: tile IR without layouts.  Out: struct facts, by which plan.c chooses tiles and waves. */
+/* plan_facts.c -- what a kernel asks of its variants: vector widths, held axes, how long the code for an element is; and what its phases
+ * hold under one.
+ * In: tile IR without layouts.  Out: struct facts and struct shape, by which plan.c chooses tiles and waves. */
 #include "affine.h"
 #include "plan_facts.h"
 #include "target/mfma.h"
@@ -130,4 +131,50 @@ bool phase_is_turning(const struct ir_kernel *k, const struct ir_phase *ph)
 	struct lines l = {k, ph, 0};
 	ir_walk(ph->body, note_line, &l);
 	return l.axes & (l.axes - 1);
+}
+
+int power_above(int64_t n)
+{
+	int r = 1;
+	while (r < n)
+		r *= 2;
+	return r;
+}
+
+bool phase_extent(const struct variant *v, const struct hexpr *extent, int64_t *n)
+{
+	int64_t by = 1;
+	if (hexpr_is_const(extent, n))
+		return true;
+	if (extent->op == HX_CDIV && hexpr_is_const(extent->b, &by))
+		extent = extent->a;
+	for (int i = 0; v && extent->op == HX_SYM && i < v->npins; i++)
+		if (v->pins[i].symbol == extent->imm) {
+			*n = (v->pins[i].value + by - 1) / by;
+			return true;
+		}
+	return false;
+}
+
+bool phase_is_open(const struct variant *v, const struct ir_axis *ax)
+{
+	int64_t n;
+	return ax->kind == AXIS_HELD && !ax->tile && !phase_extent(v, ax->extent, &n);
+}
+
+struct shape phase_shape(const struct variant *v, const struct ir_phase *ph)
+{
+	struct shape s = {1, 0, 0};
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct ir_axis *ax = &ph->axes[a];
+		int64_t n = 1;
+		s.open += phase_is_open(v, ax);
+		s.tiled += ax->tiled && !ax->tile;
+		if (ax->kind == AXIS_HELD && ax->tile)
+			n = ax->tile;
+		else if (ax->kind == AXIS_HELD && !phase_extent(v, ax->extent, &n))
+			n = 1;
+		s.fixed *= power_above(n);
+	}
+	return s;
 }

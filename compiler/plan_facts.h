@@ -21,4 +21,13 @@ void facts_look(struct facts *, const struct ir_kernel *);
 bool phase_is_lines(const struct ir_kernel *, const struct ir_phase *);
 /* Lines run along several axes: tiles are turned in group memory. */
 bool phase_is_turning(const struct ir_kernel *, const struct ir_phase *);
+
+/* The extent of an axis where the variant fixes it: N, and cdiv(N, 128).  variant: or NULL. */
+bool phase_extent(const struct variant *, const struct hexpr *extent, int64_t *n);
+/* An axis held whole whose extent the variant does not fix. */
+bool phase_is_open(const struct variant *, const struct ir_axis *);
+/* What a phase holds at a time before the tiles of its open and tiled axes. */
+struct shape { int64_t fixed; int open, tiled; };
+struct shape phase_shape(const struct variant *, const struct ir_phase *);
+int power_above(int64_t n);                /* the least power of two that is not below n */
 #endif

@@ -107,7 +107,8 @@ END_TEST
 /* Loads asked for together; a row that is asked for once, which most of them then are not. */
 START_TEST(many_row_variants)
 {
-	struct dsl_pin pin = {"N", 16384};
+	struct dsl_pin pin = {"N", 16384}, short_row = {"N", 1024};
+	run_pinned("quantize_rows", (struct size[]){{"M", 513}, {"N", 1024}, {NULL, 0}}, &short_row);
 	run_pinned("rmsnorm_quant", (struct size[]){{"M", 2}, {"N", 16384}, {NULL, 0}}, &pin);
 	run("swiglu_masked_128", (struct size[]){{"E", 2}, {"M", 1024}, {"N", 512}, {NULL, 0}});
 }
@@ -465,6 +466,28 @@ START_TEST(lanes_of_a_row)
 }
 END_TEST
 
+/* Two rows of 1,024 in a workgroup of four waves, where they are many and nothing else is read. */
+START_TEST(short_rows_share_a_workgroup)
+{
+	static const struct { const char *kernel, *variant; int rows; } cases[] = {
+		{"quantize_rows", "N=1024 aligned rows>=512 bare", 2}, {"quantize_rows", "N=1024 aligned bare", 1},
+		{"rmsnorm_quant", "N=1024 aligned rows>=512", 1}, {"softmax_rows", "N=1024 aligned rows>=512 bare", 1},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		struct dsl_pin pin = {"N", 1024};
+		open_for(&b, cases[c].kernel, "sm_90a", &pin);
+		int v = variant_of(&b, cases[c].variant);
+		const struct ir_phase *ph = &passed(&b, v, NULL)->phases[0];
+		int rows = 1;
+		for (int a = 0; a < ph->naxes; a++)
+			rows *= ph->axes[a].kind == AXIS_GRID ? ph->axes[a].tile : 1;
+		ck_assert_msg(rows == cases[c].rows && (rows == 1 || b.v[v].waves == 4), "%s %s: %d rows, %d waves", cases[c].kernel, cases[c].variant, rows, b.v[v].waves);
+		close_kernel(&b);
+	}
+}
+END_TEST
+
 /* A lane of groups holds 16 codes at least, however long the code for each is: 8 waves of 32 groups. */
 START_TEST(groups_of_a_lane)
 {
@@ -703,6 +726,7 @@ int main(void)
 	tcase_set_timeout(t, 300);
 	tcase_add_test(t, the_next_launch_is_let_in);
 	tcase_add_test(t, lanes_of_a_row);
+	tcase_add_test(t, short_rows_share_a_workgroup);
 	tcase_add_test(t, groups_of_a_lane);
 	tcase_add_loop_test(t, many_rows, 0, nnames);
 	tcase_add_test(t, rows_are_counted);
