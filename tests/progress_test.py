@@ -71,7 +71,7 @@ with tempfile.TemporaryDirectory() as folder:
         done, times = [int(s[1]) for s in steps], [float(s[3]) for s in steps]
         check(all(a < b for a, b in zip(done, done[1:])) and done[-1] <= variants, f"counted {done} of {variants}")
         check({int(s[2]) for s in steps} == {variants}, f"of {[s[2] for s in steps]}, the pack has {variants}")
-        check(times == sorted(times) and times[0] >= 1 and times[-1] <= seconds, f"seconds {times} of {seconds:.1f}")
+        check(times == sorted(times) and times[0] >= 1 and times[-1] <= seconds + 0.05, f"seconds {times} of {seconds:.1f}")
 
     Path(text).write_text(QUICK_TEXT)
     got, status, seconds = on_terminal("build", text, "-o", one)
