@@ -397,16 +397,24 @@ static int count_in(const struct ir_kernel *k, void (*fn)(struct ir_ins *, void 
 	return n;
 }
 
-/* What a predicate of the text says: x below so many; -1 = something else. */
-static int bound_of(const char *ptx, int predicate)
+/* What a predicate of the text says: a register below so many; -1 = something else. */
+static int bound_of(const char *ptx, int predicate, int *of)
 {
 	char set[32];
-	int bound = -1, x;
+	int bound = -1;
 	snprintf(set, sizeof set, "setp.lt.u32 \t%%p%d, ", predicate);
 	const char *at = strstr(ptx, set);
-	if (at && sscanf(at + strlen(set), "%%r%d, %d;", &x, &bound) != 2)
+	if (at && sscanf(at + strlen(set), "%%r%d, %d;", of, &bound) != 2)
 		bound = -1;
 	return bound;
+}
+
+/* The register is what `op` makes: "sub.s32". */
+static bool is_made_by(const char *ptx, int of, const char *op)
+{
+	char made[32];
+	snprintf(made, sizeof made, "\t%s \t%%r%d, ", op, of);
+	return strstr(ptx, made) != NULL;
 }
 
 /* The last 1,056 workgroups let the next launch in: before they wait, or behind it where a row's waves wait for each other, except in grids of
@@ -421,7 +429,7 @@ START_TEST(the_next_launch_is_let_in)
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
 		struct dsl_pin short_row = {"N", 1024};
-		int few = -1, last = -1;
+		int few = -1, last = -1, all = -1, left = -1;
 		open_for(&b, cases[c].kernel, "sm_90a", strstr(cases[c].variant, "N=1024") ? &short_row : NULL);
 		const char *ptx = ptx_of(&b, cases[c].variant), *at = strstr(ptx, "griddepcontrol.launch_dependents");
 		ck_assert_ptr_nonnull(at);
@@ -429,11 +437,13 @@ START_TEST(the_next_launch_is_let_in)
 			at--;
 		if (cases[c].behind) {
 			ck_assert_int_eq(sscanf(at, "@%%p%d griddepcontrol.launch_dependents; griddepcontrol.wait; @%%p%d griddepcontrol.launch_dependents;", &few, &last), 2);
-			ck_assert_int_eq(bound_of(ptx, few), 65);
+			ck_assert_int_eq(bound_of(ptx, few, &all), 65);
+			ck_assert_msg(is_made_by(ptx, all, "mul.lo.s32"), "%s %s", cases[c].kernel, cases[c].variant);
 		} else {
 			ck_assert_int_eq(sscanf(at, "@%%p%d griddepcontrol.launch_dependents; griddepcontrol.wait;", &last), 1);
 		}
-		ck_assert_int_eq(bound_of(ptx, last), 1057);
+		ck_assert_int_eq(bound_of(ptx, last, &left), 1057);
+		ck_assert_msg(is_made_by(ptx, left, "sub.s32"), "%s %s", cases[c].kernel, cases[c].variant);
 		ck_assert_int_eq(times(ptx, "griddepcontrol"), cases[c].behind ? 3 : 2);
 		close_kernel(&b);
 	}
