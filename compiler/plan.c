@@ -436,14 +436,17 @@ static void many_rows(struct planner *p, struct variant *v, const struct hexpr *
 /* Many short rows of one tensor: so many a workgroup that it has the waves of others. */
 static void join_rows(struct planner *p, struct variant *v)
 {
-	int each = is_alone(p) ? waves_of(p, p->target->few_threads) / v->waves : 1, row = -1;
+	int each = is_alone(p) ? waves_of(p, p->target->few_threads) / v->waves : 1, grids = 0;
 	const struct ir_phase *ph = &p->k->phases[0];
+	const struct ir_axis *row = NULL;
 	for (int a = 0; a < ph->naxes; a++)
-		if (ph->axes[a].kind == AXIS_GRID)
-			row = row < 0 && !ph->axes[a].tile ? a : LAYOUT_AXES;
-	if (each <= 1 || p->k->nphases > 1 || row < 0 || row == LAYOUT_AXES)
+		if (ph->axes[a].kind == AXIS_GRID) {
+			row = &ph->axes[a];
+			grids++;
+		}
+	if (each <= 1 || p->k->nphases > 1 || grids != 1 || row->tile)
 		return;
-	set_tile(v, 0, ph->axes[row].name, each);
+	set_tile(v, 0, row->name, each);
 	v->waves *= each;
 }
 

@@ -255,7 +255,7 @@ void device_check(struct device_run *d, const struct device_code *c, const char 
 	struct ir_tensor seen[16];
 	struct ir_eval e = {c->final, seen, d->r->scalars, d->r->symbols, true};
 	for (int p = 0; p < k->nparams; p++)
-		if (k->params[p].is_tensor && (k->params[p].role == IR_OUT || (k->params[p].role == IR_INOUT && t[p].data))) {
+		if (k->params[p].is_tensor && t[p].rank >= 0 && (k->params[p].role == IR_OUT || (k->params[p].role == IR_INOUT && t[p].data))) {
 			before[p] = t[p].data;
 			want[p] = guarded(&t[p], k->params[p].role == IR_INOUT ? before[p] : NULL);
 			got[p] = guarded(&t[p], k->params[p].role == IR_INOUT ? before[p] : NULL);

@@ -32,7 +32,7 @@ void device_open(struct device_run *, struct ir_run *, const char *target);
 void device_close(struct device_run *);
 /* Passes, translation, code generation, the gate.  Free the object with free(c->elf). */
 void device_compile(struct device_run *, const struct variant *, struct device_code *, const char *what);
-/* Does the variant's predicate hold for the symbols and tensors set? */
+/* Does the variant's predicate hold for the symbols and tensors set?  An output of rank -1 is absent. */
 bool device_applies(struct device_run *, const struct variant *);
 /* Evaluates and executes; outputs must agree bit for bit.  Outputs (in tensors without data, and inout tensors) hold the evaluator's
  * results afterwards if `keep`, or else are as before. */

@@ -3,7 +3,8 @@
  * In: kernels.tdsl.  Checked: every kernel's PTX, run by ptx_run, against the evaluated laid-out IR, bit for bit; every variant
  * assembled within the gate's limits, with 16-byte accesses where the plan says aligned (where there is no ptxas this is skipped, and says
  * so); no load in front of the wait for the launch before; facts of PTX and cubin; bad objects and a bad assembler refused with text; one pack with gfx942 and sm_90a, the same each time;
- * what variants of many rows and of whole tiles are spared: masks, waiting for one load after another, stores in pieces. */
+ * what calls with sets of optional tensors take, run; what variants of many rows and of whole tiles are spared: masks, waiting for one load
+ * after another, stores in pieces; when the next launch is let in. */
 #include "../compiler/object_code.h"
 #include "../compiler/file.h"
 #include "device_help.h"
@@ -107,8 +108,7 @@ END_TEST
 /* Loads asked for together; a row that is asked for once, which most of them then are not. */
 START_TEST(many_row_variants)
 {
-	struct dsl_pin pin = {"N", 16384}, short_row = {"N", 1024};
-	run_pinned("quantize_rows", (struct size[]){{"M", 513}, {"N", 1024}, {NULL, 0}}, &short_row);
+	struct dsl_pin pin = {"N", 16384};
 	run_pinned("rmsnorm_quant", (struct size[]){{"M", 2}, {"N", 16384}, {NULL, 0}}, &pin);
 	run("swiglu_masked_128", (struct size[]){{"E", 2}, {"M", 1024}, {"N", 512}, {NULL, 0}});
 }
@@ -397,6 +397,51 @@ static int count_in(const struct ir_kernel *k, void (*fn)(struct ir_ins *, void 
 	return n;
 }
 
+static bool is_named(const char *names, const char *name)
+{
+	const char *at = strstr(names, name);
+	size_t n = strlen(name);
+	return at && (at == names || at[-1] == ' ') && (at[n] == ' ' || !at[n]);
+}
+
+/* What a call with these optional tensors and no others takes, which is to be `variant`: run. */
+START_TEST(sets_compute)
+{
+	static struct dsl_pin short_row = {"N", 1024};
+	static const struct { const char *kernel, *given, *variant; int m, n; struct dsl_pin *pin; } cases[] = {
+		{"quantize_rows", "", "N=1024 aligned rows>=512 bare", 513, 1024, &short_row},      /* two rows a workgroup, the last of one */
+		{"relu_act", "", "N%4096=0 aligned rows>=512 bare", 512, 4096, NULL},
+		{"add_rmsnorm_quant", "res w res_out", "N=4096 aligned with res w res_out", 3, 4096, NULL},
+		{"add_rmsnorm_quant", "res w res_out", "N=14336 aligned with res w res_out", 2, 14336, NULL},
+		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 512, 512, NULL},
+	};
+	struct built b;
+	struct device_code code;
+	int v = 0;
+	open_for(&b, cases[_i].kernel, "sm_90a", cases[_i].pin);
+	ir_run_symbol(&b.r, "M", cases[_i].m);
+	ir_run_symbol(&b.r, "N", cases[_i].n);
+	for (int p = 0; p < b.r.k->nparams; p++) {
+		const struct ir_param *q = &b.r.k->params[p];
+		if (q->is_tensor && (!q->optional || is_named(cases[_i].given, q->name)))
+			ir_run_tensor(&b.r, q->name, 2);
+		else
+			b.r.tensors[p].rank = -1;
+		if (q->role == IR_OUT) {
+			free(b.r.tensors[p].data);
+			b.r.tensors[p].data = NULL;
+		}
+	}
+	while (v < b.n && !device_applies(&b.d, &b.v[v]))
+		v++;
+	ck_assert_msg(v < b.n && strcmp(b.v[v].text, cases[_i].variant) == 0, "%s: %s", cases[_i].kernel, v < b.n ? b.v[v].text : "no variant applies");
+	device_compile(&b.d, &b.v[v], &code, cases[_i].variant);
+	device_check(&b.d, &code, cases[_i].variant, false);
+	free(code.elf);
+	close_kernel(&b);
+}
+END_TEST
+
 /* What a predicate of the text says: a register below so many; -1 = something else. */
 static int bound_of(const char *ptx, int predicate, int *of)
 {
@@ -504,9 +549,10 @@ START_TEST(groups_of_a_lane)
 	struct built b;
 	open_kernel(&b, "geglu_128");
 	const struct ir_kernel *k = passed(&b, variant_of(&b, "N%4096=0 aligned rows>=512 bare"), NULL);
+	int groups = 0;
 	for (int a = 0; a < k->phases[0].naxes; a++)
-		if (strcmp(k->phases[0].axes[a].name, "n.o") == 0)
-			ck_assert_int_eq(k->phases[0].axes[a].tile, 32);
+		groups += strcmp(k->phases[0].axes[a].name, "n.o") == 0 ? k->phases[0].axes[a].tile : 0;
+	ck_assert_int_eq(groups, 32);
 	ck_assert_int_eq(b.v[variant_of(&b, "N%4096=0 aligned rows>=512 bare")].waves, 8);
 	close_kernel(&b);
 }
@@ -734,6 +780,7 @@ int main(void)
 	suite_add_tcase(s, t);
 	t = tcase_create("variants");
 	tcase_set_timeout(t, 300);
+	tcase_add_loop_test(t, sets_compute, 0, 5);
 	tcase_add_test(t, the_next_launch_is_let_in);
 	tcase_add_test(t, lanes_of_a_row);
 	tcase_add_test(t, short_rows_share_a_workgroup);
