@@ -54,7 +54,7 @@ const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int
 	int order[LAYOUT_AXES], n = 0;
 	if (inner >= 0 && (axes & IR_AXIS(inner)))
 		order[n++] = inner;
-	int next = s->v->target->lanes_adjacent ? groups_of(s->ph, inner) : -1;
+	int groups = groups_of(s->ph, inner), next = s->v->target->lanes_adjacent ? groups : -1;
 	if (next >= 0 && (axes & IR_AXIS(next)))             /* the line goes on in the next group */
 		order[n++] = next;
 	int beside = next >= 0 ? groups_of(s->ph, across) : -1;
@@ -68,11 +68,14 @@ const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int
 	for (; run > 1 && s->ph->axes[across].tile % (2 * l->block[across]) == 0; run /= 2)
 		step(l, &l->reg[l->nreg++], across);
 	int used = 0, total = l->nlane + l->nwave;
-	for (int i = 0; i < n && used < total; i++)
-		while (used < total && s->ph->axes[order[i]].tile % (2 * l->block[order[i]]) == 0) {
-			step(l, used < l->nlane ? &l->lane[used] : &l->wave[used - l->nlane], order[i]);
-			used++;
-		}
+	for (int i = 0; i < n && used < l->nlane; i++)
+		while (used < l->nlane && s->ph->axes[order[i]].tile % (2 * l->block[order[i]]) == 0)
+			step(l, &l->lane[used++], order[i]);
+	bool held = inner >= 0 && groups < 0 && s->ph->axes[inner].kind == AXIS_HELD;
+	for (int all = !held; all < 2; all++)                /* rows first: those of one row wait for each other */
+		for (int i = 0; i < n && used < total; i++)
+			for (; used < total && (all || s->ph->axes[order[i]].kind == AXIS_GRID) && s->ph->axes[order[i]].tile % (2 * l->block[order[i]]) == 0; used++)
+				step(l, &l->wave[used - l->nlane], order[i]);
 	return finished(s, l, axes);
 }
 

@@ -5,8 +5,9 @@
  *          forms beyond; maximal relative error about 2e-7.  erfc, normcdf: exp2 of one polynomial of |x|, of even degree so that it
  *          falls wherever it is not fitted and ends in 0; relative error about 4e-7 where |x| <= 1, 3e-6 up to 4 (erfc, 1.5e-8 there)
  *          and down to -6 (normcdf, 1e-9) 4e-6, of which 2e-6 are roundings of the exponent; beyond it grows, 1e-3 at 5 and -7.  Each
- *          has coefficients of its own, for a rounded x sqrt(1/2) would err by 2e-6 more.  sin and cos in turns, reduced by floor.
- *          Division by a power of two becomes a product, which is exact.
+ *          has coefficients of its own, for a rounded x sqrt(1/2) would err by 2e-6 more.  A normcdf of which only products are kept, in 16
+ *          bits or fewer, gets a shorter one: within 1.5e-5 down to -7 (1e-12), where half a unit of bf16 is 2e-3, of f16 2e-4.
+ *          sin and cos in turns, reduced by floor.  Division by a power of two becomes a product, which is exact.
  * Needs:   any IR.   Keeps: values within those errors; f32 only (narrower operands are converted by the text). */
 #include "pass.h"
 
@@ -70,9 +71,9 @@ static struct ir_ins *erf_of(struct ir_builder *b, struct ir_ins *x)
 }
 
 /* 2^p(|x|), from 1 or 1/2 at 0 down to 0 at infinity: what a distribution has beyond |x| */
-static struct ir_ins *beyond(struct ir_builder *b, struct ir_ins *x, const double *p)
+static struct ir_ins *beyond(struct ir_builder *b, struct ir_ins *x, const double *p, int n)
 {
-	return ir_un(b, IR_EXP2, polynomial(b, ir_un(b, IR_ABS, x), p, 11));
+	return ir_un(b, IR_EXP2, polynomial(b, ir_un(b, IR_ABS, x), p, n));
 }
 
 static struct ir_ins *erfc_of(struct ir_builder *b, struct ir_ins *x)
@@ -80,16 +81,17 @@ static struct ir_ins *erfc_of(struct ir_builder *b, struct ir_ins *x)
 	/* log2(erfc(a)) on [0, 4.2], Lawson's iteration with its error against 1 + |p| / 2, the coefficients rounded one by one */
 	static const double p[] = {-5.81283643e-7, 1.315999e-5, -1.27281732e-4, 6.64078339e-4, -1.74350524e-3, -7.2779617e-4,
 	                           2.84146909e-2, -1.48620591e-1, -9.18376803e-1, -1.62791181, 0};
-	struct ir_ins *tail = beyond(b, x, p);
+	struct ir_ins *tail = beyond(b, x, p, 11);
 	return ir_select(b, ir_bin(b, IR_LT, x, num(b, 0)), ir_bin(b, IR_SUB, num(b, 2), tail), tail);
 }
 
-static struct ir_ins *normcdf_of(struct ir_builder *b, struct ir_ins *x)
+static struct ir_ins *normcdf_of(struct ir_builder *b, struct ir_ins *x, bool is_short)
 {
-	/* log2(normcdf(-a)) on [0, 6], likewise */
+	/* log2(normcdf(-a)) on [0, 6], likewise; the short one on [0, 7] and its error as it is */
+	static const double s[] = {-1.59716978e-6, 5.63955837e-5, -8.85858433e-4, 8.31808429e-3, -5.35469353e-2, -4.58890229e-1, -1.15109181, -1};
 	static const double p[] = {-1.63743508e-8, 5.32471006e-7, -7.38713015e-6, 5.50981531e-5, -2.04335767e-4, -1.59961448e-4,
 	                           7.14658806e-3, -5.25780581e-2, -4.59176391e-1, -1.15110898, -1};
-	struct ir_ins *tail = beyond(b, x, p);
+	struct ir_ins *tail = is_short ? beyond(b, x, s, 8) : beyond(b, x, p, 11);
 	return ir_select(b, ir_bin(b, IR_LT, x, num(b, 0)), tail, ir_bin(b, IR_SUB, num(b, 1), tail));
 }
 
@@ -107,6 +109,38 @@ static bool power_of_two(const struct ir_ins *i)
 
 struct math { struct pass *p; struct ir_phase *ph; };
 
+/* from: what a value is made of, directly or by products; by_id: what is. */
+struct reach { const struct ir_ins *from; bool *by_id, rounded; };
+
+static void follow(struct ir_ins *i, void *ctx)
+{
+	struct reach *r = ctx;
+	bool reached = false;
+	for (int a = 0; a < i->nargs; a++)
+		reached = reached || r->by_id[i->args[a]->id];
+	if (i == r->from)
+		r->by_id[i->id] = true;
+	if (!reached || (i->op == IR_CVT && dtype_info((enum dtype)i->dtype)->bits <= 16))
+		return;
+	switch (i->op) {
+	case IR_MUL: case IR_DIV: case IR_NEG: case IR_ABS: case IR_MIN: case IR_MAX: case IR_SELECT:
+		r->by_id[i->id] = true;
+		return;
+	default:
+		r->rounded = false;
+	}
+}
+
+/* Its relative error is that of all that is made of it, and each is rounded to 16 bits or fewer before it is kept, added or compared. */
+static bool is_rounded(const struct math *m, const struct ir_ins *i)
+{
+	struct arena scratch = {0};
+	struct reach r = {i, arena_alloc(&scratch, (size_t)m->p->k->next_id * sizeof(bool)), true};
+	ir_walk(m->ph->body, follow, &r);
+	arena_free(&scratch);
+	return r.rounded;
+}
+
 static void expand(struct ir_ins *i, void *ctx)
 {
 	struct math *m = ctx;
@@ -120,7 +154,7 @@ static void expand(struct ir_ins *i, void *ctx)
 	case IR_TANH: r = tanh_of(&b, x); break;
 	case IR_ERF: r = erf_of(&b, x); break;
 	case IR_ERFC: r = erfc_of(&b, x); break;
-	case IR_NORMCDF: r = normcdf_of(&b, x); break;
+	case IR_NORMCDF: r = normcdf_of(&b, x, is_rounded(m, i)); break;
 	case IR_SIN: r = ir_un(&b, IR_SIN_TURNS, turns(&b, x)); break;
 	case IR_COS: r = ir_un(&b, IR_COS_TURNS, turns(&b, x)); break;
 	case IR_DIV:

@@ -129,10 +129,11 @@ static void set_tile(struct variant *v, int phase, const char *axis, int tile)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, MANY_ROWS = 512, MANY_GUARDED = 2048, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LONG_ROW = 16384, LANE_REGISTERS = 128 };
+enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, SHORT_ROW = 4096, MANY_ROWS = 512, MANY_GUARDED = 2048, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LONG_ROW = 16384, LANE_REGISTERS = 128 };
 /* Instructions, about: of all elements of a lane that holds a tile of groups both ways; of one element, from which on few rows stand apart,
- * up to which a lane of a long line makes one access, where all are as wide; up to which a lane makes one of each of several rows. */
-enum { LANE_CODE = 1100, LONG_CODE = 8, LIGHT_CODE = 15, SEVERAL_CODE = 24 };
+ * up to which a lane of a long line makes one access, where all are as wide; up to which a lane holds 16 elements of a short row with weights; up to
+ * which it makes one access to each of several rows. */
+enum { LANE_CODE = 1100, LONG_CODE = 8, LIGHT_CODE = 15, ROW_CODE = 14, SEVERAL_CODE = 24 };
 
 /* Every phase has groups of a fixed size and nothing beside them. */
 static bool only_groups(const struct planner *p)
@@ -168,10 +169,11 @@ static bool is_several(const struct planner *p)
 	return p->target->whole_chunks && p->f.reduces && p->f.rows > 1 && p->f.cost <= SEVERAL_CODE;
 }
 
-/* Nothing that more elements of a lane would share. */
-static bool is_alone(const struct planner *p)
+/* Rows of which a lane holds 16 elements: more would share no weights, or, of a short row made narrower by light code, little else. */
+static bool is_spread(const struct planner *p, const struct variant *v)
 {
-	return p->target->whole_chunks && p->f.rows == 1 && !p->f.weights;
+	bool light = p->f.rows == 1 && p->f.cost <= ROW_CODE && p->f.narrowest < p->f.widest;
+	return p->target->whole_chunks && (!p->f.weights || (light && v->pins[0].value <= SHORT_ROW));
 }
 
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
@@ -179,7 +181,7 @@ static bool is_alone(const struct planner *p)
 static int elements_per_lane(const struct planner *p, const struct variant *v)
 {
 	bool more = v && v->npins && p->f.reduces;
-	int n = more && !is_alone(p) ? 32 : 16, most = more ? 1000 : 400;
+	int n = more && !is_spread(p, v) ? 32 : 16, most = more ? 1000 : 400;
 	if (more && p->target->whole_chunks && (is_ragged(v) || (p->f.rows == 1 && is_long(v)))) {
 		n *= 2;
 		most *= 2;
@@ -436,7 +438,7 @@ static void many_rows(struct planner *p, struct variant *v, const struct hexpr *
 /* Many short rows of one tensor: so many a workgroup that it has the waves of others. */
 static void join_rows(struct planner *p, struct variant *v)
 {
-	int each = is_alone(p) ? waves_of(p, p->target->few_threads) / v->waves : 1, grids = 0;
+	int each = p->f.rows == 1 && is_spread(p, v) ? waves_of(p, p->target->few_threads) / v->waves : 1, grids = 0;
 	const struct ir_phase *ph = &p->k->phases[0];
 	const struct ir_axis *row = NULL;
 	for (int a = 0; a < ph->naxes; a++)

@@ -411,6 +411,8 @@ START_TEST(sets_compute)
 	static const struct { const char *kernel, *given, *variant; int m, n; struct dsl_pin *pin; } cases[] = {
 		{"quantize_rows", "", "N=1024 aligned rows>=512 bare", 513, 1024, &short_row},      /* two rows a workgroup, the last of one */
 		{"relu_act", "", "N%4096=0 aligned rows>=512 bare", 512, 4096, NULL},
+		{"geglu_rows", "", "N=1024 aligned rows>=512 bare", 512, 1024, &short_row},
+		{"rmsnorm_quant", "", "N=1024 aligned rows>=512", 512, 1024, &short_row},
 		{"add_rmsnorm_quant", "res w res_out", "N=4096 aligned with res w res_out", 3, 4096, NULL},
 		{"add_rmsnorm_quant", "res w res_out", "N=14336 aligned with res w res_out", 2, 14336, NULL},
 		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 512, 512, NULL},
@@ -468,14 +470,14 @@ START_TEST(the_next_launch_is_let_in)
 {
 	static const struct { const char *kernel, *variant; bool behind; } cases[] = {
 		{"rmsnorm_quant", "N=4096 aligned rows>=512", true}, {"rmsnorm_quant", "N=4096 aligned", true}, {"layernorm_quant", "N=4096 aligned rows>=512 with w", true},
-		{"rmsnorm_quant", "N=1024 aligned rows>=512", false},           /* one wave a row */
+		{"quantize_rows", "N=512 aligned rows>=512 bare", false},         /* four rows in four waves */
 		{"silu_act", "N%4096=0 aligned rows>=512 bare", false}, {"quantize_128", "N%128=0 aligned bare", false},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
-		struct dsl_pin short_row = {"N", 1024};
+		struct dsl_pin short_row = {"N", 512};
 		int few = -1, last = -1, all = -1, left = -1;
-		open_for(&b, cases[c].kernel, "sm_90a", strstr(cases[c].variant, "N=1024") ? &short_row : NULL);
+		open_for(&b, cases[c].kernel, "sm_90a", strstr(cases[c].variant, "N=512") ? &short_row : NULL);
 		const char *ptx = ptx_of(&b, cases[c].variant), *at = strstr(ptx, "griddepcontrol.launch_dependents");
 		ck_assert_ptr_nonnull(at);
 		while (*at != '@')
@@ -503,8 +505,10 @@ START_TEST(lanes_of_a_row)
 		{"add_rmsnorm_quant", "N=4096 aligned with res w res_out", 16, "N=4096 aligned rows>=512 with res w res_out", NULL},   /* two rows */
 		{"add_rmsnorm_quant", "N=14336 aligned with res w res_out", 16, NULL, NULL},
 		{"swiglu_rows", "N=4096 aligned bare", 16, "N=4096 aligned rows>=512 bare", NULL},
-		{"geglu_rows", "N=4096 aligned rows>=512 bare", 4, NULL, &n},       /* 30 instructions an element */
-		{"rmsnorm_quant", "N=4096 aligned rows>=512", 4, NULL, NULL},       /* one row */
+		{"geglu_rows", "N=4096 aligned rows>=512 bare", 8, NULL, &n},       /* 30 instructions an element */
+		{"rmsnorm_quant", "N=4096 aligned rows>=512", 8, NULL, NULL},       /* one row, short */
+		{"rmsnorm_quant", "N=8192 aligned rows>=512", 8, NULL, NULL},
+		{"layernorm_quant", "N=4096 aligned rows>=512 with w", 4, NULL, NULL},
 		{"silu_act", "N%4096=0 aligned rows>=512 bare", 16, NULL, NULL},    /* to bf16 */
 		{"gelu_act", "N%4096=0 aligned rows>=512 bare", 8, NULL, NULL},     /* 21 instructions */
 		{"dequantize_rows", "N%4096=0 aligned rows>=512", 8, NULL, NULL},   /* of 8 bits */
@@ -521,12 +525,12 @@ START_TEST(lanes_of_a_row)
 }
 END_TEST
 
-/* Two rows of 1,024 in a workgroup of four waves, where they are many and nothing else is read. */
+/* Two rows of 1,024 in a workgroup of four waves, where they are many and nothing else is read, or little done with it. */
 START_TEST(short_rows_share_a_workgroup)
 {
 	static const struct { const char *kernel, *variant; int rows; } cases[] = {
 		{"quantize_rows", "N=1024 aligned rows>=512 bare", 2}, {"quantize_rows", "N=1024 aligned bare", 1},
-		{"rmsnorm_quant", "N=1024 aligned rows>=512", 1}, {"softmax_rows", "N=1024 aligned rows>=512 bare", 1},
+		{"rmsnorm_quant", "N=1024 aligned rows>=512", 2}, {"softmax_rows", "N=1024 aligned rows>=512 bare", 1},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
@@ -780,7 +784,7 @@ int main(void)
 	suite_add_tcase(s, t);
 	t = tcase_create("variants");
 	tcase_set_timeout(t, 300);
-	tcase_add_loop_test(t, sets_compute, 0, 5);
+	tcase_add_loop_test(t, sets_compute, 0, 7);
 	tcase_add_test(t, the_next_launch_is_let_in);
 	tcase_add_test(t, lanes_of_a_row);
 	tcase_add_test(t, short_rows_share_a_workgroup);
