@@ -120,7 +120,7 @@ static void find_turned(struct ir_ins *i, void *ctx)
 	}
 }
 
-/* What is stored once for a group of the inner axis: a lane holds so many groups side by side that it stores words of narrow numbers, and
+/* What is stored once for a group of the inner axis, not for a whole row: a lane holds so many groups side by side that it stores words of narrow numbers, and
  * of others 16 bytes, not a sector of memory in pieces.  Not where a part of the row's places is empty; nor in long rows
  * and many waves, where narrow numbers would part a wave's lanes while much is asked for at once. */
 static void find_numbers(struct ir_ins *i, void *ctx)
@@ -131,6 +131,8 @@ static void find_numbers(struct ir_ins *i, void *ctx)
 	if (line < 0)
 		return;
 	const struct ir_axis *ax = &s->ph->axes[line];
+	if (ax->extent && ax->extent->op == HX_SYM)
+		return;
 	int64_t extent = ax->tile;
 	bool whole = !hexpr_is_const(ax->extent, &extent) || extent == ax->tile;
 	if (whole && ax->tile * bits >= SECTOR_BITS && (bits >= 32 || (s->space.waves <= NARROW_WAVES && ax->tile <= NARROW_GROUPS))) {

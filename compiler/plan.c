@@ -435,10 +435,11 @@ static void many_rows(struct planner *p, struct variant *v, const struct hexpr *
 	say(p, v, arena_printf(p->arena, "rows>=%d", least));
 }
 
-/* Many short rows of one tensor: so many a workgroup that it has the waves of others. */
+/* Many short rows of one tensor: so many a workgroup that it has the waves of others, without weights twice as many. */
 static void join_rows(struct planner *p, struct variant *v)
 {
-	int each = p->f.rows == 1 && is_spread(p, v) ? waves_of(p, p->target->few_threads) / v->waves : 1, grids = 0;
+	int threads = p->f.weights ? p->target->few_threads : 2 * p->target->few_threads, grids = 0;
+	int each = p->f.rows == 1 && is_spread(p, v) ? waves_of(p, threads) / v->waves : 1;
 	const struct ir_phase *ph = &p->k->phases[0];
 	const struct ir_axis *row = NULL;
 	for (int a = 0; a < ph->naxes; a++)
