@@ -26,7 +26,7 @@ static int64_t leaf(void *ctx, enum hexpr_op op, int64_t imm)
 {
 	const struct device_run *d = ctx;
 	const struct ir_tensor *t = &d->r->tensors[imm];
-	bool unit = t->rank == 0 || t->stride[t->rank - 1] == 1 || t->extent[t->rank - 1] <= 1;
+	bool unit = t->rank <= 0 || t->stride[t->rank - 1] == 1 || t->extent[t->rank - 1] <= 1;
 	if (op == HX_PRESENT)
 		return t->data != NULL;
 	if (op == HX_FLAT || !t->data)
