@@ -120,8 +120,8 @@ static void find_turned(struct ir_ins *i, void *ctx)
 	}
 }
 
-/* What is stored once for a group of the inner axis, not for a whole row: a lane holds so many groups side by side that it stores words of narrow numbers, and
- * of others 16 bytes, not a sector of memory in pieces.  Not where a part of the row's places is empty; nor in long rows
+/* What is stored once for a group of the inner axis, not for a whole row: a lane holds so many groups side by side that it stores words
+ * of narrow numbers, and of others 16 bytes, not a sector of memory in pieces.  Not where a part of the row's places is empty; nor in long rows
  * and many waves, where narrow numbers would part a wave's lanes while much is asked for at once. */
 static void find_numbers(struct ir_ins *i, void *ctx)
 {

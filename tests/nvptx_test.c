@@ -2,13 +2,12 @@
  *
  * In: kernels.tdsl.  Checked: every kernel's PTX, run by ptx_run, against the evaluated laid-out IR, bit for bit; every variant
  * assembled within the gate's limits, with 16-byte accesses where the plan says aligned (where there is no ptxas this is skipped, and says
- * so); no load in front of the wait for the launch before; facts of PTX and cubin; bad objects and a bad assembler refused with text; one pack with gfx942 and sm_90a, the same each time;
- * what calls with sets of optional tensors take, run; what variants of many rows and of whole tiles are spared: masks, waiting for one load
- * after another, stores in pieces; when the next launch is let in. */
+ * so); no load in front of the wait for the launch before; facts of PTX and cubin; bad objects and a bad assembler refused with text; one
+ * pack with gfx942 and sm_90a, the same each time.  What variants are chosen: nvptx_variants_test.c. */
 #include "../compiler/object_code.h"
 #include "../compiler/file.h"
-#include "device_help.h"
 #include "dsl_help.h"
+#include "nvptx_help.h"
 #include "sample.h"
 
 #include <check.h>
@@ -17,29 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KERNELS = 128 };
-
 static struct arena arena;
-static struct dsl_file *file;
-static const char *names[KERNELS];
-static int nnames;
-
-/* Before the tests run: their number depends on it. */
-static bool load(void)
-{
-	struct diag d = {.arena = &arena};
-	char err[200];
-	size_t n;
-	char *text = file_read("kernels.tdsl", &n, err, sizeof err);
-	if (!text || dsl_parse(&arena, text, n, "kernels.tdsl", NULL, NULL, &d, &file)) {
-		fprintf(stderr, "kernels.tdsl: %s\n", text ? diag_text(&d) : err);
-		return false;
-	}
-	for (int i = 0; i < file->nkernels && nnames < KERNELS; i++)
-		if (file->kernels[i].npacked)
-			names[nnames++] = file->kernels[i].name;
-	return true;
-}
 
 struct size { const char *symbol; int64_t value; };
 
@@ -91,8 +68,8 @@ static void run(const char *kernel, const struct size *sizes)
 START_TEST(computes)
 {
 	static const struct size even[] = {{"M", 4}, {"N", 512}, {NULL, 0}}, odd[] = {{"M", 3}, {"N", 269}, {NULL, 0}};
-	run(names[_i], even);
-	run(names[_i], odd);
+	run(nvptx_kernels.names[_i], even);
+	run(nvptx_kernels.names[_i], odd);
 }
 END_TEST
 
@@ -126,48 +103,6 @@ END_TEST
 
 /* --- objects ---------------------------------------------------------------------------------------------------------------- */
 
-struct built { struct device_run d; struct ir_run r; struct variant *v; int n, launches; };
-
-/* pin: also of a kernel that kernels.tdsl has not, in tests/lower; NULL = what the pack's lines say. */
-static void open_for(struct built *b, const char *kernel, const char *target, struct dsl_pin *pin)
-{
-	const struct dsl_special pinned = {.pins = pin, .npins = 1}, *special = pin ? &pinned : NULL;
-	struct dsl_kernel text = {0};
-	for (int i = 0; i < file->nkernels; i++)
-		if (strcmp(file->kernels[i].name, kernel) == 0)
-			text = file->kernels[i];
-	if (!pin && text.nall)
-		special = text.all[0].special;
-	dsl_run_open(&b->r, text.name ? "kernels.tdsl" : "tests/lower/loops.tdsl", kernel, "");
-	device_open(&b->d, &b->r, target);
-	b->r.k->target = target;
-	ck_assert_msg(plan_variants(&b->d.arena, b->r.k, &text, special, b->d.target, &b->v, &b->n, b->d.err, sizeof b->d.err) == 0, "%s", b->d.err);
-}
-
-static void open_kernel(struct built *b, const char *kernel)
-{
-	open_for(b, kernel, "sm_90a", NULL);
-}
-
-static void close_kernel(struct built *b)
-{
-	device_close(&b->d);
-	ir_run_close(&b->r);
-}
-
-/* 0, or -1 with text; free(*bytes). */
-static int build(struct built *b, int variant, void **bytes, size_t *size)
-{
-	struct ir_kernel *final;
-	struct translated made;
-	char *err = b->d.err;
-	size_t len = sizeof b->d.err;
-	ck_assert_msg(run_passes(&b->d.arena, b->r.k, &b->v[variant], NULL, &final, err, len) == 0, "%s", err);
-	ck_assert_msg(translate(&b->d.arena, final, &b->v[variant], object_context(b->d.session), &made, err, len) == 0, "%s", err);
-	b->launches = made.nlaunches;
-	return object_build(b->d.session, b->d.target, made.module, made.ordered, bytes, size, err, len);
-}
-
 static bool have_assembler(const char *what)
 {
 	unsetenv("TDSL_PTXAS");
@@ -181,28 +116,28 @@ START_TEST(assembles)
 {
 	struct built b;
 	int every = getenv("E2E_FULL") ? 1 : 3 * sample_of();
-	if (!have_assembler(names[_i]))
+	if (!have_assembler(nvptx_kernels.names[_i]))
 		return;
-	open_kernel(&b, names[_i]);
+	built_open(&b, nvptx_kernels.names[_i]);
 	for (int v = 0; v < b.n; v++) {
 		void *bytes;
 		size_t size;
 		struct object_facts *facts;
 		int n;
-		if (v && (v + sample_phase(names[_i])) % every)
+		if (v && (v + sample_phase(nvptx_kernels.names[_i])) % every)
 			continue;
-		ck_assert_msg(build(&b, v, &bytes, &size) == 0, "%s %s: %s", names[_i], b.v[v].text, b.d.err);
-		ck_assert_msg(object_facts(&b.d.arena, b.d.target, bytes, size, true, &facts, &n, b.d.err, sizeof b.d.err) == 0, "%s %s: %s", names[_i],
+		ck_assert_msg(built_object(&b, v, &bytes, &size) == 0, "%s %s: %s", nvptx_kernels.names[_i], b.v[v].text, b.d.err);
+		ck_assert_msg(object_facts(&b.d.arena, b.d.target, bytes, size, true, &facts, &n, b.d.err, sizeof b.d.err) == 0, "%s %s: %s", nvptx_kernels.names[_i],
 		              b.v[v].text, b.d.err);
 		ck_assert_int_eq(n, b.launches);
 		for (int i = 0; i < n; i++) {
 			ck_assert_int_gt(facts[i].vgpr, 0);
 			ck_assert_int_le(facts[i].vgpr * b.v[v].waves * 32, 65536);
-			ck_assert_msg(facts[i].vmem > 0 || facts[i].instructions < 8, "%s %s", names[_i], b.v[v].text);
+			ck_assert_msg(facts[i].vmem > 0 || facts[i].instructions < 8, "%s %s", nvptx_kernels.names[_i], b.v[v].text);
 		}
 		free(bytes);
 	}
-	close_kernel(&b);
+	built_close(&b);
 }
 END_TEST
 
@@ -213,7 +148,7 @@ START_TEST(waits_first)
 	struct built b;
 	if (!have_assembler("waits_first"))
 		return;
-	open_kernel(&b, "rmsnorm_quant");
+	built_open(&b, "rmsnorm_quant");
 	for (int early = 0; early < 2; early++) {
 		char *text = NULL;
 		void *bytes;
@@ -229,7 +164,7 @@ START_TEST(waits_first)
 			ck_assert_str_eq(b.d.err, "k for sm_90a: loads in front of the wait for the launch before: 1");
 		free(bytes);
 	}
-	close_kernel(&b);
+	built_close(&b);
 }
 END_TEST
 
@@ -243,8 +178,8 @@ START_TEST(facts)
 	struct object_facts *of_ptx, *of_cubin;
 	int n, m;
 	setenv("TDSL_PTXAS", "", 1);
-	open_kernel(&b, "rmsnorm_quant");
-	ck_assert_int_eq(build(&b, FOUR_WARPS, &ptx, &ptx_size), 0);
+	built_open(&b, "rmsnorm_quant");
+	ck_assert_int_eq(built_object(&b, FOUR_WARPS, &ptx, &ptx_size), 0);
 	ck_assert_uint_eq(strlen(ptx) + 1, ptx_size);
 	ck_assert_int_eq(object_facts(&b.d.arena, b.d.target, ptx, ptx_size, true, &of_ptx, &n, b.d.err, sizeof b.d.err), 0);
 	ck_assert_int_eq(n, 1);
@@ -253,7 +188,7 @@ START_TEST(facts)
 	ck_assert_int_eq(of_ptx[0].lds, 8 * b.v[FOUR_WARPS].waves);     /* a sum and a maximum of every warp */
 	ck_assert_ptr_nonnull(object_disassembly(&b.d.arena, b.d.target, ptx, ptx_size, b.d.err, sizeof b.d.err));
 	if (have_assembler("facts")) {
-		ck_assert_msg(build(&b, FOUR_WARPS, &cubin, &cubin_size) == 0, "%s", b.d.err);
+		ck_assert_msg(built_object(&b, FOUR_WARPS, &cubin, &cubin_size) == 0, "%s", b.d.err);
 		ck_assert_int_eq(object_facts(&b.d.arena, b.d.target, cubin, cubin_size, true, &of_cubin, &m, b.d.err, sizeof b.d.err), 0);
 		ck_assert_int_eq(m, 1);
 		ck_assert_str_eq(of_cubin[0].symbol, "rmsnorm_quant");
@@ -272,7 +207,7 @@ START_TEST(facts)
 		free(cubin);
 	}
 	free(ptx);
-	close_kernel(&b);
+	built_close(&b);
 }
 END_TEST
 
@@ -284,12 +219,12 @@ START_TEST(refusals)
 	struct object_facts *f;
 	int n;
 	static const char no_kernel[] = ".version 8.4\n.target sm_90a\n";
-	open_kernel(&b, "rmsnorm_quant");
+	built_open(&b, "rmsnorm_quant");
 	setenv("TDSL_PTXAS", "/nonexistent/ptxas", 1);
-	ck_assert_int_eq(build(&b, 0, &bytes, &size), -1);
+	ck_assert_int_eq(built_object(&b, 0, &bytes, &size), -1);
 	ck_assert_str_eq(b.d.err, "/nonexistent/ptxas: No such file or directory");
 	setenv("TDSL_PTXAS", "/bin/false", 1);
-	ck_assert_int_eq(build(&b, 0, &bytes, &size), -1);
+	ck_assert_int_eq(built_object(&b, 0, &bytes, &size), -1);
 	ck_assert_str_eq(b.d.err, "ptxas: failed without a message");
 	ck_assert_int_eq(object_facts(&b.d.arena, b.d.target, no_kernel, sizeof no_kernel, true, &f, &n, b.d.err, sizeof b.d.err), -1);
 	ck_assert_str_eq(b.d.err, "the PTX has no kernel");
@@ -301,7 +236,7 @@ START_TEST(refusals)
 		ck_assert_ptr_nonnull(strstr(b.d.err, "ptxas: "));
 		ck_assert_ptr_nonnull(strstr(b.d.err, "line 6"));
 	}
-	close_kernel(&b);
+	built_close(&b);
 }
 END_TEST
 
@@ -346,462 +281,28 @@ START_TEST(packs)
 }
 END_TEST
 
-/* --- variants ---------------------------------------------------------------------------------------------------------------- */
-
-static int variant_of(const struct built *b, const char *text)
-{
-	int v = 0;
-	while (v < b->n && strcmp(b->v[v].text, text))
-		v++;
-	ck_assert_msg(v < b->n, "%s has no variant %s", b->r.k->name, text);
-	return v;
-}
-
-static struct ir_kernel *passed(struct built *b, int variant, const char *pass)
-{
-	struct ir_kernel *k;
-	ck_assert_msg(run_passes(&b->d.arena, b->r.k, &b->v[variant], pass, &k, b->d.err, sizeof b->d.err) == 0, "%s: %s", b->v[variant].text, b->d.err);
-	return k;
-}
-
-/* In the arena. */
-static const char *ptx_of(struct built *b, const char *variant)
-{
-	void *bytes;
-	size_t n;
-	setenv("TDSL_PTXAS", "", 1);
-	ck_assert_msg(build(b, variant_of(b, variant), &bytes, &n) == 0, "%s", b->d.err);
-	const char *text = arena_printf(&b->d.arena, "%s", (char *)bytes);
-	free(bytes);
-	return text;
-}
-
-static int times(const char *text, const char *word)
-{
-	int n = 0;
-	while ((text = strstr(text, word))) {
-		text += strlen(word);
-		n++;
-	}
-	return n;
-}
-
-static void count_masks(struct ir_ins *i, void *n) { *(int *)n += i->flags & IR_MASKED ? 1 : 0; }
-static void count_branches(struct ir_ins *i, void *n) { *(int *)n += i->op == IR_IF; }
-
-static int count_in(const struct ir_kernel *k, void (*fn)(struct ir_ins *, void *))
-{
-	int n = 0;
-	for (int p = 0; p < k->nphases; p++)
-		ir_walk(k->phases[p].body, fn, &n);
-	return n;
-}
-
-static bool is_named(const char *names, const char *name)
-{
-	const char *at = strstr(names, name);
-	size_t n = strlen(name);
-	return at && (at == names || at[-1] == ' ') && (at[n] == ' ' || !at[n]);
-}
-
-/* What a call with these optional tensors and no others takes, which is to be `variant`: run. */
-START_TEST(sets_compute)
-{
-	static struct dsl_pin short_row = {"N", 1024};
-	static const struct { const char *kernel, *given, *variant; int m, n; struct dsl_pin *pin; } cases[] = {
-		{"quantize_rows", "", "N=1024 aligned rows>=512 bare", 513, 1024, &short_row},      /* four rows a workgroup, the last of one */
-		{"relu_act", "", "N%4096=0 aligned rows>=512 bare", 512, 4096, NULL},
-		{"geglu_rows", "", "N=1024 aligned rows>=512 bare", 512, 1024, &short_row},
-		{"rmsnorm_quant", "", "N=1024 aligned rows>=512", 512, 1024, &short_row},
-		{"add_rmsnorm_quant", "res w res_out", "N=4096 aligned with res w res_out", 3, 4096, NULL},
-		{"add_rmsnorm_quant", "res w res_out", "N=14336 aligned with res w res_out", 2, 14336, NULL},
-		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 512, 512, NULL},
-	};
-	struct built b;
-	struct device_code code;
-	int v = 0;
-	open_for(&b, cases[_i].kernel, "sm_90a", cases[_i].pin);
-	ir_run_symbol(&b.r, "M", cases[_i].m);
-	ir_run_symbol(&b.r, "N", cases[_i].n);
-	for (int p = 0; p < b.r.k->nparams; p++) {
-		const struct ir_param *q = &b.r.k->params[p];
-		if (q->is_tensor && (!q->optional || is_named(cases[_i].given, q->name)))
-			ir_run_tensor(&b.r, q->name, 2);
-		else
-			b.r.tensors[p].rank = -1;
-		if (q->role == IR_OUT) {
-			free(b.r.tensors[p].data);
-			b.r.tensors[p].data = NULL;
-		}
-	}
-	while (v < b.n && !device_applies(&b.d, &b.v[v]))
-		v++;
-	ck_assert_msg(v < b.n && strcmp(b.v[v].text, cases[_i].variant) == 0, "%s: %s", cases[_i].kernel, v < b.n ? b.v[v].text : "no variant applies");
-	device_compile(&b.d, &b.v[v], &code, cases[_i].variant);
-	device_check(&b.d, &code, cases[_i].variant, false);
-	free(code.elf);
-	close_kernel(&b);
-}
-END_TEST
-
-/* What a predicate of the text says: a register below so many; -1 = something else. */
-static int bound_of(const char *ptx, int predicate, int *of)
-{
-	char set[32];
-	int bound = -1;
-	snprintf(set, sizeof set, "setp.lt.u32 \t%%p%d, ", predicate);
-	const char *at = strstr(ptx, set);
-	if (at && sscanf(at + strlen(set), "%%r%d, %d;", of, &bound) != 2)
-		bound = -1;
-	return bound;
-}
-
-/* The register is what `op` makes: "sub.s32". */
-static bool is_made_by(const char *ptx, int of, const char *op)
-{
-	char made[32];
-	snprintf(made, sizeof made, "\t%s \t%%r%d, ", op, of);
-	return strstr(ptx, made) != NULL;
-}
-
-/* The last 1,056 workgroups let the next launch in: before they wait, or behind it where a row's waves wait for each other, except in grids of
- * 64 workgroups at most. */
-START_TEST(the_next_launch_is_let_in)
-{
-	static const struct { const char *kernel, *variant; bool behind; } cases[] = {
-		{"rmsnorm_quant", "N=4096 aligned rows>=512", true}, {"rmsnorm_quant", "N=4096 aligned", true}, {"layernorm_quant", "N=4096 aligned rows>=512 with w", true},
-		{"quantize_rows", "N=512 aligned rows>=512 bare", false},         /* a row a wave */
-		{"silu_act", "N%4096=0 aligned rows>=512 bare", false}, {"quantize_128", "N%128=0 aligned bare", false},
-	};
-	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
-		struct built b;
-		struct dsl_pin short_row = {"N", 512};
-		int few = -1, last = -1, all = -1, left = -1;
-		open_for(&b, cases[c].kernel, "sm_90a", strstr(cases[c].variant, "N=512") ? &short_row : NULL);
-		const char *ptx = ptx_of(&b, cases[c].variant), *at = strstr(ptx, "griddepcontrol.launch_dependents");
-		ck_assert_ptr_nonnull(at);
-		while (*at != '@')
-			at--;
-		if (cases[c].behind) {
-			ck_assert_int_eq(sscanf(at, "@%%p%d griddepcontrol.launch_dependents; griddepcontrol.wait; @%%p%d griddepcontrol.launch_dependents;", &few, &last), 2);
-			ck_assert_int_eq(bound_of(ptx, few, &all), 65);
-			ck_assert_msg(is_made_by(ptx, all, "mul.lo.s32"), "%s %s", cases[c].kernel, cases[c].variant);
-		} else {
-			ck_assert_int_eq(sscanf(at, "@%%p%d griddepcontrol.launch_dependents; griddepcontrol.wait;", &last), 1);
-		}
-		ck_assert_int_eq(bound_of(ptx, last, &left), 1057);
-		ck_assert_msg(is_made_by(ptx, left, "sub.s32"), "%s %s", cases[c].kernel, cases[c].variant);
-		ck_assert_int_eq(times(ptx, "griddepcontrol"), cases[c].behind ? 3 : 2);
-		close_kernel(&b);
-	}
-}
-END_TEST
-
-/* Many lanes of one access each, or fewer with more. */
-START_TEST(lanes_of_a_row)
-{
-	static struct dsl_pin n = {"N", 4096};
-	static const struct { const char *kernel, *variant; int waves; const char *absent; struct dsl_pin *pin; } cases[] = {
-		{"add_rmsnorm_quant", "N=4096 aligned with res w res_out", 16, "N=4096 aligned rows>=512 with res w res_out", NULL},   /* two rows */
-		{"add_rmsnorm_quant", "N=14336 aligned with res w res_out", 16, NULL, NULL},
-		{"swiglu_rows", "N=4096 aligned bare", 16, "N=4096 aligned rows>=512 bare", NULL},
-		{"geglu_rows", "N=4096 aligned rows>=512 bare", 8, NULL, &n},       /* 30 instructions an element */
-		{"rmsnorm_quant", "N=4096 aligned rows>=512", 8, NULL, NULL},       /* one row, short */
-		{"rmsnorm_quant", "N=8192 aligned rows>=512", 8, NULL, NULL},
-		{"layernorm_quant", "N=4096 aligned rows>=512 with w", 4, NULL, NULL},
-		{"silu_act", "N%4096=0 aligned rows>=512 bare", 16, NULL, NULL},    /* to bf16 */
-		{"gelu_act", "N%4096=0 aligned rows>=512 bare", 8, NULL, NULL},     /* 21 instructions */
-		{"dequantize_rows", "N%4096=0 aligned rows>=512", 8, NULL, NULL},   /* of 8 bits */
-	};
-	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
-		struct built b;
-		open_for(&b, cases[c].kernel, "sm_90a", cases[c].pin);
-		ck_assert_msg(b.v[variant_of(&b, cases[c].variant)].waves == cases[c].waves, "%s %s: %d waves", cases[c].kernel, cases[c].variant,
-		              b.v[variant_of(&b, cases[c].variant)].waves);
-		for (int v = 0; cases[c].absent && v < b.n; v++)
-			ck_assert_msg(strcmp(b.v[v].text, cases[c].absent), "%s has %s", cases[c].kernel, cases[c].absent);
-		close_kernel(&b);
-	}
-}
-END_TEST
-
-/* Four rows of 1,024 in a workgroup of eight waves, where they are many and nothing else is read; two in four, where little is done with it. */
-START_TEST(short_rows_share_a_workgroup)
-{
-	static const struct { const char *kernel, *variant; int rows; } cases[] = {
-		{"quantize_rows", "N=1024 aligned rows>=512 bare", 4}, {"quantize_rows", "N=1024 aligned bare", 1},
-		{"rmsnorm_quant", "N=1024 aligned rows>=512", 2}, {"softmax_rows", "N=1024 aligned rows>=512 bare", 1},
-	};
-	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
-		struct built b;
-		struct dsl_pin pin = {"N", 1024};
-		open_for(&b, cases[c].kernel, "sm_90a", &pin);
-		int v = variant_of(&b, cases[c].variant);
-		const struct ir_phase *ph = &passed(&b, v, NULL)->phases[0];
-		int rows = 1;
-		for (int a = 0; a < ph->naxes; a++)
-			rows *= ph->axes[a].kind == AXIS_GRID ? ph->axes[a].tile : 1;
-		ck_assert_msg(rows == cases[c].rows && (rows == 1 || b.v[v].waves == 2 * rows), "%s %s: %d rows, %d waves", cases[c].kernel, cases[c].variant, rows, b.v[v].waves);
-		close_kernel(&b);
-	}
-}
-END_TEST
-
-/* A lane of groups holds 16 codes at least, however long the code for each is: 8 waves of 32 groups. */
-START_TEST(groups_of_a_lane)
-{
-	struct built b;
-	open_kernel(&b, "geglu_128");
-	const struct ir_kernel *k = passed(&b, variant_of(&b, "N%4096=0 aligned rows>=512 bare"), NULL);
-	int groups = 0;
-	for (int a = 0; a < k->phases[0].naxes; a++)
-		groups += strcmp(k->phases[0].axes[a].name, "n.o") == 0 ? k->phases[0].axes[a].tile : 0;
-	ck_assert_int_eq(groups, 32);
-	ck_assert_int_eq(b.v[variant_of(&b, "N%4096=0 aligned rows>=512 bare")].waves, 8);
-	close_kernel(&b);
-}
-END_TEST
-
-/* Rows that may not be there take more of them until they are many; those alone ask for a row once. */
-START_TEST(many_rows)
-{
-	struct built b;
-	bool some_are_absent = false;
-	open_kernel(&b, names[_i]);
-	for (int p = 0; p < b.r.k->nparams; p++)
-		some_are_absent = some_are_absent || strcmp(b.r.k->params[p].name, "tokens") == 0;
-	for (int v = 0; v < b.n; v++) {
-		const char *text = b.v[v].text;
-		ck_assert_msg(b.v[v].many == (strstr(text, some_are_absent ? " rows>=2048" : " rows>=512") != NULL), "%s %s", names[_i], text);
-		ck_assert_msg(b.v[v].many || !strstr(text, "rows>="), "%s %s", names[_i], text);
-		if (some_are_absent)
-			ck_assert_msg(count_in(passed(&b, v, "guard"), count_branches) - count_in(passed(&b, v, "stream"), count_branches) == b.v[v].many, "%s %s", names[_i], text);
-	}
-	close_kernel(&b);
-}
-END_TEST
-
-START_TEST(rows_are_counted)
-{
-	static const struct { const char *kernel, *variant; int many; } cases[] = {
-		{"swiglu_masked_128", "N%128=0 aligned rows>=2048 bare", 2048}, {"quantize_128", "N%128=0 aligned rows>=512 bare", 512},
-	};
-	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
-		struct built b;
-		open_kernel(&b, cases[c].kernel);
-		const struct variant *v = &b.v[variant_of(&b, cases[c].variant)];
-		ir_run_symbol(&b.r, "E", 1);
-		ir_run_symbol(&b.r, "N", 4096 - 128);
-		for (int less = 0; less < 2; less++) {
-			ir_run_symbol(&b.r, "M", cases[c].many - less);
-			ck_assert_msg(device_applies(&b.d, v) == !less, "%s of %d rows: %s", cases[c].kernel, cases[c].many - less, v->text);
-		}
-		close_kernel(&b);
-	}
-}
-END_TEST
-
-START_TEST(whole_tiles_have_no_masks)
-{
-	struct built b;
-	open_kernel(&b, "quantize_128");
-	ck_assert_int_eq(count_in(passed(&b, variant_of(&b, "N%4096=0 aligned rows>=512 bare"), NULL), count_masks), 0);
-	ck_assert_int_gt(count_in(passed(&b, variant_of(&b, "N%128=0 aligned rows>=512 bare"), NULL), count_masks), 0);
-	close_kernel(&b);
-}
-END_TEST
-
-static int count_fma(LLVMModuleRef m)
-{
-	int n = 0;
-	for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f))
-		for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
-			for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i)) {
-				size_t len = 0;
-				const char *name = LLVMIsACallInst(i) ? LLVMGetValueName2(LLVMGetCalledValue(i), &len) : NULL;
-				if (len > 8 && strncmp(name, "llvm.fma", 8) == 0)
-					n += LLVMGetTypeKind(LLVMTypeOf(i)) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(LLVMTypeOf(i)) : 1;
-			}
-	return n;
-}
-
-/* A row of 7 x 1,024 in a tile of 8,192: each lane squares what the row has of its 64 places. */
-START_TEST(absent_elements_are_not_summed)
-{
-	struct built b;
-	struct translated made;
-	open_kernel(&b, "layernorm_quant");
-	int v = variant_of(&b, "N=7168 aligned rows>=512 with w");
-	ck_assert_int_eq(translate(&b.d.arena, passed(&b, v, NULL), &b.v[v], object_context(b.d.session), &made, b.d.err, sizeof b.d.err), 0);
-	ck_assert_int_eq(count_fma(made.module), 7168 / 128);
-	LLVMDisposeModule(made.module);
-	close_kernel(&b);
-}
-END_TEST
-
-/* The question whose answer only the machine knows to be yes always (emit/ask.c); NULL where none is asked. */
-static const char *certain(const char *ptx)
-{
-	const char *at = strstr(ptx, "// begin inline asm\n\tmov.u32 %");
-	return at && strncmp(at + strcspn(at, ","), ", %nctaid.x;", 12) == 0 ? at : NULL;
-}
-
-/* Loads behind the branch on that, with nothing else between them. */
-static int asked_together(const char *question)
-{
-	const char *branch = strstr(question, "bra \t");
-	int n = 0;
-	ck_assert_ptr_nonnull(branch);
-	size_t label = strcspn(branch + 5, ";");
-	for (const char *line = strchr(branch, '\n') + 1; strncmp(line, branch + 5, label); line = strchr(line, '\n') + 1) {
-		bool load = strncmp(line, "\tld.global", 10) == 0;
-		n += load;
-		ck_assert_msg(load || !n || strncmp(line, "\t.loc", 5) == 0 || strncmp(line, "$L__tmp", 7) == 0, "between loads: %.*s", (int)strcspn(line, "\n"), line);
-	}
-	return n;
-}
-
-/* loads: of 16 bytes, that a lane makes of a row of bf16 and of each weight. */
-static struct dsl_pin in_loop = {"N", 4096};
-static const struct { const char *kernel, *variant; int loads; struct dsl_pin *pin; } fronts[] = {
-	{"rmsnorm_128", "N=4096 aligned rows>=512 with w", 2 * 4096 * 2 / 16 / 128, NULL},
-	{"layernorm_quant", "N=4096 aligned rows>=512 with w", 2 * 4096 * 2 / 16 / 128, NULL},
-	{"layernorm_quant", "N=4096 aligned rows>=512 with w b", 3 * 4096 * 2 / 16 / 128, NULL},
-	{"rmsnorm_mxfp8", "N=8192 aligned rows>=512 with w", 2 * 8192 * 2 / 16 / 256, NULL},
-	{"layernorm_quant", "N=7168 aligned rows>=512 with w", 0, NULL},    /* 224 bytes a lane: the weights later */
-	{"rmsnorm_128", "N=4096 aligned with w", 0, NULL},                  /* 16 bytes a lane */
-	{"layernorm_quant", "N=4096 aligned with w b", 0, NULL},
-	{"add_rmsnorm_quant", "N=14336 aligned with res w res_out", 0, NULL},   /* two rows */
-	{"swiglu", "N%4096=0 aligned rows>=512 bare", 0, NULL},             /* no weights */
-	{"quantize_128", "N%4096=0 aligned rows>=512 bare", 0, NULL},
-	{"layernorm", "N<=4096 N%8=0 aligned with w b", 0, NULL},           /* under masks */
-	{"running_weighted", "N=4096 aligned", 0, &in_loop},                 /* in a loop */
-};
-enum { FRONTS = sizeof fronts / sizeof *fronts };
-
-START_TEST(loads_are_asked_for_together)
-{
-	struct built b;
-	open_for(&b, fronts[_i].kernel, "sm_90a", fronts[_i].pin);
-	const char *ptx = ptx_of(&b, fronts[_i].variant), *wait = strstr(ptx, "griddepcontrol.wait"), *load = strstr(ptx, "ld.global"), *branch = strstr(ptx, "$L__BB");
-	ck_assert_msg(!certain(ptx) == !fronts[_i].loads, "%s %s", fronts[_i].kernel, fronts[_i].variant);
-	if (fronts[_i].loads) {
-		ck_assert_int_eq(asked_together(certain(ptx)), fronts[_i].loads);
-		ck_assert_int_eq(times(ptx, "ld.global"), fronts[_i].loads);
-	}
-	ck_assert_ptr_nonnull(load);
-	ck_assert_msg(wait && wait < load && (!branch || wait < branch), "%s %s: a load in front of the wait", fronts[_i].kernel, fronts[_i].variant);
-	close_kernel(&b);
-}
-END_TEST
-
-/* Stores of a lane, by what only those of the scales have; y's are of 8 bytes. */
-START_TEST(scales_are_stored_side_by_side)
-{
-	static const struct { const char *kernel, *variant; int fours, words, bytes; } cases[] = {
-		{"rmsnorm_128", "N=4096 aligned rows>=512 with w", 1, 0, 0},
-		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 0, 1, 0},
-		{"rmsnorm_mxfp8", "N=8192 aligned rows>=512 with w", 0, 1, 0},
-		{"rmsnorm_128", "N=7168 aligned with w", 0, 7, 0},
-		{"rmsnorm_mxfp8", "N=7168 aligned rows>=512 with w", 0, 0, 7},
-		{"rmsnorm_mxfp8", "N=8192 aligned with w", 0, 0, 2},                  /* 16 waves */
-		{"rmsnorm_mxfp8", "N=16384 aligned with w", 0, 0, 8},                 /* 512 groups */
-	};
-	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
-		struct built b;
-		open_kernel(&b, cases[c].kernel);
-		const char *ptx = ptx_of(&b, cases[c].variant);
-		int fours = times(ptx, "st.global.v4.b32"), words = times(ptx, "st.global.b32"), bytes = times(ptx, "st.global.b8");
-		ck_assert_msg(fours == cases[c].fours && words == cases[c].words && bytes == cases[c].bytes, "%s %s: %d of 16 bytes, %d of 4, %d of one", cases[c].kernel,
-		              cases[c].variant, fours, words, bytes);
-		close_kernel(&b);
-	}
-}
-END_TEST
-
-START_TEST(turned_tiles)
-{
-	static const struct { const char *target; int rows, columns, threads; } cases[] = {{"sm_90a", 64, 256, 512}, {"gfx942", 128, 64, 256}};
-	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
-		struct built b;
-		open_for(&b, "cast_transpose", cases[c].target, NULL);
-		int v = variant_of(&b, "M%8=0 N%8=0 aligned with y yt");
-		const struct ir_phase *ph = &passed(&b, v, NULL)->phases[0];
-		for (int a = 0; a < ph->naxes; a++)
-			ck_assert_msg(ph->axes[a].tile == (strcmp(ph->axes[a].name, "m") == 0 ? cases[c].rows : cases[c].columns), "%s: %d of axis %s", cases[c].target,
-			              ph->axes[a].tile, ph->axes[a].name);
-		ck_assert_int_eq(ph->naxes, 2);
-		ck_assert_int_eq(b.v[v].waves * b.d.target->wave, cases[c].threads);
-		close_kernel(&b);
-	}
-}
-END_TEST
-
-/* The scales across: of four groups of rows in the lanes of one wave, which are bytes side by side in memory. */
-START_TEST(scales_across)
-{
-	struct built b;
-	open_kernel(&b, "quantize_both_mxfp8");
-	int v = variant_of(&b, "M%32=0 N%32=0 aligned"), rows = -1, stores = 0;
-	const struct ir_kernel *k = passed(&b, v, NULL);
-	const struct ir_phase *ph = &k->phases[0];
-	for (int a = 0; a < ph->naxes; a++)
-		if (strcmp(ph->axes[a].name, "m.o") == 0)
-			rows = a;
-	ck_assert_int_ge(rows, 0);
-	ck_assert_int_eq(ph->axes[rows].tile, 4);
-	ck_assert_int_eq(b.v[v].waves, 4);
-	for (const struct ir_ins *i = ph->body->first; i; i = i->next) {
-		if (i->op != IR_STORE || strcmp(k->params[i->imm].name, "scale_t"))
-			continue;
-		int lanes = 1;
-		for (int bit = 0; bit < i->layout->nlane; bit++)
-			lanes *= i->layout->lane[bit].step[rows] ? 2 : 1;
-		ck_assert_int_eq(lanes, 4);
-		stores++;
-	}
-	ck_assert_int_eq(stores, 1);
-	close_kernel(&b);
-}
-END_TEST
-
 int main(void)
 {
-	if (!load())
+	if (!nvptx_kernels_open())
 		return 1;
 	Suite *s = suite_create("nvptx");
 	TCase *t = tcase_create("nvptx");
 	tcase_set_timeout(t, 300);
-	tcase_add_loop_test(t, computes, 0, nnames);
+	tcase_add_loop_test(t, computes, 0, nvptx_kernels.n);
 	tcase_add_loop_test(t, long_rows, 0, 4);
 	tcase_add_test(t, many_row_variants);
 	tcase_add_test(t, products);
-	tcase_add_loop_test(t, assembles, 0, nnames);
+	tcase_add_loop_test(t, assembles, 0, nvptx_kernels.n);
 	tcase_add_test(t, facts);
 	tcase_add_test(t, waits_first);
 	tcase_add_test(t, refusals);
 	tcase_add_loop_test(t, packs, 0, 2);
 	suite_add_tcase(s, t);
-	t = tcase_create("variants");
-	tcase_set_timeout(t, 300);
-	tcase_add_loop_test(t, sets_compute, 0, 7);
-	tcase_add_test(t, the_next_launch_is_let_in);
-	tcase_add_test(t, lanes_of_a_row);
-	tcase_add_test(t, short_rows_share_a_workgroup);
-	tcase_add_test(t, groups_of_a_lane);
-	tcase_add_loop_test(t, many_rows, 0, nnames);
-	tcase_add_test(t, rows_are_counted);
-	tcase_add_test(t, whole_tiles_have_no_masks);
-	tcase_add_test(t, absent_elements_are_not_summed);
-	tcase_add_loop_test(t, loads_are_asked_for_together, 0, FRONTS);
-	tcase_add_test(t, scales_are_stored_side_by_side);
-	tcase_add_test(t, turned_tiles);
-	tcase_add_test(t, scales_across);
-	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
 	int failed = srunner_ntests_failed(r);
 	srunner_free(r);
+	nvptx_kernels_close();
 	arena_free(&arena);
 	return failed != 0;
 }

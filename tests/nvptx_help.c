@@ -1,0 +1,100 @@
+/* nvptx_help.c -- the kernels that ship, opened and built for sm_90a: what the tests of the NVPTX family share.
+ * In: kernels.tdsl.  Out: its kernels' names; a kernel's variants, their IR after a pass, their PTX and objects. */
+#include "nvptx_help.h"
+#include "../compiler/file.h"
+#include "../compiler/object_code.h"
+#include "dsl_help.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct nvptx_kernels nvptx_kernels;
+static struct arena arena;
+
+bool nvptx_kernels_open(void)
+{
+	struct diag d = {.arena = &arena};
+	char err[200];
+	size_t n;
+	char *text = file_read("kernels.tdsl", &n, err, sizeof err);
+	if (!text || dsl_parse(&arena, text, n, "kernels.tdsl", NULL, NULL, &d, &nvptx_kernels.file)) {
+		fprintf(stderr, "kernels.tdsl: %s\n", text ? diag_text(&d) : err);
+		return false;
+	}
+	for (int i = 0; i < nvptx_kernels.file->nkernels && nvptx_kernels.n < NVPTX_KERNELS; i++)
+		if (nvptx_kernels.file->kernels[i].npacked)
+			nvptx_kernels.names[nvptx_kernels.n++] = nvptx_kernels.file->kernels[i].name;
+	return true;
+}
+
+void nvptx_kernels_close(void)
+{
+	arena_free(&arena);
+}
+
+void built_open_for(struct built *b, const char *kernel, const char *target, struct dsl_pin *pin)
+{
+	const struct dsl_special pinned = {.pins = pin, .npins = 1}, *special = pin ? &pinned : NULL;
+	struct dsl_kernel text = {0};
+	for (int i = 0; i < nvptx_kernels.file->nkernels; i++)
+		if (strcmp(nvptx_kernels.file->kernels[i].name, kernel) == 0)
+			text = nvptx_kernels.file->kernels[i];
+	if (!pin && text.nall)
+		special = text.all[0].special;
+	dsl_run_open(&b->r, text.name ? "kernels.tdsl" : "tests/lower/loops.tdsl", kernel, "");
+	device_open(&b->d, &b->r, target);
+	b->r.k->target = target;
+	ck_assert_msg(plan_variants(&b->d.arena, b->r.k, &text, special, b->d.target, &b->v, &b->n, b->d.err, sizeof b->d.err) == 0, "%s", b->d.err);
+}
+
+void built_open(struct built *b, const char *kernel)
+{
+	built_open_for(b, kernel, "sm_90a", NULL);
+}
+
+void built_close(struct built *b)
+{
+	device_close(&b->d);
+	ir_run_close(&b->r);
+}
+
+int built_object(struct built *b, int variant, void **bytes, size_t *size)
+{
+	struct ir_kernel *final;
+	struct translated made;
+	char *err = b->d.err;
+	size_t len = sizeof b->d.err;
+	ck_assert_msg(run_passes(&b->d.arena, b->r.k, &b->v[variant], NULL, &final, err, len) == 0, "%s", err);
+	ck_assert_msg(translate(&b->d.arena, final, &b->v[variant], object_context(b->d.session), &made, err, len) == 0, "%s", err);
+	b->launches = made.nlaunches;
+	return object_build(b->d.session, b->d.target, made.module, made.ordered, bytes, size, err, len);
+}
+
+int built_variant(const struct built *b, const char *text)
+{
+	int v = 0;
+	while (v < b->n && strcmp(b->v[v].text, text))
+		v++;
+	ck_assert_msg(v < b->n, "%s has no variant %s", b->r.k->name, text);
+	return v;
+}
+
+struct ir_kernel *built_passed(struct built *b, int variant, const char *pass)
+{
+	struct ir_kernel *k;
+	ck_assert_msg(run_passes(&b->d.arena, b->r.k, &b->v[variant], pass, &k, b->d.err, sizeof b->d.err) == 0, "%s: %s", b->v[variant].text, b->d.err);
+	return k;
+}
+
+const char *built_ptx(struct built *b, const char *variant)
+{
+	void *bytes;
+	size_t n;
+	setenv("TDSL_PTXAS", "", 1);
+	ck_assert_msg(built_object(b, built_variant(b, variant), &bytes, &n) == 0, "%s", b->d.err);
+	const char *text = arena_printf(&b->d.arena, "%s", (char *)bytes);
+	free(bytes);
+	return text;
+}

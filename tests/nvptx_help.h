@@ -1,0 +1,25 @@
+/* nvptx_help.h -- see nvptx_help.c. */
+#ifndef TDSL_TEST_NVPTX_HELP_H
+#define TDSL_TEST_NVPTX_HELP_H
+#include "../dsl/dsl.h"
+#include "device_help.h"
+
+enum { NVPTX_KERNELS = 128 };
+
+/* Of kernels.tdsl those that the pack holds, by name. */
+struct nvptx_kernels { struct dsl_file *file; const char *names[NVPTX_KERNELS]; int n; };
+extern struct nvptx_kernels nvptx_kernels;
+bool nvptx_kernels_open(void);                 /* before the tests run: their number depends on it; false = told on stderr */
+void nvptx_kernels_close(void);
+
+/* A kernel and its variants; launches: of the variant built last. */
+struct built { struct device_run d; struct ir_run r; struct variant *v; int n, launches; };
+void built_open(struct built *, const char *kernel);          /* for sm_90a, as the pack's first line says */
+/* pin: also of a kernel that kernels.tdsl has not, in tests/lower; NULL = what the pack's lines say. */
+void built_open_for(struct built *, const char *kernel, const char *target, struct dsl_pin *pin);
+void built_close(struct built *);
+int built_object(struct built *, int variant, void **bytes, size_t *);  /* 0, or -1 with text in d.err; free(*bytes) */
+int built_variant(const struct built *, const char *text);              /* its number; fails the test where there is none */
+struct ir_kernel *built_passed(struct built *, int variant, const char *pass);
+const char *built_ptx(struct built *, const char *variant);             /* in the kernel's arena */
+#endif

@@ -1,0 +1,429 @@
+/* nvptx_variants_test.c -- which variants sm_90a gets, and what they are made of.
+ *
+ * In: kernels.tdsl.  Checked: what calls with sets of optional tensors take, run against the evaluated laid-out IR, bit for bit; how many
+ * elements a lane, rows and groups a workgroup holds; when the next launch is let in; what variants of many rows and of whole tiles are
+ * spared: masks, waiting for one load after another, stores in pieces. */
+#include "nvptx_help.h"
+
+#include <check.h>
+#include <llvm-c/Core.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int times(const char *text, const char *word)
+{
+	int n = 0;
+	while ((text = strstr(text, word))) {
+		text += strlen(word);
+		n++;
+	}
+	return n;
+}
+
+static void count_masks(struct ir_ins *i, void *n) { *(int *)n += i->flags & IR_MASKED ? 1 : 0; }
+static void count_branches(struct ir_ins *i, void *n) { *(int *)n += i->op == IR_IF; }
+
+static int count_in(const struct ir_kernel *k, void (*fn)(struct ir_ins *, void *))
+{
+	int n = 0;
+	for (int p = 0; p < k->nphases; p++)
+		ir_walk(k->phases[p].body, fn, &n);
+	return n;
+}
+
+static bool is_named(const char *names, const char *name)
+{
+	const char *at = strstr(names, name);
+	size_t n = strlen(name);
+	return at && (at == names || at[-1] == ' ') && (at[n] == ' ' || !at[n]);
+}
+
+/* What a call with these optional tensors and no others takes, which is to be `variant`: run. */
+START_TEST(sets_compute)
+{
+	static struct dsl_pin short_row = {"N", 1024};
+	static const struct { const char *kernel, *given, *variant; int m, n; struct dsl_pin *pin; } cases[] = {
+		{"quantize_rows", "", "N=1024 aligned rows>=512 bare", 513, 1024, &short_row},      /* four rows a workgroup, the last of one */
+		{"relu_act", "", "N%4096=0 aligned rows>=512 bare", 512, 4096, NULL},
+		{"geglu_rows", "", "N=1024 aligned rows>=512 bare", 512, 1024, &short_row},
+		{"rmsnorm_quant", "", "N=1024 aligned rows>=512", 512, 1024, &short_row},
+		{"add_rmsnorm_quant", "res w res_out", "N=4096 aligned with res w res_out", 3, 4096, NULL},
+		{"add_rmsnorm_quant", "res w res_out", "N=14336 aligned with res w res_out", 2, 14336, NULL},
+		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 512, 512, NULL},
+	};
+	struct built b;
+	struct device_code code;
+	int v = 0;
+	built_open_for(&b, cases[_i].kernel, "sm_90a", cases[_i].pin);
+	ir_run_symbol(&b.r, "M", cases[_i].m);
+	ir_run_symbol(&b.r, "N", cases[_i].n);
+	for (int p = 0; p < b.r.k->nparams; p++) {
+		const struct ir_param *q = &b.r.k->params[p];
+		if (q->is_tensor && (!q->optional || is_named(cases[_i].given, q->name)))
+			ir_run_tensor(&b.r, q->name, 2);
+		else
+			b.r.tensors[p].rank = -1;
+		if (q->role == IR_OUT) {
+			free(b.r.tensors[p].data);
+			b.r.tensors[p].data = NULL;
+		}
+	}
+	while (v < b.n && !device_applies(&b.d, &b.v[v]))
+		v++;
+	ck_assert_msg(v < b.n && strcmp(b.v[v].text, cases[_i].variant) == 0, "%s: %s", cases[_i].kernel, v < b.n ? b.v[v].text : "no variant applies");
+	device_compile(&b.d, &b.v[v], &code, cases[_i].variant);
+	device_check(&b.d, &code, cases[_i].variant, false);
+	free(code.elf);
+	built_close(&b);
+}
+END_TEST
+
+/* What a predicate of the text says: a register below so many; -1 = something else. */
+static int bound_of(const char *ptx, int predicate, int *of)
+{
+	char set[32];
+	int bound = -1;
+	snprintf(set, sizeof set, "setp.lt.u32 \t%%p%d, ", predicate);
+	const char *at = strstr(ptx, set);
+	if (at && sscanf(at + strlen(set), "%%r%d, %d;", of, &bound) != 2)
+		bound = -1;
+	return bound;
+}
+
+/* The register is what `op` makes: "sub.s32". */
+static bool is_made_by(const char *ptx, int of, const char *op)
+{
+	char made[32];
+	snprintf(made, sizeof made, "\t%s \t%%r%d, ", op, of);
+	return strstr(ptx, made) != NULL;
+}
+
+/* The last 1,056 workgroups let the next launch in: before they wait, or behind it where a row's waves wait for each other, except in grids of
+ * 64 workgroups at most. */
+START_TEST(the_next_launch_is_let_in)
+{
+	static const struct { const char *kernel, *variant; bool behind; } cases[] = {
+		{"rmsnorm_quant", "N=4096 aligned rows>=512", true}, {"rmsnorm_quant", "N=4096 aligned", true}, {"layernorm_quant", "N=4096 aligned rows>=512 with w", true},
+		{"quantize_rows", "N=512 aligned rows>=512 bare", false},         /* a row a wave */
+		{"silu_act", "N%4096=0 aligned rows>=512 bare", false}, {"quantize_128", "N%128=0 aligned bare", false},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		struct dsl_pin short_row = {"N", 512};
+		int few = -1, last = -1, all = -1, left = -1;
+		built_open_for(&b, cases[c].kernel, "sm_90a", strstr(cases[c].variant, "N=512") ? &short_row : NULL);
+		const char *ptx = built_ptx(&b, cases[c].variant), *at = strstr(ptx, "griddepcontrol.launch_dependents");
+		ck_assert_ptr_nonnull(at);
+		while (*at != '@')
+			at--;
+		if (cases[c].behind) {
+			ck_assert_int_eq(sscanf(at, "@%%p%d griddepcontrol.launch_dependents; griddepcontrol.wait; @%%p%d griddepcontrol.launch_dependents;", &few, &last), 2);
+			ck_assert_int_eq(bound_of(ptx, few, &all), 65);
+			ck_assert_msg(is_made_by(ptx, all, "mul.lo.s32"), "%s %s", cases[c].kernel, cases[c].variant);
+		} else {
+			ck_assert_int_eq(sscanf(at, "@%%p%d griddepcontrol.launch_dependents; griddepcontrol.wait;", &last), 1);
+		}
+		ck_assert_int_eq(bound_of(ptx, last, &left), 1057);
+		ck_assert_msg(is_made_by(ptx, left, "sub.s32"), "%s %s", cases[c].kernel, cases[c].variant);
+		ck_assert_int_eq(times(ptx, "griddepcontrol"), cases[c].behind ? 3 : 2);
+		built_close(&b);
+	}
+}
+END_TEST
+
+/* Many lanes of one access each, or fewer with more. */
+START_TEST(lanes_of_a_row)
+{
+	static struct dsl_pin n = {"N", 4096};
+	static const struct { const char *kernel, *variant; int waves; const char *absent; struct dsl_pin *pin; } cases[] = {
+		{"add_rmsnorm_quant", "N=4096 aligned with res w res_out", 16, "N=4096 aligned rows>=512 with res w res_out", NULL},   /* two rows */
+		{"add_rmsnorm_quant", "N=14336 aligned with res w res_out", 16, NULL, NULL},
+		{"swiglu_rows", "N=4096 aligned bare", 16, "N=4096 aligned rows>=512 bare", NULL},
+		{"geglu_rows", "N=4096 aligned rows>=512 bare", 8, NULL, &n},       /* 30 instructions an element */
+		{"rmsnorm_quant", "N=4096 aligned rows>=512", 8, NULL, NULL},       /* one row, short */
+		{"rmsnorm_quant", "N=8192 aligned rows>=512", 8, NULL, NULL},
+		{"layernorm_quant", "N=4096 aligned rows>=512 with w", 4, NULL, NULL},
+		{"silu_act", "N%4096=0 aligned rows>=512 bare", 16, NULL, NULL},    /* to bf16 */
+		{"gelu_act", "N%4096=0 aligned rows>=512 bare", 8, NULL, NULL},     /* 21 instructions */
+		{"dequantize_rows", "N%4096=0 aligned rows>=512", 8, NULL, NULL},   /* of 8 bits */
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		built_open_for(&b, cases[c].kernel, "sm_90a", cases[c].pin);
+		ck_assert_msg(b.v[built_variant(&b, cases[c].variant)].waves == cases[c].waves, "%s %s: %d waves", cases[c].kernel, cases[c].variant,
+		              b.v[built_variant(&b, cases[c].variant)].waves);
+		for (int v = 0; cases[c].absent && v < b.n; v++)
+			ck_assert_msg(strcmp(b.v[v].text, cases[c].absent), "%s has %s", cases[c].kernel, cases[c].absent);
+		built_close(&b);
+	}
+}
+END_TEST
+
+/* Four rows of 1,024 in a workgroup of eight waves, where they are many and nothing else is read; two in four, where little is done with it. */
+START_TEST(short_rows_share_a_workgroup)
+{
+	static const struct { const char *kernel, *variant; int rows; } cases[] = {
+		{"quantize_rows", "N=1024 aligned rows>=512 bare", 4}, {"quantize_rows", "N=1024 aligned bare", 1},
+		{"rmsnorm_quant", "N=1024 aligned rows>=512", 2}, {"softmax_rows", "N=1024 aligned rows>=512 bare", 1},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		struct dsl_pin pin = {"N", 1024};
+		built_open_for(&b, cases[c].kernel, "sm_90a", &pin);
+		int v = built_variant(&b, cases[c].variant);
+		const struct ir_phase *ph = &built_passed(&b, v, NULL)->phases[0];
+		int rows = 1;
+		for (int a = 0; a < ph->naxes; a++)
+			rows *= ph->axes[a].kind == AXIS_GRID ? ph->axes[a].tile : 1;
+		ck_assert_msg(rows == cases[c].rows && (rows == 1 || b.v[v].waves == 2 * rows), "%s %s: %d rows, %d waves", cases[c].kernel, cases[c].variant, rows, b.v[v].waves);
+		built_close(&b);
+	}
+}
+END_TEST
+
+/* A lane of groups holds 16 codes at least, however long the code for each is: 8 waves of 32 groups. */
+START_TEST(groups_of_a_lane)
+{
+	struct built b;
+	built_open(&b, "geglu_128");
+	const struct ir_kernel *k = built_passed(&b, built_variant(&b, "N%4096=0 aligned rows>=512 bare"), NULL);
+	int groups = 0;
+	for (int a = 0; a < k->phases[0].naxes; a++)
+		groups += strcmp(k->phases[0].axes[a].name, "n.o") == 0 ? k->phases[0].axes[a].tile : 0;
+	ck_assert_int_eq(groups, 32);
+	ck_assert_int_eq(b.v[built_variant(&b, "N%4096=0 aligned rows>=512 bare")].waves, 8);
+	built_close(&b);
+}
+END_TEST
+
+/* Rows that may not be there take more of them until they are many; those alone ask for a row once. */
+START_TEST(many_rows)
+{
+	struct built b;
+	bool some_are_absent = false;
+	built_open(&b, nvptx_kernels.names[_i]);
+	for (int p = 0; p < b.r.k->nparams; p++)
+		some_are_absent = some_are_absent || strcmp(b.r.k->params[p].name, "tokens") == 0;
+	for (int v = 0; v < b.n; v++) {
+		const char *text = b.v[v].text;
+		ck_assert_msg(b.v[v].many == (strstr(text, some_are_absent ? " rows>=2048" : " rows>=512") != NULL), "%s %s", nvptx_kernels.names[_i], text);
+		ck_assert_msg(b.v[v].many || !strstr(text, "rows>="), "%s %s", nvptx_kernels.names[_i], text);
+		if (some_are_absent)
+			ck_assert_msg(count_in(built_passed(&b, v, "guard"), count_branches) - count_in(built_passed(&b, v, "stream"), count_branches) == b.v[v].many, "%s %s", nvptx_kernels.names[_i], text);
+	}
+	built_close(&b);
+}
+END_TEST
+
+START_TEST(rows_are_counted)
+{
+	static const struct { const char *kernel, *variant; int many; } cases[] = {
+		{"swiglu_masked_128", "N%128=0 aligned rows>=2048 bare", 2048}, {"quantize_128", "N%128=0 aligned rows>=512 bare", 512},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		built_open(&b, cases[c].kernel);
+		const struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
+		ir_run_symbol(&b.r, "E", 1);
+		ir_run_symbol(&b.r, "N", 4096 - 128);
+		for (int less = 0; less < 2; less++) {
+			ir_run_symbol(&b.r, "M", cases[c].many - less);
+			ck_assert_msg(device_applies(&b.d, v) == !less, "%s of %d rows: %s", cases[c].kernel, cases[c].many - less, v->text);
+		}
+		built_close(&b);
+	}
+}
+END_TEST
+
+START_TEST(whole_tiles_have_no_masks)
+{
+	struct built b;
+	built_open(&b, "quantize_128");
+	ck_assert_int_eq(count_in(built_passed(&b, built_variant(&b, "N%4096=0 aligned rows>=512 bare"), NULL), count_masks), 0);
+	ck_assert_int_gt(count_in(built_passed(&b, built_variant(&b, "N%128=0 aligned rows>=512 bare"), NULL), count_masks), 0);
+	built_close(&b);
+}
+END_TEST
+
+static int count_fma(LLVMModuleRef m)
+{
+	int n = 0;
+	for (LLVMValueRef f = LLVMGetFirstFunction(m); f; f = LLVMGetNextFunction(f))
+		for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
+			for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i)) {
+				size_t len = 0;
+				const char *name = LLVMIsACallInst(i) ? LLVMGetValueName2(LLVMGetCalledValue(i), &len) : NULL;
+				if (len > 8 && strncmp(name, "llvm.fma", 8) == 0)
+					n += LLVMGetTypeKind(LLVMTypeOf(i)) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(LLVMTypeOf(i)) : 1;
+			}
+	return n;
+}
+
+/* A row of 7 x 1,024 in a tile of 8,192: each lane squares what the row has of its 64 places. */
+START_TEST(absent_elements_are_not_summed)
+{
+	struct built b;
+	struct translated made;
+	built_open(&b, "layernorm_quant");
+	int v = built_variant(&b, "N=7168 aligned rows>=512 with w");
+	ck_assert_int_eq(translate(&b.d.arena, built_passed(&b, v, NULL), &b.v[v], object_context(b.d.session), &made, b.d.err, sizeof b.d.err), 0);
+	ck_assert_int_eq(count_fma(made.module), 7168 / 128);
+	LLVMDisposeModule(made.module);
+	built_close(&b);
+}
+END_TEST
+
+/* The question whose answer only the machine knows to be yes always (emit/ask.c); NULL where none is asked. */
+static const char *certain(const char *ptx)
+{
+	const char *at = strstr(ptx, "// begin inline asm\n\tmov.u32 %");
+	return at && strncmp(at + strcspn(at, ","), ", %nctaid.x;", 12) == 0 ? at : NULL;
+}
+
+/* Loads behind the branch on that, with nothing else between them. */
+static int asked_together(const char *question)
+{
+	const char *branch = strstr(question, "bra \t");
+	int n = 0;
+	ck_assert_ptr_nonnull(branch);
+	size_t label = strcspn(branch + 5, ";");
+	for (const char *line = strchr(branch, '\n') + 1; strncmp(line, branch + 5, label); line = strchr(line, '\n') + 1) {
+		bool load = strncmp(line, "\tld.global", 10) == 0;
+		n += load;
+		ck_assert_msg(load || !n || strncmp(line, "\t.loc", 5) == 0 || strncmp(line, "$L__tmp", 7) == 0, "between loads: %.*s", (int)strcspn(line, "\n"), line);
+	}
+	return n;
+}
+
+/* loads: of 16 bytes, that a lane makes of a row of bf16 and of each weight. */
+static struct dsl_pin in_loop = {"N", 4096};
+static const struct { const char *kernel, *variant; int loads; struct dsl_pin *pin; } fronts[] = {
+	{"rmsnorm_128", "N=4096 aligned rows>=512 with w", 2 * 4096 * 2 / 16 / 128, NULL},
+	{"layernorm_quant", "N=4096 aligned rows>=512 with w", 2 * 4096 * 2 / 16 / 128, NULL},
+	{"layernorm_quant", "N=4096 aligned rows>=512 with w b", 3 * 4096 * 2 / 16 / 128, NULL},
+	{"rmsnorm_mxfp8", "N=8192 aligned rows>=512 with w", 2 * 8192 * 2 / 16 / 256, NULL},
+	{"layernorm_quant", "N=7168 aligned rows>=512 with w", 0, NULL},    /* 224 bytes a lane: the weights later */
+	{"rmsnorm_128", "N=4096 aligned with w", 0, NULL},                  /* 16 bytes a lane */
+	{"layernorm_quant", "N=4096 aligned with w b", 0, NULL},
+	{"add_rmsnorm_quant", "N=14336 aligned with res w res_out", 0, NULL},   /* two rows */
+	{"swiglu", "N%4096=0 aligned rows>=512 bare", 0, NULL},             /* no weights */
+	{"quantize_128", "N%4096=0 aligned rows>=512 bare", 0, NULL},
+	{"layernorm", "N<=4096 N%8=0 aligned with w b", 0, NULL},           /* under masks */
+	{"running_weighted", "N=4096 aligned", 0, &in_loop},                 /* in a loop */
+};
+enum { FRONTS = sizeof fronts / sizeof *fronts };
+
+START_TEST(loads_are_asked_for_together)
+{
+	struct built b;
+	built_open_for(&b, fronts[_i].kernel, "sm_90a", fronts[_i].pin);
+	const char *ptx = built_ptx(&b, fronts[_i].variant), *wait = strstr(ptx, "griddepcontrol.wait"), *load = strstr(ptx, "ld.global"), *branch = strstr(ptx, "$L__BB");
+	ck_assert_msg(!certain(ptx) == !fronts[_i].loads, "%s %s", fronts[_i].kernel, fronts[_i].variant);
+	if (fronts[_i].loads) {
+		ck_assert_int_eq(asked_together(certain(ptx)), fronts[_i].loads);
+		ck_assert_int_eq(times(ptx, "ld.global"), fronts[_i].loads);
+	}
+	ck_assert_ptr_nonnull(load);
+	ck_assert_msg(wait && wait < load && (!branch || wait < branch), "%s %s: a load in front of the wait", fronts[_i].kernel, fronts[_i].variant);
+	built_close(&b);
+}
+END_TEST
+
+/* Stores of a lane, by what only those of the scales have; y's are of 8 bytes. */
+START_TEST(scales_are_stored_side_by_side)
+{
+	static const struct { const char *kernel, *variant; int fours, words, bytes; } cases[] = {
+		{"rmsnorm_128", "N=4096 aligned rows>=512 with w", 1, 0, 0},
+		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 0, 1, 0},
+		{"rmsnorm_mxfp8", "N=8192 aligned rows>=512 with w", 0, 1, 0},
+		{"rmsnorm_128", "N=7168 aligned with w", 0, 7, 0},
+		{"rmsnorm_mxfp8", "N=7168 aligned rows>=512 with w", 0, 0, 7},
+		{"rmsnorm_mxfp8", "N=8192 aligned with w", 0, 0, 2},                  /* 16 waves */
+		{"rmsnorm_mxfp8", "N=16384 aligned with w", 0, 0, 8},                 /* 512 groups */
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		built_open(&b, cases[c].kernel);
+		const char *ptx = built_ptx(&b, cases[c].variant);
+		int fours = times(ptx, "st.global.v4.b32"), words = times(ptx, "st.global.b32"), bytes = times(ptx, "st.global.b8");
+		ck_assert_msg(fours == cases[c].fours && words == cases[c].words && bytes == cases[c].bytes, "%s %s: %d of 16 bytes, %d of 4, %d of one", cases[c].kernel,
+		              cases[c].variant, fours, words, bytes);
+		built_close(&b);
+	}
+}
+END_TEST
+
+START_TEST(turned_tiles)
+{
+	static const struct { const char *target; int rows, columns, threads; } cases[] = {{"sm_90a", 64, 256, 512}, {"gfx942", 128, 64, 256}};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		built_open_for(&b, "cast_transpose", cases[c].target, NULL);
+		int v = built_variant(&b, "M%8=0 N%8=0 aligned with y yt");
+		const struct ir_phase *ph = &built_passed(&b, v, NULL)->phases[0];
+		for (int a = 0; a < ph->naxes; a++)
+			ck_assert_msg(ph->axes[a].tile == (strcmp(ph->axes[a].name, "m") == 0 ? cases[c].rows : cases[c].columns), "%s: %d of axis %s", cases[c].target,
+			              ph->axes[a].tile, ph->axes[a].name);
+		ck_assert_int_eq(ph->naxes, 2);
+		ck_assert_int_eq(b.v[v].waves * b.d.target->wave, cases[c].threads);
+		built_close(&b);
+	}
+}
+END_TEST
+
+/* The scales across: of four groups of rows in the lanes of one wave, which are bytes side by side in memory. */
+START_TEST(scales_across)
+{
+	struct built b;
+	built_open(&b, "quantize_both_mxfp8");
+	int v = built_variant(&b, "M%32=0 N%32=0 aligned"), rows = -1, stores = 0;
+	const struct ir_kernel *k = built_passed(&b, v, NULL);
+	const struct ir_phase *ph = &k->phases[0];
+	for (int a = 0; a < ph->naxes; a++)
+		if (strcmp(ph->axes[a].name, "m.o") == 0)
+			rows = a;
+	ck_assert_int_ge(rows, 0);
+	ck_assert_int_eq(ph->axes[rows].tile, 4);
+	ck_assert_int_eq(b.v[v].waves, 4);
+	for (const struct ir_ins *i = ph->body->first; i; i = i->next) {
+		if (i->op != IR_STORE || strcmp(k->params[i->imm].name, "scale_t"))
+			continue;
+		int lanes = 1;
+		for (int bit = 0; bit < i->layout->nlane; bit++)
+			lanes *= i->layout->lane[bit].step[rows] ? 2 : 1;
+		ck_assert_int_eq(lanes, 4);
+		stores++;
+	}
+	ck_assert_int_eq(stores, 1);
+	built_close(&b);
+}
+END_TEST
+int main(void)
+{
+	if (!nvptx_kernels_open())
+		return 1;
+	Suite *s = suite_create("nvptx variants");
+	TCase *t = tcase_create("variants");
+	tcase_set_timeout(t, 300);
+	tcase_add_loop_test(t, sets_compute, 0, 7);
+	tcase_add_test(t, the_next_launch_is_let_in);
+	tcase_add_test(t, lanes_of_a_row);
+	tcase_add_test(t, short_rows_share_a_workgroup);
+	tcase_add_test(t, groups_of_a_lane);
+	tcase_add_loop_test(t, many_rows, 0, nvptx_kernels.n);
+	tcase_add_test(t, rows_are_counted);
+	tcase_add_test(t, whole_tiles_have_no_masks);
+	tcase_add_test(t, absent_elements_are_not_summed);
+	tcase_add_loop_test(t, loads_are_asked_for_together, 0, FRONTS);
+	tcase_add_test(t, scales_are_stored_side_by_side);
+	tcase_add_test(t, turned_tiles);
+	tcase_add_test(t, scales_across);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	nvptx_kernels_close();
+	return failed != 0;
+}
