@@ -49,6 +49,7 @@ struct variant {
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
 	bool many;                                             /* rows beside each other: for few there are other variants */
+	bool abreast;                                          /* rows of a workgroup lie in the same lanes, which hold what they share once */
 	bool stream;                                           /* held axes without a tile that fits: sweep them */
 	uint64_t given, absent;                                /* optional tensors (bit = parameter) that are there, that are not; in neither: unknown */
 };

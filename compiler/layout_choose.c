@@ -71,7 +71,7 @@ const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int
 	for (int i = 0; i < n && used < l->nlane; i++)
 		while (used < l->nlane && s->ph->axes[order[i]].tile % (2 * l->block[order[i]]) == 0)
 			step(l, &l->lane[used++], order[i]);
-	bool held = inner >= 0 && groups < 0 && s->ph->axes[inner].kind == AXIS_HELD;
+	bool held = !s->v->abreast && inner >= 0 && groups < 0 && s->ph->axes[inner].kind == AXIS_HELD;
 	for (int all = !held; all < 2; all++)                /* rows first: those of one row wait for each other */
 		for (int i = 0; i < n && used < total; i++)
 			for (; used < total && (all || s->ph->axes[order[i]].kind == AXIS_GRID) && s->ph->axes[order[i]].tile % (2 * l->block[order[i]]) == 0; used++)

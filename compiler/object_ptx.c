@@ -149,9 +149,22 @@ static int run_ptxas(const char *ptxas, const char *dir, const struct target *t,
 	return 0;
 }
 
+/* Of the largest workgroup of the text's kernels. */
+static int most_threads(const char *ptx, size_t n)
+{
+	static const char said[] = ".reqntid ";
+	int most = 1;
+	for (const char *at = ptx; (at = memmem(at, (size_t)(ptx + n - at), said, sizeof said - 1)); at += sizeof said - 1) {
+		int threads = atoi(at + sizeof said - 1);
+		most = threads > most ? threads : most;
+	}
+	return most;
+}
+
 /* ptxas takes registers as if there were no other workgroup: a few less, and a multiprocessor holds more of them.  The least cap under
  * which nothing goes to memory is taken: a word that does costs more than a workgroup brings.  Kernels of many registers hide latency by
- * themselves: 96 are five workgroups of 128 threads, 128 two of 256.  Where its own choice keeps words in memory it gets more. */
+ * themselves: 96 are five workgroups of 128 threads, 128 two of 256.  Where its own choice keeps words in memory it gets more, if a workgroup
+ * still finds that many: the cap goes before its size. */
 static bool is_worth_trying(int cap, int own, bool spills, bool small)
 {
 	enum { MANY = 104, FIVE = 96, TWO = 128 };
@@ -168,9 +181,9 @@ static int assemble(const char *ptxas, const char *dir, const struct target *t, 
 	bool spills, own_spills, small = memmem(ptx, n, ".reqntid 128", 12), settled = false, tried = false;
 	if (run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))
 		return -1;
-	int own = registers_said(dir, &own_spills);
+	int own = registers_said(dir, &own_spills), threads = most_threads(ptx, n);
 	for (unsigned c = 0; c < sizeof caps / sizeof *caps && !settled; c++) {
-		if (!is_worth_trying(caps[c], own, own_spills, small))
+		if (caps[c] * threads > t->registers || !is_worth_trying(caps[c], own, own_spills, small))
 			continue;
 		if (run_ptxas(ptxas, dir, t, ptx, n, caps[c], err, errlen))
 			return -1;

@@ -26,6 +26,7 @@ struct planner {
 	uint64_t given, absent;            /* of the set that is planned for; none of both: any tensor may be there or not */
 	bool sets;                         /* sets have variants of their own */
 	bool few;                          /* of the variant in hand: one access a lane */
+	bool crowd;                        /* of the variant in hand: for more rows than the chip's workgroups hold many times over */
 	ARRAY(struct variant) out;
 };
 
@@ -129,7 +130,8 @@ static void set_tile(struct variant *v, int phase, const char *axis, int tile)
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, SHORT_ROW = 4096, MANY_ROWS = 512, MANY_GUARDED = 2048, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LONG_ROW = 16384, LANE_REGISTERS = 128 };
+enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16384, MANY_ROWS = 512, MANY_GUARDED = 2048, CROWD = 8192, CROWD_BYTES = 256,
+       TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 /* Instructions, about: of all elements of a lane that holds a tile of groups both ways; of one element, from which on few rows stand apart,
  * up to which a lane of a long line makes one access, where all are as wide; up to which a lane holds 16 elements of a short row with weights; up to
  * which it makes one access to each of several rows. */
@@ -176,6 +178,13 @@ static bool is_spread(const struct planner *p, const struct variant *v)
 	return p->target->whole_chunks && (!p->f.weights || (light && v->pins[0].value <= SHORT_ROW));
 }
 
+/* Rows of weights and 16 bits either way, of which there are more than the chip holds at a time, by far: where one reduction is all they wait
+ * for, each to a wave; where two are, two rows to the same lanes, of an access each. */
+static bool is_crowd_of(const struct planner *p, int64_t n)
+{
+	return p->target->whole_chunks && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest == p->f.widest && n <= SHORT_ROW && 2 * n > SHORT_ROW;
+}
+
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
  * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
 static int elements_per_lane(const struct planner *p, const struct variant *v)
@@ -192,6 +201,8 @@ static int elements_per_lane(const struct planner *p, const struct variant *v)
 	int least = p->target->whole_chunks && only_groups(p) ? 16 : 4;
 	while (n > least && n * p->f.cost > most)
 		n /= 2;
+	if (more && p->crowd)
+		return (p->f.rounds > 1 ? 16 : CROWD_BYTES) / p->f.widest;
 	return p->few && n > 16 / p->f.widest ? 16 / p->f.widest : n;
 }
 
@@ -215,10 +226,18 @@ static int most_threads(const struct planner *p)
 
 static int waves_of(const struct planner *p, int threads) { return threads / p->target->wave; }
 
+/* One access a lane to each of several rows, of which a part is stored before it is reduced: what is held meanwhile is so little that two
+ * of the largest workgroups have registers enough. */
+static bool is_slight(const struct planner *p, const struct variant *v)
+{
+	return v->npins && is_several(p) && p->f.early && !is_ragged(v) && elements_per_lane(p, v) == 16 / p->f.widest;
+}
+
 static int waves_for(const struct planner *p, const struct variant *v, int64_t elements)
 {
 	int each = p->target->wave * elements_per_lane(p, v), w = power_above((elements + each - 1) / each);
-	return w > waves_of(p, most_threads(p)) ? waves_of(p, most_threads(p)) : w;
+	int most = waves_of(p, is_slight(p, v) ? p->target->max_threads : most_threads(p));
+	return w > most ? most : w;
 }
 
 /* Side by side in a lane: 16 bytes of the widest element; of groups, 16 of them, which are 16 bytes of 8-bit codes. */
@@ -326,8 +345,9 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 		} else if (ax->kind == AXIS_GRID && !ax->tile && ax->extent && ax->extent->op == HX_CDIV && !s.tiled && held > 1 &&
 		           held < threads * (turns ? each : filled)) {
 			int64_t tile = threads * (turns ? each : filled) / held;
-			if (turns && tile > side / ax_by(ax) * (a < group ? 2 : 1))
-				tile = side / ax_by(ax) * (a < group ? 2 : 1);
+			bool wide = p->target->lanes_adjacent && each > TURNING ? group < 0 : a < group;  /* the longer line is the one read, if a lane has much of it */
+			if (turns && tile > side / ax_by(ax) * (wide ? 2 : 1))
+				tile = side / ax_by(ax) * (wide ? 2 : 1);
 			tile = tile > 1 ? tile : 1;
 			set_tile(v, phase, ax->name, (int)tile);
 			group = a;
@@ -429,7 +449,7 @@ static const struct hexpr *rows_beside(const struct planner *p, int symbol)
 
 static void many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
 {
-	int least = p->f.guarded ? MANY_GUARDED : MANY_ROWS;
+	int least = p->crowd ? CROWD : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
 	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, least), rows));
 	v->many = true;
 	say(p, v, arena_printf(p->arena, "rows>=%d", least));
@@ -439,7 +459,7 @@ static void many_rows(struct planner *p, struct variant *v, const struct hexpr *
 static void join_rows(struct planner *p, struct variant *v)
 {
 	int threads = p->f.weights ? p->target->few_threads : 2 * p->target->few_threads, grids = 0;
-	int each = p->f.rows == 1 && is_spread(p, v) ? waves_of(p, threads) / v->waves : 1;
+	int each = p->crowd ? (p->f.rounds > 1 ? 2 : 1) : p->f.rows == 1 && is_spread(p, v) ? waves_of(p, threads) / v->waves : 1;
 	const struct ir_phase *ph = &p->k->phases[0];
 	const struct ir_axis *row = NULL;
 	for (int a = 0; a < ph->naxes; a++)
@@ -450,7 +470,8 @@ static void join_rows(struct planner *p, struct variant *v)
 	if (each <= 1 || p->k->nphases > 1 || grids != 1 || row->tile)
 		return;
 	set_tile(v, 0, row->name, each);
-	v->waves *= each;
+	v->abreast = p->crowd;
+	v->waves *= p->crowd ? 1 : each;
 }
 
 static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows)
@@ -480,6 +501,10 @@ static void plan_pins(struct planner *p)
 			continue;
 		bool apart = p->target->few_rows && !is_several(p) && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
 		const struct hexpr *rows = apart ? rows_beside(p, s) : NULL;
+		p->crowd = rows && is_crowd_of(p, n);
+		if (p->crowd)
+			plan_pin(p, s, n, rows);
+		p->crowd = false;
 		if (rows)
 			plan_pin(p, s, n, rows);
 		p->few = rows;

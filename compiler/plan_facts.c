@@ -18,9 +18,22 @@ static void note_multiple(struct facts *f, const struct hexpr *extent, int width
 		f->multiple[extent->imm] = width;
 }
 
+/* Reductions one behind the other that lead to an instruction. */
+static intptr_t note_rounds(struct ir_ins *i)
+{
+	intptr_t n = 0;
+	for (int a = 0; a < i->nargs; a++)
+		n = (intptr_t)i->args[a]->note > n ? (intptr_t)i->args[a]->note : n;
+	n += i->op == IR_REDUCE;
+	i->note = (void *)n;
+	return n;
+}
+
 static void note_access(struct ir_ins *i, void *ctx)
 {
 	struct facts *f = ctx;
+	int rounds = (int)note_rounds(i);
+	f->rounds = rounds > f->rounds ? rounds : f->rounds;
 	f->has_dot = f->has_dot || (i->op == IR_DOT && dot_is_matrix(f->ph, i));
 	if (i->op == IR_FOR) {
 		struct ir_ins *end = i->args[1];
@@ -36,6 +49,7 @@ static void note_access(struct ir_ins *i, void *ctx)
 		return;
 	struct affine s = affine_of(i->args[t->rank - 1]);
 	f->rows += i->op == IR_LOAD && t->rank > 1;
+	f->early = f->early || (i->op == IR_STORE && t->rank > 1 && !rounds);
 	f->weights += i->op == IR_LOAD && t->rank == 1;
 	for (int a = 0; s.ok && a < f->ph->naxes; a++) {
 		const struct ir_axis *ax = &f->ph->axes[a];

@@ -13,6 +13,8 @@ struct facts {
 	bool guarded;                      /* of its rows some are not there (pass_guard.c) */
 	int cost;                          /* instructions an element, about: of the longest phase */
 	bool reduces;                      /* over a held axis of any length */
+	int rounds;                        /* of reductions, each of which waits for the one before */
+	bool early;                        /* rows are stored before they are reduced */
 	int widest, narrowest;             /* bytes of the widest and the narrowest element accessed along a contiguous axis; of half a byte 0 */
 };
 

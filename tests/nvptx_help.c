@@ -36,13 +36,19 @@ void nvptx_kernels_close(void)
 
 void built_open_for(struct built *b, const char *kernel, const char *target, struct dsl_pin *pin)
 {
-	const struct dsl_special pinned = {.pins = pin, .npins = 1}, *special = pin ? &pinned : NULL;
+	struct dsl_special pinned = {0}, *special = NULL;
 	struct dsl_kernel text = {0};
 	for (int i = 0; i < nvptx_kernels.file->nkernels; i++)
 		if (strcmp(nvptx_kernels.file->kernels[i].name, kernel) == 0)
 			text = nvptx_kernels.file->kernels[i];
-	if (!pin && text.nall)
-		special = text.all[0].special;
+	if (text.nall && text.all[0].special)
+		pinned = *text.all[0].special;
+	if (pin) {
+		pinned.pins = pin;
+		pinned.npins = 1;
+	}
+	if (pin || text.nall)
+		special = &pinned;
 	dsl_run_open(&b->r, text.name ? "kernels.tdsl" : "tests/lower/loops.tdsl", kernel, "");
 	device_open(&b->d, &b->r, target);
 	b->r.k->target = target;

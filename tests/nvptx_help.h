@@ -15,7 +15,7 @@ void nvptx_kernels_close(void);
 /* A kernel and its variants; launches: of the variant built last. */
 struct built { struct device_run d; struct ir_run r; struct variant *v; int n, launches; };
 void built_open(struct built *, const char *kernel);          /* for sm_90a, as the pack's first line says */
-/* pin: also of a kernel that kernels.tdsl has not, in tests/lower; NULL = what the pack's lines say. */
+/* pin: instead of those of the pack's first line; also of a kernel that kernels.tdsl has not, in tests/lower. */
 void built_open_for(struct built *, const char *kernel, const char *target, struct dsl_pin *pin);
 void built_close(struct built *);
 int built_object(struct built *, int variant, void **bytes, size_t *);  /* 0, or -1 with text in d.err; free(*bytes) */

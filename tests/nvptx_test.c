@@ -168,6 +168,36 @@ START_TEST(waits_first)
 }
 END_TEST
 
+/* A workgroup of 1,024 lanes that each hold 80 words: ptxas keeps some in memory, and no cap gives it more registers than there are for so many. */
+START_TEST(large_workgroups_start)
+{
+	enum { WORDS = 80 };
+	struct built b;
+	char text[16384];
+	size_t at, size;
+	void *bytes;
+	struct object_facts *f;
+	int n;
+	if (!have_assembler("large_workgroups_start"))
+		return;
+	built_open(&b, "rmsnorm_quant");
+	at = (size_t)snprintf(text, sizeof text, ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid 1024\n{\n"
+	                      "\t.reg .b32 %%r<%d>;\n\t.reg .b64 %%rd<2>;\n\tld.param.b64 %%rd1, [p];\n\tgriddepcontrol.wait;\n", WORDS + 1);
+	for (int i = 0; i < WORDS; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, "\tld.volatile.global.b32 %%r%d, [%%rd1+%d];\n", i, 4 * i);
+	for (int i = 0; i < WORDS; i++)
+		at += (size_t)snprintf(text + at, sizeof text - at, "\tst.volatile.global.b32 [%%rd1+%d], %%r%d;\n", 4 * i, WORDS - 1 - i);
+	snprintf(text + at, sizeof text - at, "\tret;\n}\n");
+	char *ptx = strdup(text);
+	ck_assert_msg(object_assemble(b.d.target, ptx, strlen(ptx), &bytes, &size, b.d.err, sizeof b.d.err) == 0, "%s", b.d.err);
+	ck_assert_msg(object_facts(&b.d.arena, b.d.target, bytes, size, true, &f, &n, b.d.err, sizeof b.d.err) == 0, "%s", b.d.err);
+	ck_assert_int_gt(f->scratch, 0);
+	ck_assert_int_le(f->vgpr * 1024, 65536);
+	free(bytes);
+	built_close(&b);
+}
+END_TEST
+
 /* The same kernel as PTX and as a cubin: the same kernel, arguments, barriers and shared memory. */
 START_TEST(facts)
 {
@@ -293,6 +323,7 @@ int main(void)
 	tcase_add_test(t, many_row_variants);
 	tcase_add_test(t, products);
 	tcase_add_loop_test(t, assembles, 0, nvptx_kernels.n);
+	tcase_add_test(t, large_workgroups_start);
 	tcase_add_test(t, facts);
 	tcase_add_test(t, waits_first);
 	tcase_add_test(t, refusals);

@@ -79,6 +79,44 @@ START_TEST(sets_compute)
 }
 END_TEST
 
+/* Rows of which there are to be thousands: here three, by the variant that a call with so few does not take. */
+START_TEST(crowds_compute)
+{
+	static const struct { const char *kernel; int waves, rows; } cases[] = {{"rmsnorm", 1, 1}, {"layernorm", 16, 2}};
+	static struct dsl_pin pin = {"N", 4096};
+	struct built b;
+	struct device_code code;
+	built_open_for(&b, cases[_i].kernel, "sm_90a", &pin);
+	ir_run_symbol(&b.r, "M", 3);
+	ir_run_symbol(&b.r, "N", 4096);
+	for (int p = 0; p < b.r.k->nparams; p++) {
+		const struct ir_param *q = &b.r.k->params[p];
+		if (q->is_tensor && (!q->optional || strcmp(q->name, "w") == 0))
+			ir_run_tensor(&b.r, q->name, 2);
+		else
+			b.r.tensors[p].rank = -1;
+		if (q->role == IR_OUT) {
+			free(b.r.tensors[p].data);
+			b.r.tensors[p].data = NULL;
+		}
+	}
+	const struct variant *v = &b.v[built_variant(&b, "N=4096 aligned rows>=8192 with w")];
+	const struct ir_phase *ph = &built_passed(&b, (int)(v - b.v), NULL)->phases[0];
+	ck_assert_int_eq(v->waves, cases[_i].waves);
+	for (int a = 0; a < ph->naxes; a++) {
+		bool row = ph->axes[a].kind == AXIS_GRID;
+		ck_assert_int_eq(ph->axes[a].tile, row ? cases[_i].rows : 4096);
+		for (const struct ir_ins *i = ph->body->first; i; i = i->next)
+			for (int w = 0; row && i->layout && w < i->layout->nwave; w++)
+				ck_assert_int_eq(i->layout->wave[w].step[a], 0);   /* both in every lane, beside one lot of weights */
+	}
+	device_compile(&b.d, v, &code, v->text);
+	device_check(&b.d, &code, v->text, false);
+	free(code.elf);
+	built_close(&b);
+}
+END_TEST
+
 /* What a predicate of the text says: a register below so many; -1 = something else. */
 static int bound_of(const char *ptx, int predicate, int *of)
 {
@@ -135,10 +173,13 @@ END_TEST
 /* Many lanes of one access each, or fewer with more. */
 START_TEST(lanes_of_a_row)
 {
-	static struct dsl_pin n = {"N", 4096};
+	static struct dsl_pin n = {"N", 4096}, twice = {"N", 8192};
 	static const struct { const char *kernel, *variant; int waves; const char *absent; struct dsl_pin *pin; } cases[] = {
 		{"add_rmsnorm_quant", "N=4096 aligned with res w res_out", 16, "N=4096 aligned rows>=512 with res w res_out", NULL},   /* two rows */
+		{"add_rmsnorm_quant", "N=8192 aligned with res w res_out", 32, NULL, NULL},         /* one is stored before the row is reduced */
+		{"add_rmsnorm_quant", "N=7168 aligned with res w res_out", 16, NULL, NULL},
 		{"add_rmsnorm_quant", "N=14336 aligned with res w res_out", 16, NULL, NULL},
+		{"softmax_bwd", "N=8192 aligned", 16, NULL, &twice},               /* nothing is */
 		{"swiglu_rows", "N=4096 aligned bare", 16, "N=4096 aligned rows>=512 bare", NULL},
 		{"geglu_rows", "N=4096 aligned rows>=512 bare", 8, NULL, &n},       /* 30 instructions an element */
 		{"rmsnorm_quant", "N=4096 aligned rows>=512", 8, NULL, NULL},       /* one row, short */
@@ -207,7 +248,8 @@ START_TEST(many_rows)
 		some_are_absent = some_are_absent || strcmp(b.r.k->params[p].name, "tokens") == 0;
 	for (int v = 0; v < b.n; v++) {
 		const char *text = b.v[v].text;
-		ck_assert_msg(b.v[v].many == (strstr(text, some_are_absent ? " rows>=2048" : " rows>=512") != NULL), "%s %s", nvptx_kernels.names[_i], text);
+		bool many = strstr(text, some_are_absent ? " rows>=2048" : " rows>=512") || (!some_are_absent && strstr(text, " rows>=8192"));
+		ck_assert_msg(b.v[v].many == many, "%s %s", nvptx_kernels.names[_i], text);
 		ck_assert_msg(b.v[v].many || !strstr(text, "rows>="), "%s %s", nvptx_kernels.names[_i], text);
 		if (some_are_absent)
 			ck_assert_msg(count_in(built_passed(&b, v, "guard"), count_branches) - count_in(built_passed(&b, v, "stream"), count_branches) == b.v[v].many, "%s %s", nvptx_kernels.names[_i], text);
@@ -372,7 +414,8 @@ START_TEST(turned_tiles)
 }
 END_TEST
 
-/* The scales across: of four groups of rows in the lanes of one wave, which are bytes side by side in memory. */
+/* The scales across: of two groups of rows in the lanes of one wave, which are bytes side by side in memory.  The line that is read is the
+ * longer one. */
 START_TEST(scales_across)
 {
 	struct built b;
@@ -384,7 +427,7 @@ START_TEST(scales_across)
 		if (strcmp(ph->axes[a].name, "m.o") == 0)
 			rows = a;
 	ck_assert_int_ge(rows, 0);
-	ck_assert_int_eq(ph->axes[rows].tile, 4);
+	ck_assert_int_eq(ph->axes[rows].tile, 2);
 	ck_assert_int_eq(b.v[v].waves, 4);
 	for (const struct ir_ins *i = ph->body->first; i; i = i->next) {
 		if (i->op != IR_STORE || strcmp(k->params[i->imm].name, "scale_t"))
@@ -392,13 +435,38 @@ START_TEST(scales_across)
 		int lanes = 1;
 		for (int bit = 0; bit < i->layout->nlane; bit++)
 			lanes *= i->layout->lane[bit].step[rows] ? 2 : 1;
-		ck_assert_int_eq(lanes, 4);
+		ck_assert_int_eq(lanes, 2);
 		stores++;
 	}
 	ck_assert_int_eq(stores, 1);
 	built_close(&b);
 }
 END_TEST
+
+/* Scaled both ways: between two stores of eight codes along the row stand the conversions of eight, no others. */
+START_TEST(values_stand_where_they_are_needed)
+{
+	struct built b;
+	built_open(&b, "quantize_both_mxfp8");
+	const char *ptx = built_ptx(&b, "M%32=0 N%32=0 aligned");
+	int stores = 0, pairs = 0, all = 0;
+	for (const char *line = ptx; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		size_t n = strcspn(line, "\n");
+		if (memmem(line, n, "e4m3x2", 6)) {
+			pairs++;
+			all++;
+		} else if (memmem(line, n, "st.global.v2", 12)) {
+			ck_assert_msg(!stores || pairs == 4, "%d pairs between stores %d and %d", pairs, stores, stores + 1);
+			pairs = 0;
+			stores++;
+		}
+	}
+	ck_assert_int_eq(stores, 8);
+	ck_assert_int_eq(all, 64);                            /* 64 elements, both ways */
+	built_close(&b);
+}
+END_TEST
+
 int main(void)
 {
 	if (!nvptx_kernels_open())
@@ -407,6 +475,7 @@ int main(void)
 	TCase *t = tcase_create("variants");
 	tcase_set_timeout(t, 300);
 	tcase_add_loop_test(t, sets_compute, 0, 7);
+	tcase_add_loop_test(t, crowds_compute, 0, 2);
 	tcase_add_test(t, the_next_launch_is_let_in);
 	tcase_add_test(t, lanes_of_a_row);
 	tcase_add_test(t, short_rows_share_a_workgroup);
@@ -418,6 +487,7 @@ int main(void)
 	tcase_add_loop_test(t, loads_are_asked_for_together, 0, FRONTS);
 	tcase_add_test(t, scales_are_stored_side_by_side);
 	tcase_add_test(t, turned_tiles);
+	tcase_add_test(t, values_stand_where_they_are_needed);
 	tcase_add_test(t, scales_across);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);

@@ -4,6 +4,7 @@
  * grid is one dimension per grid axis, the first declared first. */
 #include "../../llvm_shim.h"
 #include "../../pass.h"
+#include "../../plan_facts.h"
 #include "machine.h"
 
 #include <llvm-c/DebugInfo.h>
@@ -576,6 +577,12 @@ static void finish_lds(struct emit *e, const char *name, const char *what, LLVMV
 	LLVMDeleteGlobal(placeholder);
 }
 
+/* A tile of groups, turned: each element is wanted in units of two scales.  Of what is swept, loops are scheduled well enough. */
+static bool is_scaled_both_ways(const struct emit *e)
+{
+	return !e->has_dot && !ir_has(e->ph->body, IR_FOR) && phase_is_turning(e->k, e->ph) && phase_shape(e->v, e->ph).fixed > 1;
+}
+
 static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file, const struct ir_phase *ph, const char *name, struct model_launch *out)
 {
 	const struct ir_kernel *k = e->k;
@@ -622,6 +629,8 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		return -1;
 	LLVMBuildRetVoid(e->b);
 	join_entry(e);
+	if (e->machine->keeps_order && is_scaled_both_ways(e))
+		emit_order(e);
 	finish_lds(e, name, "tiles", e->lds, e->lds_bytes);
 	finish_lds(e, name, "partials", e->lds_small, e->lds_small_bytes);
 	if (e->lds_bytes + e->lds_small_bytes > e->v->target->lds_bytes) {
