@@ -41,6 +41,8 @@ struct emit {
 	LLVMValueRef fn;
 	LLVMTypeRef i1, i8, i16, i32, i64, f32, f16, bf16, p1;
 	LLVMValueRef entry_end;                  /* instruction in the entry block before which lane arithmetic goes */
+	LLVMValueRef again[2];                   /* what machine.from_bf16_again works with, once it is asked for */
+	bool turned;                             /* a tile was turned in group memory */
 	LLVMValueRef tid;                        /* workitem id, i32 */
 	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
 	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */

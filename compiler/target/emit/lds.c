@@ -105,6 +105,7 @@ static struct lds_tile *tile_of(struct emit *e, const struct layout *from, const
 	for (int x = 0; x < e->ph->naxes && run_along(from, inner, bytes).from; x++)
 		if (x != inner && layout_vector(from, x)) {
 			t->padded = x;
+			e->turned = true;
 			t->shift = layout_vector(from, x);
 		}
 	for (int round = 0; round < 2; round++)

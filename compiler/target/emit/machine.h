@@ -65,6 +65,7 @@ struct machine {
 	void (*clamp_by_mode)(struct emit *);                            /* where target.mode_clamps: to_fp8 saturates from here on */
 	LLVMValueRef (*from_fp8)(struct emit *, LLVMValueRef x, enum dtype);
 	LLVMValueRef (*from_bf16)(struct emit *, LLVMValueRef x);        /* to f32; NULL = as LLVM does it */
+	LLVMValueRef (*from_bf16_again)(struct emit *, LLVMValueRef x);  /* pairs, made anew, not kept from before; NULL = as from_bf16 */
 	/* f32 to bf16, to nearest even, where a NaN's lower half is zero: then it stays one.  NULL = as LLVM does it. */
 	LLVMValueRef (*round_bf16)(struct emit *, LLVMValueRef x);
 	/* e2m1 codes, one a byte, where target.cvt_pk_fp4: saturates, NaN to 6 with its sign. */

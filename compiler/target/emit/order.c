@@ -27,8 +27,11 @@ static bool is_free(LLVMValueRef i)
 	if (!LLVMIsACallInst(i))
 		return true;
 	LLVMValueRef f = LLVMGetCalledValue(i);
-	if (LLVMIsAInlineAsm(f))
-		return !LLVMGetInlineAsmHasSideEffects(f);
+	if (LLVMIsAInlineAsm(f)) {
+		size_t n;
+		const char *text = LLVMGetInlineAsmAsmString(f, &n);
+		return !LLVMGetInlineAsmHasSideEffects(f) && !memmem(text, n, "ld.", 3);     /* a load under a mask, to LLVM of nothing that changes */
+	}
 	has(f, "memory", &nothing);
 	return nothing && !has(f, "convergent", &ignored);
 }

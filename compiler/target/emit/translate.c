@@ -580,7 +580,7 @@ static void finish_lds(struct emit *e, const char *name, const char *what, LLVMV
 /* A tile of groups, turned: each element is wanted in units of two scales.  Of what is swept, loops are scheduled well enough. */
 static bool is_scaled_both_ways(const struct emit *e)
 {
-	return !e->has_dot && !ir_has(e->ph->body, IR_FOR) && phase_is_turning(e->k, e->ph) && phase_shape(e->v, e->ph).fixed > 1;
+	return e->turned && !e->has_dot && !ir_has(e->ph->body, IR_FOR) && phase_shape(e->v, e->ph).fixed > 1;
 }
 
 static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file, const struct ir_phase *ph, const char *name, struct model_launch *out)

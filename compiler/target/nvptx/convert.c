@@ -52,6 +52,32 @@ LLVMValueRef nvptx_from_bf16(struct emit *e, LLVMValueRef x)
 	return vector_join(e, out, n, 1);
 }
 
+/* 16 and the upper half's mask, which ptxas does not know to be those: no grid is so large that its upper bit is set. */
+static void make_unknown(struct emit *e)
+{
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	LLVMPositionBuilderBefore(e->b, e->entry_end);
+	LLVMValueRef zero = LLVMBuildLShr(e->b, nvptx_text(e, "mov.u32 $0, %nctaid.x;", "=r", e->i32, NULL, 0, false), emit_int(e, 31), "");
+	e->again[0] = LLVMBuildOr(e->b, zero, emit_int(e, 16), "");
+	e->again[1] = LLVMBuildOr(e->b, zero, emit_int(e, (int64_t)0xffff0000), "");
+	LLVMPositionBuilderAtEnd(e->b, here);
+}
+
+/* As above, by instructions of which ptxas cannot know that they do the same: it would leave one of both and keep what it makes. */
+LLVMValueRef nvptx_from_bf16_again(struct emit *e, LLVMValueRef x)
+{
+	int n = vector_length(x);
+	LLVMValueRef out[64], words = LLVMBuildBitCast(e->b, x, emit_vector(e->i32, n / 2), "");
+	if (!e->again[0])
+		make_unknown(e);
+	for (int i = 0; i < n; i++) {
+		LLVMValueRef two[2] = {n > 2 ? LLVMBuildExtractElement(e->b, words, emit_int(e, i / 2), "") : words, e->again[i % 2]};
+		out[i] = nvptx_text(e, i % 2 ? "and.b32 $0, $1, $2;" : "shl.b32 $0, $1, $2;", "=r,r,r", e->i32, two, 2, false);
+		out[i] = LLVMBuildBitCast(e->b, out[i], e->f32, "");
+	}
+	return vector_join(e, out, n, 1);
+}
+
 /* Four dwords clamped to bytes, the first in the lowest: cvt.pack puts a above b, and what it is given last above both. */
 static LLVMValueRef pack_bytes(struct emit *e, const LLVMValueRef *x, bool is_signed)
 {
