@@ -154,6 +154,8 @@ static const struct { const char *body, *cause; } faults[] = {
 	{"%9 = philox %4, %4 : i32", "%9 philox: not an operation on f32"},
 	{"%9 = const 300 : i8", "%9 const: 300 does not fit i8"},
 	{"%9 = const 1 : f64", "%9 const: f64 is no type for it"},
+	{"%9 = const 1 : f16 %8 = cvt again %9 : f32", "%8 cvt: again is bf16 to f32"},
+	{"%9 = const 1 : bf16 %8 = cvt again %9 : f16", "%8 cvt: again is bf16 to f32"},
 	{"%9 = iota n : f32[n]", "%9 iota: not an axis, or not i32"},
 	{"%9 = iota n : i32[m]", "%9 iota: the axes are not those of the leaf"},
 	{"%9 = iota k : i32[k]", "%9 iota: a loop axis outside its for"},
