@@ -28,6 +28,15 @@ static void count_rounds(struct ir_block *b)
 	}
 }
 
+/* All that is reduced is reduced along one axis, the rows'.  Of tiles that are reduced across as well each element is wanted at its time. */
+static bool holds_rows(const struct ir_block *b)
+{
+	ir_axes along = ~(ir_axes)0;
+	for (const struct ir_ins *i = b->first; i; i = i->next)
+		along &= i->op == IR_REDUCE ? i->over : ~(ir_axes)0;
+	return along;
+}
+
 /* Once for the uses of each later round, in front of the first of them. */
 static void widen_again(struct pass *p, struct ir_phase *ph, struct ir_ins *widened)
 {
@@ -50,7 +59,7 @@ static void widen_again(struct pass *p, struct ir_phase *ph, struct ir_ins *wide
 int pass_again(struct pass *p)
 {
 	FOR_PHASES(p, ph) {
-		if (!p->v->target->sinks || ir_has(ph->body, IR_DOT))
+		if (!p->v->target->sinks || ir_has(ph->body, IR_DOT) || !holds_rows(ph->body))
 			continue;
 		count_rounds(ph->body);
 		for (struct ir_ins *i = ph->body->first; i; i = i->next)

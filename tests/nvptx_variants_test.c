@@ -325,6 +325,7 @@ START_TEST(rows_are_widened_again)
 		{"layernorm_quant", "sm_90a", "N=4096 aligned rows>=512 with w", 0, 0},       /* four waves of 32 */
 		{"layernorm_quant", "sm_90a", "N=8192 aligned with w", 0, 0},                 /* 16 elements */
 		{"layernorm_quant", "sm_90a", "N=7168 aligned rows>=512 with w", 1, 56}, {"rmsnorm_quant", "sm_90a", "N=16384 aligned", 0, 0},   /* its products are kept */
+		{"quantize_both_128", "sm_90a", "M%128=0 N%128=0 aligned", 0, 0},              /* groups both ways */
 		{"layernorm_quant", "gfx950", "N=16384 aligned with w", 0, 0},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
