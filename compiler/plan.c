@@ -178,11 +178,12 @@ static bool is_spread(const struct planner *p, const struct variant *v)
 	return p->target->whole_chunks && (!p->f.weights || (light && v->pins[0].value <= SHORT_ROW));
 }
 
-/* Rows of weights and 16 bits either way, of which there are more than the chip holds at a time, by far: where one reduction is all they wait
- * for, each to a wave; where two are, two rows to the same lanes, of an access each. */
+/* Rows of 8 KB with weights, written as wide as they are read, of which there are more than the chip holds at a time, by far: where one
+ * reduction is all they wait for, each to a wave; where two are, two rows to the same lanes, of an access each.  Shorter ones gain nothing
+ * by it, longer ones not always (docs/performance.md). */
 static bool is_crowd_of(const struct planner *p, int64_t n)
 {
-	return p->target->whole_chunks && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest == p->f.widest && n <= SHORT_ROW && 2 * n > SHORT_ROW;
+	return p->target->whole_chunks && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest == 2 && p->f.widest == 2 && n == SHORT_ROW;
 }
 
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
