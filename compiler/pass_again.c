@@ -8,23 +8,23 @@
 #include "pass.h"
 
 /* Elements of a lane from which on they are widened again: in workgroups of few waves, in others. */
-enum { FEW_WAVES = 4, MOST_KEPT_BY_FEW = 64, MOST_KEPT = 32 };
+enum { FEW_WAVES = 4, LEAST_BY_FEW = 64, LEAST = 32 };
 
 static bool is_widened(const struct pass *p, const struct ir_ins *i)
 {
 	return i->op == IR_CVT && i->dtype == DT_F32 && !i->flags && i->layout && i->args[0]->op == IR_LOAD && i->args[0]->dtype == DT_BF16 &&
-	       layout_regs(i->layout) >= (p->v->waves > FEW_WAVES ? MOST_KEPT : MOST_KEPT_BY_FEW);
+	       layout_regs(i->layout) >= (p->v->waves > FEW_WAVES ? LEAST : LEAST_BY_FEW);
 }
 
 static intptr_t round_of(const struct ir_ins *i) { return (intptr_t)i->note; }
 
-/* Those in front of an instruction; side by side they share one. */
+/* Those in front of an instruction. */
 static void count_rounds(struct ir_block *b)
 {
 	intptr_t rounds = 0;
 	for (struct ir_ins *i = b->first; i; i = i->next) {
 		i->note = (void *)rounds;
-		rounds += i->op == IR_REDUCE && !(i->next && i->next->op == IR_REDUCE);
+		rounds += pass_ends_round(i);
 	}
 }
 

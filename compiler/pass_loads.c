@@ -127,7 +127,7 @@ static void sink(struct pass *p, struct ir_block *b)
 	for (struct ir_ins *i = b->first; i; i = i->next, place++) {
 		at[place].front = i;
 		at[place].before = reductions;
-		reductions += i->op == IR_REDUCE && !(i->next && i->next->op == IR_REDUCE);   /* side by side they share a round */
+		reductions += pass_ends_round(i);
 	}
 	for (struct ir_ins *i = b->last, *prev; i; i = prev) {
 		struct use u = s.first[i->id];

@@ -54,6 +54,11 @@ int pass_fail(struct pass *p, const struct ir_ins *at, const char *fmt, ...)
 	return -1;
 }
 
+bool pass_ends_round(const struct ir_ins *i)
+{
+	return i->op == IR_REDUCE && !(i->next && i->next->op == IR_REDUCE);
+}
+
 struct ir_builder pass_before(struct pass *p, struct ir_phase *ph, struct ir_ins *at)
 {
 	return (struct ir_builder){p->k, ph, at->block, at, at->line, at->col};

@@ -148,23 +148,6 @@ static bool only_groups(const struct planner *p)
 	return true;
 }
 
-/* A fixed size that is no power of two: the fewer the lanes beside each other, the fewer places are empty. */
-static bool is_ragged(const struct variant *v)
-{
-	for (int i = 0; i < v->npins; i++)
-		if (v->pins[i].value & (v->pins[i].value - 1))
-			return true;
-	return false;
-}
-
-static bool is_long(const struct variant *v)
-{
-	for (int i = 0; i < v->npins; i++)
-		if (v->pins[i].value >= LONG_ROW)
-			return true;
-	return false;
-}
-
 /* Rows of several tensors are asked for at once by many lanes rather than by few, unless each then computes for long. */
 static bool is_several(const struct planner *p)
 {
@@ -192,7 +175,7 @@ static int elements_per_lane(const struct planner *p, const struct variant *v)
 {
 	bool more = v && v->npins && p->f.reduces;
 	int n = more && !is_spread(p, v) ? 32 : 16, most = more ? 1000 : 400;
-	if (more && p->target->whole_chunks && (is_ragged(v) || (p->f.rows == 1 && is_long(v)))) {
+	if (more && p->target->whole_chunks && (variant_is_ragged(v) || (p->f.rows == 1 && variant_is_at_least(v, LONG_ROW)))) {
 		n *= 2;
 		most *= 2;
 	}
@@ -231,7 +214,7 @@ static int waves_of(const struct planner *p, int threads) { return threads / p->
  * of the largest workgroups have registers enough. */
 static bool is_slight(const struct planner *p, const struct variant *v)
 {
-	return v->npins && is_several(p) && p->f.early && !is_ragged(v) && elements_per_lane(p, v) == 16 / p->f.widest;
+	return v->npins && is_several(p) && p->f.early && !variant_is_ragged(v) && elements_per_lane(p, v) == 16 / p->f.widest;
 }
 
 static int waves_for(const struct planner *p, const struct variant *v, int64_t elements)
@@ -456,11 +439,10 @@ static void many_rows(struct planner *p, struct variant *v, const struct hexpr *
 	say(p, v, arena_printf(p->arena, "rows>=%d", least));
 }
 
-/* Many short rows of one tensor: so many a workgroup that it has the waves of others, without weights twice as many. */
-static void join_rows(struct planner *p, struct variant *v)
+/* So many rows a workgroup, where one axis numbers them. */
+static bool set_rows(struct planner *p, struct variant *v, int each)
 {
-	int threads = p->f.weights ? p->target->few_threads : 2 * p->target->few_threads, grids = 0;
-	int each = p->crowd ? (p->f.rounds > 1 ? 2 : 1) : p->f.rows == 1 && is_spread(p, v) ? waves_of(p, threads) / v->waves : 1;
+	int grids = 0;
 	const struct ir_phase *ph = &p->k->phases[0];
 	const struct ir_axis *row = NULL;
 	for (int a = 0; a < ph->naxes; a++)
@@ -469,10 +451,20 @@ static void join_rows(struct planner *p, struct variant *v)
 			grids++;
 		}
 	if (each <= 1 || p->k->nphases > 1 || grids != 1 || row->tile)
-		return;
+		return false;
 	set_tile(v, 0, row->name, each);
-	v->abreast = p->crowd;
-	v->waves *= p->crowd ? 1 : each;
+	return true;
+}
+
+/* Many short rows of one tensor: so many a workgroup that it has the waves of others, without weights twice as many.  Of a crowd: is_crowd_of. */
+static void join_rows(struct planner *p, struct variant *v)
+{
+	int threads = p->f.weights ? p->target->few_threads : 2 * p->target->few_threads;
+	int each = p->f.rows == 1 && is_spread(p, v) ? waves_of(p, threads) / v->waves : 1;
+	if (p->crowd)
+		v->abreast = set_rows(p, v, p->f.rounds > 1 ? 2 : 1);
+	else if (set_rows(p, v, each))
+		v->waves *= each;
 }
 
 static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows)

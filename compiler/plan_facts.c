@@ -192,3 +192,19 @@ struct shape phase_shape(const struct variant *v, const struct ir_phase *ph)
 	}
 	return s;
 }
+
+bool variant_is_ragged(const struct variant *v)
+{
+	for (int i = 0; i < v->npins; i++)
+		if (v->pins[i].value & (v->pins[i].value - 1))
+			return true;
+	return false;
+}
+
+bool variant_is_at_least(const struct variant *v, int64_t n)
+{
+	for (int i = 0; i < v->npins; i++)
+		if (v->pins[i].value >= n)
+			return true;
+	return false;
+}

@@ -31,5 +31,8 @@ bool phase_is_open(const struct variant *, const struct ir_axis *);
 /* What a phase holds at a time before the tiles of its open and tiled axes. */
 struct shape { int64_t fixed; int open, tiled; };
 struct shape phase_shape(const struct variant *, const struct ir_phase *);
+/* A fixed size is no power of two: the fewer the lanes beside each other, the fewer places are empty.  One is of n positions or more. */
+bool variant_is_ragged(const struct variant *);
+bool variant_is_at_least(const struct variant *, int64_t n);
 int power_above(int64_t n);                /* the least power of two that is not below n */
 #endif

@@ -39,6 +39,22 @@ static bool is_named(const char *names, const char *name)
 	return at && (at == names || at[-1] == ' ') && (at[n] == ' ' || !at[n]);
 }
 
+/* Of the optional ones those of these names alone. */
+static void give_tensors(struct built *b, const char *given)
+{
+	for (int p = 0; p < b->r.k->nparams; p++) {
+		const struct ir_param *q = &b->r.k->params[p];
+		if (q->is_tensor && (!q->optional || is_named(given, q->name)))
+			ir_run_tensor(&b->r, q->name, 2);
+		else
+			b->r.tensors[p].rank = -1;
+		if (q->role == IR_OUT) {
+			free(b->r.tensors[p].data);
+			b->r.tensors[p].data = NULL;
+		}
+	}
+}
+
 /* What a call with these optional tensors and no others takes, which is to be `variant`: run. */
 START_TEST(sets_compute)
 {
@@ -59,17 +75,7 @@ START_TEST(sets_compute)
 	built_open_for(&b, cases[_i].kernel, "sm_90a", cases[_i].pin);
 	ir_run_symbol(&b.r, "M", cases[_i].m);
 	ir_run_symbol(&b.r, "N", cases[_i].n);
-	for (int p = 0; p < b.r.k->nparams; p++) {
-		const struct ir_param *q = &b.r.k->params[p];
-		if (q->is_tensor && (!q->optional || is_named(cases[_i].given, q->name)))
-			ir_run_tensor(&b.r, q->name, 2);
-		else
-			b.r.tensors[p].rank = -1;
-		if (q->role == IR_OUT) {
-			free(b.r.tensors[p].data);
-			b.r.tensors[p].data = NULL;
-		}
-	}
+	give_tensors(&b, cases[_i].given);
 	while (v < b.n && !device_applies(&b.d, &b.v[v]))
 		v++;
 	ck_assert_msg(v < b.n && strcmp(b.v[v].text, cases[_i].variant) == 0, "%s: %s", cases[_i].kernel, v < b.n ? b.v[v].text : "no variant applies");
@@ -90,17 +96,7 @@ START_TEST(crowds_compute)
 	built_open_for(&b, cases[_i].kernel, "sm_90a", &pin);
 	ir_run_symbol(&b.r, "M", 3);
 	ir_run_symbol(&b.r, "N", 4096);
-	for (int p = 0; p < b.r.k->nparams; p++) {
-		const struct ir_param *q = &b.r.k->params[p];
-		if (q->is_tensor && (!q->optional || strcmp(q->name, "w") == 0))
-			ir_run_tensor(&b.r, q->name, 2);
-		else
-			b.r.tensors[p].rank = -1;
-		if (q->role == IR_OUT) {
-			free(b.r.tensors[p].data);
-			b.r.tensors[p].data = NULL;
-		}
-	}
+	give_tensors(&b, "w");
 	const struct variant *v = &b.v[built_variant(&b, "N=4096 aligned rows>=8192 with w")];
 	const struct ir_phase *ph = &built_passed(&b, (int)(v - b.v), NULL)->phases[0];
 	ck_assert_int_eq(v->waves, cases[_i].waves);
@@ -111,6 +107,11 @@ START_TEST(crowds_compute)
 			for (int w = 0; row && i->layout && w < i->layout->nwave; w++)
 				ck_assert_int_eq(i->layout->wave[w].step[a], 0);   /* both in every lane, beside one lot of weights */
 	}
+	for (int less = 0; less < 2; less++) {
+		ir_run_symbol(&b.r, "M", 8192 - less);
+		ck_assert_msg(device_applies(&b.d, v) == !less, "%s of %d rows", cases[_i].kernel, 8192 - less);
+	}
+	ir_run_symbol(&b.r, "M", 3);
 	device_compile(&b.d, v, &code, v->text);
 	device_check(&b.d, &code, v->text, false);
 	free(code.elf);

@@ -91,8 +91,10 @@ const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    
 
 /* ask.c */
 const struct ir_ins *emit_front(struct emit *, const struct ir_block *);       /* what a block asks for first; returns what comes behind */
-void emit_order(struct emit *);                        /* order.c: of all blocks of the function */
 LLVMBasicBlockRef emit_before_asked(struct emit *);                            /* the builder in front of the loads that are asked for together; returns where it was */
+
+/* order.c */
+void emit_order(struct emit *);                        /* of all blocks of the function */
 
 /* control.c */
 void emit_for(struct emit *, const struct ir_ins *);

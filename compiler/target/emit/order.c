@@ -10,17 +10,14 @@
 /* A block in the old order, and one in the new: an instruction that has moved has the latter for a parent. */
 struct order { LLVMBuilderRef b; LLVMBasicBlockRef from; };
 
-static bool has(LLVMValueRef function, const char *name, bool *zero)
+static LLVMAttributeRef attribute(LLVMValueRef function, const char *name)
 {
-	LLVMAttributeRef a = LLVMGetEnumAttributeAtIndex(function, LLVMAttributeFunctionIndex, LLVMGetEnumAttributeKindForName(name, strlen(name)));
-	*zero = a && LLVMGetEnumAttributeValue(a) == 0;
-	return a;
+	return LLVMGetEnumAttributeAtIndex(function, LLVMAttributeFunctionIndex, LLVMGetEnumAttributeKindForName(name, strlen(name)));
 }
 
 /* May be computed anywhere in front of its uses. */
 static bool is_free(LLVMValueRef i)
 {
-	bool nothing, ignored;
 	if (LLVMIsATerminatorInst(i) || LLVMIsAPHINode(i) || LLVMIsALoadInst(i) || LLVMIsAStoreInst(i) || LLVMIsAAtomicRMWInst(i) ||
 	    LLVMIsAAtomicCmpXchgInst(i) || LLVMIsAFenceInst(i) || LLVMIsAAllocaInst(i))
 		return false;
@@ -32,8 +29,8 @@ static bool is_free(LLVMValueRef i)
 		const char *text = LLVMGetInlineAsmAsmString(f, &n);
 		return !LLVMGetInlineAsmHasSideEffects(f) && !memmem(text, n, "ld.", 3);     /* a load under a mask, to LLVM of nothing that changes */
 	}
-	has(f, "memory", &nothing);
-	return nothing && !has(f, "convergent", &ignored);
+	LLVMAttributeRef memory = attribute(f, "memory");
+	return memory && LLVMGetEnumAttributeValue(memory) == 0 && !attribute(f, "convergent");
 }
 
 static void put(struct order *o, LLVMValueRef i)

@@ -4,7 +4,6 @@
  * grid is one dimension per grid axis, the first declared first. */
 #include "../../llvm_shim.h"
 #include "../../pass.h"
-#include "../../plan_facts.h"
 #include "machine.h"
 
 #include <llvm-c/DebugInfo.h>
@@ -580,7 +579,10 @@ static void finish_lds(struct emit *e, const char *name, const char *what, LLVMV
 /* A tile of groups, turned: each element is wanted in units of two scales.  Of what is swept, loops are scheduled well enough. */
 static bool is_scaled_both_ways(const struct emit *e)
 {
-	return e->turned && !e->has_dot && !ir_has(e->ph->body, IR_FOR) && phase_shape(e->v, e->ph).fixed > 1;
+	bool groups = false;
+	for (int a = 0; a < e->ph->naxes; a++)
+		groups = groups || e->ph->axes[a].kind == AXIS_HELD;
+	return e->turned && groups && !e->has_dot && !ir_has(e->ph->body, IR_FOR);
 }
 
 static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file, const struct ir_phase *ph, const char *name, struct model_launch *out)
