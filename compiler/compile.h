@@ -45,6 +45,7 @@ struct variant {
 	struct { int symbol; int64_t multiple; } multiples[8]; int nmultiples; /* symbol % multiple == 0 holds here */
 	struct { int symbol; int64_t most; } limits[8]; int nlimits;      /* symbol <= most holds here */
 	bool aligned, flat;                                    /* all tensors: HX_ALIGNED, HX_FLAT hold */
+	uint64_t unit;                                         /* but of these (bit = parameter) HX_UNIT alone: numbers of groups, whose rows end anywhere */
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */

@@ -98,8 +98,10 @@ static void aligned(struct planner *p, struct variant *v)
 		int bytes = dtype_info(t0->dtype)->bits / 8;
 		if (t0->list && 16 / bytes > v->list_multiple)
 			v->list_multiple = 16 / bytes;
-		bool scalar_like = t0->rank <= 1 && t0->role != IR_IN && bytes == 4;
-		v->predicate = both(p, v->predicate, hexpr_leaf(p->arena, scalar_like ? HX_UNIT : HX_ALIGNED, t));
+		bool scalar_like = t0->rank <= 1 && t0->role != IR_IN && bytes == 4, groups = t0->rank > 1 && t0->extent[t0->rank - 1]->op == HX_CDIV;
+		if (groups)
+			v->unit |= UINT64_C(1) << t;
+		v->predicate = both(p, v->predicate, hexpr_leaf(p->arena, scalar_like || groups ? HX_UNIT : HX_ALIGNED, t));
 	}
 	v->aligned = v->flat = true;
 	say(p, v, "aligned");

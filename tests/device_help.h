@@ -23,7 +23,7 @@ struct device_code {
 	const struct variant *v;
 	struct ir_kernel *final;
 	struct model_launch *launches; int nlaunches;
-	const struct hexpr *workspace;
+	const struct hexpr *workspace, *condition;
 	void *elf; size_t size;
 	int instructions;                     /* of all its kernels */
 };
@@ -34,9 +34,11 @@ void device_close(struct device_run *);
 void device_compile(struct device_run *, const struct variant *, struct device_code *, const char *what);
 /* Does the variant's predicate hold for the symbols and tensors set?  An output of rank -1 is absent. */
 bool device_applies(struct device_run *, const struct variant *);
+/* Does what translation asks besides hold as well? */
+bool device_takes(struct device_run *, const struct device_code *);
 /* Evaluates and executes; outputs must agree bit for bit.  Outputs (in tensors without data, and inout tensors) hold the evaluator's
  * results afterwards if `keep`, or else are as before. */
 void device_check(struct device_run *, const struct device_code *, const char *what, bool keep);
-/* Every variant whose predicate holds for the sizes set; fails unless at least one does. */
+/* Every variant that takes the sizes set; fails unless at least one does. */
 void device_check_all(struct ir_run *, const char *target, struct dsl_pin *pins, int npins, const char *sizes);
 #endif

@@ -133,6 +133,8 @@ static void run_sizes(struct bench_case *c, const char *what)
 		char *name = arena_printf(&c->d.arena, "%s, variant %s", what, code->v->text);
 		if (!code->elf)
 			device_compile(&c->d, code->v, code, name);
+		if (!device_takes(&c->d, code))
+			continue;
 		ck_assert_msg(code->instructions <= MOST_INSTRUCTIONS, "%s: %d instructions", name, code->instructions);
 		for (int p = 0; p < k->nparams; p++)
 			if (start[p])

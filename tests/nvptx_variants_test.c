@@ -68,6 +68,10 @@ START_TEST(sets_compute)
 		{"add_rmsnorm_quant", "res w res_out", "N=14336 aligned with res w res_out", 2, 14336, NULL},
 		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 512, 512, NULL},
 		{"layernorm_quant", "w", "N=16384 aligned with w", 2, 16384, NULL},                 /* widened again */
+		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 96, 160, NULL},   /* rows of 5 and of 3 scales */
+		{"quantize_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned", 128, 384, NULL},
+		{"quantize_mxfp8", "", "N%32=0 aligned bare", 3, 2880, NULL},                       /* 90 */
+		{"dequantize_128", "", "N%128=0 aligned", 3, 640, NULL},                            /* 5 that are read */
 	};
 	struct built b;
 	struct device_code code;
@@ -80,6 +84,7 @@ START_TEST(sets_compute)
 		v++;
 	ck_assert_msg(v < b.n && strcmp(b.v[v].text, cases[_i].variant) == 0, "%s: %s", cases[_i].kernel, v < b.n ? b.v[v].text : "no variant applies");
 	device_compile(&b.d, &b.v[v], &code, cases[_i].variant);
+	ck_assert_msg(device_takes(&b.d, &code), "%s: %s", cases[_i].kernel, cases[_i].variant);
 	device_check(&b.d, &code, cases[_i].variant, false);
 	free(code.elf);
 	built_close(&b);
@@ -514,6 +519,58 @@ START_TEST(values_stand_where_they_are_needed)
 }
 END_TEST
 
+/* What a workgroup stores of each of several rows is kept in the L2 where it is less than a sector: scales of tiles, no codes, nothing of
+ * one row. */
+START_TEST(parts_of_sectors_are_kept)
+{
+	static const struct { const char *kernel, *variant; int bytes, words, others, policies; } cases[] = {
+		{"quantize_both_mxfp8", "M%32=0 N%32=0 aligned", 16, 0, 12, 2},             /* of a lane's eight rows and eight columns */
+		{"quantize_both_128", "M%128=0 N%128=0 aligned", 0, 16, 12, 2},
+		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 0, 0, 5, 0},           /* all of a row */
+		{"quantize_mxfp8", "N%32=0 aligned bare", 0, 0, 2, 0},
+		{"cast_transpose", "M%8=0 N%8=0 aligned with y yt", 0, 0, 8, 0},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		built_open(&b, cases[c].kernel);
+		const char *ptx = built_ptx(&b, cases[c].variant);
+		int kept = times(ptx, "st.global.L2::cache_hint"), bytes = times(ptx, "st.global.L2::cache_hint.u8"), words = times(ptx, "st.global.L2::cache_hint.b32");
+		int others = times(ptx, "st.global.") - kept, policies = times(ptx, "createpolicy.fractional.L2::evict_last.b64");
+		ck_assert_msg(kept == bytes + words && bytes == cases[c].bytes && words == cases[c].words && others == cases[c].others && policies == cases[c].policies,
+		              "%s %s: %d kept, %d bytes, %d words, %d others, %d policies", cases[c].kernel, cases[c].variant, kept, bytes, words, others, policies);
+		built_close(&b);
+	}
+}
+END_TEST
+
+/* Rows of scales end anywhere: aligned they must be only where several are stored or read at a time. */
+START_TEST(rows_of_scales_end_anywhere)
+{
+	static const struct { const char *kernel, *variant, *tensor; bool asked; } cases[] = {
+		{"quantize_both_mxfp8", "M%32=0 N%32=0 aligned", "scale", false}, {"quantize_both_mxfp8", "M%32=0 N%32=0 aligned", "scale_t", false},
+		{"quantize_both_128", "M%128=0 N%128=0 aligned", "scale_t", false}, {"rmsnorm_mxfp8", "N<=8192 N%32=0 aligned with w", "scale", false},
+		{"dequantize_128", "N%128=0 aligned", "scale", false}, {"rmsnorm_128", "N=4096 aligned rows>=512 with w", "scale", true},
+		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", "scale", true},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		struct device_code code;
+		const char *tensors[16];
+		built_open(&b, cases[c].kernel);
+		for (int p = 0; p < b.r.k->nparams; p++)
+			tensors[p] = b.r.k->params[p].name;
+		device_compile(&b.d, &b.v[built_variant(&b, cases[c].variant)], &code, cases[c].variant);
+		const char *aligned = arena_printf(&b.d.arena, "aligned(%s)", cases[c].tensor), *unit = arena_printf(&b.d.arena, "unit(%s)", cases[c].tensor);
+		const char *planned = hexpr_text(&b.d.arena, code.v->predicate, b.r.k->symbols, tensors);
+		const char *asked = code.condition ? hexpr_text(&b.d.arena, code.condition, b.r.k->symbols, tensors) : "";
+		ck_assert_msg(strstr(planned, unit) && !strstr(planned, aligned), "%s: %s", cases[c].kernel, planned);
+		ck_assert_msg(!strstr(asked, aligned) == !cases[c].asked, "%s: %s", cases[c].kernel, asked);
+		free(code.elf);
+		built_close(&b);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	if (!nvptx_kernels_open())
@@ -521,7 +578,7 @@ int main(void)
 	Suite *s = suite_create("nvptx variants");
 	TCase *t = tcase_create("variants");
 	tcase_set_timeout(t, 300);
-	tcase_add_loop_test(t, sets_compute, 0, 8);
+	tcase_add_loop_test(t, sets_compute, 0, 12);
 	tcase_add_loop_test(t, crowds_compute, 0, 2);
 	tcase_add_test(t, the_next_launch_is_let_in);
 	tcase_add_test(t, lanes_of_a_row);
@@ -537,6 +594,8 @@ int main(void)
 	tcase_add_test(t, turned_tiles);
 	tcase_add_test(t, values_stand_where_they_are_needed);
 	tcase_add_test(t, scales_across);
+	tcase_add_test(t, parts_of_sectors_are_kept);
+	tcase_add_test(t, rows_of_scales_end_anywhere);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

@@ -1,328 +1,19 @@
 /* ptx_run.c -- an interpreter of the PTX that the compiler emits (PTX ISA 8.4), for ptx_run.h.
- * Method: the kernel's text becomes a list of instructions with flattened operands; each thread runs alone until it meets an instruction
+ * Method: ptx_text.c makes a list of instructions of the kernel's text; each thread runs alone until it meets an instruction
  * of its warp (shfl, vote, mma) or of its workgroup (bar); when all of them have come it is done for all at once. */
 #include "ptx_run.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "../base/arena.h"
 #include "../base/num.h"
+#include "ptx_code.h"
 
-enum { OPERANDS = 24, WARP = 32, SPIN = 50 * 1000 * 1000 };
+enum { WARP = 32, SPIN = 50 * 1000 * 1000 };
 
-#define OPCODES(X) \
-	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(cvt) X(div) X(ex2) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) X(max) \
-	X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prmt) X(rcp) X(red) X(rem) X(ret) X(rsqrt) X(selp) \
-	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
-#define MODIFIERS(X) \
-	X(add) X(approx) X(eq) X(ftz) X(ge) X(global) X(gt) X(hi) X(idx) X(le) X(lo) X(lt) X(max) X(nan) X(nc) X(ne) \
-	X(neu) X(num) X(pack) X(param) X(rmi) X(rn) X(rni) X(rpi) X(rzi) X(sat) X(satfinite) X(shared) X(v2) X(v4) \
-	X(warp) X(wide)
-#define NAME(w) #w,
-#define OP(w) OP_##w,
-#define MOD(w) MOD_##w,
-static const char *const opcodes[] = {OPCODES(NAME) NULL}, *const modifiers[] = {MODIFIERS(NAME) NULL};
-enum { OPCODES(OP) OP_UNKNOWN };
-enum { MODIFIERS(MOD) MOD_UNKNOWN };
-#define is(i, w) ((i)->opcode == OP_##w)
-#define has(i, w) ((i)->modifiers >> MOD_##w & 1)
-
-/* A type: 'u', 's', 'b', 'f' and bits; 'B' bf16, 'P' predicate, 'e' e4m3 and 'E' e5m2; x2: pairs. */
-struct type { char kind; int bits; bool x2; };
-enum where { AT_REGISTER, AT_NUMBER, AT_MEMORY, AT_SINK };
-struct operand { enum where where; int reg; uint64_t value; bool negated; };
-struct ins {
-	const char *text;
-	int opcode; uint64_t modifiers;
-	struct type type[4]; int ntypes;
-	int guard; bool guard_not;
-	struct operand op[OPERANDS]; int nop, ndest;    /* ndest: of the first operand, a vector or one */
-	int target;                                    /* of a branch */
-};
-struct named { const char *name; uint64_t value; };
-struct code {
-	struct arena arena;
-	struct ins *ins; int n, cap;
-	struct named *labels, *symbols, *classes; int nlabels, nsymbols, nclasses, cap_labels, cap_symbols, cap_classes;
-	struct named *registers; int nregisters, cap_registers;
-	int shared, arguments;
-	char *err; size_t errlen; bool failed;
-};
 struct thread { uint64_t *reg; int pc; bool done; uint32_t tid; };
 struct machine { struct code *c; const struct ptx_launch *l; struct thread *threads; uint8_t *shared; uint32_t block[3]; };
-
-static bool refuse(struct code *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static bool refuse(struct code *c, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	if (!c->failed)
-		vsnprintf(c->err, c->errlen, fmt, ap);
-	va_end(ap);
-	c->failed = true;
-	return false;
-}
-
-/* --- text to instructions --------------------------------------------------------------------------------------------------- */
-
-static void note(struct code *c, struct named **list, int *n, int *cap, const char *name, uint64_t value)
-{
-	if (*n == *cap)
-		*list = arena_grow(&c->arena, *list, *n, cap, sizeof **list);
-	(*list)[(*n)++] = (struct named){name, value};
-}
-
-static const struct named *find(const struct named *list, int n, const char *name)
-{
-	for (int i = 0; i < n; i++)
-		if (strcmp(list[i].name, name) == 0)
-			return &list[i];
-	return NULL;
-}
-
-static int register_of(struct code *c, const char *name)
-{
-	size_t digits = strcspn(name, "0123456789");
-	char class[16];
-	snprintf(class, sizeof class, "%.*s", (int)digits, name);
-	const struct named *k = find(c->classes, c->nclasses, class);
-	if (!k) {
-		refuse(c, "register %s is not declared", name);
-		return 0;
-	}
-	return (int)k->value + atoi(name + digits);
-}
-
-enum { TID, CTAID, NCTAID = CTAID + 3, SPECIALS = NCTAID + 3 };     /* registers that the launch fills, the first of a thread's */
-static const char *const specials[SPECIALS] = {"%tid.x", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z"};
-
-static struct operand operand_of(struct code *c, char *word)
-{
-	struct operand o = {AT_NUMBER, -1, 0, false};
-	if (*word == '!') {
-		o.negated = true;
-		word++;
-	}
-	if (strcmp(word, "_") == 0) {
-		o.where = AT_SINK;
-	} else if (*word == '[') {
-		char *plus = strpbrk(word + 1, "+]"), *name = word + 1;
-		o.where = AT_MEMORY;
-		o.value = plus && *plus == '+' ? strtoull(plus + 1, NULL, 0) : 0;
-		if (plus)
-			*plus = 0;
-		const struct named *s = find(c->symbols, c->nsymbols, name);
-		if (s)
-			o.value += s->value;
-		else
-			o.reg = register_of(c, name);
-	} else if (*word == '%') {
-		o.where = AT_REGISTER;
-		for (int i = 0; i < SPECIALS; i++)
-			o.reg = strcmp(word, specials[i]) ? o.reg : i;
-		o.reg = o.reg < 0 ? register_of(c, word) : o.reg;
-	} else if (word[0] == '0' && (word[1] == 'f' || word[1] == 'd')) {
-		o.value = strtoull(word + 2, NULL, 16);
-	} else if (word[0] == '-' || (word[0] >= '0' && word[0] <= '9')) {
-		o.value = (uint64_t)strtoll(word, NULL, 0);
-	} else {
-		const struct named *s = find(c->symbols, c->nsymbols, word);
-		if (!s)
-			refuse(c, "unknown name %s", word);
-		o.value = s ? s->value : 0;
-	}
-	return o;
-}
-
-static bool type_of(const char *s, struct type *t)
-{
-	static const struct { const char *name; struct type t; } special[] = {
-		{"pred", {'P', 1, false}}, {"bf16", {'B', 16, false}}, {"bf16x2", {'B', 16, true}}, {"f16x2", {'f', 16, true}},
-		{"e4m3x2", {'e', 8, true}}, {"e5m2x2", {'E', 8, true}}, {"e4m3", {'e', 8, false}}, {"e5m2", {'E', 8, false}},
-	};
-	for (unsigned i = 0; i < sizeof special / sizeof *special; i++)
-		if (strcmp(s, special[i].name) == 0) {
-			*t = special[i].t;
-			return true;
-		}
-	if (!strchr("usbf", *s) || s[1] < '0' || s[1] > '9' || strspn(s + 1, "0123456789") != strlen(s + 1))
-		return false;
-	*t = (struct type){*s, atoi(s + 1), false};
-	return true;
-}
-
-static int number_of(const char *const *list, const char *name)
-{
-	int n = 0;
-	while (list[n] && strcmp(list[n], name))
-		n++;
-	return n;
-}
-
-static void add_instruction(struct code *c, char *s)
-{
-	if (c->n == c->cap)
-		c->ins = arena_grow(&c->arena, c->ins, c->n, &c->cap, sizeof *c->ins);
-	struct ins *i = &c->ins[c->n++];
-	*i = (struct ins){.text = arena_printf(&c->arena, "%s", s), .guard = -1, .ndest = 1, .target = -1};
-	if (*s == '@') {
-		i->guard_not = s[1] == '!';
-		char *end = s + strcspn(s, " \t");
-		*end = 0;
-		i->guard = register_of(c, s + 1 + i->guard_not);
-		s = end + 1;
-	}
-	s += strspn(s, " \t");
-	char *rest = s + strcspn(s, " \t"), *save;
-	if (*rest)
-		*rest++ = 0;
-	rest += strspn(rest, " \t");
-	char *opcode = arena_printf(&c->arena, "%s", s);
-	char *p = strtok_r(opcode, ".", &save);
-	i->opcode = number_of(opcodes, p ? p : "");
-	while (i->opcode != OP_UNKNOWN && (p = strtok_r(NULL, ".", &save))) {
-		if (i->ntypes < 4 && type_of(p, &i->type[i->ntypes]))
-			i->ntypes++;
-		else
-			i->modifiers |= 1ull << number_of(modifiers, p);
-	}
-	if (i->opcode == OP_UNKNOWN) {
-		refuse(c, "%s: not known", i->text);
-		return;
-	}
-	if (is(i, bra)) {
-		rest[strcspn(rest, " \t")] = 0;
-		i->op[0].value = (uint64_t)(uintptr_t)arena_printf(&c->arena, "%s", rest);
-		return;
-	}
-	bool first_vector = *rest == '{';
-	int closed = 0;
-	for (p = rest; *p;) {
-		p += strspn(p, " \t,");
-		if (*p == '{' || *p == '}') {
-			closed = *p == '}' && !closed ? i->nop : closed;
-			p++;
-			continue;
-		}
-		size_t n = strcspn(p, ",{}");
-		char *word = arena_string(&c->arena, p, n);
-		while (n && (word[n - 1] == ' ' || word[n - 1] == '\t'))
-			word[--n] = 0;
-		if (n && i->nop < OPERANDS)
-			i->op[i->nop++] = operand_of(c, word);
-		p += strcspn(p, ",{}");
-	}
-	if (first_vector)
-		i->ndest = closed;
-}
-
-static void add_parameter(struct code *c, const char *s)
-{
-	int size = strstr(s, "64 ") ? 8 : 4;
-	const char *name = strrchr(s, ' ');
-	c->arguments = (c->arguments + size - 1) / size * size;
-	note(c, &c->symbols, &c->nsymbols, &c->cap_symbols, arena_printf(&c->arena, "%s", name + 1), (uint64_t)c->arguments);
-	c->arguments += size;
-}
-
-/* ".shared .align 16 .b8 name[32]", ".extern .shared .align 16 .b8 name[]" */
-static void add_shared(struct code *c, const char *s)
-{
-	const char *bracket = strchr(s, '['), *name = bracket;
-	while (bracket && name[-1] != ' ')
-		name--;
-	if (!bracket) {
-		refuse(c, "%s", s);
-		return;
-	}
-	c->shared = (c->shared + 15) / 16 * 16;
-	note(c, &c->symbols, &c->nsymbols, &c->cap_symbols, arena_string(&c->arena, name, (size_t)(bracket - name)), (uint64_t)c->shared);
-	c->shared += atoi(bracket + 1);
-}
-
-static void directive(struct code *c, const char *s)
-{
-	char class[16], type[16];
-	int n;
-	if (strncmp(s, ".param", 6) == 0) {
-		add_parameter(c, s);
-	} else if (strstr(s, ".shared ")) {
-		add_shared(c, s);
-	} else if (sscanf(s, ".reg .%15s %15[^<]<%d>", type, class, &n) == 3) {
-		int used = c->nclasses ? (int)c->classes[c->nclasses - 1].value + (int)c->registers[c->nclasses - 1].value : SPECIALS;
-		note(c, &c->classes, &c->nclasses, &c->cap_classes, arena_printf(&c->arena, "%s", class), (uint64_t)used);
-		note(c, &c->registers, &c->nregisters, &c->cap_registers, "", (uint64_t)n);
-	}
-}
-
-/* One statement, without its end. */
-static void statement(struct code *c, char *s, bool inside)
-{
-	s += strspn(s, " \t\n");
-	size_t n = strlen(s);
-	while (n && strchr(" \t\n", s[n - 1]))
-		s[--n] = 0;
-	if (!n)
-		return;
-	if (*s == '.')
-		directive(c, s);
-	else if (s[n - 1] == ':')
-		note(c, &c->labels, &c->nlabels, &c->cap_labels, arena_string(&c->arena, s, n - 1), (uint64_t)c->n);
-	else if (inside)
-		add_instruction(c, s);
-}
-
-static bool read_code(struct code *c, const char *text, const char *kernel)
-{
-	char *entry = arena_printf(&c->arena, ".visible .entry %s(", kernel), *line = arena_printf(&c->arena, "%s", text), *save;
-	bool inside = false, in_kernel = false;
-	for (line = strtok_r(line, "\n", &save); line && !c->failed; line = strtok_r(NULL, "\n", &save)) {
-		char *comment = strstr(line, "//"), *word = line + strspn(line, " \t"), *more;
-		if (comment)
-			*comment = 0;
-		if (strncmp(word, entry, strlen(entry)) == 0) {
-			in_kernel = true;
-		} else if (!in_kernel) {
-			if (strncmp(word, ".extern .shared", 15) == 0)
-				statement(c, word, false);
-		} else if (!*word) {
-			continue;
-		} else if (*word == '{' && !inside) {
-			inside = true;
-		} else if (*word == '}') {
-			break;
-		} else if (!inside || strncmp(word, ".loc", 4) == 0) {
-			word[strcspn(word, ",")] = 0;
-			if (strncmp(word, ".param", 6) == 0)
-				statement(c, word, false);
-		} else if (strchr(word, ':') && !strchr(word, ';')) {
-			statement(c, word, true);
-		} else {
-			/* statements may stand side by side, or reach over lines: those end without ';' */
-			while (!strchr(word, ';')) {
-				char *next = strtok_r(NULL, "\n", &save);
-				if (!next)
-					return refuse(c, "a statement without an end: %s", word);
-				word = arena_printf(&c->arena, "%s %s", word, next);
-			}
-			for (char *one = strtok_r(word, ";", &more); one; one = strtok_r(NULL, ";", &more))
-				statement(c, one, true);
-		}
-	}
-	if (!in_kernel)
-		return refuse(c, "the text has no kernel %s", kernel);
-	for (int i = 0; i < c->n && !c->failed; i++)
-		if (is(&c->ins[i], bra)) {
-			const struct named *l = find(c->labels, c->nlabels, (const char *)(uintptr_t)c->ins[i].op[0].value);
-			if (!l)
-				return refuse(c, "no label for %s", c->ins[i].text);
-			c->ins[i].target = (int)l->value;
-		}
-	return !c->failed;
-}
 
 /* --- values ----------------------------------------------------------------------------------------------------------------- */
 
@@ -523,7 +214,7 @@ static uint8_t *reach(struct machine *m, const struct thread *t, const struct in
 {
 	uint64_t at = (o->reg >= 0 ? t->reg[o->reg] : 0) + o->value;
 	if (at % (unsigned)bytes) {
-		refuse(m->c, "thread %u: %s: address 0x%llx is not a multiple of %d", t->tid, i->text, (unsigned long long)at, bytes);
+		ptx_refuse(m->c, "thread %u: %s: address 0x%llx is not a multiple of %d", t->tid, i->text, (unsigned long long)at, bytes);
 		return NULL;
 	}
 	if (has(i, param))
@@ -531,7 +222,7 @@ static uint8_t *reach(struct machine *m, const struct thread *t, const struct in
 	if (has(i, shared)) {
 		if (at + (unsigned)bytes <= (unsigned)m->l->shared)
 			return m->shared + at;
-		refuse(m->c, "thread %u: %s: shared address %llu, there are %d bytes", t->tid, i->text, (unsigned long long)at, m->l->shared);
+		ptx_refuse(m->c, "thread %u: %s: shared address %llu, there are %d bytes", t->tid, i->text, (unsigned long long)at, m->l->shared);
 		return NULL;
 	}
 	for (int r = 0; has(i, global) && r < m->l->nmemory; r++) {
@@ -540,14 +231,25 @@ static uint8_t *reach(struct machine *m, const struct thread *t, const struct in
 		if (at >= base && at + (unsigned)bytes <= base + g->bytes && (!write || g->writable) && !(has(i, nc) && g->writable))
 			return (uint8_t *)(uintptr_t)at;
 	}
-	refuse(m->c, "workgroup %u thread %u: %s: %d bytes at 0x%llx are not this kernel's", m->block[0], t->tid, i->text, bytes, (unsigned long long)at);
+	ptx_refuse(m->c, "workgroup %u thread %u: %s: %d bytes at 0x%llx are not this kernel's", m->block[0], t->tid, i->text, bytes, (unsigned long long)at);
 	return NULL;
+}
+
+/* The one policy that there is, whatever bits a chip makes of it. */
+enum { KEEPING = 0x4b454550 };
+
+static bool make_policy(struct thread *t, const struct ins *i)
+{
+	set(t, &i->op[0], KEEPING, 64);
+	return has(i, fractional) && has(i, evict_last) && i->nop == 2 && get(t, &i->op[1]) == 1;
 }
 
 static bool load_store(struct machine *m, struct thread *t, const struct ins *i)
 {
-	bool load = is(i, ld);
+	bool load = is(i, ld), hint = has(i, cache_hint);
 	int count = has(i, v2) ? 2 : has(i, v4) ? 4 : 1, each = i->type[0].bits / 8;
+	if (hint && (load || get(t, &i->op[i->nop - 1]) != KEEPING))
+		return false;
 	uint8_t *p = reach(m, t, i, &i->op[load ? i->nop - 1 : 0], each * count, !load);
 	for (int k = 0; p && k < count; k++) {
 		uint64_t v = 0;
@@ -559,7 +261,7 @@ static bool load_store(struct machine *m, struct thread *t, const struct ins *i)
 			memcpy(p + k * each, &v, (size_t)each);
 		}
 	}
-	return p && i->nop == count + 1;
+	return p && i->nop == count + 1 + hint;
 }
 
 static bool reduce_at(struct machine *m, struct thread *t, const struct ins *i)
@@ -621,9 +323,9 @@ static bool multiply(struct code *c, struct thread *warp, const struct ins *i)
 	bool whole = ta.kind == 's';
 	uint64_t d[WARP][4];
 	if (!na || i->ndest != 4)
-		return refuse(c, "%s: not a product of 16 x 8", i->text);
+		return ptx_refuse(c, "%s: not a product of 16 x 8", i->text);
 	if (ta.kind == 'f' && ta.bits == 32)
-		return refuse(c, "%s: not a type of its operands", i->text);
+		return ptx_refuse(c, "%s: not a type of its operands", i->text);
 	for (int n = 0; n < WARP; n++)
 		for (int r = 0; r < 4; r++) {
 			uint64_t acc = get(&warp[n], &i->op[4 + words + r]);
@@ -658,6 +360,8 @@ static bool step(struct machine *m, struct thread *t, const struct ins *i)
 		return move(t, i);
 	if (is(i, ld) || is(i, st))
 		return load_store(m, t, i);
+	if (is(i, createpolicy))
+		return make_policy(t, i);
 	if (is(i, red))
 		return reduce_at(m, t, i);
 	for (int a = 1; a < i->nop && a < 4; a++)
@@ -696,7 +400,7 @@ static bool run_alone(struct machine *m, struct thread *t)
 		const struct ins *i = &m->c->ins[t->pc];
 		bool on = i->guard < 0 || (t->reg[i->guard] != 0) != i->guard_not;
 		if (is_joint(i))
-			return i->guard < 0 || refuse(m->c, "%s: a warp's instruction under a predicate", i->text);
+			return i->guard < 0 || ptx_refuse(m->c, "%s: a warp's instruction under a predicate", i->text);
 		t->pc++;
 		if (!on)
 			continue;
@@ -705,9 +409,9 @@ static bool run_alone(struct machine *m, struct thread *t)
 		else if (is(i, bra))
 			t->pc = i->target;
 		else if (!is(i, griddepcontrol) && !step(m, t, i))  /* one launch runs at a time */
-			return refuse(m->c, "%s: not known, or not in this form", i->text);
+			return ptx_refuse(m->c, "%s: not known, or not in this form", i->text);
 		if (spent > SPIN)
-			return refuse(m->c, "%s: a thread does not come to an end", i->text);
+			return ptx_refuse(m->c, "%s: a thread does not come to an end", i->text);
 	}
 	t->done = true;
 	return true;
@@ -722,7 +426,7 @@ static int run_warp(struct machine *m, struct thread *warp)
 				return -1;
 		for (int n = 1; n < WARP; n++)
 			if (warp[n].done != warp[0].done || (!warp[0].done && warp[n].pc != warp[0].pc)) {
-				refuse(m->c, "thread %u: %s: the warp's threads are not all here", warp[0].tid, warp[0].done ? "end" : m->c->ins[warp[0].pc].text);
+				ptx_refuse(m->c, "thread %u: %s: the warp's threads are not all here", warp[0].tid, warp[0].done ? "end" : m->c->ins[warp[0].pc].text);
 				return -1;
 			}
 		if (warp[0].done)
@@ -766,10 +470,10 @@ static bool run_block(struct machine *m, int registers)
 		if (!waiting)
 			return true;
 		if (waiting != (int)warps)
-			return refuse(m->c, "%d of %u warps wait at a barrier", waiting, warps);
+			return ptx_refuse(m->c, "%d of %u warps wait at a barrier", waiting, warps);
 		for (uint32_t t = 1; t < m->l->block; t++)
 			if (m->threads[t].pc != m->threads[0].pc)
-				return refuse(m->c, "warps wait at different barriers");
+				return ptx_refuse(m->c, "warps wait at different barriers");
 		for (uint32_t t = 0; t < m->l->block; t++)
 			m->threads[t].pc++;
 	}
@@ -779,13 +483,13 @@ int ptx_run(const struct ptx_launch *l, char *err, size_t errlen)
 {
 	struct code c = {.err = err, .errlen = errlen};
 	struct machine m = {.c = &c, .l = l};
-	bool fine = read_code(&c, l->text, l->kernel);
+	bool fine = ptx_read(&c, l->text, l->kernel);
 	if (fine && l->block % WARP)
-		fine = refuse(&c, "%s: workgroups have another shape than the compiler's", l->kernel);
+		fine = ptx_refuse(&c, "%s: workgroups have another shape than the compiler's", l->kernel);
 	if (fine && (size_t)c.arguments != l->argument_bytes)
-		fine = refuse(&c, "%s: %d bytes of arguments in the text, %zu are given", l->kernel, c.arguments, l->argument_bytes);
+		fine = ptx_refuse(&c, "%s: %d bytes of arguments in the text, %zu are given", l->kernel, c.arguments, l->argument_bytes);
 	if (fine && c.shared > l->shared)
-		fine = refuse(&c, "%s: %d bytes of shared memory in the text, %d are given", l->kernel, c.shared, l->shared);
+		fine = ptx_refuse(&c, "%s: %d bytes of shared memory in the text, %d are given", l->kernel, c.shared, l->shared);
 	int registers = c.nclasses ? (int)(c.classes[c.nclasses - 1].value + c.registers[c.nclasses - 1].value) : SPECIALS;
 	m.threads = arena_alloc(&c.arena, l->block * sizeof *m.threads);
 	m.shared = arena_alloc(&c.arena, (size_t)l->shared + 64);

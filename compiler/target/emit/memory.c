@@ -39,6 +39,8 @@ static int width_of(struct emit *e, const struct access *a)
 		if (index_base_divides(e, axis, w) && index_divisor(e, &a->sub[last], axis, a->i->imm) % w == 0 &&
 		    (!a->mask || index_mask_is_run(e, a->mask, axis, w, a->i->imm)))
 			break;
+	if (w > 1 && e->v->unit >> a->i->imm & 1)
+		emit_condition(e, hexpr_leaf(e->arena, HX_ALIGNED, a->i->imm));
 	return w;
 }
 
@@ -448,6 +450,20 @@ static LLVMValueRef is_odd(struct emit *e, const struct access *a)
 	return LLVMBuildTrunc(e->b, index_lane(e, a->l, a->pair_axis), e->i1, "");
 }
 
+static int64_t row_bytes_of(struct emit *e, const struct access *a)
+{
+	int last = a->t->rank - 1;
+	bool several = false;
+	int64_t n = 1;
+	if (a->i->op != IR_STORE || !a->affine || !a->l || e->loop_depth)
+		return 0;
+	for (int d = 0; d < last; d++)
+		several = several || lane_varies(e, a, d);
+	for (int x = 0; several && x < e->ph->naxes; x++)
+		n += llabs(a->sub[last].coef[x]) * (layout_size(a->l, x) - 1);
+	return several ? a->pairs ? (n + 1) / 2 : n * a->bytes : 0;
+}
+
 static void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
 {
 	a->i = i;
@@ -471,6 +487,7 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 	a->pairs = dtype_info(a->t->dtype)->bits < 8;
 	a->bytes = a->pairs ? 1 : a->bytes;
 	a->width = width_of(e, a);
+	a->row_bytes = row_bytes_of(e, a);
 	if (a->pairs)
 		open_pairs(e, a);
 	if (e->failed)

@@ -24,8 +24,9 @@ struct access {
 	LLVMValueRef step;                      /* i32, uniform: what changes with the loop around it, NULL = nothing, or it is in the base */
 	LLVMValueRef by; LLVMBasicBlockRef in_loop;  /* i64: bytes by which the base grows from round to round of the loop around it, whose block that
 	                                         * is; NULL = the base is the same, or made in each round */
+	int64_t row_bytes;                      /* of a store: side by side in memory, of each of several rows, by the workgroup; 0 = of one, or more than once */
 	LLVMValueRef first;                     /* i1: the copy that stores, NULL where all do; of loads NULL */
-	bool plain; LLVMValueRef base;          /* the machine's: set by its access_open */
+	bool plain; LLVMValueRef base, policy;  /* the machine's: set by its access_open */
 };
 
 /* What a machine's load of register r brought, as the load's value. */

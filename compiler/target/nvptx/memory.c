@@ -11,10 +11,23 @@ static bool may_be_absent(const struct emit *e, const struct access *a)
 	return a->t->optional && !(e->v->given >> a->i->imm & 1);
 }
 
+/* Bytes that the L2 reads and writes at a time (CUDA's guide to best practices). */
+enum { SECTOR = 32 };
+
+/* Where parts of sectors are stored, here and there, the L2 is to keep each until other workgroups have stored the rest: i64, NULL = it is
+ * as it likes (docs/performance.md). */
+static LLVMValueRef policy_of(struct emit *e, const struct access *a)
+{
+	if (!a->row_bytes || a->row_bytes >= SECTOR)
+		return NULL;
+	return nvptx_text(e, "createpolicy.fractional.L2::evict_last.b64 $0, 1.0;", "=l", e->i64, NULL, 0, false);
+}
+
 void nvptx_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 {
 	LLVMValueRef base = access_base(e, a, elements);
 	a->plain = !a->mask && !may_be_absent(e, a);
+	a->policy = policy_of(e, a);
 	if (!LLVMIsConstant(a->lane) || LLVMConstIntGetZExtValue(a->lane)) {
 		LLVMValueRef lane = LLVMBuildZExt(e->b, a->lane, e->i64, "");
 		base = LLVMBuildGEP2(e->b, e->i8, base, &lane, 1, "");
@@ -118,23 +131,31 @@ LLVMValueRef nvptx_load(struct emit *e, const struct access *a, int r, LLVMTypeR
 void nvptx_store(struct emit *e, const struct access *a, int r, LLVMValueRef x)
 {
 	const struct piece *p = piece_of(a);
-	LLVMValueRef on = condition(e, a, r), args[7];
+	LLVMValueRef on = condition(e, a, r), args[8];
 	if (is_known(on, false))
 		return;
-	if (!on) {
+	if (!on && !a->policy) {
 		LLVMSetAlignment(LLVMBuildStore(e->b, x, whole_pointer(e, a, r)), (unsigned)access_bytes(a));
 		return;
 	}
 	int64_t constant;
-	char text[128], form[64];
-	for (int i = 0; i < p->words; i++)
-		args[i] = p->words > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, i), "") : p->bytes == 1 ? LLVMBuildZExt(e->b, x, e->i16, "") : x;
-	args[p->words] = pointer_at(e, a, r, &constant);
-	args[p->words + 1] = LLVMConstInt(e->i64, (uint64_t)constant, 0);
-	args[p->words + 2] = on;
-	snprintf(text, sizeof text, "@$%d st.global.%s [$%d+$%d], %s;", p->words + 2, p->type, p->words, p->words + 1, p->list);
-	snprintf(form, sizeof form, "%s,l,n,b,~{memory}", p->in);
-	nvptx_text(e, text, form, LLVMVoidTypeInContext(e->ctx), args, p->words + 3, true);
+	char text[128], form[64], when[8] = "", kept[8] = "";
+	int n = 0;
+	for (; n < p->words; n++)
+		args[n] = p->words > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, n), "") : p->bytes == 1 ? LLVMBuildZExt(e->b, x, e->i16, "") : x;
+	args[n++] = pointer_at(e, a, r, &constant);
+	args[n++] = LLVMConstInt(e->i64, (uint64_t)constant, 0);
+	if (a->policy) {
+		snprintf(kept, sizeof kept, ", $%d", n);
+		args[n++] = a->policy;
+	}
+	if (on) {
+		snprintf(when, sizeof when, "@$%d ", n);
+		args[n++] = on;
+	}
+	snprintf(text, sizeof text, "%sst.global%s.%s [$%d+$%d], %s%s;", when, *kept ? ".L2::cache_hint" : "", p->type, p->words, p->words + 1, p->list, kept);
+	snprintf(form, sizeof form, "%s,l,n%s%s,~{memory}", p->in, *kept ? ",l" : "", on ? ",b" : "");
+	nvptx_text(e, text, form, LLVMVoidTypeInContext(e->ctx), args, n, true);
 }
 
 static void reduce_at(struct emit *e, const char *op, LLVMValueRef p, LLVMValueRef x, LLVMValueRef on)

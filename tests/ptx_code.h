@@ -1,0 +1,55 @@
+/* ptx_code.h -- PTX as ptx_run.c runs it: a kernel's instructions with flattened operands, made of its text by ptx_text.c. */
+#ifndef TDSL_TEST_PTX_CODE_H
+#define TDSL_TEST_PTX_CODE_H
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../base/arena.h"
+
+enum { OPERANDS = 24 };
+
+#define OPCODES(X) \
+	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(createpolicy) X(cvt) X(div) X(ex2) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) X(max) \
+	X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prmt) X(rcp) X(red) X(rem) X(ret) X(rsqrt) X(selp) \
+	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
+#define MODIFIERS(X) \
+	X(add) X(approx) X(cache_hint) X(eq) X(evict_last) X(fractional) X(ftz) X(ge) X(global) X(gt) X(hi) X(idx) X(le) X(lo) X(lt) X(max) X(nan) X(nc) X(ne) \
+	X(neu) X(num) X(pack) X(param) X(rmi) X(rn) X(rni) X(rpi) X(rzi) X(sat) X(satfinite) X(shared) X(v2) X(v4) \
+	X(warp) X(wide)
+#define OP(w) OP_##w,
+#define MOD(w) MOD_##w,
+enum { OPCODES(OP) OP_UNKNOWN };
+enum { MODIFIERS(MOD) MOD_UNKNOWN };
+#define is(i, w) ((i)->opcode == OP_##w)
+#define has(i, w) ((i)->modifiers >> MOD_##w & 1)
+
+/* A type: 'u', 's', 'b', 'f' and bits; 'B' bf16, 'P' predicate, 'e' e4m3 and 'E' e5m2; x2: pairs. */
+struct type { char kind; int bits; bool x2; };
+enum where { AT_REGISTER, AT_NUMBER, AT_MEMORY, AT_SINK };
+struct operand { enum where where; int reg; uint64_t value; bool negated; };
+struct ins {
+	const char *text;
+	int opcode; uint64_t modifiers;
+	struct type type[4]; int ntypes;
+	int guard; bool guard_not;
+	struct operand op[OPERANDS]; int nop, ndest;    /* ndest: of the first operand, a vector or one */
+	int target;                                    /* of a branch */
+};
+struct named { const char *name; uint64_t value; };
+struct code {
+	struct arena arena;
+	struct ins *ins; int n, cap;
+	struct named *labels, *symbols, *classes; int nlabels, nsymbols, nclasses, cap_labels, cap_symbols, cap_classes;
+	struct named *registers; int nregisters, cap_registers;
+	int shared, arguments;
+	char *err; size_t errlen; bool failed;
+};
+
+/* Registers that the launch fills, the first of a thread's. */
+enum { TID, CTAID, NCTAID = CTAID + 3, SPECIALS = NCTAID + 3 };
+
+/* The kernel's part of the text; false with text in c->err.  c: zeros but for err and errlen; in its arena. */
+bool ptx_read(struct code *c, const char *text, const char *kernel);
+/* Notes the first error; false. */
+bool ptx_refuse(struct code *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+#endif
