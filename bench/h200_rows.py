@@ -306,18 +306,26 @@ def plain_sum(ref, terms):
     return rule
 
 
-def norm_both(p, m, n, full):
-    given, out, rules = norm(p, m, n, False, kind="groups", q=p.fp8, g=32, mx=True)
-    u, w = given["x"].to(F64), given["w"].to(F64)
-    v = u * w / torch.sqrt((u * u).mean(-1, keepdim=True) + given["eps"])
-    down = grouped(v.T.contiguous(), 32, p.fp8, True)
-    out["yt"], out["scale_t"] = p.empty((n, m), p.fp8), p.empty((n, cdiv(m, 32)), torch.float8_e8m0fnu)
+def add_transposed(p, out, rules, v, g, q, mx, error=None, ulps=4.0):
+    """The same once more of v's columns, in groups of g rows."""
+    n, m = v.shape[1], v.shape[0]
+    down = grouped(v.T.contiguous(), g, q, mx, None if error is None else error.T.contiguous(), ulps)
+    out["yt"], out["scale_t"] = p.empty((n, m), q), p.empty((n, cdiv(m, g)), torch.float8_e8m0fnu if mx else F32)
     rules["yt"], rules["scale_t"] = down["y"], down["scale"]
+
+
+def norm_both(p, m, n, full, layer=False):
+    given, out, rules = norm(p, m, n, False, kind="groups", q=p.fp8, g=32, mx=True, layer=layer)
+    u, w = given["x"].to(F64), given["w"].to(F64)
+    mu = u.mean(-1, keepdim=True) if layer else torch.zeros(m, 1, device=p.device, dtype=F64)
+    r = 1 / torch.sqrt(((u - mu) ** 2).mean(-1, keepdim=True) + given["eps"])
+    v = (u - mu) * w * r
+    add_transposed(p, out, rules, v, 32, p.fp8, True, (v.abs() + mu.abs() * r) * 2.0 ** -22 if layer else None)
     return given, out, rules
 
 
 def unit(p, m, n, full, f="silu", gated=True, kind="plain", q=None, g=128, mx=False, clamped=False, smooth=False):
-    """F(gate) * up, or F(x): plain with a static scale, rows or groups."""
+    """F(gate) * up, or F(x): plain with a static scale, rows, groups, or groups both ways."""
     wide = 2 * n if gated else n
     x = p.normal(m, wide, scale=2.0)
     given, out, rules = {"h" if gated else "x": x}, {}, {}
@@ -352,6 +360,8 @@ def unit(p, m, n, full, f="silu", gated=True, kind="plain", q=None, g=128, mx=Fa
     else:
         out["y"], out["scale"] = p.empty((m, n), q), p.empty((m, cdiv(n, g)), torch.float8_e8m0fnu if mx else F32)
         rules.update(grouped(v, g, q, mx, error, 8))
+        if kind == "both":
+            add_transposed(p, out, rules, v, g, q, mx, error, 8)
     return given, out, rules
 
 
@@ -601,7 +611,7 @@ KERNELS = {
     "layernorm": [(norm, dict(q=BF16, layer=True)), (norm, dict(q=FP8, layer=True))],
     "add_rmsnorm_quant": [(norm, dict(kind="rows", q=FP8, smooth=True)), (norm, dict(kind="rows", q=torch.int8, smooth=True))],
     "layernorm_quant": [(norm, dict(kind="rows", q=FP8, layer=True, smooth=True)), (norm, dict(kind="rows", q=torch.int8, layer=True, smooth=True))],
-    "rmsnorm_both_mxfp8": [(norm_both, {})],
+    "rmsnorm_both_mxfp8": [(norm_both, {})], "layernorm_both_mxfp8": [(norm_both, dict(layer=True))],
     "swiglu_quant": [(unit, dict(kind="groups", q=FP8, g=128))],
     "swiglu_clamped": [(unit, dict(q=BF16, clamped=True)), (unit, dict(q=FP8, clamped=True))],
     "swiglu_clamped_128": [(unit, dict(kind="groups", q=FP8, clamped=True))],
@@ -612,6 +622,11 @@ KERNELS = {
     "quantize_mxfp8": [(quantized, dict(kind="groups", q=FP8, g=32, mx=True))],
     "quantize_128x128": [(quantized, dict(kind="blocks", q=FP8, g=128))], "quantize_128x128_e8m0": [(quantized, dict(kind="blocks", q=FP8, g=128, mx=True))],
     "quantize_both_128": [(quantized, dict(kind="both", q=FP8, g=128))], "quantize_both_mxfp8": [(quantized, dict(kind="both", q=FP8, g=32, mx=True))],
+    "quantize_both_128_e8m0": [(quantized, dict(kind="both", q=FP8, g=128, mx=True))],
+    "swiglu_both_128": [(unit, dict(kind="both", q=FP8))], "swiglu_clamped_both_128": [(unit, dict(kind="both", q=FP8, clamped=True))],
+    "swiglu_both_mxfp8": [(unit, dict(kind="both", q=FP8, g=32, mx=True))],
+    "swiglu_clamped_both_mxfp8": [(unit, dict(kind="both", q=FP8, g=32, mx=True, clamped=True))],
+    "gelu_tanh_both_mxfp8": [(unit, dict(f="gelu_tanh", kind="both", q=FP8, g=32, mx=True, gated=False))],
     "quantize_current": [(quantized, dict(kind="current", q=FP8))],
     "dequantize_rows": [(dequantized, {})], "dequantize_128": [(dequantized, dict(kind="groups", g=128))],
     "dequantize_mxfp8": [(dequantized, dict(kind="groups", g=32, mx=True))], "dequantize_128x128": [(dequantized, dict(kind="blocks"))],
@@ -639,13 +654,18 @@ for _f in ("gelu_tanh", "relu", "srelu"):
 MATRIX = ("grouped_gemm", "attention")
 # Arguments that stand in every case of these.
 BARE = {"rmsnorm_quant", "swiglu_quant", "quantize_128", "quantize_128_e8m0", "quantize_mxfp8", "quantize_128x128", "quantize_128x128_e8m0",
-        "quantize_both_128", "quantize_both_mxfp8", "dequantize_rows", "dequantize_128", "dequantize_mxfp8", "dequantize_128x128", "add",
-        "swiglu_masked", "swiglu_masked_128", "swiglu_masked_128_e8m0", "rmsnorm_both_mxfp8", "delayed_scaling", "multi_tensor_amax", "multi_tensor_l2norm",
-        "multi_tensor_scale", "multi_tensor_adam", "grouped_gemm"}
+        "quantize_both_128", "quantize_both_128_e8m0", "quantize_both_mxfp8", "dequantize_rows", "dequantize_128", "dequantize_mxfp8", "dequantize_128x128", "add",
+        "swiglu_masked", "swiglu_masked_128", "swiglu_masked_128_e8m0", "rmsnorm_both_mxfp8", "layernorm_both_mxfp8", "delayed_scaling", "multi_tensor_amax",
+        "multi_tensor_l2norm", "multi_tensor_scale", "multi_tensor_adam", "grouped_gemm"}
+
+
+SQUARES = [(128, 256), (160, 2912), (512, 4096)]            # whole groups both ways; rows of 91 scales
 
 
 def cases(name, place, shapes):
     """The cases of a kernel, made one after the other: each shape, plain and with every optional argument."""
+    if "_both_" in name:
+        shapes = shapes + SQUARES[:3 if place.device == "cuda" else 1]
     for family, constants in KERNELS[name]:
         constants = {k: place.fp8 if v is FP8 else v for k, v in constants.items()}
         for m, n in shapes:

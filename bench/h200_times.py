@@ -206,11 +206,12 @@ def cast_work():
                            lambda t: ((v := (t["x"].float() * t["one"]).to(FP8)), v.t().contiguous()), first=True)
 
 
-def square_work(name, g, mx, both):
+def square_work(name, g, mx, both, f="none", gated=False, clamp=False):
     e = E8 if mx else F32
+    given = "h" if gated else "x"
 
     def make(m, n, device):
-        t = dict(x=bf(m, n, device=device), y=empty(m, n, dtype=FP8, device=device))
+        t = {given: bf(m, 2 * n if gated else n, device=device), "y": empty(m, n, dtype=FP8, device=device)}
         if both:
             t.update(scale=empty(m, n // g, dtype=e, device=device), yt=empty(n, m, dtype=FP8, device=device), scale_t=empty(n, m // g, dtype=e, device=device))
         else:
@@ -223,11 +224,27 @@ def square_work(name, g, mx, both):
         for b, w in ((128, 4), (128, 8), (128, 16)) + (((64, 4), (64, 8), (32, 2), (32, 4)) if both and g == 32 else ()):
             grid = (triton.cdiv(m, b), triton.cdiv(n, b))
             if both:
-                yield f"{b} w{w}", tk.both_quant, lambda t: (t["x"], t["y"], u(t["scale"]), t["yt"], u(t["scale_t"]), m, n), dict(FMAX=TOP, B=b, G=g, MX=mx), w, grid
+                yield f"{b} w{w}", tk.both_quant, lambda t: (t[given], t["y"], u(t["scale"]), t["yt"], u(t["scale_t"]), m, n), dict(
+                    FMAX=TOP, B=b, G=g, MX=mx, F=tk.UNITS[f], GLU=gated, CLAMP=clamp), w, grid
             else:
                 yield f"{b} w{w}", tk.tile_quant, lambda t: (t["x"], t["y"], u(t["scale"]), m, n), dict(FMAX=TOP, G=g, MX=mx), w, grid
-    return Work(name, SQUARE_SHAPES[:2], make, lambda m, n: m * n * (4 if both else 3) + (m * n // 16 if both else 0), ["x"],
-                           ["y", "scale"] + (["yt", "scale_t"] if both else []), candidates)
+
+    def nbytes(m, n):
+        return m * n * ((6 if gated else 4) if both else 3) + (m * n // g * 2 * (1 if mx else 4) if both else 0)
+    return Work(name, SQUARE_SHAPES[:2], make, nbytes, [given], ["y", "scale"] + (["yt", "scale_t"] if both else []), candidates)
+
+
+def norm_both_work(name, layer):
+    """Counted as read once, though a row's norm comes before its groups of 32 rows, of which a multiprocessor does not hold so many."""
+    def make(m, n, device):
+        return dict(x=bf(m, n, device=device), w=bf(n, device=device), y=empty(m, n, dtype=FP8, device=device), scale=empty(m, n // 32, dtype=E8, device=device),
+                    yt=empty(n, m, dtype=FP8, device=device), scale_t=empty(n, m // 32, dtype=E8, device=device))
+
+    def candidates(m, n):
+        for b, w in ((32, 2), (32, 4), (64, 4), (128, 4), (128, 8), (256, 8)):
+            yield f"32x{b} w{w}", tk.norm_both_quant, lambda t: (t["x"], t["w"], t["y"], t["scale"].view(U8), t["yt"], t["scale_t"].view(U8), m, n, 1e-6), dict(
+                FMAX=TOP, R=32, BLOCK=b, G=32, LAYER=layer), w, (triton.cdiv(m, 32),)
+    return Work(name, SQUARE_SHAPES[:2], make, lambda m, n: m * n * 4 + m * n // 16, ["x", "w"], ["y", "scale", "yt", "scale_t"], candidates, scalars=dict(eps=1e-6))
 
 
 def dequant_work(name, gm, gn, mx):
@@ -341,8 +358,14 @@ def works():
     yield masked_work("swiglu_masked_128", False)
     yield masked_work("swiglu_masked_128_e8m0", True)
     for name, g, mx, both in (("quantize_128x128", 128, False, False), ("quantize_128x128_e8m0", 128, True, False), ("quantize_both_128", 128, False, True),
-                              ("quantize_both_mxfp8", 32, True, True)):
+                              ("quantize_both_128_e8m0", 128, True, True), ("quantize_both_mxfp8", 32, True, True)):
         yield square_work(name, g, mx, both)
+    for mx, g, kind in ((False, 128, "128"), (True, 32, "mxfp8")):
+        yield square_work(f"swiglu_both_{kind}", g, mx, True, "silu", True)
+        yield square_work(f"swiglu_clamped_both_{kind}", g, mx, True, "silu", True, True)
+    yield square_work("gelu_tanh_both_mxfp8", 32, True, True, "gelu_tanh")
+    yield norm_both_work("rmsnorm_both_mxfp8", False)
+    yield norm_both_work("layernorm_both_mxfp8", True)
     for name, gm, gn, mx in (("dequantize_rows", 1, 0, False), ("dequantize_128", 1, 128, False), ("dequantize_mxfp8", 1, 32, True), ("dequantize_128x128", 128, 128, False)):
         yield dequant_work(name, gm, gn, mx)
     yield norm_back_work("rmsnorm_bwd", False)

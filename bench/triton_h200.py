@@ -345,18 +345,49 @@ def tile_quant(X, Y, S, M, N, FMAX: tl.constexpr, G: tl.constexpr, MX: tl.conste
 
 
 @triton.jit
-def both_quant(X, Y, S, YT, ST, M, N, FMAX: tl.constexpr, B: tl.constexpr, G: tl.constexpr, MX: tl.constexpr):
-    """In groups of G columns, and transposed in groups of G rows, from one read of B x B."""
+def both_quant(X, Y, S, YT, ST, M, N, FMAX: tl.constexpr, B: tl.constexpr, G: tl.constexpr, MX: tl.constexpr, F: tl.constexpr, GLU: tl.constexpr,
+               CLAMP: tl.constexpr):
+    """A gate, F or what is there, in groups of G columns, and transposed in groups of G rows, from one read of B x B."""
     r = tl.program_id(0) * B + tl.arange(0, B)
     c = tl.program_id(1) * B + tl.arange(0, B)
     m = (r[:, None] < M) & (c[None, :] < N)
-    o = r[:, None].to(tl.int64) * N + c[None, :]
-    x = tl.load(X + o, mask=m, other=0.0).to(tl.float32)
-    k = tl.program_id(1) * (B // G) + tl.arange(0, B // G)
-    j = tl.program_id(0) * (B // G) + tl.arange(0, B // G)
-    _groups(x, m, Y, S, o, r[:, None].to(tl.int64) * (N // G) + k[None, :], (r[:, None] < M) & (k[None, :] < N // G), B, B, G, FMAX, MX)
-    _groups(tl.trans(x), (c[:, None] < N) & (r[None, :] < M), YT, ST, c[:, None].to(tl.int64) * M + r[None, :],
-          c[:, None].to(tl.int64) * (M // G) + j[None, :], (c[:, None] < N) & (j[None, :] < M // G), B, B, G, FMAX, MX)
+    _both(_gate(X, r, c, m, N, F, GLU, CLAMP), r, c, m, tl.program_id(0), tl.program_id(1), Y, S, YT, ST, M, N, B, B, G, FMAX, MX)
+
+
+@triton.jit
+def _both(x, r, c, m, i, j, Y, S, YT, ST, M, N, P: tl.constexpr, Q: tl.constexpr, G: tl.constexpr, FMAX: tl.constexpr, MX: tl.constexpr):
+    """Stores tile (i, j) of P x Q both ways."""
+    k = j * (Q // G) + tl.arange(0, Q // G)
+    l = i * (P // G) + tl.arange(0, P // G)
+    rows, columns = r[:, None].to(tl.int64), c[:, None].to(tl.int64)
+    _groups(x, m, Y, S, rows * N + c[None, :], rows * (N // G) + k[None, :], (r[:, None] < M) & (k[None, :] < N // G), P, Q, G, FMAX, MX)
+    _groups(tl.trans(x), (c[:, None] < N) & (r[None, :] < M), YT, ST, columns * M + r[None, :], columns * (M // G) + l[None, :],
+            (c[:, None] < N) & (l[None, :] < M // G), Q, P, G, FMAX, MX)
+
+
+@triton.jit
+def norm_both_quant(X, W, Y, S, YT, ST, M, N, eps, FMAX: tl.constexpr, R: tl.constexpr, BLOCK: tl.constexpr, G: tl.constexpr, LAYER: tl.constexpr):
+    """A norm of R rows, swept for their sums and then block by block; e8m0 scales both ways."""
+    r = tl.program_id(0) * R + tl.arange(0, R)
+    rows = r[:, None].to(tl.int64) * N
+    total = tl.zeros((R, BLOCK), tl.float32)
+    squares = tl.zeros((R, BLOCK), tl.float32)
+    for j in range(0, tl.cdiv(N, BLOCK)):
+        c = j * BLOCK + tl.arange(0, BLOCK)
+        x = tl.load(X + rows + c[None, :], mask=(r[:, None] < M) & (c[None, :] < N), other=0.0).to(tl.float32)
+        total += x
+        squares += x * x
+    mu = tl.sum(total, 1) / N
+    if not LAYER:
+        mu = mu * 0.0
+    rstd = tl.rsqrt(tl.sum(squares, 1) / N - mu * mu + eps)
+    for j in range(0, tl.cdiv(N, BLOCK)):
+        c = j * BLOCK + tl.arange(0, BLOCK)
+        m = (r[:, None] < M) & (c[None, :] < N)
+        x = tl.load(X + rows + c[None, :], mask=m, other=0.0).to(tl.float32)
+        w = tl.load(W + c, mask=c < N, other=0.0).to(tl.float32)
+        v = tl.where(m, (x - mu[:, None]) * w[None, :] * rstd[:, None], 0.0)
+        _both(v, r, c, m, tl.program_id(0), j, Y, S, YT, ST, M, N, R, BLOCK, G, FMAX, True)
 
 
 UNITS = {"none": 0, "silu": 1, "gelu": 2, "gelu_tanh": 3, "relu": 4, "srelu": 5, "qgelu": 6}

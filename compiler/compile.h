@@ -48,12 +48,16 @@ struct variant {
 	uint64_t unit;                                         /* but of these (bit = parameter) HX_UNIT alone: numbers of groups, whose rows end anywhere */
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
+	struct { int phase, waves; } apart[4]; int napart;     /* phases whose workgroups have others */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
 	bool many;                                             /* rows beside each other: for few there are other variants */
 	bool abreast;                                          /* rows of a workgroup lie in the same lanes, which hold what they share once */
 	bool stream;                                           /* held axes without a tile that fits: sweep them */
 	uint64_t given, absent;                                /* optional tensors (bit = parameter) that are there, that are not; in neither: unknown */
 };
+
+/* Waves in a workgroup of a phase. */
+int variant_waves(const struct variant *, int phase);
 
 /* Variants for an instance, most specific first, the last one always applicable.  `k` elaborated for the target; special: what the
  * pack lines specialise, NULL = nothing. */

@@ -551,7 +551,7 @@ static void check_size(struct ir_ins *i, void *ctx)
 int pass_layout(struct pass *p)
 {
 	FOR_PHASES(p, ph) {
-		struct assign s = {.p = p, .ph = ph, .space = {p->k->arena, ph, p->v, p->v->waves}};
+		struct assign s = {.p = p, .ph = ph, .space = {p->k->arena, ph, p->v, variant_waves(p->v, (int)(ph - p->k->phases))}};
 		memset(s.wave_axis, -1, sizeof s.wave_axis);
 		ir_walk(ph->body, find_product, &s);
 		if (s.failed)

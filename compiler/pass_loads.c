@@ -113,13 +113,13 @@ static bool is_cheaper_later(const struct pass *p, const struct ir_ins *i, bool 
 }
 
 /* What is first used behind a reduction is computed there: over the wait for other waves fewer registers are held. */
-static void sink(struct pass *p, struct ir_block *b)
+static void sink(struct pass *p, struct ir_block *b, int waves)
 {
 	int n = 0, reductions = 0, bytes = 0;
 	for (struct ir_ins *i = b->first; i; i = i->next, n++) {
 		bytes += i->op == IR_LOAD ? load_bytes(i) : 0;
 		if (i->op == IR_IF)
-			sink(p, i->body);
+			sink(p, i->body, waves);
 	}
 	struct sinking s = {arena_alloc(p->k->arena, sizeof *s.first * (size_t)(p->k->next_id + 1)), NULL, 0};
 	struct { struct ir_ins *front; int before; } *at = arena_alloc(p->k->arena, sizeof *at * (size_t)(n + 1)); /* what stands there first; rounds of reductions */
@@ -133,7 +133,7 @@ static void sink(struct pass *p, struct ir_block *b)
 		struct use u = s.first[i->id];
 		prev = i->prev;
 		place--;
-		bool late = u.by && is_cheaper_later(p, i, bytes > MOST_AHEAD && p->v->waves <= FEW_WAVES) && at[u.place].before > at[place].before;
+		bool late = u.by && is_cheaper_later(p, i, bytes > MOST_AHEAD && waves <= FEW_WAVES) && at[u.place].before > at[place].before;
 		if (late) {
 			ir_move(i, at[u.place].front);
 			at[u.place].front = i;
@@ -151,7 +151,7 @@ int pass_loads(struct pass *p)
 	FOR_PHASES(p, ph) {
 		raise_loads(&l, ph->body);
 		if (p->v->target->sinks)
-			sink(p, ph->body);
+			sink(p, ph->body, variant_waves(p->v, (int)(ph - p->k->phases)));
 	}
 	return 0;
 }

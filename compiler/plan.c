@@ -10,134 +10,20 @@
  * Matrix kernels: the schedule's tiles for aligned tensors, then without alignment; held axes (head dimensions) by classes. */
 #include "affine.h"
 #include "pass.h"
-#include "plan_facts.h"
+#include "plan_variant.h"
 #include "target/mfma.h"
 
 #include <stdio.h>
 #include <string.h>
 
-struct planner {
-	struct arena *arena;
-	const struct ir_kernel *k;
-	const struct dsl_kernel *text;
-	const struct dsl_special *special;
-	const struct target *target;
-	struct facts f;
-	uint64_t given, absent;            /* of the set that is planned for; none of both: any tensor may be there or not */
-	bool sets;                         /* sets have variants of their own */
-	bool few;                          /* of the variant in hand: one access a lane */
-	bool crowd;                        /* of the variant in hand: for more rows than the chip's workgroups hold many times over */
-	ARRAY(struct variant) out;
-};
-
-/* --- predicates --------------------------------------------------------------------------------------------------------- */
-
-static const struct hexpr *both(struct planner *p, const struct hexpr *a, const struct hexpr *b)
-{
-	return !a ? b : !b ? a : hexpr_op(p->arena, HX_AND, a, b);
-}
-
-static void say(struct planner *p, struct variant *v, const char *more)
-{
-	v->text = v->text && v->text[0] ? arena_printf(p->arena, "%s %s", v->text, more) : more;
-}
-
-/* Of groups of a symbol's positions, how many positions: N<=8192, not cdiv(N, 128)<=64. */
-static void say_most(struct planner *p, struct variant *v, const struct hexpr *n, int64_t most)
-{
-	int64_t group = 1;
-	if (n->op == HX_CDIV && hexpr_is_const(n->b, &group))
-		n = n->a;
-	say(p, v, arena_printf(p->arena, "%s<=%lld", hexpr_text(p->arena, n, p->k->symbols, NULL), (long long)(most * group)));
-}
-
-static void pin(struct planner *p, struct variant *v, int symbol, int64_t value)
-{
-	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_EQ, hexpr_sym(p->arena, symbol), hexpr_const(p->arena, value)));
-	v->pins[v->npins].symbol = symbol;
-	v->pins[v->npins++].value = value;
-	say(p, v, arena_printf(p->arena, "%s=%lld", p->k->symbols[symbol], (long long)value));
-}
-
-static void limit(struct planner *p, struct variant *v, int symbol, int64_t most)
-{
-	const struct hexpr *s = hexpr_sym(p->arena, symbol);
-	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, 1), s));
-	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, s, hexpr_const(p->arena, most)));
-	v->limits[v->nlimits].symbol = symbol;
-	v->limits[v->nlimits++].most = most;
-	say(p, v, arena_printf(p->arena, "%s<=%lld", p->k->symbols[symbol], (long long)most));
-}
-
-static bool pinned(const struct variant *v, int symbol)
-{
-	for (int i = 0; i < v->npins; i++)
-		if (v->pins[i].symbol == symbol)
-			return true;
-	return false;
-}
-
-static void aligned(struct planner *p, struct variant *v)
-{
-	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++) {
-		int m = p->f.multiple[s];
-		if (m <= 1 || pinned(v, s) || v->nmultiples == 8)
-			continue;
-		const struct hexpr *rem = hexpr_op(p->arena, HX_REM, hexpr_sym(p->arena, s), hexpr_const(p->arena, m));
-		v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_EQ, rem, hexpr_const(p->arena, 0)));
-		v->multiples[v->nmultiples].symbol = s;
-		v->multiples[v->nmultiples++].multiple = m;
-		say(p, v, arena_printf(p->arena, "%s%%%d=0", p->k->symbols[s], m));
-	}
-	for (int t = 0; t < p->k->nparams; t++) {
-		const struct ir_param *t0 = &p->k->params[t];
-		if (!t0->is_tensor || t0->role == IR_TEMP || v->absent >> t & 1)
-			continue;
-		if (t0->rank)
-			v->predicate = both(p, v->predicate, hexpr_leaf(p->arena, HX_FLAT, t));
-		int bytes = dtype_info(t0->dtype)->bits / 8;
-		if (t0->list && 16 / bytes > v->list_multiple)
-			v->list_multiple = 16 / bytes;
-		bool scalar_like = t0->rank <= 1 && t0->role != IR_IN && bytes == 4, groups = t0->rank > 1 && t0->extent[t0->rank - 1]->op == HX_CDIV;
-		if (groups)
-			v->unit |= UINT64_C(1) << t;
-		v->predicate = both(p, v->predicate, hexpr_leaf(p->arena, scalar_like || groups ? HX_UNIT : HX_ALIGNED, t));
-	}
-	v->aligned = v->flat = true;
-	say(p, v, "aligned");
-}
-
-static struct variant variant_new(const struct planner *p)
-{
-	return (struct variant){.target = p->target, .text = "", .given = p->given, .absent = p->absent};
-}
-
-static struct variant *add(struct planner *p)
-{
-	ARENA_PUSH(p->arena, &p->out, variant_new(p));
-	return &p->out.items[p->out.n - 1];
-}
-
-static void set_tile(struct variant *v, int phase, const char *axis, int tile)
-{
-	for (int i = 0; i < v->ntiles; i++)
-		if (v->tiles[i].phase == phase && strcmp(v->tiles[i].axis, axis) == 0)
-			return;
-	if (v->ntiles < 2 * LAYOUT_AXES) {
-		v->tiles[v->ntiles].phase = phase;
-		v->tiles[v->ntiles].axis = axis;
-		v->tiles[v->ntiles++].tile = tile;
-	}
-}
-
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
 enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16384, MANY_ROWS = 512, MANY_GUARDED = 2048, CROWD = 8192, CROWD_BYTES = 256,
        TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
-/* Instructions, about: of all elements of a lane that holds a tile of groups both ways; of one element, from which on few rows stand apart,
- * up to which a lane of a long line makes one access, where all are as wide; up to which a lane holds 16 elements of a short row with weights; up to
+/* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which two of the largest tiles
+ * share a compute unit, from which on few rows stand apart, up to which a lane of a long line makes one access, where all are as wide; up to which a lane holds 16 elements of a short row with weights; up to
  * which it makes one access to each of several rows. */
-enum { LANE_CODE = 1100, LONG_CODE = 8, LIGHT_CODE = 15, ROW_CODE = 14, SEVERAL_CODE = 24 };
+enum { LANE_CODE = 1100, TILE_CODE = 40, LONG_CODE = 8, LIGHT_CODE = 15, ROW_CODE = 14, SEVERAL_CODE = 24 };
 
 /* Every phase has groups of a fixed size and nothing beside them. */
 static bool only_groups(const struct planner *p)
@@ -320,13 +206,13 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	for (int a = ph->naxes - 1; a >= 0; a--) {
 		const struct ir_axis *ax = &ph->axes[a];
 		if (phase_is_open(v, ax))
-			set_tile(v, phase, ax->name, (int)most);
+			plan_tile(v, phase, ax->name, (int)most);
 		else if (ax->tiled && !ax->tile) {
 			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
 			tile = turns && held == 1 ? a < last ? p->target->turned_rows : p->target->turned_columns : tile;
 			tile = tile > room ? room : tile;
 			tile = tile > 1 ? tile : 1;
-			set_tile(v, phase, ax->name, (int)tile);
+			plan_tile(v, phase, ax->name, (int)tile);
 			room /= tile;
 		} else if (ax->kind == AXIS_GRID && !ax->tile && ax->extent && ax->extent->op == HX_CDIV && !s.tiled && held > 1 &&
 		           held < threads * (turns ? each : filled)) {
@@ -335,17 +221,44 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 			if (turns && tile > side / ax_by(ax) * (wide ? 2 : 1))
 				tile = side / ax_by(ax) * (wide ? 2 : 1);
 			tile = tile > 1 ? tile : 1;
-			set_tile(v, phase, ax->name, (int)tile);
+			plan_tile(v, phase, ax->name, (int)tile);
 			group = a;
 			held *= tile;
 		}
 	}
 }
 
+/* Of a kernel of several phases, one of tiles of groups that are turned: its workgroups are those of a kernel that has no other. */
+static bool stands_apart(const struct planner *p, int phase)
+{
+	struct shape s = phase_shape(NULL, &p->k->phases[phase]);
+	return p->k->nphases > 1 && s.fixed > 1 && !s.open && !s.tiled && phase_is_turning(p->k, &p->k->phases[phase]);
+}
+
+static void plan_rest(struct planner *p, bool is_aligned, bool open);
+
+static void plan_apart(struct planner *p, struct variant *v, int phase)
+{
+	struct ir_kernel alone = *p->k;
+	struct planner q = {.arena = p->arena, .k = &alone, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};
+	alone.phases += phase;
+	alone.nphases = 1;
+	facts_look(&q.f, &alone);
+	plan_rest(&q, v->aligned, false);
+	const struct variant *w = &q.out.items[0];
+	for (int i = 0; i < w->ntiles; i++)
+		plan_tile(v, phase, w->tiles[i].axis, w->tiles[i].tile);
+	v->apart[v->napart].phase = phase;
+	v->apart[v->napart++].waves = w->waves;
+}
+
 static void row_tiles(struct planner *p, struct variant *v, int64_t most, int each)
 {
 	for (int i = 0; i < p->k->nphases; i++)
-		phase_tiles(p, v, i, most, each);
+		if (stands_apart(p, i) && v->napart < (int)(sizeof v->apart / sizeof *v->apart))
+			plan_apart(p, v, i);
+		else
+			phase_tiles(p, v, i, most, each);
 }
 
 /* The most that a variant may hold of each open axis for its tiles to fit, and the waves that it takes. */
@@ -355,6 +268,8 @@ static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 	for (int i = 0; i < p->k->nphases; i++) {
 		struct shape s = phase_shape(v, &p->k->phases[i]);
 		int64_t n = s.fixed;
+		if (stands_apart(p, i))
+			continue;
 		for (int o = 0; o < s.open; o++)
 			n *= most;
 		if (n > row_most(p, v) || (s.open && s.tiled && most > ROW_BESIDE))
@@ -377,11 +292,11 @@ static void limit_open(struct planner *p, struct variant *v, int64_t most, bool 
 			if (!phase_is_open(v, &p->k->phases[i].axes[a]))
 				continue;
 			if (n->op != HX_SYM || or_none) {
-				v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, n, hexpr_const(p->arena, most)));
-				say_most(p, v, n, most);
+				v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, n, hexpr_const(p->arena, most)));
+				plan_say_most(p, v, n, most);
 			} else if (!done[n->imm]) {
 				done[n->imm] = true;
-				limit(p, v, (int)n->imm, most);
+				plan_limit(p, v, (int)n->imm, most);
 			}
 		}
 }
@@ -436,9 +351,9 @@ static const struct hexpr *rows_beside(const struct planner *p, int symbol)
 static void many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
 {
 	int least = p->crowd ? CROWD : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
-	v->predicate = both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, least), rows));
+	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, least), rows));
 	v->many = true;
-	say(p, v, arena_printf(p->arena, "rows>=%d", least));
+	plan_say(p, v, arena_printf(p->arena, "rows>=%d", least));
 }
 
 /* So many rows a workgroup, where one axis numbers them. */
@@ -454,7 +369,7 @@ static bool set_rows(struct planner *p, struct variant *v, int each)
 		}
 	if (each <= 1 || p->k->nphases > 1 || grids != 1 || row->tile)
 		return false;
-	set_tile(v, 0, row->name, each);
+	plan_tile(v, 0, row->name, each);
 	return true;
 }
 
@@ -471,11 +386,11 @@ static void join_rows(struct planner *p, struct variant *v)
 
 static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows)
 {
-	struct variant v = variant_new(p);
-	pin(p, &v, s, n);
+	struct variant v = plan_variant(p);
+	plan_pin_symbol(p, &v, s, n);
 	if (!class_fits(p, &v, 1))
 		return;
-	aligned(p, &v);
+	plan_aligned(p, &v);
 	if (rows)
 		many_rows(p, &v, rows);
 	v.stream = any_open(p, &v);
@@ -484,7 +399,7 @@ static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *ro
 	else if (rows)
 		join_rows(p, &v);
 	row_tiles(p, &v, 0, elements_per_lane(p, &v) / (v.stream ? 2 : 1));
-	*add(p) = v;
+	*plan_add(p) = v;
 }
 
 static void plan_pins(struct planner *p)
@@ -516,15 +431,27 @@ static bool two_tiles(const struct planner *p, const struct variant *v)
 		struct shape s = phase_shape(v, &p->k->phases[i]);
 		fixed = s.open || s.tiled ? 0 : s.fixed > fixed ? s.fixed : fixed;
 	}
-	return fixed && v->waves > waves_of(p, p->target->tile_threads) && fixed / p->target->tile_threads * p->f.cost <= LANE_CODE;
+	return fixed && v->waves > waves_of(p, p->target->tile_threads) && p->f.cost <= TILE_CODE;
+}
+
+/* Several axes in one tile, or one of groups that fills many lanes. */
+static bool is_square(const struct planner *p)
+{
+	bool square = false;
+	for (int i = 0; i < p->k->nphases; i++) {
+		struct shape s = phase_shape(NULL, &p->k->phases[i]);
+		square = square || (!stands_apart(p, i) && (s.tiled > 1 || s.open > 1 || s.fixed > 1024 || (s.tiled && s.fixed * (s.open + 1) > 1)));
+	}
+	return square;
 }
 
 /* What is left over of aligned tensors, or of any. */
-static void plan_rest(struct planner *p, bool is_aligned, bool open, bool square)
+static void plan_rest(struct planner *p, bool is_aligned, bool open)
 {
-	struct variant *v = add(p);
+	bool square = is_square(p);
+	struct variant *v = plan_add(p);
 	if (is_aligned)
-		aligned(p, v);
+		plan_aligned(p, v);
 	if (!class_fits(p, v, 1) && !open)               /* a fixed tile with long code: as many lanes as there are */
 		v->waves = waves_of(p, most_threads(p));
 	int each = is_aligned ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2;
@@ -544,7 +471,7 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open, bool square
 }
 
 /* Many rows that are made of the target's long lines: fewer workgroups that read more side by side.  Few rows are better spread. */
-static void plan_long_lines(struct planner *p, bool square)
+static void plan_long_lines(struct planner *p)
 {
 	int symbol = p->target->line_bytes ? line_symbol(p) : -1;
 	const struct hexpr *rows = symbol >= 0 ? rows_beside(p, symbol) : NULL;
@@ -553,7 +480,7 @@ static void plan_long_lines(struct planner *p, bool square)
 	int multiple = p->f.multiple[symbol];
 	p->f.multiple[symbol] = p->target->line_bytes / p->f.widest;
 	p->few = p->f.narrowest == p->f.widest && p->f.cost <= LIGHT_CODE;
-	plan_rest(p, true, false, square);
+	plan_rest(p, true, false);
 	p->few = false;
 	p->f.multiple[symbol] = multiple;
 	many_rows(p, &p->out.items[p->out.n - 1], rows);
@@ -564,18 +491,14 @@ static void plan_rows(struct planner *p)
 	/* Of every second where sizes are pinned as well; `last` alone beside sets that have their own. */
 	static const struct { int most; bool common, last; } classes[] = {{64, true, true}, {128, true, true}, {256, true, true}, {1024, true, false},
 		{2048, false, false}, {4096, true, false}, {8192, false, false}, {16384, true, true}};
-	bool open = any_open(p, NULL), square = false, sweeps = !open || can_stream(p), set = p->given | p->absent;
-	for (int i = 0; i < p->k->nphases; i++) {
-		struct shape s = phase_shape(NULL, &p->k->phases[i]);
-		square = square || s.tiled > 1 || s.open > 1 || s.fixed > 1024 || (s.tiled && s.fixed * (s.open + 1) > 1);
-	}
+	bool open = any_open(p, NULL), sweeps = !open || can_stream(p), set = p->given | p->absent;
 	if (sweeps && (set || !p->sets))
-		plan_long_lines(p, square);
+		plan_long_lines(p);
 	if (set || !p->sets)
 		plan_pins(p);
 	for (int a = 1; open && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
 		for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
-			struct variant v = variant_new(p);
+			struct variant v = plan_variant(p);
 			int most = classes[c].most;
 			bool kept = p->sets && !set ? classes[c].last || !class_fits(p, &v, 2 * most) : classes[c].common || !p->special->npins;
 			/* small classes only where larger ones do not fit */
@@ -584,14 +507,14 @@ static void plan_rows(struct planner *p)
 			class_fits(p, &v, most);
 			limit_open(p, &v, most, false);
 			if (a)
-				aligned(p, &v);
+				plan_aligned(p, &v);
 			else
 				v.waves = waves_of(p, most_threads(p)); /* element by element: few a lane */
 			row_tiles(p, &v, most, elements_per_lane(p, &v));
-			*add(p) = v;
+			*plan_add(p) = v;
 		}
 	if (!sweeps && !set) {                                   /* empty rows */
-		struct variant *v = add(p);
+		struct variant *v = plan_add(p);
 		int64_t most = 64;
 		while (most > 1 && !class_fits(p, v, most))
 			most /= 2;
@@ -603,11 +526,11 @@ static void plan_rows(struct planner *p)
 		int symbol = a && !open && p->target->few_rows && (only_groups(p) || p->f.cost >= LONG_CODE) ? line_symbol(p) : -1;
 		const struct hexpr *rows = symbol >= 0 ? rows_beside(p, symbol) : NULL;
 		if (rows) {
-			plan_rest(p, a, open, square);
+			plan_rest(p, a, open);
 			many_rows(p, &p->out.items[p->out.n - 1], rows);
 		}
 		p->few = rows;
-		plan_rest(p, a, open, square);
+		plan_rest(p, a, open);
 		p->few = false;
 	}
 }
@@ -638,7 +561,7 @@ static void hold(struct planner *p, struct variant *v, int64_t most)
 	for (int i = 0; i < p->k->nphases; i++)
 		for (int a = 0; a < p->k->phases[i].naxes; a++)
 			if (phase_is_open(v, &p->k->phases[i].axes[a]))
-				set_tile(v, i, p->k->phases[i].axes[a].name, (int)most);
+				plan_tile(v, i, p->k->phases[i].axes[a].name, (int)most);
 }
 
 /* shrink: divide grid tiles and waves, for variants that hold more registers a row */
@@ -668,7 +591,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 			tile /= shrink;
 			if (ax->kind == AXIS_LOOP && tile < p->target->mfma[0].k)
 				tile = p->target->mfma[0].k;
-			set_tile(v, i, ax->name, tile);
+			plan_tile(v, i, ax->name, tile);
 		}
 }
 
@@ -680,21 +603,21 @@ static void plan_products(struct planner *p)
 		int s = symbol_named(p, p->special->pins[i].symbol);
 		if (s < 0 || (p->f.multiple[s] && p->special->pins[i].value % p->f.multiple[s]))
 			continue;
-		struct variant *v = add(p);
-		pin(p, v, s, p->special->pins[i].value);
-		aligned(p, v);
+		struct variant *v = plan_add(p);
+		plan_pin_symbol(p, v, s, p->special->pins[i].value);
+		plan_aligned(p, v);
 		matrix_tiles(p, v, p->f.held[s] && p->special->pins[i].value > 256 ? 4 : p->f.held[s] && p->special->pins[i].value > 128 ? 2 : 1);
 	}
 	for (int a = 1; a >= 0; a--)
 		for (unsigned c = 0; c < (held ? sizeof classes / sizeof *classes : 1); c++) {
 			if (held && !a && classes[c] > 256)      /* its masks and offsets do not fit the registers */
 				continue;
-			struct variant *v = add(p);
+			struct variant *v = plan_add(p);
 			for (int s = 0; held && s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
 				if (p->f.held[s])
-					limit(p, v, s, classes[c]);
+					plan_limit(p, v, s, classes[c]);
 			if (a)
-				aligned(p, v);
+				plan_aligned(p, v);
 			matrix_tiles(p, v, held && classes[c] > 256 ? 4 : held && classes[c] > 128 ? 2 : 1);
 			if (held)
 				hold(p, v, classes[c]);
@@ -731,12 +654,12 @@ static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, siz
 		if (p->given >> i & 1)
 			names = arena_printf(p->arena, "%s%s%s", names, *names ? " " : "", k->params[i].name);
 		if ((p->given | p->absent) >> i & 1)
-			there = both(p, there, p->given >> i & 1 ? leaf : hexpr_op(p->arena, HX_NOT, leaf, NULL));
+			there = plan_both(p, there, p->given >> i & 1 ? leaf : hexpr_op(p->arena, HX_NOT, leaf, NULL));
 	}
 	for (int i = first; i < p->out.n; i++) {
 		struct variant *v = &p->out.items[i];
-		v->predicate = both(p, there, v->predicate);
-		say(p, v, *names ? arena_printf(p->arena, "with %s", names) : "bare");
+		v->predicate = plan_both(p, there, v->predicate);
+		plan_say(p, v, *names ? arena_printf(p->arena, "with %s", names) : "bare");
 	}
 	return 0;
 }

@@ -29,6 +29,22 @@ static intptr_t note_rounds(struct ir_ins *i)
 	return n;
 }
 
+/* The axes along which accesses of a phase are contiguous, of those that a workgroup may hold more than one position of; axes that
+ * number groups are left out. */
+struct lines { const struct ir_kernel *k; const struct ir_phase *ph; bool read; ir_axes axes; };      /* read: of loads alone */
+
+static void note_line(struct ir_ins *i, void *ctx)
+{
+	struct lines *l = ctx;
+	const struct ir_param *t = i->op == IR_LOAD || (i->op == IR_STORE && !l->read) ? &l->k->params[i->imm] : NULL;
+	struct affine s = t && t->rank > 1 ? affine_of(i->args[t->rank - 1]) : (struct affine){0};
+	for (int a = 0; s.ok && a < l->ph->naxes; a++) {
+		const struct ir_axis *ax = &l->ph->axes[a];
+		if (s.coef[a] == 1 && (ax->tiled || ax->kind != AXIS_GRID) && !(ax->extent && ax->extent->op == HX_CDIV))
+			l->axes |= IR_AXIS(a);
+	}
+}
+
 static void note_access(struct ir_ins *i, void *ctx)
 {
 	struct facts *f = ctx;
@@ -53,7 +69,7 @@ static void note_access(struct ir_ins *i, void *ctx)
 	f->weights += i->op == IR_LOAD && t->rank == 1;
 	for (int a = 0; s.ok && a < f->ph->naxes; a++) {
 		const struct ir_axis *ax = &f->ph->axes[a];
-		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile))
+		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile) || (t->rank == 1 && f->lines && !(f->lines & IR_AXIS(a))))
 			continue;
 		int bytes = dtype_info(t->dtype)->bits / 8, width = 16 / (bytes ? bytes : 1);
 		if (bytes < f->narrowest)
@@ -98,6 +114,9 @@ void facts_look(struct facts *f, const struct ir_kernel *k)
 	for (int i = 0; i < k->nphases; i++) {
 		f->ph = &k->phases[i];
 		struct cost cost = {f->ph, 0, 0};
+		struct lines read = {k, f->ph, true, 0};
+		ir_walk(f->ph->body, note_line, &read);
+		f->lines = read.axes;
 		ir_walk(f->ph->body, note_access, f);
 		ir_walk(f->ph->body, add_cost, &cost);
 		f->cost = cost.sum > f->cost ? cost.sum : f->cost;
@@ -114,25 +133,9 @@ void facts_look(struct facts *f, const struct ir_kernel *k)
 		f->widest = 4;
 }
 
-/* The axes along which accesses of a phase are contiguous, of those that a workgroup may hold more than one position of; axes that
- * number groups are left out. */
-struct lines { const struct ir_kernel *k; const struct ir_phase *ph; ir_axes axes; };
-
-static void note_line(struct ir_ins *i, void *ctx)
-{
-	struct lines *l = ctx;
-	const struct ir_param *t = i->op == IR_LOAD || i->op == IR_STORE ? &l->k->params[i->imm] : NULL;
-	struct affine s = t && t->rank > 1 ? affine_of(i->args[t->rank - 1]) : (struct affine){0};
-	for (int a = 0; s.ok && a < l->ph->naxes; a++) {
-		const struct ir_axis *ax = &l->ph->axes[a];
-		if (s.coef[a] == 1 && (ax->tiled || ax->kind != AXIS_GRID) && !(ax->extent && ax->extent->op == HX_CDIV))
-			l->axes |= IR_AXIS(a);
-	}
-}
-
 bool phase_is_lines(const struct ir_kernel *k, const struct ir_phase *ph)
 {
-	struct lines l = {k, ph, 0};
+	struct lines l = {k, ph, false, 0};
 	int last = -1;
 	ir_walk(ph->body, note_line, &l);
 	for (int a = 0; a < ph->naxes; a++)
@@ -142,9 +145,17 @@ bool phase_is_lines(const struct ir_kernel *k, const struct ir_phase *ph)
 
 bool phase_is_turning(const struct ir_kernel *k, const struct ir_phase *ph)
 {
-	struct lines l = {k, ph, 0};
+	struct lines l = {k, ph, false, 0};
 	ir_walk(ph->body, note_line, &l);
 	return l.axes & (l.axes - 1);
+}
+
+int variant_waves(const struct variant *v, int phase)
+{
+	for (int i = 0; i < v->napart; i++)
+		if (v->apart[i].phase == phase)
+			return v->apart[i].waves;
+	return v->waves;
 }
 
 int power_above(int64_t n)

@@ -6,6 +6,7 @@
 struct facts {
 	const struct ir_kernel *k;
 	const struct ir_phase *ph;         /* the phase being looked at */
+	ir_axes lines;                     /* of it, along which tensors of rows are read: other tensors along others, a number a row, do not count */
 	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses ask of a symbol; 0 = none */
 	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
 	bool has_dot;

@@ -112,6 +112,8 @@ static void explain_variant(FILE *out, const struct dump *d, const struct varian
 			fprintf(out, " tile(%s)=%d", v->tiles[i].axis, v->tiles[i].tile);
 	if (v->waves)
 		fprintf(out, " waves=%d", v->waves);
+	for (int i = 0; i < v->napart; i++)
+		fprintf(out, " waves(phase %d)=%d", v->apart[i].phase + 1, v->apart[i].waves);
 	fprintf(out, "%s%s%s\n", v->aligned ? " aligned" : "", v->flat ? " flat" : "", v->stream ? " stream" : "");
 }
 

@@ -72,6 +72,8 @@ START_TEST(sets_compute)
 		{"quantize_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned", 128, 384, NULL},
 		{"quantize_mxfp8", "", "N%32=0 aligned bare", 3, 2880, NULL},                       /* 90 */
 		{"dequantize_128", "", "N%128=0 aligned", 3, 640, NULL},                            /* 5 that are read */
+		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", 64, 4128, NULL},   /* a launch of 512 threads, one of 128 */
+		{"swiglu_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned with y scale yt scale_t", 128, 384, NULL},
 	};
 	struct built b;
 	struct device_code code;
@@ -519,6 +521,42 @@ START_TEST(values_stand_where_they_are_needed)
 }
 END_TEST
 
+static void blocks_of(const char *kernel, const char *target, const char *variant, int *blocks, int n)
+{
+	struct built b;
+	struct device_code code;
+	built_open_for(&b, kernel, target, NULL);
+	device_compile(&b.d, &b.v[built_variant(&b, variant)], &code, variant);
+	ck_assert_msg(code.nlaunches == n, "%s %s %s: %d launches", kernel, target, variant, code.nlaunches);
+	for (int i = 0; i < n; i++)
+		blocks[i] = code.launches[i].block;
+	free(code.elf);
+	built_close(&b);
+}
+
+/* A phase of tiles that are turned has workgroups of its own: those of a kernel without the other phases. */
+START_TEST(phases_stand_apart)
+{
+	static const struct { const char *target, *variant, *alone; int first; } cases[] = {
+		{"sm_90a", "N<=4096 M%32=0 N%32=0 aligned with w y scale yt scale_t", "M%32=0 N%32=0 aligned", 256},
+		{"sm_90a", "N<=16384 M%32=0 N%32=0 aligned with w y scale yt scale_t", "M%32=0 N%32=0 aligned", 512},
+		{"gfx942", "N<=16384 M%32=0 N%32=0 aligned with w y scale yt scale_t", "M%32=0 N%32=0 aligned", 1024},
+		{"gfx942", "any", "any", 1024},
+	};
+	int blocks[3], alone;
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		blocks_of("rmsnorm_both_mxfp8", cases[c].target, cases[c].variant, blocks, 2);
+		blocks_of("quantize_both_mxfp8", cases[c].target, cases[c].alone, &alone, 1);
+		ck_assert_msg(blocks[0] == cases[c].first && blocks[1] == alone && alone < blocks[0], "%s %s: %d and %d threads, alone %d", cases[c].target,
+		              cases[c].variant, blocks[0], blocks[1], alone);
+	}
+	blocks_of("quantize_current", "sm_90a", "N<=4096 M<=4096 M%4=0 N%16=0 aligned bare", blocks, 3);   /* nothing is turned */
+	ck_assert(blocks[0] == blocks[1] && blocks[1] == blocks[2]);
+	blocks_of("swiglu_both_128", "sm_90a", "M%128=0 N%128=0 aligned with y scale yt scale_t", blocks, 1);
+	ck_assert_int_eq(blocks[0], 256);                                                            /* two of its tiles a multiprocessor */
+}
+END_TEST
+
 /* What a workgroup stores of each of several rows is kept in the L2 where it is less than a sector: scales of tiles, no codes, nothing of
  * one row. */
 START_TEST(parts_of_sectors_are_kept)
@@ -578,7 +616,7 @@ int main(void)
 	Suite *s = suite_create("nvptx variants");
 	TCase *t = tcase_create("variants");
 	tcase_set_timeout(t, 300);
-	tcase_add_loop_test(t, sets_compute, 0, 12);
+	tcase_add_loop_test(t, sets_compute, 0, 14);
 	tcase_add_loop_test(t, crowds_compute, 0, 2);
 	tcase_add_test(t, the_next_launch_is_let_in);
 	tcase_add_test(t, lanes_of_a_row);
@@ -594,6 +632,7 @@ int main(void)
 	tcase_add_test(t, turned_tiles);
 	tcase_add_test(t, values_stand_where_they_are_needed);
 	tcase_add_test(t, scales_across);
+	tcase_add_test(t, phases_stand_apart);
 	tcase_add_test(t, parts_of_sectors_are_kept);
 	tcase_add_test(t, rows_of_scales_end_anywhere);
 	suite_add_tcase(s, t);

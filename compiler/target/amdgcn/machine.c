@@ -22,7 +22,7 @@ static void kernel(struct emit *e)
 	                                   "amdgpu-no-multigrid-sync-arg", "amdgpu-no-hostcall-ptr", "amdgpu-no-heap-ptr",
 	                                   "amdgpu-no-default-queue", "amdgpu-no-completion-action", "amdgpu-no-flat-scratch-init"};
 	char size[32];
-	int threads = e->v->target->wave * e->v->waves;
+	int threads = e->v->target->wave * e->waves;
 	LLVMSetFunctionCallConv(e->fn, 91);                  /* amdgpu_kernel */
 	snprintf(size, sizeof size, "%d,%d", threads, threads);
 	set_attribute(e, "amdgpu-flat-work-group-size", size);
@@ -127,7 +127,7 @@ static LLVMValueRef uniform(struct emit *e, LLVMValueRef x)
 static void barrier(struct emit *e)
 {
 	LLVMValueRef lgkm0 = emit_int(e, 0xc07f);        /* gfx9 waitcnt: vmcnt 63, expcnt 7, lgkmcnt 0 */
-	if (e->v->waves > 1) {
+	if (e->waves > 1) {
 		emit_call(e, "llvm.amdgcn.s.waitcnt", NULL, 0, &lgkm0, 1);
 		emit_call(e, "llvm.amdgcn.s.barrier", NULL, 0, NULL, 0);
 	} else {

@@ -35,6 +35,7 @@ struct emit {
 	const struct ir_kernel *k;
 	const struct ir_phase *ph;
 	const struct variant *v;
+	int waves;                               /* in a workgroup of the phase */
 	const struct machine *machine;
 	char *err; size_t errlen; bool failed;
 	LLVMContextRef ctx; LLVMModuleRef mod; LLVMBuilderRef b;

@@ -525,7 +525,7 @@ static int64_t elements_of_lane(const struct emit *e)
 	int64_t n = 1;
 	for (int a = 0; a < e->ph->naxes; a++)
 		n *= e->ph->axes[a].kind == AXIS_LOOP ? 1 : e->ph->axes[a].tile;
-	return n / (e->v->target->wave * e->v->waves);
+	return n / (e->v->target->wave * e->waves);
 }
 
 static void start_function(struct emit *e, const char *name, const struct arguments *a)
@@ -640,7 +640,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		return -1;
 	}
 	int unit = e->machine->argument_unit;
-	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->v->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch != NULL,
+	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch != NULL,
 	                             .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit,
 	                             .lds = e->lds_bytes + e->lds_small_bytes};
 	return 0;
@@ -690,6 +690,7 @@ int emit_kernel(const struct machine *machine, struct arena *arena, const struct
 	*out = (struct translated){.ordered = true};
 	for (int p = 0; p < k->nphases && !status; p++) {
 		struct emit e = fresh(&base);
+		e.waves = variant_waves(v, p);
 		const char *symbol = k->nphases == 1 ? k->name : arena_printf(arena, "%s%c%d", k->name, machine->separator, p);
 		status = emit_phase(&e, di, file, &k->phases[p], symbol, &all[p]);
 		base.condition = e.condition;

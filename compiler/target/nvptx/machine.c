@@ -25,7 +25,7 @@ static void kernel(struct emit *e)
 {
 	char threads[16];
 	LLVMSetFunctionCallConv(e->fn, 71);                  /* ptx_kernel */
-	snprintf(threads, sizeof threads, "%d", e->v->target->wave * e->v->waves);
+	snprintf(threads, sizeof threads, "%d", e->v->target->wave * e->waves);
 	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
 	                        LLVMCreateStringAttribute(e->ctx, "nvvm.reqntid", 12, threads, (unsigned)strlen(threads)));
 }
@@ -149,7 +149,7 @@ static LLVMValueRef uniform(struct emit *e, LLVMValueRef x)
 static void barrier(struct emit *e)
 {
 	LLVMValueRef number = emit_int(e, 0), all = emit_int(e, -1);
-	if (e->v->waves > 1)
+	if (e->waves > 1)
 		emit_call(e, "llvm.nvvm.barrier.cta.sync.aligned.all", NULL, 0, &number, 1);
 	else
 		emit_call(e, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);

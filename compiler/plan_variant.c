@@ -1,0 +1,102 @@
+/* plan_variant.c -- what a variant asks of a call, in its predicate and its text, and the tiles it is given.
+ * In: choices of plan.c.  Out: struct variant; symbols that are pinned or limited are known to the passes as well. */
+#include "plan_variant.h"
+
+#include <string.h>
+
+const struct hexpr *plan_both(struct planner *p, const struct hexpr *a, const struct hexpr *b)
+{
+	return !a ? b : !b ? a : hexpr_op(p->arena, HX_AND, a, b);
+}
+
+void plan_say(struct planner *p, struct variant *v, const char *more)
+{
+	v->text = v->text && v->text[0] ? arena_printf(p->arena, "%s %s", v->text, more) : more;
+}
+
+void plan_say_most(struct planner *p, struct variant *v, const struct hexpr *n, int64_t most)
+{
+	int64_t group = 1;
+	if (n->op == HX_CDIV && hexpr_is_const(n->b, &group))
+		n = n->a;
+	plan_say(p, v, arena_printf(p->arena, "%s<=%lld", hexpr_text(p->arena, n, p->k->symbols, NULL), (long long)(most * group)));
+}
+
+void plan_pin_symbol(struct planner *p, struct variant *v, int symbol, int64_t value)
+{
+	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_EQ, hexpr_sym(p->arena, symbol), hexpr_const(p->arena, value)));
+	v->pins[v->npins].symbol = symbol;
+	v->pins[v->npins++].value = value;
+	plan_say(p, v, arena_printf(p->arena, "%s=%lld", p->k->symbols[symbol], (long long)value));
+}
+
+void plan_limit(struct planner *p, struct variant *v, int symbol, int64_t most)
+{
+	const struct hexpr *s = hexpr_sym(p->arena, symbol);
+	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, 1), s));
+	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, s, hexpr_const(p->arena, most)));
+	v->limits[v->nlimits].symbol = symbol;
+	v->limits[v->nlimits++].most = most;
+	plan_say(p, v, arena_printf(p->arena, "%s<=%lld", p->k->symbols[symbol], (long long)most));
+}
+
+static bool pinned(const struct variant *v, int symbol)
+{
+	for (int i = 0; i < v->npins; i++)
+		if (v->pins[i].symbol == symbol)
+			return true;
+	return false;
+}
+
+void plan_aligned(struct planner *p, struct variant *v)
+{
+	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++) {
+		int m = p->f.multiple[s];
+		if (m <= 1 || pinned(v, s) || v->nmultiples == 8)
+			continue;
+		const struct hexpr *rem = hexpr_op(p->arena, HX_REM, hexpr_sym(p->arena, s), hexpr_const(p->arena, m));
+		v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_EQ, rem, hexpr_const(p->arena, 0)));
+		v->multiples[v->nmultiples].symbol = s;
+		v->multiples[v->nmultiples++].multiple = m;
+		plan_say(p, v, arena_printf(p->arena, "%s%%%d=0", p->k->symbols[s], m));
+	}
+	for (int t = 0; t < p->k->nparams; t++) {
+		const struct ir_param *t0 = &p->k->params[t];
+		if (!t0->is_tensor || t0->role == IR_TEMP || v->absent >> t & 1)
+			continue;
+		if (t0->rank)
+			v->predicate = plan_both(p, v->predicate, hexpr_leaf(p->arena, HX_FLAT, t));
+		int bytes = dtype_info(t0->dtype)->bits / 8;
+		if (t0->list && 16 / bytes > v->list_multiple)
+			v->list_multiple = 16 / bytes;
+		bool scalar_like = t0->rank <= 1 && t0->role != IR_IN && bytes == 4, groups = t0->rank > 1 && t0->extent[t0->rank - 1]->op == HX_CDIV;
+		if (groups)
+			v->unit |= UINT64_C(1) << t;
+		v->predicate = plan_both(p, v->predicate, hexpr_leaf(p->arena, scalar_like || groups ? HX_UNIT : HX_ALIGNED, t));
+	}
+	v->aligned = v->flat = true;
+	plan_say(p, v, "aligned");
+}
+
+struct variant plan_variant(const struct planner *p)
+{
+	return (struct variant){.target = p->target, .text = "", .given = p->given, .absent = p->absent};
+}
+
+struct variant *plan_add(struct planner *p)
+{
+	ARENA_PUSH(p->arena, &p->out, plan_variant(p));
+	return &p->out.items[p->out.n - 1];
+}
+
+void plan_tile(struct variant *v, int phase, const char *axis, int tile)
+{
+	for (int i = 0; i < v->ntiles; i++)
+		if (v->tiles[i].phase == phase && strcmp(v->tiles[i].axis, axis) == 0)
+			return;
+	if (v->ntiles < 2 * LAYOUT_AXES) {
+		v->tiles[v->ntiles].phase = phase;
+		v->tiles[v->ntiles].axis = axis;
+		v->tiles[v->ntiles++].tile = tile;
+	}
+}

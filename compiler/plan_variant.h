@@ -1,0 +1,30 @@
+/* plan_variant.h -- a variant in the making: plan.c's state, and what it says of one. */
+#ifndef TDSL_PLAN_VARIANT_H
+#define TDSL_PLAN_VARIANT_H
+#include "plan_facts.h"
+
+struct planner {
+	struct arena *arena;
+	const struct ir_kernel *k;
+	const struct dsl_kernel *text;
+	const struct dsl_special *special;
+	const struct target *target;
+	struct facts f;
+	uint64_t given, absent;            /* of the set that is planned for; none of both: any tensor may be there or not */
+	bool sets;                         /* sets have variants of their own */
+	bool few;                          /* of the variant in hand: one access a lane */
+	bool crowd;                        /* of the variant in hand: for more rows than the chip's workgroups hold many times over */
+	ARRAY(struct variant) out;
+};
+
+const struct hexpr *plan_both(struct planner *, const struct hexpr *a, const struct hexpr *b);    /* a and b; NULL asks nothing */
+void plan_say(struct planner *, struct variant *, const char *more);                              /* to the variant's text */
+/* Of groups of a symbol's positions, how many positions: N<=8192, not cdiv(N, 128)<=64. */
+void plan_say_most(struct planner *, struct variant *, const struct hexpr *n, int64_t most);
+void plan_pin_symbol(struct planner *, struct variant *, int symbol, int64_t value);
+void plan_limit(struct planner *, struct variant *, int symbol, int64_t most);                    /* 1 to `most` */
+void plan_aligned(struct planner *, struct variant *);                                            /* tensors, and extents that are multiples */
+struct variant plan_variant(const struct planner *);                                              /* for the set in hand, asking nothing yet */
+struct variant *plan_add(struct planner *);
+void plan_tile(struct variant *, int phase, const char *axis, int tile);                          /* unless it has one */
+#endif
