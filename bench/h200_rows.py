@@ -176,6 +176,9 @@ def grouped(v, g, q, mx, error=None, ulps=4.0):
     n, top = v.shape[-1], groups(v, g).abs().amax(-1)
     if mx:
         code, s, edge = mx_of(top, q)
+        if error is not None:                                # where it is large beside the group's numbers
+            off = groups(error, g).amax(-1)
+            edge = edge | (mx_of((top - off).clamp_min(0), q)[0] != mx_of(top + off, q)[0])
         by = spread(s, g, n)
         return {"y": codes(v / by, spread(edge, g, n), None if error is None else error / by), "scale": powers(code, edge)}
     s = scale_of(top, q)

@@ -18,7 +18,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16384, MANY_ROWS = 512, MANY_GUARDED = 2048, CROWD = 8192, CROWD_BYTES = 256,
+enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16384, MANY_ROWS = 512, MANY_GUARDED = 2048, CROWD = 8192, CROWD_BYTES = 256, WHOLE_GROUP = 32,
        TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which two of the largest tiles
  * share a compute unit, from which on few rows stand apart, up to which a lane of a long line makes one access, where all are as wide; up to which a lane holds 16 elements of a short row with weights; up to
@@ -486,6 +486,21 @@ static void plan_long_lines(struct planner *p)
 	many_rows(p, &p->out.items[p->out.n - 1], rows);
 }
 
+/* Rows that end within a group of 128, say: the rest of it is masked off.  Those of 32 are whole wherever matrices are made of them. */
+static void plan_torn(struct planner *p, bool open)
+{
+	int whole[MODEL_MAX_SYMBOL], longest = 0;
+	for (int s = 0; s < MODEL_MAX_SYMBOL; s++)
+		if (p->f.multiple[s] > p->f.vector[s] && p->f.multiple[s] > longest)
+			longest = p->f.multiple[s];
+	if (longest <= WHOLE_GROUP)
+		return;
+	memcpy(whole, p->f.multiple, sizeof whole);
+	memcpy(p->f.multiple, p->f.vector, sizeof whole);
+	plan_rest(p, true, open);
+	memcpy(p->f.multiple, whole, sizeof whole);
+}
+
 static void plan_rows(struct planner *p)
 {
 	/* Of every second where sizes are pinned as well; `last` alone beside sets that have their own. */
@@ -532,6 +547,8 @@ static void plan_rows(struct planner *p)
 		p->few = rows;
 		plan_rest(p, a, open);
 		p->few = false;
+		if (a && (set || !p->sets))
+			plan_torn(p, open);
 	}
 }
 
@@ -682,6 +699,7 @@ static int plan_sets(struct planner *p, const struct ir_kernel *k, char *err, si
 		if (plan_set(p, k, err, errlen))
 			return -1;
 	}
+	p->sets = p->out.n > 0;                         /* of none of them there was anything to do: all outputs are optional */
 	p->given = p->absent = 0;
 	p->k = k;
 	return 0;

@@ -10,6 +10,8 @@ static void note_multiple(struct facts *f, const struct hexpr *extent, int width
 	int64_t c;
 	if (!extent)
 		return;
+	if (extent->op == HX_SYM && f->vector[extent->imm] < width)
+		f->vector[extent->imm] = width;
 	if (extent->op == HX_CDIV && hexpr_is_const(extent->b, &c) && extent->a->op == HX_SYM) {
 		width = (int)c > width ? (int)c : width;
 		extent = extent->a;
@@ -77,6 +79,11 @@ static void note_access(struct ir_ins *i, void *ctx)
 		if (bytes > f->widest)
 			f->widest = bytes;
 		note_multiple(f, ax->extent, width);
+		for (int o = 0; o < f->ph->naxes; o++) {                /* of a position in a group, with the group's number beside it */
+			const struct hexpr *groups = f->ph->axes[o].extent;
+			if (o != a && s.coef[o] > 1 && groups && groups->op == HX_CDIV)
+				note_multiple(f, groups->a, width);
+		}
 	}
 }
 

@@ -7,7 +7,8 @@ struct facts {
 	const struct ir_kernel *k;
 	const struct ir_phase *ph;         /* the phase being looked at */
 	ir_axes lines;                     /* of it, along which tensors of rows are read: other tensors along others, a number a row, do not count */
-	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses ask of a symbol; 0 = none */
+	int multiple[MODEL_MAX_SYMBOL];    /* that vector accesses and whole groups ask of a symbol; 0 = none */
+	int vector[MODEL_MAX_SYMBOL];      /* that vector accesses alone do, where the last group may end early */
 	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
 	bool has_dot;
 	int rows, weights;                 /* loads of tensors of rows, of what all rows share */

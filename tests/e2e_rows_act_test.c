@@ -165,7 +165,7 @@ static void activate(const struct e2e_chip *chip, const struct formula *f, const
 	free(v), free(t);
 }
 
-static const int64_t sizes[] = {1, 7, 16, 128, 769, 4096, 7168};
+static const int64_t sizes[] = {1, 7, 16, 128, 400, 769, 4096, 7168};
 enum { NSIZES = sizeof sizes / sizeof *sizes };
 
 static void quick(const struct e2e_chip *chip, const struct formula *f, const struct form *o)
@@ -381,7 +381,7 @@ START_TEST(quantisation_agrees)
 	const struct quant *k = &quants[_i / 2];
 	const struct e2e_chip *chip = &e2e_chips[_i % 2];
 	int both = ROW_WISE | COLUMN_WISE;
-	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {1, 128}, {0, 64}, {3, 0}, {130, 16}, {3, 769}, {129, 257}, {1, 4096}, {3, 7168}, {1, 14336}};
+	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {1, 128}, {0, 64}, {3, 0}, {130, 16}, {144, 272}, {3, 400}, {3, 769}, {129, 257}, {1, 4096}, {3, 7168}, {1, 14336}};
 	for (size_t i = 0; i < sizeof mn / sizeof *mn; i++)
 		quantise(chip, k, (struct quant_case){mn[i][0], mn[i][1], 2, .full = i % 2, .ways = both});
 	for (int i = 0; i < 2 && !k->gn; i++)
@@ -471,7 +471,7 @@ END_TEST
 START_TEST(dequantisation_agrees)
 {
 	const struct e2e_chip *chip = &e2e_chips[_i];
-	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {0, 64}, {3, 0}, {5, 128}, {3, 769}, {2, 7168}};
+	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {0, 64}, {3, 0}, {5, 128}, {3, 400}, {3, 769}, {2, 7168}};
 	for (size_t i = 0; i < sizeof mn / sizeof *mn; i++)
 		for (int i8 = 0; i8 < 2; i8++) {
 			struct call c;

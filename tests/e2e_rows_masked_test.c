@@ -165,7 +165,7 @@ START_TEST(forward_agrees)
 	const struct kernel *k = &kernels[_i / 2];
 	const struct e2e_chip *chip = &e2e_chips[_i % 2];
 	enum e2e_type fp8 = k->fp4 ? E2E_E2M1 : e2e_code_type(chip->fp8);
-	static const int64_t mn[][2] = {{7, 128}, {7, 33}, {1, 16}, {33, 769}, {8, 2048}, {7, 14336}};
+	static const int64_t mn[][2] = {{7, 128}, {7, 33}, {5, 400}, {1, 16}, {33, 769}, {8, 2048}, {7, 14336}};
 	bool every = e2e_full() || e2e_shipped(chip, k->name);
 	for (int i = 0; i < (every ? 5 + e2e_full() : 1); i++)
 		for (int full = 0; full < 2; full++) {
@@ -287,7 +287,7 @@ START_TEST(gradients_agree)
 {
 	const struct gradient *k = &gradients[_i / 2];
 	const struct e2e_chip *chip = &e2e_chips[_i % 2];
-	static const int64_t mn[][2] = {{8, 128}, {7, 33}, {34, 769}, {0, 64}, {8, 2048}};
+	static const int64_t mn[][2] = {{8, 128}, {7, 33}, {16, 400}, {34, 769}, {0, 64}, {8, 2048}};
 	if (!e2e_full() && _i % 2 != _i / 2 % 2)     /* compiled for the call: each on one chip, in one type */
 		return;
 	for (int i = 0; i < (e2e_full() ? 5 : 2); i++)

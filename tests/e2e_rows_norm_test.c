@@ -156,7 +156,7 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 	call_end(&c);
 }
 
-static const int64_t sizes[] = {1, 7, 16, 128, 769, 1024, 2048, 4096, 7168};
+static const int64_t sizes[] = {1, 7, 16, 128, 400, 769, 1024, 2048, 4096, 7168};
 enum { NSIZES = sizeof sizes / sizeof *sizes };
 
 START_TEST(sizes_agree)
@@ -297,7 +297,7 @@ START_TEST(both_agree)
 {
 	const struct both *k = &boths[_i / 2];
 	const struct e2e_chip *chip = &e2e_chips[_i % 2];
-	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {0, 64}, {32, 128}, {33, 769}, {65, 64}, {2, 4096}, {1, 14336}};
+	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {0, 64}, {32, 128}, {48, 400}, {33, 769}, {65, 64}, {2, 4096}, {1, 14336}};
 	for (size_t i = 0; i < sizeof mn / sizeof *mn; i++)
 		for (int full = 0; full < 2; full++)
 			both(chip, k, mn[i][0], mn[i][1], full, ROW_WISE | COLUMN_WISE);
@@ -348,7 +348,7 @@ static void backward(const struct e2e_chip *chip, int layer, int64_t m, int64_t 
 START_TEST(backward_agrees)
 {
 	const struct e2e_chip *chip = &e2e_chips[_i / 2];
-	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {1, 128}, {65, 16}, {130, 769}, {3, 4096}, {0, 64}, {2, 7168}, {1, 14336}};
+	static const int64_t mn[][2] = {{1, 1}, {3, 7}, {1, 128}, {65, 16}, {130, 769}, {66, 400}, {3, 4096}, {0, 64}, {2, 7168}, {1, 14336}};
 	for (size_t i = 0; i < sizeof mn / sizeof *mn; i++)
 		backward(chip, _i % 2, mn[i][0], mn[i][1], i % 2);
 	if (e2e_full())

@@ -74,6 +74,11 @@ START_TEST(sets_compute)
 		{"dequantize_128", "", "N%128=0 aligned", 3, 640, NULL},                            /* 5 that are read */
 		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", 64, 4128, NULL},   /* a launch of 512 threads, one of 128 */
 		{"swiglu_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned with y scale yt scale_t", 128, 384, NULL},
+		{"swiglu_both_128", "y scale yt scale_t", "M%16=0 N%16=0 aligned with y scale yt scale_t", 144, 272, NULL},  /* the last groups are of 16 */
+		{"quantize_both_128", "y scale yt scale_t", "M%16=0 N%16=0 aligned", 16, 400, NULL},
+		{"quantize_128", "", "N%16=0 aligned bare", 3, 2880, NULL},
+		{"rmsnorm_128", "w", "N%16=0 aligned with w", 3, 2880, NULL},
+		{"rmsnorm_bwd", "w dw", "N%8=0 aligned with w dw", 65, 264, NULL},                  /* 64 rows a partial sum */
 	};
 	struct built b;
 	struct device_code code;
@@ -616,7 +621,7 @@ int main(void)
 	Suite *s = suite_create("nvptx variants");
 	TCase *t = tcase_create("variants");
 	tcase_set_timeout(t, 300);
-	tcase_add_loop_test(t, sets_compute, 0, 14);
+	tcase_add_loop_test(t, sets_compute, 0, 19);
 	tcase_add_loop_test(t, crowds_compute, 0, 2);
 	tcase_add_test(t, the_next_launch_is_let_in);
 	tcase_add_test(t, lanes_of_a_row);
