@@ -235,6 +235,14 @@ static bool stands_apart(const struct planner *p, int phase)
 	return p->k->nphases > 1 && s.fixed > 1 && !s.open && !s.tiled && phase_is_turning(p->k, &p->k->phases[phase]);
 }
 
+static bool any_apart(const struct planner *p)
+{
+	for (int i = 0; i < p->k->nphases; i++)
+		if (stands_apart(p, i))
+			return true;
+	return false;
+}
+
 static void plan_rest(struct planner *p, bool is_aligned, bool open);
 
 static void plan_apart(struct planner *p, struct variant *v, int phase)
@@ -299,6 +307,18 @@ static void limit_open(struct planner *p, struct variant *v, int64_t most, bool 
 				plan_limit(p, v, (int)n->imm, most);
 			}
 		}
+}
+
+/* Positions that one of an open axis stands for: of an axis of groups, as many as each has. */
+static int64_t open_group(const struct planner *p)
+{
+	for (int i = 0; i < p->k->nphases; i++)
+		for (int a = 0; a < p->k->phases[i].naxes; a++) {
+			const struct ir_axis *ax = &p->k->phases[i].axes[a];
+			if (phase_is_open(NULL, ax) && ax->extent->op == HX_CDIV)
+				return ax_by(ax);
+		}
+	return 1;
 }
 
 static bool any_open(struct planner *p, const struct variant *v)
@@ -486,19 +506,15 @@ static void plan_long_lines(struct planner *p)
 	many_rows(p, &p->out.items[p->out.n - 1], rows);
 }
 
-/* Rows that end within a group of 128, say: the rest of it is masked off.  Those of 32 are whole wherever matrices are made of them. */
-static void plan_torn(struct planner *p, bool open)
+/* Symbols' multiples for rows that end within a group of 128, say, the rest of which is masked off; those of 32 are whole wherever matrices
+ * are made of them.  False where there are none. */
+static bool torn_multiples(const struct planner *p, int *multiple)
 {
-	int whole[MODEL_MAX_SYMBOL], longest = 0;
+	bool torn = false;
 	for (int s = 0; s < MODEL_MAX_SYMBOL; s++)
-		if (p->f.multiple[s] > p->f.vector[s] && p->f.multiple[s] > longest)
-			longest = p->f.multiple[s];
-	if (longest <= WHOLE_GROUP)
-		return;
-	memcpy(whole, p->f.multiple, sizeof whole);
-	memcpy(p->f.multiple, p->f.vector, sizeof whole);
-	plan_rest(p, true, open);
-	memcpy(p->f.multiple, whole, sizeof whole);
+		torn = torn || (p->f.multiple[s] > p->f.vector[s] && p->f.multiple[s] > WHOLE_GROUP);
+	memcpy(multiple, torn ? p->f.vector : p->f.multiple, sizeof p->f.multiple);
+	return torn;
 }
 
 static void plan_rows(struct planner *p)
@@ -507,17 +523,23 @@ static void plan_rows(struct planner *p)
 	static const struct { int most; bool common, last; } classes[] = {{64, true, true}, {128, true, true}, {256, true, true}, {1024, true, false},
 		{2048, false, false}, {4096, true, false}, {8192, false, false}, {16384, true, true}};
 	bool open = any_open(p, NULL), sweeps = !open || can_stream(p), set = p->given | p->absent;
+	int64_t group = p->target->whole_chunks ? open_group(p) : 1;
+	int multiple[MODEL_MAX_SYMBOL];
+	bool torn = torn_multiples(p, multiple);
+	if (p->sets && !set)                                     /* any tensors, any rows */
+		memcpy(p->f.multiple, multiple, sizeof multiple);
 	if (sweeps && (set || !p->sets))
 		plan_long_lines(p);
 	if (set || !p->sets)
 		plan_pins(p);
-	for (int a = 1; open && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
+	bool held = open && (p->target->whole_chunks || !sweeps || !any_apart(p));   /* a phase that only reduces rows sweeps them nearly as fast */
+	for (int a = 1; held && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
 		for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 			struct variant v = plan_variant(p);
-			int most = classes[c].most;
+			int positions = classes[c].most, most = positions / (int)group;
 			bool kept = p->sets && !set ? classes[c].last || !class_fits(p, &v, 2 * most) : classes[c].common || !p->special->npins;
 			/* small classes only where larger ones do not fit */
-			if (!class_fits(p, &v, most) || (most < 1024 && class_fits(p, &v, 4 * most)) || !kept)
+			if (!most || !class_fits(p, &v, most) || (positions < 1024 && class_fits(p, &v, 4 * most)) || !kept)
 				continue;
 			class_fits(p, &v, most);
 			limit_open(p, &v, most, false);
@@ -547,8 +569,10 @@ static void plan_rows(struct planner *p)
 		p->few = rows;
 		plan_rest(p, a, open);
 		p->few = false;
-		if (a && (set || !p->sets))
-			plan_torn(p, open);
+		if (a && torn && (set ? p->target->whole_chunks : !p->sets)) {
+			memcpy(p->f.multiple, multiple, sizeof multiple);
+			plan_rest(p, true, open);
+		}
 	}
 }
 
