@@ -18,11 +18,11 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16384, MANY_ROWS = 512, MANY_GUARDED = 2048, CROWD = 8192, CROWD_BYTES = 256, WHOLE_GROUP = 32,
-       TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
+enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16384, MANY_ROWS = 512, MANY_GUARDED = 2048, CROWD = 8192,
+       CROWD_BYTES = 256, WHOLE_GROUP = 32, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which two of the largest tiles
- * share a compute unit, from which on few rows stand apart, up to which a lane of a long line makes one access, where all are as wide; up to which a lane holds 16 elements of a short row with weights; up to
- * which it makes one access to each of several rows. */
+ * share a compute unit; from which on few rows stand apart; up to which a lane of a long line makes one access, where all are as wide; up to
+ * which a lane holds 16 elements of a short row with weights; up to which it makes one access to each of several rows. */
 enum { LANE_CODE = 1100, TILE_CODE = 40, LONG_CODE = 8, LIGHT_CODE = 15, ROW_CODE = 14, SEVERAL_CODE = 24 };
 
 /* Every phase has groups of a fixed size and nothing beside them. */

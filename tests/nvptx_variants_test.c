@@ -556,6 +556,15 @@ START_TEST(phases_stand_apart)
 		ck_assert_msg(blocks[0] == cases[c].first && blocks[1] == alone && alone < blocks[0], "%s %s: %d and %d threads, alone %d", cases[c].target,
 		              cases[c].variant, blocks[0], blocks[1], alone);
 	}
+	for (int amd = 0; amd < 2; amd++) {                                                         /* rows are held here, swept there */
+		struct built b;
+		int held = 0;
+		built_open_for(&b, "rmsnorm_both_mxfp8", amd ? "gfx942" : "sm_90a", NULL);
+		for (int v = 0; v < b.n; v++)
+			held += strncmp(b.v[v].text, "N<=", 3) == 0;
+		ck_assert_int_eq(held, amd ? 0 : 6);
+		built_close(&b);
+	}
 	blocks_of("quantize_current", "sm_90a", "N<=4096 M<=4096 M%4=0 N%16=0 aligned bare", blocks, 3);   /* nothing is turned */
 	ck_assert(blocks[0] == blocks[1] && blocks[1] == blocks[2]);
 	blocks_of("swiglu_both_128", "sm_90a", "M%128=0 N%128=0 aligned with y scale yt scale_t", blocks, 1);
