@@ -1,7 +1,8 @@
 /* core.c -- the warm path of a Python call: tdsl._core, a module of Python's stable interface (abi3, Python 3.9 and later).
  *
  * In: positional and named arguments that are numpy arrays, numbers, open devices, or tensors of a library that offers DLPack's exchange
- * functions (torch 2.10 and later).  Out: the kernel's outputs, allocated here or as given.  Whatever is unusual (copies to a GPU, workspace, DLPack capsules, any mistake of the caller) goes to the method _slow of the Python class,
+ * functions (torch 2.10 and later).  Out: the kernel's outputs, allocated here or as given; workspace too where tensors lie on a GPU.  Whatever
+ * is unusual (copies to a GPU, workspace on the host, DLPack capsules, any mistake of the caller) goes to the method _slow of the Python class,
  * which knows every case and has the texts of the errors; the warm path is a shorter way to the same tdsl_call.
  *
  * Outputs of a foreign library that together are small share one allocation of that library, each a tensor of its own that keeps the
@@ -20,7 +21,7 @@
 
 #include "../runtime/include/tdsl.h"
 
-enum { SHARED_MOST = 256 << 10, SHARED_ALIGN = 256 };
+enum { SHARED_MOST = 256 << 10, SHARED_ALIGN = 256, ROOM_ALIGN = 16 };
 enum { MAX_PLACE = 32, MAX_PARAM = 32, MAX_RANK = 8, MAX_NDIM = 12, MAX_KEY = 96, SPECS = 512, MAX_DTYPE = 64, MAX_STREAM = 64, FOREIGN = 8 };
 
 /* ---- what other libraries fixed */
@@ -572,6 +573,21 @@ static PyObject *results(struct call *c)
 	return tuple;
 }
 
+/* ---- workspace */
+
+/* Of the library whose tensors lie on a GPU, which keeps what is freed until the stream has used it.  NULL: the call goes the longer way. */
+static struct managed *room_make(const struct call *c, int64_t bytes, void **at)
+{
+	int64_t size = bytes + ROOM_ALIGN;
+	DLTensor like = {.device = c->lies, .ndim = 1, .dtype = {TDSL_DL_UINT, 8, 1}, .shape = &size};
+	struct managed *m = NULL;
+	if (!c->api || c->lies.device_type == kDLCPU || c->api->allocate(&like, &m, NULL, ignore_error) != 0)
+		return NULL;
+	char *start = (char *)m->t.data + m->t.byte_offset;
+	*at = start + -(uintptr_t)start % ROOM_ALIGN;
+	return m;
+}
+
 /* ---- the type */
 
 static PyObject *slow(PyObject *self, PyObject *args, PyObject *named)
@@ -598,6 +614,8 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *named)
 	PyObject *result = NULL;
 	bool done = false;
 	if (call_bind(&c, args, named) && call_place(&c) && outputs_make(&c)) {
+		struct managed *kept = NULL;
+		void *at = NULL;
 		int64_t room;
 		int rc = 0;
 		Py_BEGIN_ALLOW_THREADS
@@ -605,7 +623,13 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *named)
 		if (!room)
 			rc = rt.call(c.k->k, c.stream, c.args, c.k->n, NULL, 0);
 		Py_END_ALLOW_THREADS
-		done = !room;
+		if (room > 0 && (kept = room_make(&c, room, &at))) {
+			Py_BEGIN_ALLOW_THREADS
+			rc = rt.call(c.k->k, c.stream, c.args, c.k->n, at, room);
+			Py_END_ALLOW_THREADS
+			kept->deleter(kept);
+		}
+		done = !room || kept;
 		if (done && rc < 0)
 			result = PyObject_CallFunction(raise_error, "i", rc);
 		else if (done)

@@ -212,7 +212,7 @@ START_TEST(places_agree)
 }
 END_TEST
 
-/* --- row-wise and transposed, each with its own scales, from one read */
+/* --- row-wise and transposed, each with its own scales */
 
 struct both { const char *kernel; int layer; int64_t group; enum ref_scale scale; bool fp4; };
 static const struct both boths[] = {

@@ -20,12 +20,14 @@ from totals import Totals
 READ = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(DLTensor))
 STREAM = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
 OTHER = ctypes.CFUNCTYPE(ctypes.c_int)
+ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(DLTensor), ctypes.POINTER(ctypes.c_void_p), ctypes.c_void_p, ctypes.c_void_p)
+DELETE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 streams = {0: 0, 1: 0}                                       # the current one of each device
 asked = []
 
 
 class Exchange(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p), ("allocate", OTHER),
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("previous", ctypes.c_void_p), ("allocate", ALLOCATE),
                 ("from_object", OTHER), ("to_object", OTHER), ("read", READ), ("stream", STREAM)]
 
 
@@ -60,8 +62,31 @@ def stream(kind, number, out):
     return 0
 
 
+rooms, freed, refused = {}, [], []                           # what was asked for, by its address; what of it was given back
+
+
+@DELETE
+def delete(managed):
+    freed.append(managed)
+
+
+@ALLOCATE
+def allocate(like, out, context, error):
+    """Bytes on a device, four behind a multiple of 16."""
+    like = like.contents
+    if refused or (like.ndim, like.dtype.bits, like.device.device_type) != (1, 8, 10):
+        return -1
+    room, pointer = Managed(major=1), ctypes.c_void_p()
+    check(lib.tdsl_alloc(ctypes.byref(pointer), device_of(f"hip:{like.device.device_id}").handle, like.shape[0] + 4))
+    ctypes.memmove(ctypes.byref(room.t), ctypes.byref(like), ctypes.sizeof(DLTensor))
+    room.t.data, room.deleter = pointer.value + 4, ctypes.cast(delete, ctypes.c_void_p).value
+    rooms[ctypes.addressof(room)] = room
+    out[0] = ctypes.addressof(room)
+    return 0
+
+
 other = OTHER(lambda: -1)
-table = Exchange(1, 3, None, other, other, other, read, stream)
+table = Exchange(1, 3, None, allocate, other, other, read, stream)
 
 
 class Exchanged(OnDevice):
@@ -101,6 +126,35 @@ def on_device(t):
     t.check(Managed.t.offset == 32, "DLManagedTensorVersioned")
 
 
+def workspace(t):
+    """Where tensors lie on a device their library gives the workspace; where it does not, the call goes the longer way."""
+    x, w = rows(64, 256)
+    rstd, kernel, longer = np.ones(64, np.float32), tdsl.rmsnorm_bwd, []
+    outputs = np.zeros_like(x), np.zeros(256, np.float32)
+    wanted = kernel(x, x, w, rstd, dx=outputs[0].copy(), dw=outputs[1].copy(), device="sim:gfx942")
+    dx, dw, *given = (Exchanged(a, 0) for a in (*outputs, x, x, w, rstd))
+    slow = type(kernel)._slow
+
+    def counted(self, *args, **named):
+        longer.append(1)
+        return slow(self, *args, **named)
+    kernel(*given, dx=dx, dw=dw)                             # opens the stream
+    type(kernel)._slow = counted
+    try:
+        for refuses in (False, False, True):
+            before = len(rooms), len(freed), len(longer)
+            refused[:] = [1] * refuses
+            lib.tdsl_upload(dx.hip.handle, dw.managed.t.data, outputs[1].ctypes.data, outputs[1].nbytes)
+            kernel(*given, dx=dx, dw=dw)
+            t.check(same((dx.fetch(), dw.fetch()), wanted), f"a workspace {'refused' if refuses else 'given'}: another result")
+            t.check((len(rooms) - before[0], len(freed) - before[1], len(longer) - before[2]) == ((0, 0, 1) if refuses else (1, 1, 0)),
+                    f"a workspace {'refused' if refuses else 'given'}: {before} to {len(rooms)}, {len(freed)}, {len(longer)}")
+        t.check(sorted(freed) == sorted(rooms), "another room was given back than was asked for")
+    finally:
+        type(kernel)._slow = slow
+        refused.clear()
+
+
 def lists(t):
     """Lists of tensors that lie on the device; a list of torch's is asked for its first one's stream."""
     arrays = [np.arange(n, dtype=np.float32).astype(ml_dtypes.bfloat16) for n in (5, 0, 250)]
@@ -119,6 +173,6 @@ def lists(t):
 
 totals = Totals()
 tdsl.open("hip:0")
-for function in (staged, on_device, lists):
+for function in (staged, on_device, workspace, lists):
     totals.run(function)
 totals.finish()

@@ -1,7 +1,7 @@
 """Kernels and packs as Python objects.
 
 In: handles of the runtime.  Out: Kernel, called like a function, and Pack, whose attributes are its kernels.  A call that is
-plain (the default device, host memory or torch's exchange functions, a variant without workspace) is done by core.c; `_slow` below serves
+plain (the default device, host memory or torch's exchange functions, workspace on a GPU alone) is done by core.c; `_slow` below serves
 every call and says what is wrong with one.
 """
 import ctypes
