@@ -207,6 +207,23 @@ void call_scales(struct call *c, int arg, const double *want)
 	free(got);
 }
 
+void call_settle(struct call *c, int arg, enum ref_code code, double *y, double *scale, int64_t rows, int64_t n, int64_t group)
+{
+	int64_t groups = (n + group - 1) / group;
+	uint8_t *got = c->types[arg] == E2E_E8M0 ? call_result(c, arg) : NULL;
+	for (int64_t i = 0; got && i < rows * groups; i++) {
+		int64_t first = i / groups * n + i % groups * group, most = n - i % groups * group, count = group < most ? group : most;
+		double top = ref_amax(y + first, count) / ref_code_max(code);    /* above a half, up to 1 */
+		int by = got[i] - 127 - ilogb(scale[i]);
+		if (!(by == -1 ? top > 0 && top <= 0.5 + 0x1p-20 : by == 1 && top >= 1 - 0x1p-20))
+			continue;
+		scale[i] = ldexp(scale[i], by);
+		for (int64_t j = 0; j < count; j++)
+			y[first + j] = ldexp(y[first + j], -by);
+	}
+	free(got);
+}
+
 void call_any(struct call *c, int arg, const double *want, int64_t columns)
 {
 	if (c->types[arg] == E2E_BF16 || c->types[arg] == E2E_F16)

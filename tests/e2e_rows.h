@@ -54,6 +54,9 @@ void call_codes(struct call *, int arg, const double *want);
 /* Codes of some number within `absolute` of the wanted one. */
 void call_codes_within(struct call *, int arg, const double *want, double absolute);
 void call_scales(struct call *, int arg, const double *want);
+/* Scales that are powers of two, before they and codes are compared: of a group whose largest number is so near to where the next one begins
+ * that f32 may fall on either side, what was found is wanted, and y [rows, n] in units of it. */
+void call_settle(struct call *, int arg, enum ref_code, double *y, double *scale, int64_t rows, int64_t n, int64_t group);
 /* Whatever the type: codes, 16 bits or f32 to 2^-20. */
 void call_any(struct call *, int arg, const double *want, int64_t columns);
 

@@ -66,6 +66,8 @@ static void check(struct call *c, const struct norm *k, const struct size *z, co
 		ref_quantize(k->scale, k->fp4 ? REF_E2M1 : c->chip->fp8, limit, v, rows, n, 1, k->form == ROWS ? n + !n : k->group, y, scales);
 		for (int64_t i = 0; i < rows && !n; i++)
 			scales[i] = 1;
+		if (k->form == GROUPS)
+			call_settle(c, o->scale, k->fp4 ? REF_E2M1 : c->chip->fp8, y, scales, rows, n, k->group);
 		call_scales(c, o->scale, scales);
 		call_codes(c, o->y, y);
 	}
@@ -270,6 +272,7 @@ static void both(const struct e2e_chip *chip, const struct both *k, int64_t m, i
 	ref_norm(&p, x, m, n, v, u, rstd, mu);
 	if (ways & ROW_WISE) {
 		ref_quantize(k->scale, code, 0, v, m, n, 1, k->group, y, s);
+		call_settle(&c, at_s, code, y, s, m, n, k->group);
 		check_scales(&c, k, code, at_s, s);
 		call_codes(&c, at_y, y);
 	}
@@ -277,6 +280,7 @@ static void both(const struct e2e_chip *chip, const struct both *k, int64_t m, i
 		t[i % n * m + i / n] = v[i];
 	if (ways & COLUMN_WISE) {
 		ref_quantize(k->scale, code, 0, t, n, m, 1, k->group, y, st);
+		call_settle(&c, at_st, code, y, st, n, m, k->group);
 		check_scales(&c, k, code, at_st, st);
 		call_codes(&c, at_t, y);
 	}
