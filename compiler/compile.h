@@ -23,6 +23,7 @@ struct target {
 	int line_bytes;                /* that a workgroup best has side by side where rows are made of such; 0 = any */
 	bool few_rows;                 /* few rows of a fixed size have variants of their own, of little code: it is fetched from memory too */
 	bool whole_chunks;             /* rows of a fixed size are cut into what a workgroup accesses at once, in few waves */
+	bool more_variants;            /* packs have room for variants that others go without: those of the AMD chips hold 1,200 of rows */
 	bool sinks;                    /* what is first used behind a reduction is computed there */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */

@@ -14,8 +14,8 @@ struct pass { struct ir_kernel *k; const struct variant *v; char *err; size_t er
 int pass_fail(struct pass *, const struct ir_ins *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Bodies of all phases, each with its phase. */
 #define FOR_PHASES(p, ph) for (struct ir_phase *ph = (p)->k->phases; ph < (p)->k->phases + (p)->k->nphases; ph++)
-/* A builder that inserts before `at`, with its line. */
 bool pass_ends_round(const struct ir_ins *);   /* the last of reductions side by side, whose waves wait for each other once */
+/* A builder that inserts before `at`, with its line. */
 struct ir_builder pass_before(struct pass *, struct ir_phase *, struct ir_ins *at);
 bool ir_is_pure(const struct ir_ins *);      /* no effect but its value; loads of parameters that are never stored count */
 bool ir_has(struct ir_block *, enum ir_op); /* at any depth */

@@ -10,10 +10,10 @@
 /* Elements of a lane from which on they are widened again: in workgroups of few waves, in others. */
 enum { FEW_WAVES = 4, LEAST_BY_FEW = 64, LEAST = 32 };
 
-static bool is_widened(const struct pass *p, const struct ir_ins *i)
+static bool is_widened(const struct ir_ins *i, int waves)
 {
 	return i->op == IR_CVT && i->dtype == DT_F32 && !i->flags && i->layout && i->args[0]->op == IR_LOAD && i->args[0]->dtype == DT_BF16 &&
-	       layout_regs(i->layout) >= (p->v->waves > FEW_WAVES ? LEAST : LEAST_BY_FEW);
+	       layout_regs(i->layout) >= (waves > FEW_WAVES ? LEAST : LEAST_BY_FEW);
 }
 
 static intptr_t round_of(const struct ir_ins *i) { return (intptr_t)i->note; }
@@ -61,9 +61,10 @@ int pass_again(struct pass *p)
 	FOR_PHASES(p, ph) {
 		if (!p->v->target->sinks || ir_has(ph->body, IR_DOT) || !holds_rows(ph->body))
 			continue;
+		int waves = variant_waves(p->v, (int)(ph - p->k->phases));
 		count_rounds(ph->body);
 		for (struct ir_ins *i = ph->body->first; i; i = i->next)
-			if (is_widened(p, i))
+			if (is_widened(i, waves))
 				widen_again(p, ph, i);
 	}
 	return 0;

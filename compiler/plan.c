@@ -6,7 +6,8 @@
  * what is absent; then follow fewer that ask at run time.
  *
  * Row kernels (no dot): for every pinned size, for classes of sizes, a streaming variant for longer rows - all of these for
- * aligned tensors whose extents are multiples of the vector width - and the general one, which streams element by element.
+ * aligned tensors whose extents are multiples of the vector width and of whole groups, then of the vector width alone - and the general
+ * one, which streams element by element.  A phase of tiles that are turned is planned as a kernel of its own.
  * Matrix kernels: the schedule's tiles for aligned tensors, then without alignment; held axes (head dimensions) by classes. */
 #include "affine.h"
 #include "pass.h"
@@ -506,15 +507,13 @@ static void plan_long_lines(struct planner *p)
 	many_rows(p, &p->out.items[p->out.n - 1], rows);
 }
 
-/* Symbols' multiples for rows that end within a group of 128, say, the rest of which is masked off; those of 32 are whole wherever matrices
- * are made of them.  False where there are none. */
-static bool torn_multiples(const struct planner *p, int *multiple)
+/* Rows can end within a group of 128, say.  Groups of 32 are whole wherever matrices are made of them. */
+static bool can_be_torn(const struct planner *p)
 {
-	bool torn = false;
 	for (int s = 0; s < MODEL_MAX_SYMBOL; s++)
-		torn = torn || (p->f.multiple[s] > p->f.vector[s] && p->f.multiple[s] > WHOLE_GROUP);
-	memcpy(multiple, torn ? p->f.vector : p->f.multiple, sizeof p->f.multiple);
-	return torn;
+		if (p->f.multiple[s] > p->f.vector[s] && p->f.multiple[s] > WHOLE_GROUP)
+			return true;
+	return false;
 }
 
 static void plan_rows(struct planner *p)
@@ -523,16 +522,14 @@ static void plan_rows(struct planner *p)
 	static const struct { int most; bool common, last; } classes[] = {{64, true, true}, {128, true, true}, {256, true, true}, {1024, true, false},
 		{2048, false, false}, {4096, true, false}, {8192, false, false}, {16384, true, true}};
 	bool open = any_open(p, NULL), sweeps = !open || can_stream(p), set = p->given | p->absent;
-	int64_t group = p->target->whole_chunks ? open_group(p) : 1;
-	int multiple[MODEL_MAX_SYMBOL];
-	bool torn = torn_multiples(p, multiple);
-	if (p->sets && !set)                                     /* any tensors, any rows */
-		memcpy(p->f.multiple, multiple, sizeof multiple);
+	int64_t group = p->target->more_variants ? open_group(p) : 1;
+	bool torn = can_be_torn(p), any_tensors = p->sets && !set;
+	p->torn = torn && any_tensors;
 	if (sweeps && (set || !p->sets))
 		plan_long_lines(p);
 	if (set || !p->sets)
 		plan_pins(p);
-	bool held = open && (p->target->whole_chunks || !sweeps || !any_apart(p));   /* a phase that only reduces rows sweeps them nearly as fast */
+	bool held = open && (p->target->more_variants || !sweeps || !any_apart(p));   /* a phase that only reduces rows sweeps them nearly as fast */
 	for (int a = 1; held && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
 		for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 			struct variant v = plan_variant(p);
@@ -569,11 +566,13 @@ static void plan_rows(struct planner *p)
 		p->few = rows;
 		plan_rest(p, a, open);
 		p->few = false;
-		if (a && torn && (set ? p->target->whole_chunks : !p->sets)) {
-			memcpy(p->f.multiple, multiple, sizeof multiple);
+		if (a && torn && !any_tensors && (!set || p->target->more_variants)) {   /* else those of any tensors take torn rows as well */
+			p->torn = true;
 			plan_rest(p, true, open);
+			p->torn = false;
 		}
 	}
+	p->torn = false;
 }
 
 /* --- products ----------------------------------------------------------------------------------------------------------- */

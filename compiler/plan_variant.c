@@ -51,7 +51,7 @@ static bool pinned(const struct variant *v, int symbol)
 void plan_aligned(struct planner *p, struct variant *v)
 {
 	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++) {
-		int m = p->f.multiple[s];
+		int m = p->torn ? p->f.vector[s] : p->f.multiple[s];
 		if (m <= 1 || pinned(v, s) || v->nmultiples == 8)
 			continue;
 		const struct hexpr *rem = hexpr_op(p->arena, HX_REM, hexpr_sym(p->arena, s), hexpr_const(p->arena, m));

@@ -53,9 +53,9 @@ static const struct mfma sm90_mma[] = {
 #define ROWS(t) t, sizeof t / sizeof *t
 
 static const struct target targets[] = {
-	{"gfx942", "amdgcn-amd-amdhsa", "gfx942", "", 64, 512, 131072, 65536, 1024, 256, 1, 1024, 128, 64, 0, false, false, false, true, false, false, false, false, false, true, ROWS(gfx942_mfma)},
-	{"gfx950", "amdgcn-amd-amdhsa", "gfx950", "", 64, 512, 131072, 163840, 1024, 256, 1, 1024, 128, 64, 0, false, false, false, false, true, true, true, false, false, true, ROWS(gfx950_mfma)},
-	{"sm_90a", "nvptx64-nvidia-cuda", "sm_90a", "+ptx84", 32, 255, 65536, 232448, 1024, 128, 2, 256, 64, 256, 8192, true, true, true, false, true, false, false, true, true, false, ROWS(sm90_mma)},
+	{"gfx942", "amdgcn-amd-amdhsa", "gfx942", "", 64, 512, 131072, 65536, 1024, 256, 1, 1024, 128, 64, 0, false, false, false, false, true, false, false, false, false, false, true, ROWS(gfx942_mfma)},
+	{"gfx950", "amdgcn-amd-amdhsa", "gfx950", "", 64, 512, 131072, 163840, 1024, 256, 1, 1024, 128, 64, 0, false, false, false, false, false, true, true, true, false, false, true, ROWS(gfx950_mfma)},
+	{"sm_90a", "nvptx64-nvidia-cuda", "sm_90a", "+ptx84", 32, 255, 65536, 232448, 1024, 128, 2, 256, 64, 256, 8192, true, true, true, true, false, true, false, false, true, true, false, ROWS(sm90_mma)},
 };
 
 const struct target *target_by_name(const char *name)
