@@ -47,6 +47,7 @@ struct variant {
 	struct { int symbol; int64_t most; } limits[8]; int nlimits;      /* symbol <= most holds here */
 	bool aligned, flat;                                    /* all tensors: HX_ALIGNED, HX_FLAT hold */
 	uint64_t unit;                                         /* but of these (bit = parameter) HX_UNIT alone: numbers of groups, whose rows end anywhere */
+	bool single;                                           /* elements are accessed one by one: of all tensors HX_UNIT alone holds */
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
 	struct { int phase, waves; } apart[4]; int napart;     /* phases whose workgroups have others */

@@ -169,7 +169,7 @@ static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
 /* Lanes hold words across the rows as well where something is turned. */
 static const struct layout *memory_layout(struct assign *s, ir_axes axes, int inner, int bits)
 {
-	int vector = inner < 0 || !s->p->v->aligned ? 1 : 128 / bits;
+	int vector = inner < 0 || !s->p->v->aligned || s->p->v->single ? 1 : 128 / bits;
 	int threads = s->p->v->target->wave * s->space.waves, total = product_of_tiles(s->ph, axes);
 	while (vector > 1 && total / vector < threads)
 		vector /= 2;
@@ -374,11 +374,11 @@ static void find_feeding(struct assign *s)
 	}
 }
 
-/* The axis along which a lane's registers run first. */
+/* The axis along which a lane's registers run first, or lanes where each accesses one element. */
 static int vector_axis(struct assign *s, const struct layout *l)
 {
 	for (int a = 0; a < s->ph->naxes; a++)
-		if (layout_vector(l, a))
+		if (s->p->v->single ? layout_lane_bit(l, a) == 0 : layout_vector(l, a) > 0)
 			return a;
 	return -1;
 }
@@ -502,7 +502,7 @@ static void place(struct assign *s, struct ir_ins *i)
 	const struct layout *l = layout_of_store(s, i, space);
 	int line, line_bits;
 	if (l && is_turned(s, i, wide_axes(s->ph, space), vector_axis(s, l), &line, &line_bits)) {
-		int vector = 128 / line_bits;
+		int vector = s->p->v->single ? 1 : 128 / line_bits;
 		l = layout_rows(&s->space, wide_axes(s->ph, space), line, vector, -1, 1);
 	}
 	if (s->feeds[i->id]) {

@@ -20,7 +20,7 @@
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
 enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16384, MANY_ROWS = 512, MANY_GUARDED = 2048, CROWD = 8192,
-       CROWD_BYTES = 256, WHOLE_GROUP = 32, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
+       CROWD_BYTES = 256, WHOLE_GROUP = 32, ONE_BY_ONE = 4, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which two of the largest tiles
  * share a compute unit; from which on few rows stand apart; up to which a lane of a long line makes one access, where all are as wide; up to
  * which a lane holds 16 elements of a short row with weights; up to which it makes one access to each of several rows. */
@@ -197,7 +197,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	for (int n = 0; n < s.open; n++)
 		held *= most;
 	bool turns = v->aligned && phase_is_turning(p->k, ph);
-	int turned = p->target->lanes_adjacent && !s.tiled && 2 * TURNING * p->f.cost <= LANE_CODE ? 2 * TURNING : TURNING;
+	int turned = p->target->lanes_adjacent && !p->single && !s.tiled && 2 * TURNING * p->f.cost <= LANE_CODE ? 2 * TURNING : TURNING;
 	if (turns && !s.open)
 		each = each > turned ? each : p->target->lanes_adjacent || 2 * each > turned ? turned : 2 * each;
 	room = threads * each / held;
@@ -476,6 +476,8 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 	if (!class_fits(p, v, 1) && !open)               /* a fixed tile with long code: as many lanes as there are */
 		v->waves = waves_of(p, most_threads(p));
 	int each = is_aligned ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2;
+	if (p->single && !open)
+		each = each < ONE_BY_ONE ? each : ONE_BY_ONE;
 	int few = few_waves(p, v);
 	if (only_groups(p) && few * vector_of(p, v, each) >= filled_of(p, v, each))
 		few = few * vector_of(p, v, each) / filled_of(p, v, each);
@@ -483,7 +485,7 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 		v->waves = waves_of(p, is_aligned ? most_threads(p) / 2 : most_threads(p));
 	else
 		v->waves = square && !is_aligned ? waves_of(p, most_threads(p)) : v->waves < few ? few : v->waves;
-	if (is_aligned && two_tiles(p, v))
+	if (is_aligned && !p->single && two_tiles(p, v))
 		v->waves = waves_of(p, p->target->tile_threads);
 	v->stream = open;
 	row_tiles(p, v, 0, each);
@@ -516,63 +518,109 @@ static bool can_be_torn(const struct planner *p)
 	return false;
 }
 
+/* How fine the classes of sizes are: LARGEST alone where packs have no room beside sets that have their own, every second where sizes are pinned
+ * as well; between them where masks of single elements cost most. */
+enum { LARGEST, SECOND, EACH, BETWEEN };
+
+static int classes_of(const struct planner *p)
+{
+	bool any_tensors = p->sets && !(p->given | p->absent);
+	if (any_tensors)
+		return p->target->more_variants ? EACH : LARGEST;
+	if (p->single)
+		return any_apart(p) ? SECOND : BETWEEN;
+	return p->special->npins ? SECOND : EACH;
+}
+
+static void plan_classes(struct planner *p, bool is_aligned)
+{
+	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND},
+		{6144, BETWEEN}, {8192, EACH}, {12288, BETWEEN}, {16384, LARGEST}};
+	int wanted = classes_of(p);
+	int64_t group = p->target->more_variants ? open_group(p) : 1;
+	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
+		struct variant v = plan_variant(p);
+		int positions = classes[c].most, most = positions / (int)group;
+		/* small classes only where larger ones do not fit */
+		if (!most || !class_fits(p, &v, most) || (positions < 1024 && class_fits(p, &v, 4 * most)))
+			continue;
+		if (classes[c].from > wanted && (wanted > LARGEST || classes[c].from == BETWEEN || class_fits(p, &v, 2 * most)))
+			continue;
+		class_fits(p, &v, most);
+		limit_open(p, &v, most, false);
+		if (is_aligned)
+			plan_aligned(p, &v);
+		else
+			v.waves = waves_of(p, most_threads(p)); /* element by element: few a lane */
+		row_tiles(p, &v, most, elements_per_lane(p, &v));
+		*plan_add(p) = v;
+	}
+}
+
+static void plan_empty_rows(struct planner *p)
+{
+	struct variant *v = plan_add(p);
+	int64_t most = 64;
+	while (most > 1 && !class_fits(p, v, most))
+		most /= 2;
+	limit_open(p, v, most, true);
+	row_tiles(p, v, most, elements_per_lane(p, v));
+	v->text = "short or empty";
+}
+
+/* What no class holds, of aligned tensors: few rows and many. */
+static void plan_aligned_rest(struct planner *p, bool open)
+{
+	bool set = p->given | p->absent, any_tensors = p->sets && !set;
+	int symbol = !open && p->target->few_rows && (only_groups(p) || p->f.cost >= LONG_CODE) ? line_symbol(p) : -1;
+	const struct hexpr *rows = symbol >= 0 ? rows_beside(p, symbol) : NULL;
+	if (rows) {
+		plan_rest(p, true, open);
+		many_rows(p, &p->out.items[p->out.n - 1], rows);
+	}
+	p->few = rows;
+	plan_rest(p, true, open);
+	p->few = false;
+	if (can_be_torn(p) && !any_tensors && (!set || p->target->more_variants)) {   /* else those of any tensors take torn rows as well */
+		p->torn = true;
+		plan_rest(p, true, open);
+		p->torn = false;
+	}
+}
+
+static bool has_lists(const struct planner *p)
+{
+	for (int i = 0; i < p->k->nparams; i++)
+		if (p->k->params[i].list)
+			return true;
+	return false;
+}
+
 static void plan_rows(struct planner *p)
 {
-	/* Of every second where sizes are pinned as well; `last` alone beside sets that have their own. */
-	static const struct { int most; bool common, last; } classes[] = {{64, true, true}, {128, true, true}, {256, true, true}, {1024, true, false},
-		{2048, false, false}, {4096, true, false}, {8192, false, false}, {16384, true, true}};
 	bool open = any_open(p, NULL), sweeps = !open || can_stream(p), set = p->given | p->absent;
-	int64_t group = p->target->more_variants ? open_group(p) : 1;
-	bool torn = can_be_torn(p), any_tensors = p->sets && !set;
-	p->torn = torn && any_tensors;
+	p->torn = can_be_torn(p) && p->sets && !set;
 	if (sweeps && (set || !p->sets))
 		plan_long_lines(p);
 	if (set || !p->sets)
 		plan_pins(p);
 	bool held = open && (p->target->more_variants || !sweeps || !any_apart(p));   /* a phase that only reduces rows sweeps them nearly as fast */
 	for (int a = 1; held && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
-		for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
-			struct variant v = plan_variant(p);
-			int positions = classes[c].most, most = positions / (int)group;
-			bool kept = p->sets && !set ? classes[c].last || !class_fits(p, &v, 2 * most) : classes[c].common || !p->special->npins;
-			/* small classes only where larger ones do not fit */
-			if (!most || !class_fits(p, &v, most) || (positions < 1024 && class_fits(p, &v, 4 * most)) || !kept)
-				continue;
-			class_fits(p, &v, most);
-			limit_open(p, &v, most, false);
-			if (a)
-				plan_aligned(p, &v);
-			else
-				v.waves = waves_of(p, most_threads(p)); /* element by element: few a lane */
-			row_tiles(p, &v, most, elements_per_lane(p, &v));
-			*plan_add(p) = v;
-		}
-	if (!sweeps && !set) {                                   /* empty rows */
-		struct variant *v = plan_add(p);
-		int64_t most = 64;
-		while (most > 1 && !class_fits(p, v, most))
-			most /= 2;
-		limit_open(p, v, most, true);
-		row_tiles(p, v, most, elements_per_lane(p, v));
-		v->text = "short or empty";
-	}
-	for (int a = 1; sweeps && a >= set; a--) {
-		int symbol = a && !open && p->target->few_rows && (only_groups(p) || p->f.cost >= LONG_CODE) ? line_symbol(p) : -1;
-		const struct hexpr *rows = symbol >= 0 ? rows_beside(p, symbol) : NULL;
-		if (rows) {
-			plan_rest(p, a, open);
-			many_rows(p, &p->out.items[p->out.n - 1], rows);
-		}
-		p->few = rows;
-		plan_rest(p, a, open);
-		p->few = false;
-		if (a && torn && !any_tensors && (!set || p->target->more_variants)) {   /* else those of any tensors take torn rows as well */
-			p->torn = true;
-			plan_rest(p, true, open);
-			p->torn = false;
-		}
-	}
+		plan_classes(p, a);
+	if (!sweeps && !set)
+		plan_empty_rows(p);
+	if (sweeps)
+		plan_aligned_rest(p, open);
 	p->torn = false;
+	if (sweeps && p->target->more_variants && !has_lists(p)) {
+		p->single = true;
+		if (held)
+			plan_classes(p, true);
+		plan_rest(p, true, open);
+		p->single = false;
+	}
+	if (sweeps && !set)
+		plan_rest(p, false, open);
 }
 
 /* --- products ----------------------------------------------------------------------------------------------------------- */

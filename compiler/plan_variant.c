@@ -52,7 +52,7 @@ void plan_aligned(struct planner *p, struct variant *v)
 {
 	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++) {
 		int m = p->torn ? p->f.vector[s] : p->f.multiple[s];
-		if (m <= 1 || pinned(v, s) || v->nmultiples == 8)
+		if (p->single || m <= 1 || pinned(v, s) || v->nmultiples == 8)
 			continue;
 		const struct hexpr *rem = hexpr_op(p->arena, HX_REM, hexpr_sym(p->arena, s), hexpr_const(p->arena, m));
 		v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_EQ, rem, hexpr_const(p->arena, 0)));
@@ -70,12 +70,13 @@ void plan_aligned(struct planner *p, struct variant *v)
 		if (t0->list && 16 / bytes > v->list_multiple)
 			v->list_multiple = 16 / bytes;
 		bool scalar_like = t0->rank <= 1 && t0->role != IR_IN && bytes == 4, groups = t0->rank > 1 && t0->extent[t0->rank - 1]->op == HX_CDIV;
-		if (groups)
+		if (groups || p->single)
 			v->unit |= UINT64_C(1) << t;
-		v->predicate = plan_both(p, v->predicate, hexpr_leaf(p->arena, scalar_like || groups ? HX_UNIT : HX_ALIGNED, t));
+		v->predicate = plan_both(p, v->predicate, hexpr_leaf(p->arena, scalar_like || groups || p->single ? HX_UNIT : HX_ALIGNED, t));
 	}
 	v->aligned = v->flat = true;
-	plan_say(p, v, "aligned");
+	v->single = p->single;
+	plan_say(p, v, p->single ? "unaligned" : "aligned");
 }
 
 struct variant plan_variant(const struct planner *p)

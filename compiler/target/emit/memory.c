@@ -22,7 +22,7 @@ static bool unit_stride(const struct access *a, struct emit *e)
 static int width_of(struct emit *e, const struct access *a)
 {
 	int last = a->t->rank - 1, axis = -1;
-	if (!a->affine || !a->l || last < 0 || !unit_stride(a, e))
+	if (!a->affine || !a->l || last < 0 || !unit_stride(a, e) || e->v->single)
 		return 1;
 	for (int x = 0; x < e->ph->naxes; x++)
 		if (a->sub[last].coef[x] == 1 && layout_vector(a->l, x) > 0)
