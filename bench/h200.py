@@ -42,7 +42,7 @@ def options():
     p.add_argument("--build", default=str(HERE.parent / "build"))
     p.add_argument("--pack", help="the pack (default: BUILD/h200.tpack, else BUILD/kernels.tpack)")
     p.add_argument("--device", default="cuda:0")
-    p.add_argument("--rows", choices=("quick", "all"), default="all", help="quick: three shapes a kernel")
+    p.add_argument("--rows", choices=("quick", "all", "odd"), default="all", help="quick: three shapes a kernel; odd: sizes that are multiples of nothing")
     p.add_argument("--kernels", default="", help="these alone, separated by commas")
     p.add_argument("--check-only", action="store_true")
     p.add_argument("--large", action="store_true", help="the sizes of a GPU's checks on a simulated device as well")

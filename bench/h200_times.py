@@ -30,6 +30,7 @@ SHAPES = [(1, 4096), (128, 4096), (4096, 4096), (16384, 4096), (8192, 8192), (32
 GLU_SHAPES = [(1, 14336), (128, 14336), (4096, 14336), (16384, 14336), (16384, 2048)]
 SQUARE_SHAPES = [(4096, 4096), (16384, 4096), (8192, 14336)]
 OTHER_SHAPES = [(1, 4096), (128, 4096), (4096, 4096), (16384, 4096)]
+ODD_SHAPES = [(128, 5001), (4096, 5001), (16384, 4100)]
 QUICK = {(1, 4096), (128, 4096), (16384, 4096), (1, 14336), (128, 14336), (4096, 14336)}
 SMALL, MOST_SETS = 128, 96                                   # rows of which many sets of tensors are needed to fill more than the cache
 # Triton's times on the machine where the space was first measured, us: repeated rows must come within 5 %.
@@ -571,6 +572,9 @@ def asked_works(o, report, wanted):
 def shapes_of(o, work):
     if DRY:
         return [(128, 512)] if work.shapes in (SQUARE_SHAPES, SQUARE_SHAPES[:2]) or "masked" in work.name else [(3, 512)]
+    if o.rows == "odd":                                      # Triton's kernels of groups want whole ones
+        t = work.make(*ODD_SHAPES[0], device="meta")
+        return ODD_SHAPES if all(x.ndim - (x.ndim == 3 == 2 + x.shape[0]) <= (not name.startswith("scale")) + 1 for name, x in t.items()) else []
     return [s for s in work.shapes if o.rows == "all" or s in QUICK] or work.shapes[-1:]
 
 

@@ -7,12 +7,12 @@
  *
  * Row kernels (no dot): for every pinned size, for classes of sizes, a streaming variant for longer rows - all of these for
  * aligned tensors whose extents are multiples of the vector width and of whole groups, then of the vector width alone - and the general
- * one, which streams element by element.  A phase of tiles that are turned is planned as a kernel of its own.
- * Matrix kernels: the schedule's tiles for aligned tensors, then without alignment; held axes (head dimensions) by classes. */
+ * one, which streams element by element.  Where packs have room, between them: for rows that begin anywhere, the plans of aligned ones, of
+ * whose elements each lane accesses one at a time.  A phase of tiles that are turned is planned as a kernel of its own.
+ * Kernels with dots: plan_products.c. */
 #include "affine.h"
 #include "pass.h"
 #include "plan_variant.h"
-#include "target/mfma.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -97,8 +97,6 @@ static int most_threads(const struct planner *p)
 	return n < p->target->max_threads ? n : p->target->max_threads;
 }
 
-static int waves_of(const struct planner *p, int threads) { return threads / p->target->wave; }
-
 /* One access a lane to each of several rows, of which a part is stored before it is reduced: what is held meanwhile is so little that two
  * of the largest workgroups have registers enough. */
 static bool is_slight(const struct planner *p, const struct variant *v)
@@ -163,6 +161,17 @@ static int line_of(const struct planner *p, const struct variant *v)
 	return 0;
 }
 
+/* Elements of a lane that accesses them one by one: more of bytes with which little is done. */
+static int one_by_one(const struct planner *p)
+{
+	return p->f.narrowest < p->f.widest && p->f.cost <= LIGHT_CODE ? 2 * ONE_BY_ONE : ONE_BY_ONE;
+}
+
+static int turned_columns(const struct planner *p)
+{
+	return p->single ? p->target->turned_columns / 2 : p->target->turned_columns;
+}
+
 /* Of a workgroup whose tiles are as small as one likes. */
 static int few_waves(const struct planner *p, const struct variant *v)
 {
@@ -175,7 +184,7 @@ static int few_waves(const struct planner *p, const struct variant *v)
 		lines = lines && (!square || phase_is_lines(p->k, &p->k->phases[i]));
 		turned = turned || (square && v->aligned && phase_is_turning(p->k, &p->k->phases[i]));
 	}
-	return waves_of(p, lines ? p->target->few_threads : turned ? p->target->turned_rows * p->target->turned_columns / TURNING : FEW_THREADS);
+	return waves_of(p, lines ? p->target->few_threads : turned ? p->target->turned_rows * turned_columns(p) / TURNING : FEW_THREADS);
 }
 
 /* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
@@ -210,7 +219,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 			plan_tile(v, phase, ax->name, (int)most);
 		else if (ax->tiled && !ax->tile) {
 			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
-			tile = turns && held == 1 ? a < last ? p->target->turned_rows : p->target->turned_columns : tile;
+			tile = turns && held == 1 ? a < last ? p->target->turned_rows : turned_columns(p) : tile;
 			tile = tile > room ? room : tile;
 			tile = tile > 1 ? tile : 1;
 			plan_tile(v, phase, ax->name, (int)tile);
@@ -347,7 +356,7 @@ static bool can_stream(struct planner *p)
 	return true;
 }
 
-static int symbol_named(const struct planner *p, const char *name)
+int plan_symbol(const struct planner *p, const char *name)
 {
 	for (int s = 0; s < p->k->nsymbols; s++)
 		if (strcmp(p->k->symbols[s], name) == 0)
@@ -426,7 +435,7 @@ static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *ro
 static void plan_pins(struct planner *p)
 {
 	for (int i = 0; i < p->special->npins; i++) {
-		int s = symbol_named(p, p->special->pins[i].symbol);
+		int s = plan_symbol(p, p->special->pins[i].symbol);
 		int64_t n = p->special->pins[i].value;
 		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > row_most(p, NULL)))
 			continue;
@@ -476,8 +485,8 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 	if (!class_fits(p, v, 1) && !open)               /* a fixed tile with long code: as many lanes as there are */
 		v->waves = waves_of(p, most_threads(p));
 	int each = is_aligned ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2;
-	if (p->single && !open)
-		each = each < ONE_BY_ONE ? each : ONE_BY_ONE;
+	if (p->single && !open && each > one_by_one(p))
+		each = one_by_one(p);
 	int few = few_waves(p, v);
 	if (only_groups(p) && few * vector_of(p, v, each) >= filled_of(p, v, each))
 		few = few * vector_of(p, v, each) / filled_of(p, v, each);
@@ -525,11 +534,11 @@ enum { LARGEST, SECOND, EACH, BETWEEN };
 static int classes_of(const struct planner *p)
 {
 	bool any_tensors = p->sets && !(p->given | p->absent);
-	if (any_tensors)
-		return p->target->more_variants ? EACH : LARGEST;
-	if (p->single)
-		return any_apart(p) ? SECOND : BETWEEN;
-	return p->special->npins ? SECOND : EACH;
+	if (any_tensors && !p->target->more_variants)
+		return LARGEST;
+	if (p->single && !any_apart(p))
+		return any_tensors ? EACH : BETWEEN;
+	return p->single || (p->special->npins && !any_tensors) ? SECOND : EACH;
 }
 
 static void plan_classes(struct planner *p, bool is_aligned)
@@ -621,97 +630,6 @@ static void plan_rows(struct planner *p)
 	}
 	if (sweeps && !set)
 		plan_rest(p, false, open);
-}
-
-/* --- products ----------------------------------------------------------------------------------------------------------- */
-
-static const struct dsl_schedule *schedule_for(const struct planner *p)
-{
-	for (int i = 0; i < p->text->nschedules; i++)
-		if (strcmp(p->text->schedules[i].target, p->target->name) == 0)
-			return &p->text->schedules[i];
-	for (int i = 0; i < p->text->nschedules; i++)
-		if (!p->text->schedules[i].target[0])
-			return &p->text->schedules[i];
-	return NULL;
-}
-
-static bool has_held(const struct planner *p)
-{
-	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
-		if (p->f.held[s])
-			return true;
-	return false;
-}
-
-static void hold(struct planner *p, struct variant *v, int64_t most)
-{
-	for (int i = 0; i < p->k->nphases; i++)
-		for (int a = 0; a < p->k->phases[i].naxes; a++)
-			if (phase_is_open(v, &p->k->phases[i].axes[a]))
-				plan_tile(v, i, p->k->phases[i].axes[a].name, (int)most);
-}
-
-/* shrink: divide grid tiles and waves, for variants that hold more registers a row */
-static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
-{
-	const struct dsl_schedule *s = schedule_for(p);
-	v->waves = waves_of(p, FEW_THREADS);
-	for (int i = 0; s && i < s->nknobs; i++) {
-		if (!s->knobs[i].has_value)
-			continue;
-		if (strcmp(s->knobs[i].name, "waves") == 0)
-			v->waves = s->knobs[i].value;
-	}
-	if (!v->aligned)                             /* long rows element by element: more lanes, fewer elements each */
-		v->waves = waves_of(p, shrink > 1 ? 2 * FEW_THREADS : FEW_THREADS);
-	for (int i = 0; i < p->k->nphases; i++)
-		for (int a = 0; a < p->k->phases[i].naxes; a++) {
-			const struct ir_axis *ax = &p->k->phases[i].axes[a];
-			int tile = ax->kind == AXIS_GRID ? 128 : 64;
-			if (!ax->tiled)
-				continue;
-			for (int n = 0; s && n < s->nknobs; n++)
-				if (s->knobs[n].has_value && strcmp(s->knobs[n].name, ax->name) == 0)
-					tile = s->knobs[n].value;
-			if (!v->aligned && tile > (ax->kind == AXIS_GRID ? 64 : 32))   /* each element has its own offset and mask */
-				tile = ax->kind == AXIS_GRID ? 64 : 32;
-			tile /= shrink;
-			if (ax->kind == AXIS_LOOP && tile < p->target->mfma[0].k)
-				tile = p->target->mfma[0].k;
-			plan_tile(v, i, ax->name, tile);
-		}
-}
-
-static void plan_products(struct planner *p)
-{
-	static const int classes[] = {64, 128, 256, 512};
-	bool held = has_held(p);
-	for (int i = 0; i < p->special->npins; i++) {
-		int s = symbol_named(p, p->special->pins[i].symbol);
-		if (s < 0 || (p->f.multiple[s] && p->special->pins[i].value % p->f.multiple[s]))
-			continue;
-		struct variant *v = plan_add(p);
-		plan_pin_symbol(p, v, s, p->special->pins[i].value);
-		plan_aligned(p, v);
-		matrix_tiles(p, v, p->f.held[s] && p->special->pins[i].value > 256 ? 4 : p->f.held[s] && p->special->pins[i].value > 128 ? 2 : 1);
-	}
-	for (int a = 1; a >= 0; a--)
-		for (unsigned c = 0; c < (held ? sizeof classes / sizeof *classes : 1); c++) {
-			if (held && !a && classes[c] > 256)      /* its masks and offsets do not fit the registers */
-				continue;
-			struct variant *v = plan_add(p);
-			for (int s = 0; held && s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
-				if (p->f.held[s])
-					plan_limit(p, v, s, classes[c]);
-			if (a)
-				plan_aligned(p, v);
-			matrix_tiles(p, v, held && classes[c] > 256 ? 4 : held && classes[c] > 128 ? 2 : 1);
-			if (held)
-				hold(p, v, classes[c]);
-			if (!v->text[0])
-				v->text = "any";
-		}
 }
 
 /* --- sets of optional tensors ------------------------------------------------------------------------------------------- */

@@ -19,6 +19,7 @@ struct planner {
 	ARRAY(struct variant) out;
 };
 
+static inline int waves_of(const struct planner *p, int threads) { return threads / p->target->wave; }
 const struct hexpr *plan_both(struct planner *, const struct hexpr *a, const struct hexpr *b);    /* a and b; NULL asks nothing */
 void plan_say(struct planner *, struct variant *, const char *more);                              /* to the variant's text */
 /* Of groups of a symbol's positions, how many positions: N<=8192, not cdiv(N, 128)<=64. */
@@ -29,4 +30,7 @@ void plan_aligned(struct planner *, struct variant *);                          
 struct variant plan_variant(const struct planner *);                                              /* for the set in hand, asking nothing yet */
 struct variant *plan_add(struct planner *);
 void plan_tile(struct variant *, int phase, const char *axis, int tile);                          /* unless it has one */
+
+int plan_symbol(const struct planner *, const char *name);                                        /* -1 = none */
+void plan_products(struct planner *);                                                             /* plan_products.c: all variants of a kernel with dots */
 #endif

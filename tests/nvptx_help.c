@@ -104,3 +104,38 @@ const char *built_ptx(struct built *b, const char *variant)
 	free(bytes);
 	return text;
 }
+
+static bool is_named(const char *names, const char *name)
+{
+	const char *at = strstr(names, name);
+	size_t n = strlen(name);
+	return at && (at == names || at[-1] == ' ') && (at[n] == ' ' || !at[n]);
+}
+
+void built_give(struct built *b, const char *given)
+{
+	for (int p = 0; p < b->r.k->nparams; p++) {
+		const struct ir_param *q = &b->r.k->params[p];
+		if (q->is_tensor && (!q->optional || is_named(given, q->name)))
+			ir_run_tensor(&b->r, q->name, 2);
+		else
+			b->r.tensors[p].rank = -1;
+		if (q->role == IR_OUT) {
+			free(b->r.tensors[p].data);
+			b->r.tensors[p].data = NULL;
+		}
+	}
+}
+
+void built_compute(struct built *b, const char *variant)
+{
+	struct device_code code;
+	int v = 0;
+	while (v < b->n && !device_applies(&b->d, &b->v[v]))
+		v++;
+	ck_assert_msg(v < b->n && strcmp(b->v[v].text, variant) == 0, "%s: %s", b->r.k->name, v < b->n ? b->v[v].text : "no variant applies");
+	device_compile(&b->d, &b->v[v], &code, variant);
+	ck_assert_msg(device_takes(&b->d, &code), "%s: %s", b->r.k->name, variant);
+	device_check(&b->d, &code, variant, false);
+	free(code.elf);
+}

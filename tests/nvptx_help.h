@@ -22,4 +22,7 @@ int built_object(struct built *, int variant, void **bytes, size_t *);  /* 0, or
 int built_variant(const struct built *, const char *text);              /* its number; fails the test where there is none */
 struct ir_kernel *built_passed(struct built *, int variant, const char *pass);
 const char *built_ptx(struct built *, const char *variant);             /* in the kernel's arena */
+void built_give(struct built *, const char *given);                     /* of the optional tensors those of these names alone */
+/* What a call with what is given takes, which is to be `variant`: run, and compared with the evaluated laid-out IR bit for bit. */
+void built_compute(struct built *, const char *variant);
 #endif

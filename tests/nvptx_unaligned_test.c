@@ -1,0 +1,113 @@
+/* nvptx_unaligned_test.c -- sm_90a's variants for rows that begin anywhere: sizes that are multiples of nothing.
+ *
+ * In: kernels.tdsl.  Checked: what calls of such sizes take, run against the evaluated laid-out IR, bit for bit; that lanes which lie side by
+ * side access elements which do, one each, also of lines that are turned; which calls fall behind these variants to the general one. */
+#include "../compiler/affine.h"
+#include "nvptx_help.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+START_TEST(odd_sizes_compute)
+{
+	static const struct { const char *kernel, *given, *variant; int m, n; } cases[] = {
+		{"rmsnorm_quant", "", "N<=1024 unaligned", 3, 401},
+		{"rmsnorm_quant", "", "N<=6144 unaligned", 2, 5001},                                /* a tile of 12 x 512 */
+		{"layernorm_quant", "w", "N<=3072 unaligned with w", 3, 2051},
+		{"softmax_rows", "", "unaligned bare", 2, 16401},                                   /* swept */
+		{"add_rmsnorm_quant", "res w res_out", "N<=1024 unaligned with res w res_out", 3, 1},
+		{"rmsnorm_128", "w rstd", "N<=1024 unaligned", 3, 401},                             /* of a set without variants of its own */
+		{"quantize_128", "", "unaligned bare", 3, 1001},                                    /* the last group is of 105 */
+		{"dequantize_128", "", "unaligned", 3, 301},
+		{"swiglu_bwd", "", "unaligned bare", 5, 1001},
+		{"rmsnorm_bwd", "w dw", "N<=1024 unaligned with w dw", 65, 263},
+		{"cast_transpose", "y yt", "unaligned with y yt", 70, 301},                         /* turned */
+		{"quantize_both_mxfp8", "y scale yt scale_t", "unaligned", 67, 133},
+		{"quantize_both_128", "y scale yt scale_t", "unaligned", 131, 259},
+		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=1024 unaligned with w y scale yt scale_t", 67, 401},
+	};
+	struct built b;
+	built_open(&b, cases[_i].kernel);
+	ir_run_symbol(&b.r, "M", cases[_i].m);
+	ir_run_symbol(&b.r, "N", cases[_i].n);
+	built_give(&b, cases[_i].given);
+	built_compute(&b, cases[_i].variant);
+	built_close(&b);
+}
+END_TEST
+
+/* Of every kernel: the lane's lowest bit is a step along what is contiguous, and no access is of several elements. */
+START_TEST(lanes_lie_side_by_side)
+{
+	struct built b;
+	bool any = false;
+	built_open(&b, nvptx_kernels.names[_i]);
+	for (int v = 0; v < b.n; v++) {
+		if (!b.v[v].single)
+			continue;
+		const struct ir_kernel *k = built_passed(&b, v, NULL);
+		any = true;
+		for (int p = 0; p < k->nphases; p++)
+			for (const struct ir_ins *i = k->phases[p].body->first; i; i = i->next) {
+				const struct ir_param *t = i->op == IR_LOAD || i->op == IR_STORE ? &k->params[i->imm] : NULL;
+				bool row = t && t->rank == 2 && t->extent[1]->op != HX_CDIV;
+				struct affine last = row ? affine_of(i->args[t->rank - 1]) : (struct affine){.ok = false};
+				for (int a = 0; last.ok && i->layout && a < k->phases[p].naxes; a++)
+					ck_assert_msg(last.coef[a] != 1 || layout_size(i->layout, a) < 32 || layout_lane_bit(i->layout, a) == 0, "%s %s: %s", nvptx_kernels.names[_i],
+					              b.v[v].text, t->name);
+			}
+		const char *ptx = built_ptx(&b, b.v[v].text), *at = ptx;
+		while ((at = strstr(at, ".global")) != NULL) {
+			ck_assert_msg(strncmp(at, ".global.v", 9) && strncmp(at, ".global.L2::cache_hint.v", 24), "%s %s: %.60s", nvptx_kernels.names[_i], b.v[v].text, at);
+			at++;
+		}
+	}
+	ck_assert_msg(any || strncmp(nvptx_kernels.names[_i], "rmsnorm", 7), "%s", nvptx_kernels.names[_i]);
+	built_close(&b);
+}
+END_TEST
+
+/* Rows with gaps between their elements; those that begin anywhere are no such. */
+START_TEST(strides_inside_rows_take_the_general_one)
+{
+	struct built b;
+	built_open(&b, "rmsnorm_quant");
+	ir_run_symbol(&b.r, "M", 3);
+	ir_run_symbol(&b.r, "N", 401);
+	built_give(&b, "");
+	const struct variant *v = &b.v[built_variant(&b, "N<=1024 unaligned")];
+	struct ir_tensor *x = &b.r.tensors[0];
+	ck_assert(device_applies(&b.d, v));
+	x->stride[0] = 407;
+	ck_assert(device_applies(&b.d, v));
+	x->data = (char *)x->data + 2;
+	ck_assert(device_applies(&b.d, v));
+	x->data = (char *)x->data - 2;
+	x->stride[1] = 2;
+	ck_assert(!device_applies(&b.d, v));
+	x->stride[1] = 1;
+	ir_run_symbol(&b.r, "N", 1025);
+	ck_assert(!device_applies(&b.d, v));
+	built_close(&b);
+}
+END_TEST
+
+int main(void)
+{
+	if (!nvptx_kernels_open())
+		return 1;
+	Suite *s = suite_create("nvptx unaligned");
+	TCase *t = tcase_create("unaligned");
+	tcase_set_timeout(t, 300);
+	tcase_add_loop_test(t, odd_sizes_compute, 0, 14);
+	tcase_add_loop_test(t, lanes_lie_side_by_side, 0, nvptx_kernels.n);
+	tcase_add_test(t, strides_inside_rows_take_the_general_one);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	nvptx_kernels_close();
+	return failed != 0;
+}
