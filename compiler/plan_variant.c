@@ -70,7 +70,7 @@ void plan_aligned(struct planner *p, struct variant *v)
 		if (t0->list && 16 / bytes > v->list_multiple)
 			v->list_multiple = 16 / bytes;
 		bool scalar_like = t0->rank <= 1 && t0->role != IR_IN && bytes == 4, groups = t0->rank > 1 && t0->extent[t0->rank - 1]->op == HX_CDIV;
-		if (groups || p->single)
+		if (groups)
 			v->unit |= UINT64_C(1) << t;
 		v->predicate = plan_both(p, v->predicate, hexpr_leaf(p->arena, scalar_like || groups || p->single ? HX_UNIT : HX_ALIGNED, t));
 	}

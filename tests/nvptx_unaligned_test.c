@@ -68,6 +68,66 @@ START_TEST(lanes_lie_side_by_side)
 }
 END_TEST
 
+/* Elements of a lane in the last phase: few of what is not reduced, of bytes with which little is done more; of turned tiles half as many
+ * lanes as where words are stored. */
+START_TEST(lanes_hold_few)
+{
+	static const struct { const char *kernel, *variant; int waves, each; } cases[] = {
+		{"add", "unaligned", 4, 4}, {"dequantize_rows", "unaligned", 4, 8}, {"swiglu", "unaligned bare", 4, 4},
+		{"cast_transpose", "unaligned with y yt", 8, 32}, {"quantize_both_mxfp8", "unaligned", 4, 32}, {"quantize_both_128", "unaligned", 16, 32},
+		{"rmsnorm_quant", "N<=6144 unaligned", 16, 12}, {"rmsnorm_128", "N<=8192 unaligned", 16, 16},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		built_open(&b, cases[c].kernel);
+		int v = built_variant(&b, cases[c].variant), n = 1;
+		const struct ir_kernel *k = built_passed(&b, v, NULL);
+		const struct ir_phase *ph = &k->phases[k->nphases - 1];
+		for (int a = 0; a < ph->naxes; a++)
+			n *= ph->axes[a].kind == AXIS_LOOP ? 1 : ph->axes[a].tile;
+		int waves = variant_waves(&b.v[v], k->nphases - 1);
+		ck_assert_msg(waves == cases[c].waves && n == cases[c].each * waves * 32, "%s %s: %d elements, %d waves", cases[c].kernel, cases[c].variant, n, waves);
+		built_close(&b);
+	}
+}
+END_TEST
+
+static bool is_between(const char *text)
+{
+	return strncmp(text, "N<=3072 ", 8) == 0 || strncmp(text, "N<=6144 ", 8) == 0 || strncmp(text, "N<=12288 ", 9) == 0;
+}
+
+/* The AMD chips' packs have no room for them. */
+START_TEST(other_chips_have_none)
+{
+	struct built b;
+	built_open_for(&b, nvptx_kernels.names[_i], "gfx942", NULL);
+	for (int v = 0; v < b.n; v++)
+		ck_assert_msg(!b.v[v].single && !is_between(b.v[v].text), "%s %s", nvptx_kernels.names[_i], b.v[v].text);
+	built_close(&b);
+}
+END_TEST
+
+/* Classes between the powers of two are sm_90a's, for rows that begin anywhere, where a set or nothing else is planned for. */
+START_TEST(classes_of_sizes)
+{
+	static const struct { const char *kernel; int unaligned, between; } cases[] = {
+		{"rmsnorm_quant", 9, 3}, {"rmsnorm_128", 9 + 6, 3}, {"multi_tensor_amax", 0, 0},      /* lists have their own rule for tensors that begin anywhere */
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		int unaligned = 0, between = 0;
+		built_open(&b, cases[c].kernel);
+		for (int v = 0; v < b.n; v++) {
+			unaligned += b.v[v].single;
+			between += is_between(b.v[v].text);
+		}
+		ck_assert_msg(unaligned == cases[c].unaligned && between == cases[c].between, "%s: %d, %d", cases[c].kernel, unaligned, between);
+		built_close(&b);
+	}
+}
+END_TEST
+
 /* Rows with gaps between their elements; those that begin anywhere are no such. */
 START_TEST(strides_inside_rows_take_the_general_one)
 {
@@ -102,6 +162,9 @@ int main(void)
 	tcase_set_timeout(t, 300);
 	tcase_add_loop_test(t, odd_sizes_compute, 0, 14);
 	tcase_add_loop_test(t, lanes_lie_side_by_side, 0, nvptx_kernels.n);
+	tcase_add_test(t, lanes_hold_few);
+	tcase_add_loop_test(t, other_chips_have_none, 0, nvptx_kernels.n);
+	tcase_add_test(t, classes_of_sizes);
 	tcase_add_test(t, strides_inside_rows_take_the_general_one);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
