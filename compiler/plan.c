@@ -111,13 +111,14 @@ static int waves_for(const struct planner *p, const struct variant *v, int64_t e
 	return w > most ? most : w;
 }
 
-/* Side by side in a lane: 16 bytes of the widest element; of groups, 16 of them, which are 16 bytes of 8-bit codes. */
+/* Of a lane's elements: those side by side in it, 16 bytes of the widest; where nothing is aligned all that it has, one by one. */
 static int vector_of(const struct planner *p, const struct variant *v, int each)
 {
-	int n = v->aligned ? 16 / p->f.widest * p->target->vectors : 1;
+	int n = v->aligned ? 16 / p->f.widest * p->target->vectors : each;
 	return n > each ? each : n;
 }
 
+/* Of groups a lane has 16 elements, which are 16 bytes of 8-bit codes. */
 static int filled_of(const struct planner *p, const struct variant *v, int each)
 {
 	return !v->aligned ? vector_of(p, v, each) : each > 16 ? 16 : each;
@@ -484,7 +485,7 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 		plan_aligned(p, v);
 	if (!class_fits(p, v, 1) && !open)               /* a fixed tile with long code: as many lanes as there are */
 		v->waves = waves_of(p, most_threads(p));
-	int each = is_aligned ? elements_per_lane(p, v) / (open ? 2 : 1) : square ? 4 : many_tensors(p) ? 1 : 2;
+	int each = is_aligned ? elements_per_lane(p, v) / (open ? 2 : 1) : square || !many_tensors(p) ? ONE_BY_ONE : 1;
 	if (p->single && !open && each > one_by_one(p))
 		each = one_by_one(p);
 	int few = few_waves(p, v);
