@@ -88,6 +88,14 @@ static bool many_tensors(const struct planner *p)
 	return n > 8;
 }
 
+static bool has_lists(const struct planner *p)
+{
+	for (int i = 0; i < p->k->nparams; i++)
+		if (p->k->params[i].list)
+			return true;
+	return false;
+}
+
 static int64_t row_most(const struct planner *p, const struct variant *v) { return ROW_LANES * elements_per_lane(p, v); }
 
 /* Of a workgroup whose lanes have registers enough. */
@@ -485,7 +493,7 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 		plan_aligned(p, v);
 	if (!class_fits(p, v, 1) && !open)               /* a fixed tile with long code: as many lanes as there are */
 		v->waves = waves_of(p, most_threads(p));
-	int each = is_aligned ? elements_per_lane(p, v) / (open ? 2 : 1) : square || !many_tensors(p) ? ONE_BY_ONE : 1;
+	int each = is_aligned ? elements_per_lane(p, v) / (open ? 2 : 1) : square || !(many_tensors(p) || has_lists(p)) ? ONE_BY_ONE : 1;
 	if (p->single && !open && each > one_by_one(p))
 		each = one_by_one(p);
 	int few = few_waves(p, v);
@@ -596,14 +604,6 @@ static void plan_aligned_rest(struct planner *p, bool open)
 		plan_rest(p, true, open);
 		p->torn = false;
 	}
-}
-
-static bool has_lists(const struct planner *p)
-{
-	for (int i = 0; i < p->k->nparams; i++)
-		if (p->k->params[i].list)
-			return true;
-	return false;
 }
 
 static void plan_rows(struct planner *p)
