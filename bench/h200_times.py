@@ -574,7 +574,7 @@ def shapes_of(o, work):
         return [(128, 512)] if work.shapes in (SQUARE_SHAPES, SQUARE_SHAPES[:2]) or "masked" in work.name else [(3, 512)]
     if o.rows == "odd":                                      # Triton's kernels of groups want whole ones
         t = work.make(*ODD_SHAPES[0], device="meta")
-        return ODD_SHAPES if all(x.ndim - (x.ndim == 3 == 2 + x.shape[0]) <= (not name.startswith("scale")) + 1 for name, x in t.items()) else []
+        return [] if any(x.ndim > 1 if name.startswith("scale") else x.ndim == 3 and len(x) > 1 for name, x in t.items()) else ODD_SHAPES
     return [s for s in work.shapes if o.rows == "all" or s in QUICK] or work.shapes[-1:]
 
 

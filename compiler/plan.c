@@ -365,14 +365,6 @@ static bool can_stream(struct planner *p)
 	return true;
 }
 
-int plan_symbol(const struct planner *p, const char *name)
-{
-	for (int s = 0; s < p->k->nsymbols; s++)
-		if (strcmp(p->k->symbols[s], name) == 0)
-			return s;
-	return -1;
-}
-
 /* Of each axis of a grid that numbers no positions of `symbol`, the extent, multiplied. */
 static const struct hexpr *rows_beside(const struct planner *p, int symbol)
 {

@@ -79,6 +79,14 @@ void plan_aligned(struct planner *p, struct variant *v)
 	plan_say(p, v, p->single ? "unaligned" : "aligned");
 }
 
+int plan_symbol(const struct planner *p, const char *name)
+{
+	for (int s = 0; s < p->k->nsymbols; s++)
+		if (strcmp(p->k->symbols[s], name) == 0)
+			return s;
+	return -1;
+}
+
 struct variant plan_variant(const struct planner *p)
 {
 	return (struct variant){.target = p->target, .text = "", .given = p->given, .absent = p->absent};

@@ -30,7 +30,6 @@ void plan_aligned(struct planner *, struct variant *);                          
 struct variant plan_variant(const struct planner *);                                              /* for the set in hand, asking nothing yet */
 struct variant *plan_add(struct planner *);
 void plan_tile(struct variant *, int phase, const char *axis, int tile);                          /* unless it has one */
-
 int plan_symbol(const struct planner *, const char *name);                                        /* -1 = none */
 void plan_products(struct planner *);                                                             /* plan_products.c: all variants of a kernel with dots */
 #endif

@@ -13,7 +13,7 @@
 struct nvptx_kernels nvptx_kernels;
 static struct arena arena;
 
-bool nvptx_kernels_open(void)
+static bool kernels_open(void)
 {
 	struct diag d = {.arena = &arena};
 	char err[200];
@@ -29,9 +29,21 @@ bool nvptx_kernels_open(void)
 	return true;
 }
 
-void nvptx_kernels_close(void)
+int nvptx_run(const char *suite, void (*add)(TCase *))
 {
+	if (!kernels_open())
+		return 1;
+	Suite *s = suite_create(suite);
+	TCase *t = tcase_create(suite);
+	tcase_set_timeout(t, 300);
+	add(t);
+	suite_add_tcase(s, t);
+	SRunner *r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
 	arena_free(&arena);
+	return failed != 0;
 }
 
 void built_open_for(struct built *b, const char *kernel, const char *target, struct dsl_pin *pin)

@@ -1,6 +1,8 @@
 /* nvptx_help.h -- see nvptx_help.c. */
 #ifndef TDSL_TEST_NVPTX_HELP_H
 #define TDSL_TEST_NVPTX_HELP_H
+#include <check.h>
+
 #include "../dsl/dsl.h"
 #include "device_help.h"
 
@@ -9,8 +11,8 @@ enum { NVPTX_KERNELS = 128 };
 /* Of kernels.tdsl those that the pack holds, by name. */
 struct nvptx_kernels { struct dsl_file *file; const char *names[NVPTX_KERNELS]; int n; };
 extern struct nvptx_kernels nvptx_kernels;
-bool nvptx_kernels_open(void);                 /* before the tests run: their number depends on it; false = told on stderr */
-void nvptx_kernels_close(void);
+/* main's: the kernels are read before `add`, for the number of tests depends on them; 0, or 1 where a test fails. */
+int nvptx_run(const char *suite, void (*add)(TCase *));
 
 /* A kernel and its variants; launches: of the variant built last. */
 struct built { struct device_run d; struct ir_run r; struct variant *v; int n, launches; };

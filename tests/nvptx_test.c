@@ -311,13 +311,8 @@ START_TEST(packs)
 }
 END_TEST
 
-int main(void)
+static void add_tests(TCase *t)
 {
-	if (!nvptx_kernels_open())
-		return 1;
-	Suite *s = suite_create("nvptx");
-	TCase *t = tcase_create("nvptx");
-	tcase_set_timeout(t, 300);
 	tcase_add_loop_test(t, computes, 0, nvptx_kernels.n);
 	tcase_add_loop_test(t, long_rows, 0, 4);
 	tcase_add_test(t, many_row_variants);
@@ -328,12 +323,11 @@ int main(void)
 	tcase_add_test(t, waits_first);
 	tcase_add_test(t, refusals);
 	tcase_add_loop_test(t, packs, 0, 2);
-	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	nvptx_kernels_close();
+}
+
+int main(void)
+{
+	int failed = nvptx_run("nvptx", add_tests);
 	arena_free(&arena);
-	return failed != 0;
+	return failed;
 }

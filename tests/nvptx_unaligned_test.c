@@ -153,24 +153,17 @@ START_TEST(strides_inside_rows_take_the_general_one)
 }
 END_TEST
 
-int main(void)
+static void add_tests(TCase *t)
 {
-	if (!nvptx_kernels_open())
-		return 1;
-	Suite *s = suite_create("nvptx unaligned");
-	TCase *t = tcase_create("unaligned");
-	tcase_set_timeout(t, 300);
 	tcase_add_loop_test(t, odd_sizes_compute, 0, 14);
 	tcase_add_loop_test(t, lanes_lie_side_by_side, 0, nvptx_kernels.n);
 	tcase_add_test(t, lanes_hold_few);
 	tcase_add_loop_test(t, other_chips_have_none, 0, nvptx_kernels.n);
 	tcase_add_test(t, classes_of_sizes);
 	tcase_add_test(t, strides_inside_rows_take_the_general_one);
-	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	nvptx_kernels_close();
-	return failed != 0;
+}
+
+int main(void)
+{
+	return nvptx_run("nvptx unaligned", add_tests);
 }

@@ -593,13 +593,8 @@ START_TEST(rows_of_scales_end_anywhere)
 }
 END_TEST
 
-int main(void)
+static void add_tests(TCase *t)
 {
-	if (!nvptx_kernels_open())
-		return 1;
-	Suite *s = suite_create("nvptx variants");
-	TCase *t = tcase_create("variants");
-	tcase_set_timeout(t, 300);
 	tcase_add_loop_test(t, sets_compute, 0, 20);
 	tcase_add_loop_test(t, crowds_compute, 0, 2);
 	tcase_add_test(t, the_next_launch_is_let_in);
@@ -619,11 +614,9 @@ int main(void)
 	tcase_add_test(t, phases_stand_apart);
 	tcase_add_test(t, parts_of_sectors_are_kept);
 	tcase_add_test(t, rows_of_scales_end_anywhere);
-	suite_add_tcase(s, t);
-	SRunner *r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	int failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	nvptx_kernels_close();
-	return failed != 0;
+}
+
+int main(void)
+{
+	return nvptx_run("nvptx variants", add_tests);
 }

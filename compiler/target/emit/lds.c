@@ -227,7 +227,7 @@ static int inner_axis(struct emit *e, const struct layout *to)
 			best = layout_vector(to, x);
 			inner = x;
 		}
-	for (int x = 0; inner < 0 && e->v->single && x < e->ph->naxes; x++)
+	for (int x = 0; inner < 0 && x < e->ph->naxes; x++)
 		if (layout_lane_bit(to, x) == 0)
 			inner = x;
 	for (int x = 0; inner < 0 && x < e->ph->naxes; x++)
