@@ -23,6 +23,7 @@ struct target {
 	int line_bytes;                /* that a workgroup best has side by side where rows are made of such; 0 = any */
 	bool few_rows;                 /* few rows of a fixed size have variants of their own, of little code: it is fetched from memory too */
 	bool whole_chunks;             /* rows of a fixed size are cut into what a workgroup accesses at once, in few waves */
+	bool unaligned;                /* accesses of 16 bytes may begin at any element */
 	bool more_variants;            /* packs have room for variants that others go without: those of the AMD chips hold 1,200 of rows */
 	bool sinks;                    /* what is first used behind a reduction is computed there */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
@@ -47,7 +48,7 @@ struct variant {
 	struct { int symbol; int64_t most; } limits[8]; int nlimits;      /* symbol <= most holds here */
 	bool aligned, flat;                                    /* all tensors: HX_ALIGNED, HX_FLAT hold */
 	uint64_t unit;                                         /* but of these (bit = parameter) HX_UNIT alone: numbers of groups, whose rows end anywhere */
-	bool single;                                           /* elements are accessed one by one: of all tensors HX_UNIT alone holds */
+	bool single;                                           /* elements are accessed one by one; where aligned as well, HX_UNIT alone holds of all tensors */
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
 	struct { int phase, waves; } apart[4]; int napart;     /* phases whose workgroups have others */
@@ -60,6 +61,8 @@ struct variant {
 
 /* Waves in a workgroup of a phase. */
 int variant_waves(const struct variant *, int phase);
+/* Lanes access several elements at once: those of aligned rows, or, where the chip can, those that a call has side by side. */
+bool variant_in_runs(const struct variant *);
 
 /* Variants for an instance, most specific first, the last one always applicable.  `k` elaborated for the target; special: what the
  * pack lines specialise, NULL = nothing. */

@@ -100,7 +100,7 @@ static int line_of(struct assign *s, struct ir_ins *i, ir_axes axes, int *bits)
 /* Turned in group memory, so that lanes which lie side by side store bytes that do. */
 static bool is_turned(struct assign *s, struct ir_ins *i, ir_axes axes, int inner, int *line, int *bits)
 {
-	if (i->op != IR_STORE || inner < 0 || s->nproducts || !s->p->v->aligned)
+	if (i->op != IR_STORE || inner < 0 || s->nproducts || !(s->p->v->aligned || variant_in_runs(s->p->v)))
 		return false;
 	if (!(i->axes & IR_AXIS(inner)))                     /* a number for each group, say */
 		return false;
@@ -169,7 +169,7 @@ static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
 /* Lanes hold words across the rows as well where something is turned. */
 static const struct layout *memory_layout(struct assign *s, ir_axes axes, int inner, int bits)
 {
-	int vector = inner < 0 || !s->p->v->aligned || s->p->v->single ? 1 : 128 / bits;
+	int vector = inner < 0 || !variant_in_runs(s->p->v) || (s->nproducts && !s->p->v->aligned) ? 1 : 128 / bits;
 	int threads = s->p->v->target->wave * s->space.waves, total = product_of_tiles(s->ph, axes);
 	while (vector > 1 && total / vector < threads)
 		vector /= 2;

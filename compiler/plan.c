@@ -119,17 +119,20 @@ static int waves_for(const struct planner *p, const struct variant *v, int64_t e
 	return w > most ? most : w;
 }
 
-/* Of a lane's elements: those side by side in it, 16 bytes of the widest; where nothing is aligned all that it has, one by one. */
+/* Lanes hold runs of elements, or are planned as if they did. */
+static bool is_wide(const struct variant *v) { return v->aligned || variant_in_runs(v); }
+
+/* Of a lane's elements: those side by side in it, 16 bytes of the widest; where it accesses them one by one all that it has. */
 static int vector_of(const struct planner *p, const struct variant *v, int each)
 {
-	int n = v->aligned ? 16 / p->f.widest * p->target->vectors : each;
+	int n = is_wide(v) ? 16 / p->f.widest * p->target->vectors : each;
 	return n > each ? each : n;
 }
 
 /* Of groups a lane has 16 elements, which are 16 bytes of 8-bit codes. */
 static int filled_of(const struct planner *p, const struct variant *v, int each)
 {
-	return !v->aligned ? vector_of(p, v, each) : each > 16 ? 16 : each;
+	return !is_wide(v) ? vector_of(p, v, each) : each > 16 ? 16 : each;
 }
 
 /* Positions that an axis of groups stands for each. */
@@ -184,14 +187,14 @@ static int turned_columns(const struct planner *p)
 /* Of a workgroup whose tiles are as small as one likes. */
 static int few_waves(const struct planner *p, const struct variant *v)
 {
-	bool lines = v->aligned, turned = false;
+	bool lines = is_wide(v), turned = false;
 	int line = line_of(p, v);
 	if (line)
 		return waves_of(p, line / vector_of(p, v, elements_per_lane(p, v)));
 	for (int i = 0; i < p->k->nphases; i++) {
 		bool square = phase_shape(v, &p->k->phases[i]).tiled > 1;
 		lines = lines && (!square || phase_is_lines(p->k, &p->k->phases[i]));
-		turned = turned || (square && v->aligned && phase_is_turning(p->k, &p->k->phases[i]));
+		turned = turned || (square && is_wide(v) && phase_is_turning(p->k, &p->k->phases[i]));
 	}
 	return waves_of(p, lines ? p->target->few_threads : turned ? p->target->turned_rows * turned_columns(p) / TURNING : FEW_THREADS);
 }
@@ -205,7 +208,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	struct shape s = phase_shape(v, ph);
 	int vector = vector_of(p, v, each), filled = filled_of(p, v, each);
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
-	int line = line_of(p, v), side = v->aligned && s.fixed == 1 && phase_is_lines(p->k, ph) ? line ? line : LINE : SIDE;
+	int line = line_of(p, v), side = is_wide(v) && s.fixed == 1 && phase_is_lines(p->k, ph) ? line ? line : LINE : SIDE;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
 		if (s.tiled || s.open > 1)
@@ -214,7 +217,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	}
 	for (int n = 0; n < s.open; n++)
 		held *= most;
-	bool turns = v->aligned && phase_is_turning(p->k, ph);
+	bool turns = is_wide(v) && phase_is_turning(p->k, ph);
 	int turned = p->target->lanes_adjacent && !p->single && !s.tiled && 2 * TURNING * p->f.cost <= LANE_CODE ? 2 * TURNING : TURNING;
 	if (turns && !s.open)
 		each = each > turned ? each : p->target->lanes_adjacent || 2 * each > turned ? turned : 2 * each;
@@ -483,19 +486,22 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 	struct variant *v = plan_add(p);
 	if (is_aligned)
 		plan_aligned(p, v);
+	else
+		v->single = has_lists(p);
+	bool wide = is_wide(v);
 	if (!class_fits(p, v, 1) && !open)               /* a fixed tile with long code: as many lanes as there are */
 		v->waves = waves_of(p, most_threads(p));
-	int each = is_aligned ? elements_per_lane(p, v) / (open ? 2 : 1) : square || !(many_tensors(p) || has_lists(p)) ? ONE_BY_ONE : 1;
+	int each = wide ? elements_per_lane(p, v) / (open ? 2 : 1) : square || !(many_tensors(p) || has_lists(p)) ? ONE_BY_ONE : 1;
 	if (p->single && !open && each > one_by_one(p))
 		each = one_by_one(p);
 	int few = few_waves(p, v);
 	if (only_groups(p) && few * vector_of(p, v, each) >= filled_of(p, v, each))
 		few = few * vector_of(p, v, each) / filled_of(p, v, each);
 	if (open)                                        /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
-		v->waves = waves_of(p, is_aligned ? most_threads(p) / 2 : most_threads(p));
+		v->waves = waves_of(p, wide ? most_threads(p) / 2 : most_threads(p));
 	else
-		v->waves = square && !is_aligned ? waves_of(p, most_threads(p)) : v->waves < few ? few : v->waves;
-	if (is_aligned && !p->single && two_tiles(p, v))
+		v->waves = square && !wide ? waves_of(p, most_threads(p)) : v->waves < few ? few : v->waves;
+	if (wide && !p->single && two_tiles(p, v))
 		v->waves = waves_of(p, p->target->tile_threads);
 	v->stream = open;
 	row_tiles(p, v, 0, each);

@@ -165,6 +165,11 @@ int variant_waves(const struct variant *v, int phase)
 	return v->waves;
 }
 
+bool variant_in_runs(const struct variant *v)
+{
+	return !v->single && (v->aligned || v->target->unaligned);
+}
+
 int power_above(int64_t n)
 {
 	int r = 1;

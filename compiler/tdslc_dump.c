@@ -114,7 +114,7 @@ static void explain_variant(FILE *out, const struct dump *d, const struct varian
 		fprintf(out, " waves=%d", v->waves);
 	for (int i = 0; i < v->napart; i++)
 		fprintf(out, " waves(phase %d)=%d", v->apart[i].phase + 1, v->apart[i].waves);
-	fprintf(out, "%s%s%s\n", v->single ? " unaligned" : v->aligned ? " aligned" : "", v->flat ? " flat" : "", v->stream ? " stream" : "");
+	fprintf(out, "%s%s%s\n", !v->aligned ? "" : v->single ? " unaligned" : " aligned", v->flat ? " flat" : "", v->stream ? " stream" : "");
 }
 
 /* The comment that opens a pass's source, without its marks; of a pass without a source of its own what the list says. */

@@ -516,7 +516,7 @@ START_TEST(phases_stand_apart)
 		{"sm_90a", "N<=4096 M%32=0 N%32=0 aligned with w y scale yt scale_t", "M%32=0 N%32=0 aligned", 256},
 		{"sm_90a", "N<=16384 M%32=0 N%32=0 aligned with w y scale yt scale_t", "M%32=0 N%32=0 aligned", 512},
 		{"gfx942", "M%32=0 N%32=0 aligned with w y scale yt scale_t", "M%32=0 N%32=0 aligned", 512},      /* rows are swept */
-		{"gfx942", "any", "any", 1024},
+		{"gfx942", "any", "any", 512},
 	};
 	int blocks[3], alone;
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {

@@ -1,6 +1,7 @@
 /* targets.c -- the chips the compiler knows, one row each, and their matrix instructions.
  * In: a name.  Out: facts.  Sources: CDNA3 and CDNA4 ISA guides; CUDA programming guide's table of compute
- * capabilities (9.0: 227 KB of shared memory for a block); intrinsics as selected by LLVM 22. */
+ * capabilities (9.0: 227 KB of shared memory for a block); intrinsics as selected by LLVM 22; unaligned: Linux's kfd_device_queue_manager_v9.c,
+ * which sets SH_MEM_CONFIG's alignment mode so for every process, and LLVM's feature unaligned-access-mode of amdhsa. */
 #include "../compile.h"
 #include "mfma.h"
 
@@ -50,12 +51,28 @@ static const struct mfma sm90_mma[] = {
 	{DT_F32, DT_F32, 8, 16, 8, 2, MFMA_WORDS, "llvm.nvvm.mma.m16n8k8.row.col.tf32", &mma_8x16},
 };
 
-#define ROWS(t) t, sizeof t / sizeof *t
+#define ROWS(t) .mfma = t, .nmfma = sizeof t / sizeof *t
 
 static const struct target targets[] = {
-	{"gfx942", "amdgcn-amd-amdhsa", "gfx942", "", 64, 512, 131072, 65536, 1024, 256, 1, 1024, 128, 64, 0, false, false, false, false, true, false, false, false, false, false, true, ROWS(gfx942_mfma)},
-	{"gfx950", "amdgcn-amd-amdhsa", "gfx950", "", 64, 512, 131072, 163840, 1024, 256, 1, 1024, 128, 64, 0, false, false, false, false, false, true, true, true, false, false, true, ROWS(gfx950_mfma)},
-	{"sm_90a", "nvptx64-nvidia-cuda", "sm_90a", "+ptx84", 32, 255, 65536, 232448, 1024, 128, 2, 256, 64, 256, 8192, true, true, true, true, false, true, false, false, true, true, false, ROWS(sm90_mma)},
+	{
+		.name = "gfx942", .triple = "amdgcn-amd-amdhsa", .cpu = "gfx942", .features = "",
+		.wave = 64, .vgprs = 512, .registers = 131072, .lds_bytes = 65536, .max_threads = 1024,
+		.few_threads = 256, .vectors = 1, .tile_threads = 1024, .turned_rows = 128, .turned_columns = 64,
+		.unaligned = true, .fp8_fnuz = true, .mode_clamps = true, ROWS(gfx942_mfma),
+	},
+	{
+		.name = "gfx950", .triple = "amdgcn-amd-amdhsa", .cpu = "gfx950", .features = "",
+		.wave = 64, .vgprs = 512, .registers = 131072, .lds_bytes = 163840, .max_threads = 1024,
+		.few_threads = 256, .vectors = 1, .tile_threads = 1024, .turned_rows = 128, .turned_columns = 64,
+		.unaligned = true, .cvt_pk_bf16 = true, .cvt_pk_fp4 = true, .lds_load16 = true, .mode_clamps = true, ROWS(gfx950_mfma),
+	},
+	{
+		.name = "sm_90a", .triple = "nvptx64-nvidia-cuda", .cpu = "sm_90a", .features = "+ptx84",
+		.wave = 32, .vgprs = 255, .registers = 65536, .lds_bytes = 232448, .max_threads = 1024,
+		.few_threads = 128, .vectors = 2, .tile_threads = 256, .turned_rows = 64, .turned_columns = 256, .line_bytes = 8192,
+		.few_rows = true, .whole_chunks = true, .more_variants = true, .sinks = true, .cvt_pk_bf16 = true,
+		.lanes_adjacent = true, .cvt8_clamps = true, ROWS(sm90_mma),
+	},
 };
 
 const struct target *target_by_name(const char *name)

@@ -15,7 +15,7 @@ static bool is_optional(const struct emit *e, const struct access *a)
 /* Global accesses take a scalar base, a lane offset and an immediate below 4096. */
 static bool is_plain(struct emit *e, const struct access *a)
 {
-	if (e->has_dot || a->mask || a->step || a->by || is_optional(e, a) || !a->affine || a->fold || !a->l || a->i->op == IR_UPDATE || a->first ||
+	if (e->has_dot || a->mask || a->loose >= 0 || a->step || a->by || is_optional(e, a) || !a->affine || a->fold || !a->l || a->i->op == IR_UPDATE || a->first ||
 	    (a->i->op == IR_LOAD && access_bytes(a) < 4))
 		return false;
 	int regs = layout_regs(a->l);

@@ -9,6 +9,7 @@
  *   value.c       reading values in any grouping             elementwise.c arithmetic and conversions
  *   memory.c      loads, stores, updates: what, not how      reduce.c      reductions across registers, lanes, waves
  *   lds.c         moves through LDS                          dot.c         matrix instructions
+ *   run.c         runs of which some elements may be missing
  *   convert.c     conversions, the narrow ones in software    control.c     loops and branches
  *   ask.c         loads in front of a block, together                                                                   */
 #ifndef TDSL_EMIT_H
@@ -25,7 +26,7 @@ struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
 struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; };
 
-enum { MANY_MASKS = 16 };                    /* of a lane: more would fill the scalar registers */
+enum { MANY_MASKS = 16, MANY_TENSORS = 8 };  /* of a lane: more would fill the scalar registers; half as many where there are more tensors */
 struct machine;
 struct access;
 struct remembered { const struct ir_ins *of; const struct layout *layout; int reg; LLVMValueRef v; int older; };

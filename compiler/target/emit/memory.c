@@ -1,7 +1,7 @@
 /* memory.c -- loads, stores and updates of tensors: how wide, from where, under which mask.
  * Method: an address = a uniform 64-bit part + a lane's 32-bit offset + constants of registers; the machine makes an instruction of
  * them (machine.h).  Accesses are as wide as the layout's run along the contiguous axis allows where the variant says aligned and the mask is known to
- * be the same for the run. */
+ * be the same for the run; where neither is known, but the chip accesses runs that begin anywhere, they are loose (run.c). */
 #include "memory.h"
 
 #include "../../layout_choose.h"
@@ -11,18 +11,13 @@
 
 enum { STEP_BEYOND = 1 << 20 };                            /* bytes that a sweep may reach beyond a row's end */
 
-static bool unit_stride(const struct access *a, struct emit *e)
-{
-	(void)a;
-	return e->v->aligned;
-}
-
 /* --- how wide ---------------------------------------------------------------------------------------------------------- */
 
-static int width_of(struct emit *e, const struct access *a)
+static int width_of(struct emit *e, struct access *a)
 {
 	int last = a->t->rank - 1, axis = -1;
-	if (!a->affine || !a->l || last < 0 || !unit_stride(a, e) || e->v->single)
+	a->loose = -1;
+	if (!a->affine || !a->l || last < 0 || !variant_in_runs(e->v) || (e->has_dot && !e->v->aligned))
 		return 1;
 	for (int x = 0; x < e->ph->naxes; x++)
 		if (a->sub[last].coef[x] == 1 && layout_vector(a->l, x) > 0)
@@ -35,6 +30,10 @@ static int width_of(struct emit *e, const struct access *a)
 	int w = 1 << layout_vector(a->l, axis);
 	while (w * a->bytes > 16)
 		w /= 2;
+	if (!e->v->aligned) {
+		a->loose = run_can_be_loose(a, axis) ? axis : -1;
+		return a->loose >= 0 ? w : 1;
+	}
 	for (; w > 1; w /= 2)
 		if (index_base_divides(e, axis, w) && index_divisor(e, &a->sub[last], axis, a->i->imm) % w == 0 &&
 		    (!a->mask || index_mask_is_run(e, a->mask, axis, w, a->i->imm)))
@@ -468,6 +467,7 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 {
 	a->i = i;
 	a->torn = false;
+	a->on = NULL;
 	a->t = &e->k->params[i->imm];
 	a->l = l;
 	a->mask = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
@@ -503,7 +503,7 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 
 LLVMValueRef access_condition(struct emit *e, const struct access *a, int r)
 {
-	if (a->torn)
+	if (a->on)
 		return a->on;
 	if (!a->mask)
 		return a->first;
@@ -541,7 +541,7 @@ static LLVMValueRef missing_sign(struct emit *e, const struct ir_ins *m, const s
 
 LLVMValueRef access_missing(struct emit *e, const struct access *a, int r)
 {
-	if (a->torn)
+	if (a->on)
 		return LLVMBuildSelect(e->b, a->on, emit_int(e, 0), emit_int(e, INT32_MIN), "");
 	LLVMValueRef sign = a->mask ? missing_sign(e, a->mask, a->l, r) : NULL;
 	if (a->first) {
@@ -594,8 +594,9 @@ static LLVMValueRef torn_joined(struct emit *e, const struct access *a, int r, L
 	return LLVMBuildOr(e->b, LLVMBuildAnd(e->b, x, LLVMBuildNot(e->b, kept, ""), ""), LLVMBuildAnd(e->b, old, kept, ""), "");
 }
 
-static LLVMTypeRef memory_type(struct emit *e, int bytes)
+LLVMTypeRef access_type(struct emit *e, const struct access *a)
 {
+	int bytes = access_bytes(a);
 	return bytes == 1 ? e->i8 : bytes == 2 ? e->i16 : emit_vector(e->i32, bytes / 4);
 }
 
@@ -632,15 +633,25 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 	access_open(e, &a, i, i->layout);
 	if (e->failed)
 		return;
+	if (a.loose >= 0) {
+		run_load(e, &a);
+		return;
+	}
 	int regs = i->layout ? layout_regs(i->layout) : 1;
 	for (int r = 0; r < regs; r += a.width) {
-		LLVMTypeRef t = memory_type(e, access_bytes(&a));
+		LLVMTypeRef t = access_type(e, &a);
 		LLVMValueRef half[2];
 		if (a.torn)
 			open_torn(e, &a, r, half);
 		LLVMValueRef x = e->machine->load(e, &a, r, t);
 		(e->before_asked ? emit_asked : emit_loaded)(e, &a, r, x);
 	}
+}
+
+LLVMValueRef store_word(struct emit *e, const struct access *a, const struct ir_ins *value, int r)
+{
+	LLVMValueRef x = value_vector(e, value, a->l, r, a->width);
+	return value->dtype == DT_I1 ? LLVMBuildZExt(e->b, x, emit_vector(e->i8, a->width), "") : x;
 }
 
 void emit_store(struct emit *e, const struct ir_ins *i)
@@ -650,11 +661,13 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 	if (e->failed)
 		return;
 	const struct ir_ins *value = i->args[a.t->rank];
+	if (a.loose >= 0) {
+		run_store(e, &a, value);
+		return;
+	}
 	int regs = a.l ? layout_regs(a.l) : 1;
 	for (int r = 0; r < regs; r += a.width) {
-		LLVMValueRef x = value_vector(e, value, a.l, r, a.width);
-		if (value->dtype == DT_I1)
-			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, a.width), "");
+		LLVMValueRef x = store_word(e, &a, value, r);
 		if (a.pairs)
 			x = pairs_packed(e, &a, x);
 		LLVMValueRef half[2];
@@ -662,8 +675,7 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 			open_torn(e, &a, r, half);
 			x = torn_joined(e, &a, r, x, half);
 		}
-		LLVMTypeRef t = memory_type(e, access_bytes(&a));
-		e->machine->store(e, &a, r, LLVMBuildBitCast(e->b, x, t, ""));
+		e->machine->store(e, &a, r, LLVMBuildBitCast(e->b, x, access_type(e, &a), ""));
 	}
 }
 

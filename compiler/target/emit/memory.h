@@ -15,11 +15,13 @@ struct access {
 	bool affine;                            /* every subscript is, or is a scalar */
 	bool scalar[6];                         /* not affine, but the same for the whole workgroup */
 	bool fold;                              /* leading dimensions may be folded: the first subscript is divided */
-	int width;                              /* elements an instruction, a power of two of at most 16 bytes, aligned to its size */
+	int width;                              /* elements an instruction, a power of two of at most 16 bytes, aligned to its size unless loose */
+	int loose;                              /* axis of runs of `width` of which some may not be there, or none lie beside the other (run.c); -1 = none */
 	int bytes;                              /* of one element */
 	bool pairs;                             /* two elements a byte (e2m1, bytes = 1): offsets count elements until they are halved */
 	int pair_axis, pair_bit;                /* then: the axis along which they lie; where two lanes hold a pair, the bit in which their numbers differ */
-	bool torn; LLVMValueRef on;             /* of a pair one element may be masked off alone; then: i1, one of register r's is there */
+	bool torn;                              /* of a pair one element may be masked off alone */
+	LLVMValueRef on;                        /* i1 in place of the mask, as run.c and torn pairs set it for register r; else NULL */
 	LLVMValueRef lane;                      /* i32 */
 	LLVMValueRef step;                      /* i32, uniform: what changes with the loop around it, NULL = nothing, or it is in the base */
 	LLVMValueRef by; LLVMBasicBlockRef in_loop;  /* i64: bytes by which the base grows from round to round of the loop around it, whose block that
@@ -40,7 +42,15 @@ LLVMValueRef access_base(struct emit *, const struct access *, LLVMValueRef elem
  * lane (or NULL).  The sum with the lane part is below 2^31. */
 void access_offset(struct emit *, const struct access *, int r, int64_t *constant, LLVMValueRef *uniform, LLVMValueRef *vector);
 LLVMValueRef access_condition(struct emit *, const struct access *, int r);   /* i1, NULL = always */
+LLVMTypeRef access_type(struct emit *, const struct access *);                /* of what one instruction moves: i8, i16 or dwords */
 /* The same as an i32 of each lane whose highest bit says that the access is not made: of masks of many elements, which would fill the
  * scalar registers. */
 LLVMValueRef access_missing(struct emit *, const struct access *, int r);
+
+/* run.c: all runs of a loose access */
+bool run_can_be_loose(const struct access *, int axis);                         /* along this axis */
+void run_load(struct emit *, struct access *);
+void run_store(struct emit *, struct access *, const struct ir_ins *value);
+/* memory.c: value's registers from r on as what register r's access stores. */
+LLVMValueRef store_word(struct emit *, const struct access *, const struct ir_ins *value, int r);
 #endif

@@ -528,6 +528,15 @@ static int64_t elements_of_lane(const struct emit *e)
 	return n / (e->v->target->wave * e->waves);
 }
 
+/* More masks than scalar registers hold beside what each tensor takes of them. */
+static bool has_many_masks(const struct emit *e)
+{
+	int tensors = 0;
+	for (int i = 0; i < e->k->nparams; i++)
+		tensors += e->k->params[i].is_tensor;
+	return elements_of_lane(e) >= (tensors > MANY_TENSORS ? MANY_MASKS / 2 : MANY_MASKS);
+}
+
 static void start_function(struct emit *e, const char *name, const struct arguments *a)
 {
 	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->ctx), a->types, (unsigned)a->n, 0);
@@ -610,7 +619,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		for (int d = 0; k->params[i].role == IR_TEMP && d < k->params[i].rank; d++)
 			symbols_in(k->params[i].extent[d], u.symbol);
 	e->has_dot = ir_has(ph->body, IR_DOT);
-	e->forgets = e->has_dot || (!e->v->aligned && elements_of_lane(e) >= MANY_MASKS);
+	e->forgets = e->has_dot || (!e->v->aligned && has_many_masks(e));
 	choose_arguments(e, &args, &u);
 	start_function(e, name, &args);
 	e->clamps_by_mode = pass_clamps_by_mode(ph, e->v->target);
