@@ -169,7 +169,7 @@ static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
 /* Lanes hold words across the rows as well where something is turned. */
 static const struct layout *memory_layout(struct assign *s, ir_axes axes, int inner, int bits)
 {
-	int vector = inner < 0 || !variant_in_runs(s->p->v) || (s->nproducts && !s->p->v->aligned) ? 1 : 128 / bits;
+	int vector = inner < 0 || !variant_in_runs(s->p->v) ? 1 : 128 / bits;
 	int threads = s->p->v->target->wave * s->space.waves, total = product_of_tiles(s->ph, axes);
 	while (vector > 1 && total / vector < threads)
 		vector /= 2;

@@ -47,7 +47,8 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 		if (strcmp(s->knobs[i].name, "waves") == 0)
 			v->waves = s->knobs[i].value;
 	}
-	if (!v->aligned)                             /* long rows element by element: more lanes, fewer elements each */
+	int most = variant_in_runs(v) ? 128 : 64;    /* of tiles that are not aligned: each run, or element, has its own mask */
+	if (!v->aligned && !variant_in_runs(v))      /* long rows element by element: more lanes, fewer elements each */
 		v->waves = waves_of(p, shrink > 1 ? 2 * FEW_THREADS : FEW_THREADS);
 	for (int i = 0; i < p->k->nphases; i++)
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
@@ -58,8 +59,9 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 			for (int n = 0; s && n < s->nknobs; n++)
 				if (s->knobs[n].has_value && strcmp(s->knobs[n].name, ax->name) == 0)
 					tile = s->knobs[n].value;
-			if (!v->aligned && tile > (ax->kind == AXIS_GRID ? 64 : 32))   /* each element has its own offset and mask */
-				tile = ax->kind == AXIS_GRID ? 64 : 32;
+			int fits = ax->kind == AXIS_GRID ? most : most / 2;
+			if (!v->aligned && tile > fits)
+				tile = fits;
 			tile /= shrink;
 			if (ax->kind == AXIS_LOOP && tile < p->target->mfma[0].k)
 				tile = p->target->mfma[0].k;
@@ -90,6 +92,8 @@ void plan_products(struct planner *p)
 					plan_limit(p, v, s, classes[c]);
 			if (a)
 				plan_aligned(p, v);
+			else
+				v->single = held;                /* rows so short that most runs of a wave stand beside one that is not whole */
 			matrix_tiles(p, v, held && classes[c] > 256 ? 4 : held && classes[c] > 128 ? 2 : 1);
 			if (held)
 				hold(p, v, classes[c]);

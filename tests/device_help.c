@@ -139,6 +139,7 @@ static void launch(struct device_run *d, struct sim_object *o, const struct mode
 	}
 	if (!empty)
 		ck_assert_msg(sim_run(&s, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	d->accesses += stats.inst[SIM_VMEM];
 	sim_memory_free(m);
 }
 

@@ -9,9 +9,8 @@
  *   value.c       reading values in any grouping             elementwise.c arithmetic and conversions
  *   memory.c      loads, stores, updates: what, not how      reduce.c      reductions across registers, lanes, waves
  *   lds.c         moves through LDS                          dot.c         matrix instructions
- *   run.c         runs of which some elements may be missing
  *   convert.c     conversions, the narrow ones in software    control.c     loops and branches
- *   ask.c         loads in front of a block, together                                                                   */
+ *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing */
 #ifndef TDSL_EMIT_H
 #define TDSL_EMIT_H
 #include <llvm-c/Core.h>

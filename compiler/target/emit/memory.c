@@ -17,7 +17,7 @@ static int width_of(struct emit *e, struct access *a)
 {
 	int last = a->t->rank - 1, axis = -1;
 	a->loose = -1;
-	if (!a->affine || !a->l || last < 0 || !variant_in_runs(e->v) || (e->has_dot && !e->v->aligned))
+	if (!a->affine || !a->l || last < 0 || !variant_in_runs(e->v))
 		return 1;
 	for (int x = 0; x < e->ph->naxes; x++)
 		if (a->sub[last].coef[x] == 1 && layout_vector(a->l, x) > 0)

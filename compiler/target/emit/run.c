@@ -37,7 +37,7 @@ static LLVMValueRef are_beside(struct emit *e, const struct access *a)
 	return LLVMBuildOr(e->b, one, LLVMBuildICmp(e->b, LLVMIntEQ, pointer, LLVMConstNull(e->p1), ""), "");
 }
 
-/* One run, by lane: whole, or else some of it is there; NULL = all are whole. */
+/* One run, by lane (i1): whole, or not whole, but some of it may be there; NULL = runs are whole in any case. */
 struct run { LLVMValueRef whole, some; };
 
 static LLVMValueRef both(struct emit *e, LLVMValueRef a, LLVMValueRef b)
@@ -56,12 +56,12 @@ static struct run run_of(struct emit *e, const struct access *a, int r)
 	return (struct run){whole, both(e, LLVMBuildNot(e->b, whole, ""), first)};
 }
 
-/* Opens the block in which single elements are accessed; returns the one that comes in any case. */
+/* Opens the block in which single elements are accessed; returns the one behind it, where all waves go. */
 static LLVMBasicBlockRef open_rest(struct emit *e, const struct run *runs, int n)
 {
-	LLVMValueRef some = NULL;
-	for (int k = 0; k < n; k++)
-		some = !some || !runs[k].some ? some ? some : runs[k].some : LLVMBuildOr(e->b, some, runs[k].some, "");
+	LLVMValueRef some = runs[0].some;
+	for (int k = 1; k < n; k++)
+		some = LLVMBuildOr(e->b, some, runs[k].some, "");
 	LLVMValueRef lanes = e->machine->ballot(e, some);
 	LLVMBasicBlockRef rest = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), join = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
 	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, lanes, LLVMConstNull(LLVMTypeOf(lanes)), ""), rest, join);
@@ -69,7 +69,7 @@ static LLVMBasicBlockRef open_rest(struct emit *e, const struct run *runs, int n
 	return join;
 }
 
-/* Element k of the run at register r, where the run is not whole: `at` then follows to the next one. */
+/* Element k of the run at register r, where the run is not whole; *at: its lane part, which goes on to the next element's. */
 static struct access single(struct emit *e, const struct access *a, const struct run *run, int r, int k, LLVMValueRef *at)
 {
 	struct access one = *a;
