@@ -55,7 +55,7 @@ DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_ca
 	elaborate instance linear parse signature))
 COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build dictionary driver eval eval_elem eval_mem eval_reduce file \
 	host_so layout layout_choose object object_code object_cost object_cubin object_elf object_facts object_ptx pass_again pass_bounds pass_clean pass_expand pass_guard pass_hoist pass_layout pass_loads \
-	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream pass_ungroup passes plan plan_facts plan_products plan_variant report text text_parse variant_code verify \
+	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream pass_ungroup passes plan plan_facts plan_products plan_variant pointwise report text text_parse variant_code verify \
 	$(addprefix target/, targets translate $(addprefix emit/, ask control convert dot elementwise index lds memory order reduce run translate value) \
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
 # With LLVM's archives alone.
@@ -63,7 +63,7 @@ LLVM_STATIC = compiler/llvm_static.cpp
 TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_progress tdslc_run tdslc_tune))
 LIBTDSLC = compiler/libtdslc.c
 RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_cuda device_hip device_null \
-	env error heading jit list module once pack_compress pack_load pack_model pack_read pack_write packs plan trace tune view))
+	env error heading jit join list module once pack_compress pack_load pack_model pack_read pack_write packs plan trace tune view))
 SIM = $(addsuffix .c,$(addprefix sim/, check check_hazard check_lds check_memory check_undef check_use chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
 	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_round exec_scalar \
 	exec_scalef32 exec_smem exec_typed hip hip_image hip_memory hip_module hip_properties hip_stream kernarg lanes line memory mfma_operand msgpack object operand race stats))
@@ -76,7 +76,7 @@ COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cache_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
 	ir_test lower_test nvptx_test nvptx_unaligned_test nvptx_variants_test object_test pass_test rt_cuda_abi_test rt_cuda_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test runs_test sim_arith_test \
 	sim_decode_test sim_exec_test sim_foreign_test sim_mfma_test sim_mutation_test sim_object_test sim_random_test sim_strict_test sim_tool_test tdslc_driver_test tensorfile_test)
-E2E_TESTS = $(addprefix $(B)/tests/, e2e_lists_test e2e_matrix_test e2e_rows_act_test e2e_rows_bwd_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test ref_rows_test)
+E2E_TESTS = $(addprefix $(B)/tests/, e2e_lists_test e2e_matrix_test e2e_rows_act_test e2e_rows_bwd_test e2e_rows_join_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test ref_rows_test)
 # What several tests share.
 HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/nvptx_help.c tests/ptx_run.c tests/ptx_text.c tests/sim_build.c tests/sim_single.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh

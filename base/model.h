@@ -84,6 +84,7 @@ struct model_kernel {
 	struct model_instance *instances; int ninstances;
 	struct model_variant *variants; int nvariants;
 	bool has_workspace;                  /* some variant needs one: the C function takes it */
+	bool pointwise; int rows, columns;   /* symbols: tensors [rows, columns] may be given as others of as many elements (runtime/join.c) */
 };
 
 struct model_object { const char *target; const uint8_t *bytes; uint64_t size; };

@@ -69,6 +69,9 @@ bool variant_in_runs(const struct variant *);
 int plan_variants(struct arena *, const struct ir_kernel *k, const struct dsl_kernel *text, const struct dsl_special *special,
                   const struct target *, struct variant **out, int *n, char *err, size_t errlen);
 
+/* The symbols of rows and columns of a kernel to which rows mean nothing (model_kernel.pointwise). */
+bool kernel_is_pointwise(struct arena *, const struct ir_kernel *, const struct target *, int *rows, int *columns);
+
 /* Runs the passes on a clone of `generic` for a variant; stops after the pass called `until` (NULL = all).  The result is ready
  * for translation: layouts everywhere. */
 int run_passes(struct arena *, const struct ir_kernel *generic, const struct variant *, const char *until,

@@ -34,6 +34,7 @@ struct item {
 	struct arena arena;
 	struct diag diag;
 	struct ir_kernel *generic;
+	bool pointwise; int rows, columns;    /* model_kernel's */
 	struct variant *variants; int nvariants;
 	struct model_variant *built;          /* nvariants of them; object: not numbered yet */
 	struct model_object *objects;
@@ -103,6 +104,7 @@ static void elaborate_item(struct compilation *c, struct item *it, struct object
 		return;
 	if (plan_variants(&it->arena, it->generic, it->text, it->binding->special, it->target, &it->variants, &it->nvariants, why, sizeof why))
 		it->error = arena_printf(&it->arena, "%s", why);
+	it->pointwise = kernel_is_pointwise(&it->arena, it->generic, it->target, &it->rows, &it->columns);
 	int kept = 0;
 	for (int v = 0; v < it->nvariants; v++)
 		if (listed(c->options->variants, it->variants[v].text))
@@ -419,6 +421,9 @@ static void assemble(struct compilation *c, struct compile_result *r)
 		while (end < c->nitems && c->items[end].kernel == c->items[i].kernel)
 			n += c->items[end++].nvariants;
 		k->variants = arena_alloc(&r->arena, (size_t)n * sizeof *k->variants + 1);
+		k->pointwise = c->items[i].pointwise;
+		k->rows = c->items[i].rows;
+		k->columns = c->items[i].columns;
 		for (; i < end; i++)
 			for (int v = 0; v < c->items[i].nvariants; v++) {
 				const struct model_object *o = &c->items[i].objects[v];

@@ -341,7 +341,7 @@ static void put_kernel_json(FILE *out, struct arena *a, const struct model_pack 
 	put_string(out, k->name);
 	fputs(",\"doc\":", out);
 	put_string(out, k->doc);
-	fprintf(out, ",\"workspace\":%s,\"params\":[", k->has_workspace ? "true" : "false");
+	fprintf(out, ",\"workspace\":%s,\"pointwise\":%s,\"params\":[", k->has_workspace ? "true" : "false", k->pointwise ? "true" : "false");
 	for (int i = 0; i < k->nparams; i++)
 		put_param_json(out, a, k, i);
 	fputs("],\"requires\":[", out);

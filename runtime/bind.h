@@ -13,10 +13,13 @@ struct bind {
 	uint32_t instance;
 	bool nothing;                           /* every output is empty: nothing to compute */
 	int assume_aligned;                     /* a query without data pointers: what HX_ALIGNED says; -1 = look */
+	bool joined;                            /* by bind_join_rows: symbols and views are of other rows than the call's */
 };
 
 /* Checks all arguments.  `lenient`: a query, outputs and data may be missing. */
 int bind_make(struct bind *, tdsl_kernel, tdsl_device, const union tdsl_arg *args, bool lenient);
+/* join.c: for the choice of a variant and its launches.  Results do not depend on it. */
+void bind_join_rows(struct bind *);
 /* Tensors and symbols alone, where the kernel has no instance for the call: false where they do not fit together. */
 bool bind_sizes(struct bind *, tdsl_kernel, tdsl_device, const union tdsl_arg *args);
 /* What expressions ask of tensors; ctx: the bind. */

@@ -14,6 +14,8 @@
 
 #define PACK_MAGIC "TDSLPACK"
 enum { PACK_OVERLAPS = 1 };                    /* pack_launch.flags: model_launch.overlaps */
+/* pack_kernel.flags: model_kernel.has_workspace, .pointwise, whose symbols' numbers are in a byte each. */
+enum { PACK_WORKSPACE = 1, PACK_POINTWISE = 2, PACK_ROWS_SHIFT = 8, PACK_COLUMNS_SHIFT = 16 };
 enum { PACK_VERSION = 3, PACK_MAX_OBJECT = 1 << 28, PACK_MAX_DICTIONARY = 1 << 20, PACK_MAX_REPORTS = 1 << 28, PACK_MAX_KERNARG = 4096 };
 
 enum pack_section {
@@ -40,7 +42,7 @@ struct pack_range { uint32_t first, count; };
 struct pack_meta { uint32_t tdsl_version, llvm_version, options, licence, fp8, source, source_name, pad; uint64_t source_hash[2]; };
 
 struct pack_kernel {
-	uint32_t name, doc, flags;                        /* flags: bit 0 has_workspace */
+	uint32_t name, doc, flags;                        /* PACK_WORKSPACE .. */
 	struct pack_range params, symbols, requires, instances, variants;
 };
 

@@ -138,7 +138,10 @@ int pack_model(const struct pack_file *p, struct arena *a, bool with_objects, st
 		const struct pack_kernel *k = &p->kernels[i];
 		m->kernels[i].name = text(&r, k->name);
 		m->kernels[i].doc = text(&r, k->doc);
-		m->kernels[i].has_workspace = k->flags & 1;
+		m->kernels[i].has_workspace = k->flags & PACK_WORKSPACE;
+		m->kernels[i].pointwise = k->flags & PACK_POINTWISE;
+		m->kernels[i].rows = k->flags >> PACK_ROWS_SHIFT & 255;
+		m->kernels[i].columns = k->flags >> PACK_COLUMNS_SHIFT & 255;
 		signature_read(&r, k, &m->kernels[i]);
 		instances_read(&r, k, &m->kernels[i]);
 		variants_read(&r, k, &m->kernels[i]);

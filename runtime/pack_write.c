@@ -230,7 +230,9 @@ static void kernel_add(struct writer *w, const struct model_kernel *k)
 		writer_fail(w, "too many parameters or symbols in kernel", k->name);
 	r.name = string_add(w, k->name);
 	r.doc = string_add(w, k->doc);
-	r.flags = k->has_workspace;
+	r.flags = k->has_workspace ? PACK_WORKSPACE : 0;
+	if (k->pointwise)
+		r.flags |= PACK_POINTWISE | (uint32_t)k->rows << PACK_ROWS_SHIFT | (uint32_t)k->columns << PACK_COLUMNS_SHIFT;
 	r.params = params_add(w, k);
 	r.symbols = symbols_add(w, k);
 	r.requires = requires_add(w, k);

@@ -111,12 +111,23 @@ int variant_follows(const struct bind *b, const struct pack_variant *v)
 
 /* ---- which kernel and variant serve a call */
 
+/* Binds, and where a variant is to be chosen joins rows unless the batch may not matter to the choice. */
+static int bind_serve(struct bind *b, tdsl_kernel k, tdsl_device device, const union tdsl_arg *args, bool lenient, bool choose)
+{
+	bool invariant;
+	TRY(bind_make(b, k, device, args, lenient));
+	TRY(env_flag(&invariant, "TDSL_BATCH_INVARIANT", false));
+	if (choose && !b->nothing && !invariant)
+		bind_join_rows(b);
+	return 0;
+}
+
 /* A specialised variant of a kernel that this process compiled from the same text, where the pack has only its general one. */
 static bool choose_compiled(struct bind *b, tdsl_device device, const union tdsl_arg *args, uint32_t *index)
 {
 	struct bind other;
 	for (tdsl_kernel j = NULL; (j = jit_next(b->kernel, j));)
-		if (bind_make(&other, j, device, args, false) == 0 && choose_variant(&other, true, index, NULL, NULL) == 0) {
+		if (bind_serve(&other, j, device, args, false, true) == 0 && choose_variant(&other, true, index, NULL, NULL) == 0) {
 			*b = other;
 			return true;
 		}
@@ -127,7 +138,7 @@ static bool choose_compiled(struct bind *b, tdsl_device device, const union tdsl
 static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, bool lenient, bool choose, uint32_t *index)
 {
 	char why[1024];
-	int rc = bind_make(b, k, s->device, args, lenient);
+	int rc = bind_serve(b, k, s->device, args, lenient, choose);
 	if (rc == 0 && choose && !b->nothing)
 		rc = choose_variant(b, false, index, NULL, NULL);
 	if (rc != TDSL_EDTYPE && rc != TDSL_ETARGET)
@@ -136,7 +147,7 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	tdsl_kernel j = NULL;
 	do
 		while ((j = jit_next(k, j)))
-			if (bind_make(b, j, s->device, args, lenient) == 0 && (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0))
+			if (bind_serve(b, j, s->device, args, lenient, choose) == 0 && (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0))
 				return 0;
 	while (jit_recall(k, s, args));
 	if (!*pack_string(k->pack->file, k->pack->file->meta->source))
@@ -149,11 +160,11 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 		snprintf(more, sizeof more, "%s", tdsl_error());
 		FAIL(made == TDSL_EUNSUPPORTED ? rc : made, "%s; it was not compiled: %s", why, more);
 	}
-	TRY(bind_make(b, j, s->device, args, lenient));
+	TRY(bind_serve(b, j, s->device, args, lenient, choose));
 	if (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0)
 		return 0;
 	TRY(jit_kernel(&j, k, s, args, true)); /* strides that the likely variant cannot follow: all of them */
-	TRY(bind_make(b, j, s->device, args, lenient));
+	TRY(bind_serve(b, j, s->device, args, lenient, choose));
 	return choose_variant(b, false, index, NULL, NULL);
 }
 
@@ -382,6 +393,9 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 		return most;
 	}
 	TRY(workspace_of_either(b, &found, &most));
+	bind_join_rows(b);                               /* the call may */
+	if (found && b->joined)
+		TRY(workspace_of_either(b, &found, &most));
 	if (!found) {                                    /* what was compiled for earlier calls serves neither */
 		TRY(jit_kernel(&whole, k, s, args, true));
 		TRY(bind_make(b, whole, s->device, args, true));
@@ -411,5 +425,5 @@ const char *tdsl_explain(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *arg
 	}
 	if (!s && device_default_stream(&s) < 0)
 		return NULL;
-	return bind_make(&bind, k, s->device, args, true) < 0 ? NULL : explain(&bind);
+	return bind_serve(&bind, k, s->device, args, true, true) < 0 ? NULL : explain(&bind);
 }

@@ -2,7 +2,8 @@
  *
  * Order of the choice: the variant that TDSL_TUNE names for the call, then the pack's own order, most specific first.  A variant
  * is passed over where TDSL_DISABLE names it, where TDSL_BATCH_INVARIANT is set and its predicate depends on the batch (the first
- * dimension of the first tensor), where its predicate does not hold, or where it cannot follow the tensors (plan.c).  The
+ * dimension of the first tensor) and it is not the general one, which is left where no other serves, where its predicate does not hold,
+ * or where it cannot follow the tensors (plan.c).  The
  * environment is looked at when a shape is first called: plans made before stay. */
 #include "trace.h"
 
@@ -106,7 +107,7 @@ static bool depends_on_batch(const struct bind *b, const struct pack_variant *v)
 /* ---- the choice */
 
 /* 1 if the variant serves the call, 0 with *what = why it does not, or negative with the text set and *what = the text. */
-static int variant_try(const struct bind *b, const struct rules *r, const struct pack_variant *v, bool specialised, const char **what)
+static int variant_try(const struct bind *b, const struct rules *r, const struct pack_variant *v, bool specialised, bool general, const char **what)
 {
 	const char *why = NULL, *text = pack_string(b->file, v->predicate_text);
 	int64_t holds = 1;
@@ -124,7 +125,7 @@ static int variant_try(const struct bind *b, const struct rules *r, const struct
 	if (disabled(r, b->name, text))
 		return 0;
 	*what = "depends on the batch: passed over for TDSL_BATCH_INVARIANT";
-	if (r->batch_invariant && depends_on_batch(b, v))
+	if (r->batch_invariant && !general && depends_on_batch(b, v))
 		return 0;
 	int rc = variant_follows(b, v);
 	*what = rc < 0 ? tdsl_error() : "runs";
@@ -133,9 +134,25 @@ static int variant_try(const struct bind *b, const struct rules *r, const struct
 
 typedef void sayer(void *, uint32_t, const char *);
 
+static bool is_for(const struct bind *b, const struct pack_variant *v)
+{
+	return v->instance == b->instance && strcmp(pack_string(b->file, v->target), b->device->target) == 0;
+}
+
+/* The one that asks for nothing but strides that it can follow: of a call that no other serves, whatever its batch. */
+static uint32_t general_variant(const struct bind *b)
+{
+	const struct pack_range r = b->kernel->k->variants;
+	uint32_t last = r.count;
+	for (uint32_t i = 0; i < r.count; i++)
+		last = is_for(b, &b->file->variants[r.first + i]) ? i : last;
+	return last;
+}
+
 int choose_variant(const struct bind *b, bool specialised, uint32_t *index, sayer *say, void *ctx)
 {
 	const struct pack_range r = b->kernel->k->variants;
+	uint32_t general = general_variant(b);
 	struct rules rules = {0};
 	int last = 0;
 	bool off = false, done = false;
@@ -146,10 +163,9 @@ int choose_variant(const struct bind *b, bool specialised, uint32_t *index, saye
 		for (uint32_t i = 0; i < r.count && (!done || say); i++) {
 			const struct pack_variant *v = &b->file->variants[r.first + i];
 			const char *what;
-			if (v->instance != b->instance || strcmp(pack_string(b->file, v->target), b->device->target) != 0 ||
-			    (pass == 0 && strcmp(pack_string(b->file, v->predicate_text), rules.tuned) != 0))
+			if (!is_for(b, v) || (pass == 0 && strcmp(pack_string(b->file, v->predicate_text), rules.tuned) != 0))
 				continue;
-			int rc = done && i != *index ? 0 : variant_try(b, &rules, v, specialised, &what);
+			int rc = done && i != *index ? 0 : variant_try(b, &rules, v, specialised, pass == 1 && i == general, &what);
 			if (say)
 				say(ctx, i, done && i != *index ? "not needed" : pass == 0 && rc > 0 ? "runs, by TDSL_TUNE" : what);
 			off = off || (rc == 0 && !done && what[0] == 'd' && strncmp(what, "disabled", 8) == 0);
@@ -190,7 +206,8 @@ const char *explain(const struct bind *b)
 	for (uint32_t i = 0; i < b->kernel->k->symbols.count && at < sizeof sizes; i++)
 		at += (size_t)snprintf(sizes + at, sizeof sizes - at, " %s=%" PRId64,
 		                       pack_string(b->file, b->file->symbols[b->kernel->k->symbols.first + i].name), b->symbols[i]);
-	t.n = (size_t)snprintf(t.text, t.size, "%s[%s] on %s,%s, from %s:\n", b->name, instance_text(b), b->device->target, sizes, b->file->name);
+	t.n = (size_t)snprintf(t.text, t.size, "%s[%s] on %s,%s%s, from %s:\n", b->name, instance_text(b), b->device->target, sizes,
+	                       b->joined ? " (as many elements in other rows)" : "", b->file->name);
 	choose_variant(b, false, &index, tell, &t);
 	return explanation;
 }

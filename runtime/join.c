@@ -1,0 +1,75 @@
+/* join.c -- rows one behind the other, as other rows: what a kernel that works element by element is called with.
+ * In: a bound call.  Out: the same call with rows of LINE elements, or one row, where its own rows are not whole vectors.
+ * A kernel to which rows mean nothing (pack_format.h: PACK_POINTWISE; compiler/pointwise.c) makes the same of [4096, 5001] and of
+ * [5001, 4096], if nothing lies between the rows and no tensor of another shape is given; the second takes variants for aligned rows. */
+#include "bind.h"
+
+enum { LINE = 4096, VECTOR_BYTES = 16 };
+static const int64_t MOST_BYTES = INT32_MAX - (4 << 20);   /* of a tensor: offsets inside a row are 32-bit */
+
+struct joined { uint32_t rows, columns; int64_t elements; bool torn; };
+
+static bool has_symbol(const struct hexpr *e, const struct joined *j)
+{
+	return e && ((e->op == HX_SYM && (e->imm == j->rows || e->imm == j->columns)) || has_symbol(e->a, j) || has_symbol(e->b, j));
+}
+
+static const struct hexpr *extent_of(const struct bind *b, struct arena *a, int param, int dim)
+{
+	struct pack_code_ref c = b->kernel->params[param].extent[dim];
+	return hexpr_decode(a, b->file->code + c.offset, c.size);
+}
+
+static bool is_symbol(const struct hexpr *e, uint32_t symbol) { return e && e->op == HX_SYM && e->imm == symbol; }
+
+enum shape { MATRIX, CONSTANT, OTHER };
+
+static enum shape shape_of(const struct bind *b, const struct joined *j, int param)
+{
+	struct arena a = {0};
+	const struct view *v = &b->views[param];
+	enum shape s = CONSTANT;
+	for (int d = 0; d < v->rank; d++)
+		s = has_symbol(extent_of(b, &a, param, d), j) ? OTHER : s;
+	if (v->rank == 2 && is_symbol(extent_of(b, &a, param, 0), j->rows) && is_symbol(extent_of(b, &a, param, 1), j->columns))
+		s = MATRIX;
+	arena_free(&a);
+	return s;
+}
+
+/* Every element has its place in one run of memory that begins at a vector. */
+static bool is_one_run(const struct view *v, const struct joined *j)
+{
+	int bits = dtype_info(v->dtype)->bits;
+	return !v->list && v->flat && bits >= 8 && v->address % VECTOR_BYTES == 0 && v->stride[1] == 1 && v->stride[0] == v->extent[1] &&
+	       j->elements <= MOST_BYTES / (bits / 8);
+}
+
+void bind_join_rows(struct bind *b)
+{
+	uint32_t flags = b->kernel->k->flags;
+	struct joined j = {flags >> PACK_ROWS_SHIFT & 255, flags >> PACK_COLUMNS_SHIFT & 255, 0, false};
+	if (!(flags & PACK_POINTWISE) || b->symbols[j.rows] <= 1 || b->symbols[j.columns] <= 0)
+		return;
+	j.elements = b->symbols[j.rows] * b->symbols[j.columns];           /* of two below 2^31 */
+	for (int p = 0; p < b->kernel->nparams; p++) {
+		const struct view *v = &b->views[p];
+		enum shape s = v->present ? shape_of(b, &j, p) : CONSTANT;
+		if (s == OTHER || (s == MATRIX && !is_one_run(v, &j)))
+			return;
+		j.torn = j.torn || (s == MATRIX && v->extent[1] * (dtype_info(v->dtype)->bits / 8) % VECTOR_BYTES);
+	}
+	if (!j.torn)
+		return;
+	int64_t columns = j.elements % LINE ? j.elements : LINE, rows = j.elements / columns;
+	for (int p = 0; p < b->kernel->nparams; p++) {
+		struct view *v = &b->views[p];
+		if (!v->present || shape_of(b, &j, p) != MATRIX)
+			continue;
+		v->extent[0] = rows;
+		v->extent[1] = v->stride[0] = columns;
+	}
+	b->symbols[j.rows] = rows;
+	b->symbols[j.columns] = columns;
+	b->joined = true;
+}

@@ -1,0 +1,191 @@
+/* e2e_rows_join_test.c -- rows that are not whole vectors, called as other rows of as many elements (runtime/join.c), against f64.
+ *
+ * In: kernels that work element by element, sizes that are multiples of nothing, tensors with gaps, of other shapes, that begin anywhere.
+ * Out: whether the call was joined, as tdsl_explain says; results, which may not depend on it. */
+#include "e2e_rows.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct join_case {
+	int64_t batch, m, n;                          /* batch 0: two dimensions */
+	struct e2e_place x, y;
+	bool b, amax, yt;                             /* tensors that are given besides */
+	bool joined;
+	const char *variant;                          /* begins so; NULL = any one */
+};
+
+static bool is_joined(struct call *c)
+{
+	tdsl_stream stream;
+	tdsl_kernel k = e2e_kernel(c->chip, c->kernel, &stream);
+	const char *text = tdsl_explain(k, stream, c->args, c->n);
+	ck_assert_msg(text, "%s: %s", c->what, tdsl_error());
+	return strstr(text, "as many elements in other rows");
+}
+
+static struct shape shape_of(const struct join_case *z, struct e2e_place place)
+{
+	struct shape s = z->batch ? SHAPE(z->batch, z->m, z->n) : SHAPE(z->m, z->n);
+	s.place = place;
+	return s;
+}
+
+static void call_and_see(struct call *c, const struct join_case *z)
+{
+	struct tdsl_last last;
+	bool joined = is_joined(c);
+	call_go(c);
+	ck_assert_int_eq(tdsl_last_call(&last), 0);
+	ck_assert_msg(joined == z->joined && (!z->variant || strncmp(last.predicate, z->variant, strlen(z->variant)) == 0), "%s: joined %d, variant \"%s\"", c->what,
+	              joined, last.predicate);
+}
+
+static void relu(const struct e2e_chip *chip, const struct join_case *z)
+{
+	struct call c;
+	int64_t rows = (z->batch ? z->batch : 1) * z->m, count = rows * z->n;
+	double *want = calloc((size_t)count * 2 + 2, sizeof *want), most = 0, zero = 0;
+	call_begin(&c, chip, "relu_act", "%ld x %ld x %ld, pitch %ld step %ld shift %ld", (long)z->batch, (long)z->m, (long)z->n, (long)z->x.pitch, (long)z->x.step,
+	           (long)z->x.shift);
+	const double *x = call_in(&c, E2E_BF16, shape_of(z, z->x), 4), *b = NULL;
+	if (z->b)
+		b = call_in(&c, E2E_BF16, SHAPE(z->n), 1);
+	else
+		call_absent(&c);
+	call_absent(&c);                              /* scale */
+	if (z->amax)
+		call_values(&c, E2E_F32, SHAPE(1), &zero);
+	else
+		call_absent(&c);
+	int at_amax = c.n - 1, at = call_out(&c, E2E_BF16, shape_of(z, z->y)), at_t = call_maybe(&c, z->yt, E2E_BF16, SHAPE(z->n, z->m));
+	call_and_see(&c, z);
+	for (int64_t i = 0; i < count; i++) {
+		want[i] = fmax(x[i] + (b ? b[i % z->n] : 0), 0);
+		most = fmax(most, want[i]);
+	}
+	call_plain(&c, at, want, z->n);
+	for (int64_t i = 0; z->yt && i < count; i++)
+		want[count + i % z->n * z->m + i / z->n] = want[i];
+	if (z->yt)
+		call_plain(&c, at_t, want + count, z->m);
+	if (z->amax)
+		call_near(&c, at_amax, &most, 0x1p-20, 0);
+	call_end(&c);
+	free(want);
+}
+
+START_TEST(activations_join)
+{
+	static const struct join_case cases[] = {
+		{.m = 4096, .n = 3, .joined = true, .variant = "N%"},                     /* 3 rows of 4,096 */
+		{.m = 64, .n = 65, .joined = true, .variant = "N%"},                      /* one row of 4,160 */
+		{.m = 3, .n = 8196, .joined = true, .variant = "any"},                    /* one of 24,588: not a whole number of vectors */
+		{.batch = 4, .m = 16, .n = 33, .joined = true, .variant = "N%"},          /* three dimensions that are one run */
+		{.m = 64, .n = 65, .amax = true, .joined = true},
+		{.m = 64, .n = 64},                                                       /* whole vectors */
+		{.m = 1, .n = 4097},                                                      /* one row */
+		{.m = 64, .n = 65, .x = {.pitch = 72}},                                   /* gaps between the rows */
+		{.m = 64, .n = 65, .y = {.pitch = 72}},
+		{.m = 64, .n = 65, .x = {.pitch = 130, .step = 2}},                       /* inside them */
+		{.m = 64, .n = 65, .x = {.shift = 1}},                                    /* not a vector's begin */
+		{.batch = 2, .m = 8, .n = 33, .x = {.pitch = 40}},
+		{.m = 64, .n = 65, .b = true},                                            /* columns mean something */
+		{.m = 64, .n = 65, .yt = true},                                           /* so do rows */
+		{.m = 0, .n = 65}, {.m = 64, .n = 0},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+		relu(&e2e_chips[_i], &cases[i]);
+}
+END_TEST
+
+START_TEST(sums_join)
+{
+	static const struct join_case cases[] = {
+		{.m = 64, .n = 65, .joined = true, .variant = "N%"}, {.m = 5, .n = 7, .joined = true, .variant = "any"}, {.m = 64, .n = 65, .x = {.pitch = 66}},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct call c;
+		const struct join_case *z = &cases[i];
+		double *want = calloc((size_t)(z->m * z->n), sizeof *want);
+		call_begin(&c, &e2e_chips[_i], "add", "%ld x %ld", (long)z->m, (long)z->n);
+		const double *x = call_in(&c, E2E_BF16, shape_of(z, z->x), 4), *res = call_in(&c, E2E_BF16, shape_of(z, z->y), 4);
+		int at = call_out(&c, E2E_BF16, shape_of(z, z->y));
+		call_and_see(&c, z);
+		for (int64_t k = 0; k < z->m * z->n; k++)
+			want[k] = x[k] + res[k];
+		call_plain(&c, at, want, z->n);
+		call_end(&c);
+		free(want);
+	}
+}
+END_TEST
+
+/* A gradient that has a workspace where the bias has one: asked for, it suffices for the call as it is joined. */
+START_TEST(gradients_join)
+{
+	static const struct join_case cases[] = {{.m = 131, .n = 33, .joined = true}, {.m = 128, .n = 33, .joined = true, .variant = "N%"}, {.m = 131, .n = 33, .b = true}};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct call c;
+		const struct join_case *z = &cases[i];
+		double *want = calloc((size_t)(z->m * z->n), sizeof *want), *sums = calloc((size_t)z->n, sizeof *sums);
+		call_begin(&c, &e2e_chips[_i], "relu_bwd", "%ld x %ld, db %d", (long)z->m, (long)z->n, z->b);
+		const double *dy = call_in(&c, E2E_BF16, shape_of(z, z->y), 4), *x = call_in(&c, E2E_BF16, shape_of(z, z->x), 4);
+		call_absent(&c);
+		int at = call_out(&c, E2E_BF16, shape_of(z, z->y)), at_db = call_maybe(&c, z->b, E2E_F32, SHAPE(z->n));
+		call_and_see(&c, z);
+		for (int64_t k = 0; k < z->m * z->n; k++) {
+			want[k] = x[k] > 0 ? dy[k] : 0;
+			sums[k % z->n] += want[k];
+		}
+		call_plain(&c, at, want, z->n);
+		if (z->b)
+			call_near(&c, at_db, sums, 0x1p-18, 0x1p-12);
+		call_end(&c);
+		free(want), free(sums);
+	}
+}
+END_TEST
+
+/* One scale of the whole tensor has no rows; one of each row has. */
+START_TEST(scales_decide)
+{
+	for (int rows = 0; rows < 2; rows++) {
+		struct call c;
+		struct join_case z = {.m = 64, .n = 65, .joined = !rows};
+		double *want = calloc(64 * 65, sizeof *want);
+		call_begin(&c, &e2e_chips[_i], rows ? "dequantize_rows" : "dequantize", "64 x 65");
+		const double *y = call_in(&c, e2e_code_type(e2e_chips[_i].fp8), SHAPE(64, 65), 4), *scale = call_in(&c, E2E_F32, rows ? SHAPE(64) : SHAPE(1), 1);
+		int at = call_out(&c, E2E_BF16, SHAPE(64, 65));
+		call_and_see(&c, &z);
+		for (int k = 0; k < 64 * 65; k++)
+			want[k] = y[k] * scale[rows ? k / 65 : 0];
+		call_plain(&c, at, want, 65);
+		call_end(&c);
+		free(want);
+	}
+}
+END_TEST
+
+START_TEST(batches_may_not_matter)
+{
+	struct join_case z = {.m = 64, .n = 63};
+	setenv("TDSL_BATCH_INVARIANT", "1", 1);
+	relu(&e2e_chips[_i], &z);
+	unsetenv("TDSL_BATCH_INVARIANT");
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("end to end: rows joined");
+	TCase *t = tcase_create("joined");
+	tcase_set_timeout(t, 300);
+	tcase_add_loop_test(t, activations_join, 0, 2);
+	tcase_add_loop_test(t, sums_join, 0, 2);
+	tcase_add_loop_test(t, gradients_join, 0, 2);
+	tcase_add_loop_test(t, scales_decide, 0, 2);
+	tcase_add_loop_test(t, batches_may_not_matter, 0, 2);
+	suite_add_tcase(suite, t);
+	return e2e_main(suite);
+}
