@@ -604,9 +604,32 @@ static void plan_aligned_rest(struct planner *p, bool open)
 	}
 }
 
+/* Elements of a workgroup's tile in a phase. */
+static int64_t tile_elements(const struct variant *v, const struct ir_phase *ph, int phase)
+{
+	int64_t n = phase_shape(v, ph).fixed;
+	for (int t = 0; t < v->ntiles; t++)
+		if (v->tiles[t].phase < 0 || v->tiles[t].phase == phase)
+			n *= v->tiles[t].tile;
+	return n;
+}
+
+/* How many workgroups later the one is whose tile the L2 is asked for: those between read as much as stays there.  For tiles that are turned,
+ * of one group both ways, of which few are resident, and for many rows of one tensor of which nothing is reduced: others wait for
+ * more than memory, or have as much in flight as it takes (docs/performance.md). */
+static void plan_ahead(const struct planner *p, struct variant *v)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	int64_t n = tile_elements(v, ph, 0);
+	bool turns = phase_is_turning(p->k, ph), large = turns && n == phase_shape(v, ph).fixed;
+	if (p->target->ahead_bytes && p->k->nphases == 1 && v->aligned && !v->single && (large || (v->many && p->f.rows == 1 && !p->f.reduces && !turns)))
+		v->ahead = (int)(p->target->ahead_bytes / (n * p->f.widest * p->f.rows));
+}
+
 static void plan_rows(struct planner *p)
 {
 	bool open = any_open(p, NULL), sweeps = !open || can_stream(p), set = p->given | p->absent;
+	int first = p->out.n;
 	p->torn = can_be_torn(p) && p->sets && !set;
 	if (sweeps && (set || !p->sets))
 		plan_long_lines(p);
@@ -629,6 +652,8 @@ static void plan_rows(struct planner *p)
 	}
 	if (sweeps && !set)
 		plan_rest(p, false, open);
+	for (int i = first; i < p->out.n; i++)
+		plan_ahead(p, &p->out.items[i]);
 }
 
 /* --- sets of optional tensors ------------------------------------------------------------------------------------------- */

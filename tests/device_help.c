@@ -90,7 +90,7 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 	struct ptx_range memory[20];
 	_Alignas(16) uint8_t block[1024] = {0};
 	struct ptx_launch p = {.text = c->elf, .kernel = l->symbol, .block = (uint32_t)l->block, .arguments = block,
-	                       .argument_bytes = (size_t)l->kernarg_bytes, .memory = memory, .shared = l->lds};
+	                       .argument_bytes = (size_t)l->kernarg_bytes, .memory = memory, .shared = l->lds, .fetched = d->fetched, .most_fetched = d->most_fetched};
 	fill_arguments(d, l, workspace, block);
 	for (int i = 0; i < d->r->k->nparams; i++) {
 		const struct ir_tensor *t = &d->r->tensors[i];
@@ -109,6 +109,7 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 	}
 	if (!empty)
 		ck_assert_msg(ptx_run(&p, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	d->nfetched = p.nfetched;
 }
 
 static void launch(struct device_run *d, struct sim_object *o, const struct model_launch *l, void *workspace, size_t bytes, const char *what)

@@ -15,6 +15,7 @@ struct device_run {
 	struct object_session *session;
 	struct arena arena;
 	uint8_t *table[16];                   /* of each list while device_check runs: addresses and lengths */
+	uint64_t *fetched; int nfetched, most_fetched;   /* what PTX asked the L2 for (ptx_run.h); NULL = nobody asks */
 	uint64_t accesses;                    /* of memory by tensors' addresses: instructions that simulated AMD waves executed */
 	char err[2000];
 };

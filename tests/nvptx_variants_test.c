@@ -496,6 +496,83 @@ START_TEST(values_stand_where_they_are_needed)
 }
 END_TEST
 
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Lines of a tensor of 16-bit elements, of which tile t of those that follow each other along the rows, from `from` on, holds rows x columns; in
+ * rows of so many bytes. */
+static int lines_of(uint64_t *line, int n, int from, int tiles, int across, int rows, int columns, int first, int row_bytes)
+{
+	for (int t = from; t < tiles; t++)
+		for (int r = 0; r < rows; r++)
+			for (int c = 0; c < columns * 2; c += 128)
+				line[n++] = (uint64_t)((t / across * rows + r) * row_bytes + first + t % across * columns * 2 + c);
+	return n;
+}
+
+/* The L2 is asked for each line of each tile but the first ones once, by the workgroup so many before its own. */
+START_TEST(later_tiles_are_asked_for)
+{
+	enum { MOST = 1 << 14, M = 384, N = 512 };
+	static uint64_t asked[MOST], want[MOST];
+	static const struct { const char *kernel, *given, *variant, *tensor; int rows, columns, halves; } cases[] = {
+		{"swiglu_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned with y scale yt scale_t", "h", 128, 128, 2},
+		{"quantize_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned", "x", 128, 128, 1},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
+		for (int ahead = 1; ahead < 15; ahead += 4) {
+			struct built b;
+			struct device_code code;
+			built_open(&b, cases[c].kernel);
+			ir_run_symbol(&b.r, "M", M);
+			ir_run_symbol(&b.r, "N", N);
+			built_give(&b, cases[c].given);
+			struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
+			ck_assert_int_gt(v->ahead, 64);
+			v->ahead = ahead;
+			b.d.fetched = asked;
+			b.d.most_fetched = MOST;
+			device_compile(&b.d, v, &code, cases[c].variant);
+			device_check(&b.d, &code, cases[c].variant, false);
+			free(code.elf);
+			struct ir_tensor *t = ir_run_find(&b.r, cases[c].tensor);
+			int n = 0, across = N / cases[c].columns, tiles = M / cases[c].rows * across;
+			for (int h = 0; h < cases[c].halves; h++)
+				n = lines_of(want, n, ahead, tiles, across, cases[c].rows, cases[c].columns, h * N * 2, cases[c].halves * N * 2);
+			for (int i = 0; i < b.d.nfetched; i++)
+				asked[i] -= (uint64_t)(uintptr_t)t->data;
+			qsort(asked, (size_t)b.d.nfetched, sizeof *asked, by_number);
+			qsort(want, (size_t)n, sizeof *want, by_number);
+			ck_assert_msg(b.d.nfetched == n && memcmp(asked, want, (size_t)n * sizeof *want) == 0, "%s, %d ahead: %d lines, expected %d", cases[c].kernel, ahead,
+			              b.d.nfetched, n);
+			built_close(&b);
+		}
+}
+END_TEST
+
+/* Tiles of which few are resident, rows of one tensor of which many are called for; nothing that is reduced, turned in small tiles, or of two. */
+START_TEST(who_asks_ahead)
+{
+	static const struct { const char *kernel, *target, *variant; bool asks; } cases[] = {
+		{"swiglu_both_128", "sm_90a", "M%128=0 N%128=0 aligned with y scale yt scale_t", true}, {"quantize_both_128_e8m0", "sm_90a", "M%128=0 N%128=0 aligned", true},
+		{"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 bare", true}, {"silu_act", "sm_90a", "N%8=0 aligned bare", false},
+		{"dequantize_rows", "sm_90a", "N%4096=0 aligned rows>=512", true}, {"add", "sm_90a", "N%4096=0 aligned rows>=512", false},
+		{"quantize_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned", false}, {"cast_transpose", "sm_90a", "M%8=0 N%8=0 aligned with y yt", false},
+		{"rmsnorm_quant", "sm_90a", "N=4096 aligned", false}, {"quantize_128x128", "sm_90a", "M%128=0 N%128=0 aligned with y", false},
+		{"quantize_both_128", "gfx942", "M%128=0 N%128=0 aligned", false}, {"swiglu_both_128", "sm_90a", "unaligned with y scale yt scale_t", false},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		built_open_for(&b, cases[c].kernel, cases[c].target, NULL);
+		ck_assert_msg((b.v[built_variant(&b, cases[c].variant)].ahead > 0) == cases[c].asks, "%s %s", cases[c].kernel, cases[c].variant);
+		built_close(&b);
+	}
+}
+END_TEST
+
 static void blocks_of(const char *kernel, const char *target, const char *variant, int *blocks, int n)
 {
 	struct built b;
@@ -611,6 +688,8 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, turned_tiles);
 	tcase_add_test(t, values_stand_where_they_are_needed);
 	tcase_add_test(t, scales_across);
+	tcase_add_test(t, later_tiles_are_asked_for);
+	tcase_add_test(t, who_asks_ahead);
 	tcase_add_test(t, phases_stand_apart);
 	tcase_add_test(t, parts_of_sectors_are_kept);
 	tcase_add_test(t, rows_of_scales_end_anywhere);

@@ -13,7 +13,7 @@
 enum { WARP = 32, SPIN = 50 * 1000 * 1000 };
 
 struct thread { uint64_t *reg; int pc; bool done; uint32_t tid; };
-struct machine { struct code *c; const struct ptx_launch *l; struct thread *threads; uint8_t *shared; uint32_t block[3]; };
+struct machine { struct code *c; struct ptx_launch *l; struct thread *threads; uint8_t *shared; uint32_t block[3]; };
 
 /* --- values ----------------------------------------------------------------------------------------------------------------- */
 
@@ -264,6 +264,15 @@ static bool load_store(struct machine *m, struct thread *t, const struct ins *i)
 	return p && i->nop == count + 1 + hint;
 }
 
+/* What lies beyond the memory costs a chip more than it saves. */
+static bool fetch(struct machine *m, struct thread *t, const struct ins *i)
+{
+	uint8_t *p = has(i, L2) && i->nop == 1 ? reach(m, t, i, &i->op[0], 1, false) : NULL;
+	if (p && m->l->nfetched < m->l->most_fetched)
+		m->l->fetched[m->l->nfetched++] = (uint64_t)(uintptr_t)p;
+	return p;
+}
+
 static bool reduce_at(struct machine *m, struct thread *t, const struct ins *i)
 {
 	struct type type = i->type[0];
@@ -364,6 +373,8 @@ static bool step(struct machine *m, struct thread *t, const struct ins *i)
 		return make_policy(t, i);
 	if (is(i, red))
 		return reduce_at(m, t, i);
+	if (is(i, prefetch))
+		return fetch(m, t, i);
 	for (int a = 1; a < i->nop && a < 4; a++)
 		v[a - 1] = get(t, &i->op[a]);
 	if (is(i, selp)) {
@@ -479,7 +490,7 @@ static bool run_block(struct machine *m, int registers)
 	}
 }
 
-int ptx_run(const struct ptx_launch *l, char *err, size_t errlen)
+int ptx_run(struct ptx_launch *l, char *err, size_t errlen)
 {
 	struct code c = {.err = err, .errlen = errlen};
 	struct machine m = {.c = &c, .l = l};

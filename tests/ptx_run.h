@@ -17,6 +17,7 @@ struct ptx_launch {
 	const void *arguments; size_t argument_bytes;
 	const struct ptx_range *memory; int nmemory;
 	int shared;                           /* bytes of a workgroup, those declared without a size included */
+	uint64_t *fetched; int nfetched, most_fetched;   /* addresses that the L2 was asked for, in order; NULL = nobody asks */
 };
-int ptx_run(const struct ptx_launch *, char *err, size_t errlen);
+int ptx_run(struct ptx_launch *, char *err, size_t errlen);
 #endif

@@ -13,6 +13,8 @@
 
 static const struct { const char *kernel, *sizes; } shapes[] = {
 	{"grouped_gemm", "E=3 M=600 N=264 K=264"}, {"grouped_gemm", "E=3 M=600 N=131 K=261"}, {"grouped_gemm", "E=3 M=600 N=131 K=0"},
+	{"grouped_gemm", "E=3 M=60 N=129 K=66"}, {"grouped_gemm", "E=3 M=60 N=130 K=67"}, {"grouped_gemm", "E=3 M=60 N=131 K=68"}, {"grouped_gemm", "E=3 M=60 N=132 K=69"},
+	{"grouped_gemm", "E=3 M=60 N=133 K=70"}, {"grouped_gemm", "E=3 M=60 N=134 K=71"}, {"grouped_gemm", "E=3 M=60 N=135 K=72"}, {"grouped_gemm", "E=3 M=60 N=136 K=73"},
 	{"attention", "B=1 H=1 G=1 S=260 L=280 D=64"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=128"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=56"},
 	{"attention", "B=1 H=1 G=1 S=260 L=280 D=120"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=248"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=504"},
 	{"attention", "B=1 H=1 G=1 S=260 L=280 D=61"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=125"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=253"}, {"attention", "B=1 H=1 G=1 S=260 L=0 D=56"}, {"attention", "B=1 H=1 G=1 S=260 L=0 D=61"},
@@ -23,7 +25,7 @@ static const struct { const char *kernel, *sizes; } shapes[] = {
 static const int rows[] = {3, 32, 48, 64, 70, 128, 130, 512, 2048};
 static const int columns[] = {131, 134, 256, 264, 272, 512, 640, 1000, 1001, 1008, 1024, 2032, 2040, 2048, 4080, 4096, 5120, 5632, 6144, 7168, 8176, 8192, 9001, 9002, 10752, 12288, 14336, 16368, 16384,
 	16401, 16402, 20000, 20480};
-enum { NSHAPES = sizeof shapes / sizeof *shapes, NROWS = sizeof rows / sizeof *rows, NCOLUMNS = sizeof columns / sizeof *columns, SMALL = 4,
+enum { NSHAPES = sizeof shapes / sizeof *shapes, NROWS = sizeof rows / sizeof *rows, NCOLUMNS = sizeof columns / sizeof *columns, SMALL = 4, ENDS = 16, MOST = 24,
 	MOST_ELEMENTS = 1 << 22, PERIOD = 40961, FEW = 2 };
 
 /* A symbol that is not named is 2. */
@@ -160,12 +162,13 @@ static int sets_of(const struct variant_run *r, uint32_t sets[MODEL_MAX_PARAM + 
 	return n;
 }
 
-/* One shape with the first set of optional tensors that selects the variant, and with another, each time a later one; or with all of them. */
-static void add_configs(struct variant_run *r, const char *sizes, bool shift, bool all)
+/* One shape with the first set of optional tensors that selects the variant, and with others, each time later ones: so many in all. */
+enum { ONE = 1, TWO = 2, ALL = MODEL_MAX_PARAM + 2 };
+static void add_configs(struct variant_run *r, const char *sizes, bool shift, int most)
 {
 	uint32_t sets[MODEL_MAX_PARAM + 2];
 	int n = sets_of(r, sets), added = 0, start = r->nconfigs / 2;
-	for (int i = 0; i < n && (all || added < 2); i++) {
+	for (int i = 0; i < n && added < most; i++) {
 		struct variant_config c = {.present = sets[i ? 1 + (i - 1 + start) % (n - 1) : 0], .shift = shift};
 		memcpy(c.sizes, sizes, strlen(sizes) + 1);
 		for (int other = 0; other < 1 + has_other(r->kernel) && r->nconfigs < VARIANT_CONFIGS; other++) {
@@ -185,11 +188,11 @@ static int by_size(const void *a, const void *b)
 	return d < 0 ? -1 : d > 0;
 }
 
-static void add_pair(struct variant_run *r, int m, int n, bool shift, bool all)
+static void add_pair(struct variant_run *r, int m, int n, bool shift, int most)
 {
 	char sizes[64];
 	snprintf(sizes, sizeof sizes, "M=%d N=%d E=5 S=%d", m, n, m);
-	add_configs(r, sizes, shift, all);
+	add_configs(r, sizes, shift, most);
 }
 
 static void find_configs(struct variant_run *r)
@@ -199,7 +202,7 @@ static void find_configs(struct variant_run *r)
 	for (int i = 0; i < NSHAPES; i++)
 		for (int shift = 0; shift < 2 && !strcmp(shapes[i].kernel, r->kernel->name); shift++) {
 			own = true;
-			add_configs(r, shapes[i].sizes, shift, false);
+			add_configs(r, shapes[i].sizes, shift, TWO);
 		}
 	if (own)
 		return;
@@ -209,14 +212,21 @@ static void find_configs(struct variant_run *r)
 	}
 	qsort(pairs, (size_t)n, sizeof *pairs, by_size);
 	for (int i = 0; i < n && r->nconfigs < SMALL && (!r->nconfigs || rows[pairs[i][0]] * columns[pairs[i][1]] <= MOST_ELEMENTS); i++)
-		add_pair(r, rows[pairs[i][0]], columns[pairs[i][1]], false, false);
+		add_pair(r, rows[pairs[i][0]], columns[pairs[i][1]], false, TWO);
+	bool any = strcmp(r->variant->predicate_text, "any") == 0;
+	for (int i = 0, had = r->nconfigs; any && i < ENDS; i++, had = r->nconfigs) {   /* a run of 16 ends anywhere, in both directions */
+		add_pair(r, 65 + i, 129 + i, false, ONE);
+		if (r->nconfigs == had)                  /* whole vectors: what else makes a call unaligned */
+			add_pair(r, 65 + i, 129 + i, true, ONE);
+	}
+	int most = MOST + (any ? ENDS : 0);
 	for (int m = NROWS - 1, small = r->nconfigs; m-- > 3;)  /* more rows than a tile of 64 has, at the first width that fits */
-		for (int i = 0, had = r->nconfigs; i < NCOLUMNS && r->nconfigs == had && r->nconfigs < VARIANT_CONFIGS - 6; i++)
-			add_pair(r, rows[m], columns[i], false, had == small);
-	for (int i = NCOLUMNS; i-- > 0 && r->nconfigs < VARIANT_CONFIGS - 4;)
-		add_pair(r, rows[0], columns[i], false, false);
-	add_pair(r, rows[0], 0, false, false);
-	add_pair(r, rows[0], 0, true, false);
+		for (int i = 0, had = r->nconfigs; i < NCOLUMNS && r->nconfigs == had && r->nconfigs < most - 6; i++)
+			add_pair(r, rows[m], columns[i], false, had == small ? ALL : TWO);
+	for (int i = NCOLUMNS; i-- > 0 && r->nconfigs < most - 4;)
+		add_pair(r, rows[0], columns[i], false, TWO);
+	add_pair(r, rows[0], 0, false, TWO);
+	add_pair(r, rows[0], 0, true, TWO);
 }
 
 /* ---- contents */

@@ -10,7 +10,8 @@
  *   memory.c      loads, stores, updates: what, not how      reduce.c      reductions across registers, lanes, waves
  *   lds.c         moves through LDS                          dot.c         matrix instructions
  *   convert.c     conversions, the narrow ones in software    control.c     loops and branches
- *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing */
+ *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing
+ *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed */
 #ifndef TDSL_EMIT_H
 #define TDSL_EMIT_H
 #include <llvm-c/Core.h>
@@ -47,6 +48,8 @@ struct emit {
 	LLVMValueRef tid;                        /* workitem id, i32 */
 	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
 	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */
+	int grid_axis[3];                        /* by dimension of a grid whose axes have one each */
+	LLVMValueRef *ahead, ahead_there;        /* ahead.c: by axis, i32: how far away the later tile lies; i1: there is one.  NULL = none is asked for */
 	struct value *values;                    /* by instruction id */
 	const int *uses;                         /* of each, by id */
 	struct { LLVMValueRef pointer, stride[6], fold_stride, absent[2]; } *tensors;  /* by parameter; absent: optional_load's */
@@ -87,12 +90,17 @@ LLVMValueRef emit_call(struct emit *, const char *intrinsic, LLVMTypeRef *overlo
 LLVMTypeRef emit_type(struct emit *, enum dtype);                    /* of one element in registers */
 LLVMTypeRef emit_vector(LLVMTypeRef element, int n);                 /* the element itself for n = 1 */
 
+LLVMValueRef emit_hexpr(struct emit *, const struct hexpr *);        /* i32, of symbols that the function is given */
+
 void emit_block(struct emit *, const struct ir_block *);
 const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    /* returns the last that it handled: reductions side by side are one round */
 
 /* ask.c */
 const struct ir_ins *emit_front(struct emit *, const struct ir_block *);       /* what a block asks for first; returns what comes behind */
 LLVMBasicBlockRef emit_before_asked(struct emit *);                            /* the builder in front of the loads that are asked for together; returns where it was */
+
+/* ahead.c */
+void ahead_bind(struct emit *, const struct hexpr *const *grid, int dims);     /* bound; of one or two dimensions, of others nothing is done */
 
 /* order.c */
 void emit_order(struct emit *);                        /* of all blocks of the function */

@@ -646,6 +646,8 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 		LLVMValueRef x = e->machine->load(e, &a, r, t);
 		(e->before_asked ? emit_asked : emit_loaded)(e, &a, r, x);
 	}
+	if (e->ahead)                                  /* behind its own, which are what it waits for */
+		ahead_fetch(e, &a);
 }
 
 LLVMValueRef store_word(struct emit *e, const struct access *a, const struct ir_ins *value, int r)

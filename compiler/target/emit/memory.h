@@ -47,6 +47,9 @@ LLVMTypeRef access_type(struct emit *, const struct access *);                /*
  * scalar registers. */
 LLVMValueRef access_missing(struct emit *, const struct access *, int r);
 
+/* ahead.c: the same of the later tile, where there is one, for the L2 */
+void ahead_fetch(struct emit *, const struct access *);
+
 /* run.c: all runs of a loose access */
 bool run_can_be_loose(const struct access *, int axis);                         /* along this axis */
 void run_load(struct emit *, struct access *);

@@ -253,9 +253,9 @@ static void bind_arguments(struct emit *e, const struct arguments *a)
 	}
 }
 
-static LLVMValueRef hexpr_value(struct emit *e, const struct hexpr *x)
+LLVMValueRef emit_hexpr(struct emit *e, const struct hexpr *x)
 {
-	LLVMValueRef a = x->a ? hexpr_value(e, x->a) : NULL, b = x->b ? hexpr_value(e, x->b) : NULL;
+	LLVMValueRef a = x->a ? emit_hexpr(e, x->a) : NULL, b = x->b ? emit_hexpr(e, x->b) : NULL;
 	switch (x->op) {
 	case HX_CONST: return emit_int(e, x->imm);
 	case HX_SYM: return e->symbols[x->imm];
@@ -288,12 +288,12 @@ static void bind_temps(struct emit *e)
 		if (t->role != IR_TEMP)
 			continue;
 		if (e->tensors[i].pointer) {
-			LLVMValueRef off = LLVMBuildZExt(e->b, hexpr_value(e, at), e->i64, "");
+			LLVMValueRef off = LLVMBuildZExt(e->b, emit_hexpr(e, at), e->i64, "");
 			e->tensors[i].pointer = LLVMBuildGEP2(e->b, e->i8, e->tensors[i].pointer, &off, 1, "");
 			LLVMValueRef stride = LLVMConstInt(e->i64, 1, 0);
 			for (int d = t->rank - 1; d >= 0; d--) {
 				e->tensors[i].stride[d] = d == t->rank - 1 ? NULL : stride;
-				stride = LLVMBuildMul(e->b, stride, LLVMBuildZExt(e->b, hexpr_value(e, t->extent[d]), e->i64, ""), "");
+				stride = LLVMBuildMul(e->b, stride, LLVMBuildZExt(e->b, emit_hexpr(e, t->extent[d]), e->i64, ""), "");
 			}
 		}
 		at = hexpr_op(e->arena, HX_ADD, at, temp_bytes(e, t));
@@ -346,6 +346,7 @@ static void bind_short_grid(struct emit *e, const struct grid_slot *slot, int sl
 		LLVMValueRef id = e->machine->workgroup(e, at);
 		grid[at] = slot[s].tiles;
 		e->axis_base[slot[s].axis] = tile == 1 ? id : LLVMBuildMul(e->b, id, emit_int(e, tile), "");
+		e->grid_axis[at] = slot[s].axis;
 		if (at)
 			emit_condition(e, hexpr_op(e->arena, HX_LE, slot[s].tiles, hexpr_const(e->arena, e->machine->grid_short)));
 	}
@@ -360,6 +361,8 @@ static void bind_grid(struct emit *e, const struct hexpr *grid[3])
 		grid[i] = hexpr_const(e->arena, 1);
 	if (has_short_grid(e, slots)) {
 		bind_short_grid(e, slot, slots, grid);
+		if (e->v->ahead)
+			ahead_bind(e, grid, slots);
 		return;
 	}
 	LLVMValueRef rest = NULL;
@@ -367,14 +370,17 @@ static void bind_grid(struct emit *e, const struct hexpr *grid[3])
 		int dim = s < most ? s : most;
 		LLVMValueRef id = s <= most ? e->machine->workgroup(e, dim) : rest;
 		if (s >= most && s + 1 < slots) {
-			LLVMValueRef n = hexpr_value(e, slot[s].tiles);
+			LLVMValueRef n = emit_hexpr(e, slot[s].tiles);
 			rest = LLVMBuildUDiv(e->b, id, n, "");
 			id = LLVMBuildURem(e->b, id, n, "");
 		}
 		grid[dim] = s <= most ? slot[s].tiles : hexpr_op(e->arena, HX_MUL, grid[dim], slot[s].tiles);
 		int tile = e->ph->axes[slot[s].axis].tile;
 		e->axis_base[slot[s].axis] = op_times(e, id, tile);
+		e->grid_axis[dim] = slot[s].axis;
 	}
+	if (e->v->ahead && slots == 1)
+		ahead_bind(e, grid, 1);
 }
 
 static LLVMValueRef clamp(struct emit *e, LLVMValueRef x, LLVMValueRef most)
@@ -416,7 +422,7 @@ static LLVMValueRef list_entry(struct emit *e, int list, LLVMValueRef before, LL
 /* The lengths of a list's tensors lie behind their addresses. */
 static LLVMValueRef list_length(struct emit *e, int list, LLVMValueRef index)
 {
-	LLVMValueRef groups = LLVMBuildSExt(e->b, hexpr_value(e, e->k->params[list].extent[0]), e->i64, "");
+	LLVMValueRef groups = LLVMBuildSExt(e->b, emit_hexpr(e, e->k->params[list].extent[0]), e->i64, "");
 	LLVMValueRef p = list_entry(e, list, LLVMBuildMul(e->b, groups, LLVMConstInt(e->i64, 8, 0), ""), index, 4);
 	LLVMValueRef x = LLVMBuildLoad2(e->b, e->i32, p, "");
 	LLVMSetAlignment(x, 4);
@@ -449,7 +455,7 @@ static void open_lists(struct emit *e, int axis, const bool *used)
 static void find_ragged_tile(struct emit *e, int axis)
 {
 	const struct ir_axis *ax = &e->ph->axes[axis];
-	LLVMValueRef groups = hexpr_value(e, e->ph->axes[ax->ragged_group].extent), total = hexpr_value(e, ax->ragged_total);
+	LLVMValueRef groups = emit_hexpr(e, e->ph->axes[ax->ragged_group].extent), total = emit_hexpr(e, ax->ragged_total);
 	LLVMValueRef want = ax->tile == 1 ? e->axis_base[axis] : LLVMBuildUDiv(e->b, e->axis_base[axis], emit_int(e, ax->tile), "");
 	int wave = e->v->target->wave;
 	LLVMValueRef lane = LLVMBuildAnd(e->b, e->tid, emit_int(e, wave - 1), ""), zero = emit_int(e, 0);
@@ -610,7 +616,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		}
 	struct grid_slot slot[LAYOUT_AXES];
 	int slots = grid_slots(e, slot);
-	for (int a = 0; slots > e->machine->grid_dims && !has_short_grid(e, slots) && a < ph->naxes; a++)
+	for (int a = 0; (e->v->ahead || (slots > e->machine->grid_dims && !has_short_grid(e, slots))) && a < ph->naxes; a++)
 		symbols_in(ph->axes[a].extent, u.symbol);
 	bool temps = false;
 	for (int i = 0; i < k->nparams; i++)

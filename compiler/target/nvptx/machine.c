@@ -240,7 +240,7 @@ static const struct machine machine = {
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .ballot = ballot, .uniform = uniform,
 	.barrier = barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_bf16 = nvptx_from_bf16, .from_bf16_again = nvptx_from_bf16_again, .to_integer = nvptx_to_integer,
-	.access_open = nvptx_access_open, .load = nvptx_load, .store = nvptx_store, .update = nvptx_update,
+	.access_open = nvptx_access_open, .load = nvptx_load, .fetch = nvptx_fetch, .store = nvptx_store, .update = nvptx_update,
 	.product = product,
 };
 
