@@ -615,14 +615,15 @@ static int64_t tile_elements(const struct variant *v, const struct ir_phase *ph,
 }
 
 /* How many workgroups later the one is whose tile the L2 is asked for: those between read as much as stays there.  For tiles that are turned,
- * of one group both ways, of which few are resident, and for many rows of one tensor of which nothing is reduced: others wait for
- * more than memory, or have as much in flight as it takes (docs/performance.md). */
+ * of one group both ways, of which few are resident, and for many rows of one tensor of which nothing is reduced and that are stored as
+ * wide as they are loaded: others wait for more than memory, or have as much in flight as it takes (docs/performance.md). */
 static void plan_ahead(const struct planner *p, struct variant *v)
 {
 	const struct ir_phase *ph = &p->k->phases[0];
 	int64_t n = tile_elements(v, ph, 0);
 	bool turns = phase_is_turning(p->k, ph), large = turns && n == phase_shape(v, ph).fixed;
-	if (p->target->ahead_bytes && p->k->nphases == 1 && v->aligned && !v->single && (large || (v->many && p->f.rows == 1 && !p->f.reduces && !turns)))
+	bool light = v->many && p->f.rows == 1 && !p->f.reduces && !turns && p->f.stored == p->f.widest;
+	if (p->target->ahead_bytes && p->k->nphases == 1 && v->aligned && !v->single && (large || light))
 		v->ahead = (int)(p->target->ahead_bytes / (n * p->f.widest * p->f.rows));
 }
 

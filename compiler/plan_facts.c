@@ -78,6 +78,8 @@ static void note_access(struct ir_ins *i, void *ctx)
 			f->narrowest = bytes;
 		if (bytes > f->widest)
 			f->widest = bytes;
+		if (i->op == IR_STORE && bytes < f->stored)
+			f->stored = bytes;
 		note_multiple(f, ax->extent, width);
 		for (int o = 0; o < f->ph->naxes; o++) {                /* of a position in a group, with the group's number beside it */
 			const struct hexpr *groups = f->ph->axes[o].extent;
@@ -117,7 +119,7 @@ static void add_cost(struct ir_ins *i, void *ctx)
 
 void facts_look(struct facts *f, const struct ir_kernel *k)
 {
-	*f = (struct facts){.k = k, .narrowest = 16};
+	*f = (struct facts){.k = k, .narrowest = 16, .stored = 16};
 	for (int i = 0; i < k->nphases; i++) {
 		f->ph = &k->phases[i];
 		struct cost cost = {f->ph, 0, 0};

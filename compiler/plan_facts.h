@@ -18,6 +18,7 @@ struct facts {
 	int rounds;                        /* of reductions, each of which waits for the one before */
 	bool early;                        /* rows are stored before they are reduced */
 	int widest, narrowest;             /* bytes of the widest and the narrowest element accessed along a contiguous axis; of half a byte 0 */
+	int stored;                        /* of the narrowest one stored so */
 };
 
 void facts_look(struct facts *, const struct ir_kernel *);

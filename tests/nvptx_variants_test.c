@@ -553,7 +553,8 @@ START_TEST(later_tiles_are_asked_for)
 }
 END_TEST
 
-/* Tiles of which few are resident, rows of one tensor of which many are called for; nothing that is reduced, turned in small tiles, or of two. */
+/* Tiles of which few are resident, rows of one tensor of which many are called for; nothing that is reduced, turned in small tiles, stored
+ * narrower than it is loaded, or of two. */
 START_TEST(who_asks_ahead)
 {
 	static const struct { const char *kernel, *target, *variant; bool asks; } cases[] = {
@@ -561,7 +562,7 @@ START_TEST(who_asks_ahead)
 		{"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 bare", true}, {"silu_act", "sm_90a", "N%8=0 aligned bare", false},
 		{"dequantize_rows", "sm_90a", "N%4096=0 aligned rows>=512", true}, {"add", "sm_90a", "N%4096=0 aligned rows>=512", false},
 		{"quantize_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned", false}, {"cast_transpose", "sm_90a", "M%8=0 N%8=0 aligned with y yt", false},
-		{"rmsnorm_quant", "sm_90a", "N=4096 aligned", false}, {"quantize_128x128", "sm_90a", "M%128=0 N%128=0 aligned with y", false},
+		{"rmsnorm_quant", "sm_90a", "N=4096 aligned", false}, {"quantize_mxfp8", "sm_90a", "N%4096=0 aligned rows>=512 bare", false}, {"quantize_128x128", "sm_90a", "M%128=0 N%128=0 aligned with y", false},
 		{"quantize_both_128", "gfx942", "M%128=0 N%128=0 aligned", false}, {"swiglu_both_128", "sm_90a", "unaligned with y scale yt scale_t", false},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
