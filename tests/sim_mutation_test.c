@@ -271,7 +271,16 @@ static bool alter_word(struct variant_run *r, const struct site *s, const struct
 
 /* ---- the list of redundant instructions ---- */
 
-/* How many alterations of `what` the list allows the variant: lines "what of part of its name, at most n: reason". */
+/* Whether a name holds all parts of "part .. part", one behind the other. */
+static bool holds(const char *name, const char *parts)
+{
+	const char *gap = strstr(parts, " .. ");
+	size_t n = gap ? (size_t)(gap - parts) : strlen(parts);
+	const char *at = memmem(name, strlen(name), parts, n);
+	return at && (!gap || holds(at + n, gap + 4));
+}
+
+/* How many alterations of `what` the list allows the variant: lines "what of part of its name, at most n: reason", the last that holds. */
 static int listed(const char *what, const char *name)
 {
 	static char lines[256][400];
@@ -290,7 +299,7 @@ static int listed(const char *what, const char *name)
 		if (sscanf(lines[i], "%199[^,], at most %d:", head, &at_most) != 2)
 			continue;
 		char *of = strstr(head, " of ");
-		if (of && (size_t)(of - head) == strlen(what) && memcmp(head, what, strlen(what)) == 0 && strstr(name, of + 4))
+		if (of && (size_t)(of - head) == strlen(what) && memcmp(head, what, strlen(what)) == 0 && holds(name, of + 4))
 			most = at_most;
 	}
 	return most;
