@@ -7,8 +7,9 @@
  *
  * Row kernels (no dot): for every pinned size, for classes of sizes, a streaming variant for longer rows - all of these for
  * aligned tensors whose extents are multiples of the vector width and of whole groups, then of the vector width alone - and the general
- * one, which streams element by element.  Where packs have room, between them: for rows that begin anywhere, the plans of aligned ones, of
- * whose elements each lane accesses one at a time.  A phase of tiles that are turned is planned as a kernel of its own.
+ * one, which streams what it knows nothing of: element by element, or in runs where the chip accesses those anywhere.  Where packs have
+ * room, between them: for rows that begin anywhere, the plans of aligned ones, of whose elements each lane accesses one at a time.  A phase
+ * of tiles that are turned is planned as a kernel of its own.
  * Kernels with dots: plan_products.c. */
 #include "affine.h"
 #include "pass.h"
