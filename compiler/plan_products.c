@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-enum { FEW_THREADS = 256 };
+enum { FEW_THREADS = 256, NARROW = 32 };
 
 static const struct dsl_schedule *schedule_for(const struct planner *p)
 {
@@ -47,7 +47,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 		if (strcmp(s->knobs[i].name, "waves") == 0)
 			v->waves = s->knobs[i].value;
 	}
-	int most = variant_in_runs(v) ? 128 : 64;    /* of tiles that are not aligned: each run, or element, has its own mask */
+	int most = variant_in_runs(v) ? 128 : 64;    /* of a side of tiles that are not aligned: each run, or element, has its own mask */
 	if (!v->aligned && !variant_in_runs(v))      /* long rows element by element: more lanes, fewer elements each */
 		v->waves = waves_of(p, shrink > 1 ? 2 * FEW_THREADS : FEW_THREADS);
 	for (int i = 0; i < p->k->nphases; i++)
@@ -59,7 +59,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 			for (int n = 0; s && n < s->nknobs; n++)
 				if (s->knobs[n].has_value && strcmp(s->knobs[n].name, ax->name) == 0)
 					tile = s->knobs[n].value;
-			int fits = ax->kind == AXIS_GRID ? most : most / 2;
+			int fits = ax->kind == AXIS_GRID ? most : NARROW;
 			if (!v->aligned && tile > fits)
 				tile = fits;
 			tile /= shrink;
