@@ -7,7 +7,7 @@
 enum { LINE = 4096, VECTOR_BYTES = 16 };
 static const int64_t MOST_BYTES = INT32_MAX - (4 << 20);   /* of a tensor: offsets inside a row are 32-bit */
 
-struct joined { uint32_t rows, columns; int64_t elements; bool torn; };
+struct joined { uint32_t rows, columns; int64_t elements; bool torn, still_torn; };
 
 static bool has_symbol(const struct hexpr *e, const struct joined *j)
 {
@@ -48,7 +48,7 @@ static bool is_one_run(const struct view *v, const struct joined *j)
 void bind_join_rows(struct bind *b)
 {
 	uint32_t flags = b->kernel->k->flags;
-	struct joined j = {flags >> PACK_ROWS_SHIFT & 255, flags >> PACK_COLUMNS_SHIFT & 255, 0, false};
+	struct joined j = {flags >> PACK_ROWS_SHIFT & 255, flags >> PACK_COLUMNS_SHIFT & 255, .elements = 0};
 	if (!(flags & PACK_POINTWISE) || b->symbols[j.rows] <= 1 || b->symbols[j.columns] <= 0)
 		return;
 	j.elements = b->symbols[j.rows] * b->symbols[j.columns];           /* of two below 2^31 */
@@ -57,9 +57,11 @@ void bind_join_rows(struct bind *b)
 		enum shape s = v->present ? shape_of(b, &j, p) : CONSTANT;
 		if (s == OTHER || (s == MATRIX && !is_one_run(v, &j)))
 			return;
-		j.torn = j.torn || (s == MATRIX && v->extent[1] * (dtype_info(v->dtype)->bits / 8) % VECTOR_BYTES);
+		int bytes = s == MATRIX ? dtype_info(v->dtype)->bits / 8 : 0;
+		j.torn = j.torn || v->extent[1] * bytes % VECTOR_BYTES;
+		j.still_torn = j.still_torn || j.elements * bytes % VECTOR_BYTES;
 	}
-	if (!j.torn)
+	if (!j.torn || (j.still_torn && flags & PACK_WORKSPACE))   /* a general variant has a workspace as long as the row */
 		return;
 	int64_t columns = j.elements % LINE ? j.elements : LINE, rows = j.elements / columns;
 	for (int p = 0; p < b->kernel->nparams; p++) {
