@@ -93,6 +93,11 @@ const struct hexpr *hexpr_leaf(struct arena *a, enum hexpr_op op, int64_t imm)
 const struct hexpr *hexpr_const(struct arena *a, int64_t v) { return hexpr_leaf(a, HX_CONST, v); }
 const struct hexpr *hexpr_sym(struct arena *a, int symbol) { return hexpr_leaf(a, HX_SYM, symbol); }
 
+bool hexpr_has(const struct hexpr *e, enum hexpr_op op, int64_t imm)
+{
+	return e && ((e->op == op && e->imm == imm) || hexpr_has(e->a, op, imm) || hexpr_has(e->b, op, imm));
+}
+
 bool hexpr_is_const(const struct hexpr *e, int64_t *value)
 {
 	if (e->op != HX_CONST)

@@ -424,6 +424,8 @@ static void assemble(struct compilation *c, struct compile_result *r)
 		k->pointwise = c->items[i].pointwise;
 		k->rows = c->items[i].rows;
 		k->columns = c->items[i].columns;
+		for (int o = i; o < end; o++)                        /* of all its instances, on all targets */
+			k->pointwise = k->pointwise && c->items[o].pointwise && c->items[o].rows == k->rows && c->items[o].columns == k->columns;
 		for (; i < end; i++)
 			for (int v = 0; v < c->items[i].nvariants; v++) {
 				const struct model_object *o = &c->items[i].objects[v];

@@ -624,7 +624,7 @@ static void plan_ahead(const struct planner *p, struct variant *v)
 	int64_t n = tile_elements(v, ph, 0);
 	bool turns = phase_is_turning(p->k, ph), large = turns && n == phase_shape(v, ph).fixed;
 	bool light = v->many && p->f.rows == 1 && !p->f.reduces && !turns && p->f.stored == p->f.widest;
-	if (p->target->ahead_bytes && p->k->nphases == 1 && v->aligned && !v->single && (large || light))
+	if (p->target->ahead_bytes && p->f.rows && p->k->nphases == 1 && v->aligned && !v->single && (large || light))
 		v->ahead = (int)(p->target->ahead_bytes / (n * p->f.widest * p->f.rows));
 }
 

@@ -9,11 +9,6 @@ static const int64_t MOST_BYTES = INT32_MAX - (4 << 20);   /* of a tensor: offse
 
 struct joined { uint32_t rows, columns; int64_t elements; bool torn, still_torn; };
 
-static bool has_symbol(const struct hexpr *e, const struct joined *j)
-{
-	return e && ((e->op == HX_SYM && (e->imm == j->rows || e->imm == j->columns)) || has_symbol(e->a, j) || has_symbol(e->b, j));
-}
-
 static const struct hexpr *extent_of(const struct bind *b, struct arena *a, int param, int dim)
 {
 	struct pack_code_ref c = b->kernel->params[param].extent[dim];
@@ -29,8 +24,10 @@ static enum shape shape_of(const struct bind *b, const struct joined *j, int par
 	struct arena a = {0};
 	const struct view *v = &b->views[param];
 	enum shape s = CONSTANT;
-	for (int d = 0; d < v->rank; d++)
-		s = has_symbol(extent_of(b, &a, param, d), j) ? OTHER : s;
+	for (int d = 0; d < v->rank; d++) {
+		const struct hexpr *n = extent_of(b, &a, param, d);
+		s = hexpr_has(n, HX_SYM, j->rows) || hexpr_has(n, HX_SYM, j->columns) ? OTHER : s;
+	}
 	if (v->rank == 2 && is_symbol(extent_of(b, &a, param, 0), j->rows) && is_symbol(extent_of(b, &a, param, 1), j->columns))
 		s = MATRIX;
 	arena_free(&a);
@@ -51,10 +48,11 @@ void bind_join_rows(struct bind *b)
 	struct joined j = {flags >> PACK_ROWS_SHIFT & 255, flags >> PACK_COLUMNS_SHIFT & 255, .elements = 0};
 	if (!(flags & PACK_POINTWISE) || b->symbols[j.rows] <= 1 || b->symbols[j.columns] <= 0)
 		return;
+	enum shape shape[MODEL_MAX_PARAM];
 	j.elements = b->symbols[j.rows] * b->symbols[j.columns];           /* of two below 2^31 */
 	for (int p = 0; p < b->kernel->nparams; p++) {
 		const struct view *v = &b->views[p];
-		enum shape s = v->present ? shape_of(b, &j, p) : CONSTANT;
+		enum shape s = shape[p] = v->present ? shape_of(b, &j, p) : CONSTANT;
 		if (s == OTHER || (s == MATRIX && !is_one_run(v, &j)))
 			return;
 		int bytes = s == MATRIX ? dtype_info(v->dtype)->bits / 8 : 0;
@@ -66,7 +64,7 @@ void bind_join_rows(struct bind *b)
 	int64_t columns = j.elements % LINE ? j.elements : LINE, rows = j.elements / columns;
 	for (int p = 0; p < b->kernel->nparams; p++) {
 		struct view *v = &b->views[p];
-		if (!v->present || shape_of(b, &j, p) != MATRIX)
+		if (shape[p] != MATRIX)
 			continue;
 		v->extent[0] = rows;
 		v->extent[1] = v->stride[0] = columns;

@@ -254,7 +254,7 @@ static int kernel_check(struct check *c, const struct pack_kernel *k, const uint
 	CHECK(range_check(c, k->instances, count[PS_INSTANCES], 1u << 16, k, "instances"));
 	CHECK(range_check(c, k->variants, count[PS_VARIANTS], 1u << 20, k, "variants"));
 	uint32_t rows = k->flags >> PACK_ROWS_SHIFT & 255, columns = k->flags >> PACK_COLUMNS_SHIFT & 255;
-	if (k->flags & PACK_POINTWISE ? rows >= k->symbols.count || columns >= k->symbols.count || rows == columns : k->flags > PACK_WORKSPACE)
+	if (k->flags & ~(uint32_t)PACK_KERNEL_FLAGS || (k->flags & PACK_POINTWISE ? rows >= k->symbols.count || columns >= k->symbols.count || rows == columns : k->flags > PACK_WORKSPACE))
 		BAD(c, "offset %zu: a kernel with flags %x and %u symbols", place(c, k), k->flags, k->symbols.count);
 	CHECK(params_check(c, k));
 	CHECK(symbols_check(c, k));

@@ -29,11 +29,6 @@ static const char *param_name(const struct bind *b, int param)
 
 /* ---- can a variant follow the tensors */
 
-static bool expr_has(const struct hexpr *e, enum hexpr_op op, int64_t imm)
-{
-	return e && ((e->op == op && e->imm == imm) || expr_has(e->a, op, imm) || expr_has(e->b, op, imm));
-}
-
 /* True where the launch gets the stride of dimension `dim` of `param`, as an argument of its own or inside an expression. */
 static bool stride_given(const struct bind *b, const struct pack_launch *l, int param, int dim)
 {
@@ -46,7 +41,7 @@ static bool stride_given(const struct bind *b, const struct pack_launch *l, int 
 	struct arena arena = {0};
 	for (uint32_t i = 0; i < l->exprs.count && !found; i++) {
 		struct pack_code_ref c = b->file->exprs[l->exprs.first + i];
-		found = expr_has(hexpr_decode(&arena, b->file->code + c.offset, c.size), HX_STRIDE, param * 16 + dim);
+		found = hexpr_has(hexpr_decode(&arena, b->file->code + c.offset, c.size), HX_STRIDE, param * 16 + dim);
 	}
 	arena_free(&arena);
 	return found;
@@ -111,13 +106,14 @@ int variant_follows(const struct bind *b, const struct pack_variant *v)
 
 /* ---- which kernel and variant serve a call */
 
-/* Binds, and where a variant is to be chosen joins rows unless the batch may not matter to the choice. */
+/* Binds, and where a variant is to be chosen joins rows unless the environment has a say in the choice. */
 static int bind_serve(struct bind *b, tdsl_kernel k, tdsl_device device, const union tdsl_arg *args, bool lenient, bool choose)
 {
-	bool invariant;
+	bool open = false;
 	TRY(bind_make(b, k, device, args, lenient));
-	TRY(env_flag(&invariant, "TDSL_BATCH_INVARIANT", false));
-	if (choose && !b->nothing && !invariant)
+	if (choose && !b->nothing)
+		TRY(choice_is_open(&open, b));
+	if (open)
 		bind_join_rows(b);
 	return 0;
 }

@@ -64,6 +64,14 @@ static int rules_get(struct rules *r, const struct bind *b)
 	return rc < 0 ? rc : 0;
 }
 
+int choice_is_open(bool *open, const struct bind *b)
+{
+	struct rules rules = {0};
+	TRY(rules_get(&rules, b));
+	*open = !rules.batch_invariant && !rules.has_tuned;
+	return 0;
+}
+
 /* Does TDSL_DISABLE name the kernel (variant NULL) or this variant of it?  "kernel;kernel/variant text". */
 static bool disabled(const struct rules *r, const char *kernel, const char *variant)
 {
@@ -76,11 +84,6 @@ static bool disabled(const struct rules *r, const char *kernel, const char *vari
 		at += n + (at[n] == ';');
 	}
 	return false;
-}
-
-static bool expr_has_symbol(const struct hexpr *e, int64_t symbol)
-{
-	return e && ((e->op == HX_SYM && e->imm == symbol) || expr_has_symbol(e->a, symbol) || expr_has_symbol(e->b, symbol));
 }
 
 /* The symbol of the first tensor's first dimension, or -1. */
@@ -99,7 +102,7 @@ static bool depends_on_batch(const struct bind *b, const struct pack_variant *v)
 	struct arena a = {0};
 	int symbol = batch_symbol(b);
 	bool found = symbol >= 0 && v->predicate.size &&
-	             expr_has_symbol(hexpr_decode(&a, b->file->code + v->predicate.offset, v->predicate.size), symbol);
+	             hexpr_has(hexpr_decode(&a, b->file->code + v->predicate.offset, v->predicate.size), HX_SYM, symbol);
 	arena_free(&a);
 	return found;
 }
@@ -140,19 +143,14 @@ static bool is_for(const struct bind *b, const struct pack_variant *v)
 }
 
 /* The one that asks for nothing but strides that it can follow: of a call that no other serves, whatever its batch. */
-static uint32_t general_variant(const struct bind *b)
+static bool is_general(const struct bind *b, const struct pack_variant *v)
 {
-	const struct pack_range r = b->kernel->k->variants;
-	uint32_t last = r.count;
-	for (uint32_t i = 0; i < r.count; i++)
-		last = is_for(b, &b->file->variants[r.first + i]) ? i : last;
-	return last;
+	return strcmp(pack_string(b->file, v->predicate_text), "any") == 0;
 }
 
 int choose_variant(const struct bind *b, bool specialised, uint32_t *index, sayer *say, void *ctx)
 {
 	const struct pack_range r = b->kernel->k->variants;
-	uint32_t general = general_variant(b);
 	struct rules rules = {0};
 	int last = 0;
 	bool off = false, done = false;
@@ -165,7 +163,7 @@ int choose_variant(const struct bind *b, bool specialised, uint32_t *index, saye
 			const char *what;
 			if (!is_for(b, v) || (pass == 0 && strcmp(pack_string(b->file, v->predicate_text), rules.tuned) != 0))
 				continue;
-			int rc = done && i != *index ? 0 : variant_try(b, &rules, v, specialised, pass == 1 && i == general, &what);
+			int rc = done && i != *index ? 0 : variant_try(b, &rules, v, specialised, pass == 1 && is_general(b, v), &what);
 			if (say)
 				say(ctx, i, done && i != *index ? "not needed" : pass == 0 && rc > 0 ? "runs, by TDSL_TUNE" : what);
 			off = off || (rc == 0 && !done && what[0] == 'd' && strncmp(what, "disabled", 8) == 0);

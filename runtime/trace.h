@@ -6,6 +6,8 @@
 enum trace_counter { TRACE_PLANS, TRACE_COMPILES, TRACE_CACHE_HITS, TRACE_CACHE_MISSES, TRACE_JIT_KERNELS, TRACE_COUNTERS };
 void trace_count(enum trace_counter);
 
+/* Whether neither TDSL_BATCH_INVARIANT nor an entry of TDSL_TUNE for the call's own sizes decides; 0, or a negative code. */
+int choice_is_open(bool *open, const struct bind *);
 /* The variant that serves a bound call: its index in the kernel, or a negative code.  specialised: only variants that have a predicate.
  * say, where not NULL, is told of every variant of instance and target what became of it, in their order. */
 int choose_variant(const struct bind *, bool specialised, uint32_t *index, void (*say)(void *, uint32_t index, const char *what), void *ctx);

@@ -17,10 +17,10 @@ static void set_distance(struct emit *e, int dim, LLVMValueRef tiles)
 
 void ahead_bind(struct emit *e, const struct hexpr *const *grid, int dims)
 {
-	LLVMValueRef x = e->machine->workgroup(e, 0), columns = emit_hexpr(e, grid[0]);
-	LLVMValueRef later = LLVMBuildAdd(e->b, x, emit_int(e, e->v->ahead), "");
 	if (dims > 2)
 		return;
+	LLVMValueRef x = e->machine->workgroup(e, 0), columns = emit_hexpr(e, grid[0]);
+	LLVMValueRef later = LLVMBuildAdd(e->b, x, emit_int(e, e->v->ahead), "");
 	e->ahead = arena_alloc(e->arena, sizeof *e->ahead * LAYOUT_AXES);
 	if (dims == 1) {
 		set_distance(e, 0, emit_int(e, e->v->ahead));
