@@ -1,18 +1,18 @@
 /* pass_loads.c
  * Problem: a load stands where the text first uses it; written down so, the second tensor is asked for when the first has arrived.
- *          And what is computed from it early is held over the wait for other waves.
+ *          And what is computed from it early is held over the wait for other waves; so is what is stored last.
  * Method:  in every block the loads of tensors that the kernel never writes, and what their subscripts and masks are made of, move to
  *          the front, in their order, as long as what they bring fits beside what is computed.  That is all the order a row kernel
  *          needs: LLVM schedules it neither before nor after register allocation (llvm_shim.h).  On targets that ask for it
  *          (targets.c: sinks) what is first used behind a reduction then moves behind it, where that keeps fewer registers; of workgroups
- *          of few waves, whose loads are many, weights do too.  Kernels
- *          with products keep their order: there a load's place is chosen with the products'.
+ *          of few waves, whose loads are many, weights do too.  A store in front of which another tile is turned moves to where its value is
+ *          made.  Kernels with products keep their order: there a load's place is chosen with the products'.
  * Needs:   layouts.   Keeps: values exactly. */
 #include "pass.h"
 
 /* Of loads in flight, a lane: half the registers of eight waves a SIMD; of workgroups of few waves, beyond which what is not used yet
  * is loaded later: registers for one workgroup more bring more than the load costs (docs/performance.md). */
-enum { MOST_BYTES = 256, FEW_WAVES = 4, MOST_AHEAD = 192 };
+enum { MOST_BYTES = 256, FEW_WAVES = 4, MOST_AHEAD = 192, MANY_ELEMENTS = 64 };
 
 struct loads { struct pass *p; bool *early; };
 
@@ -142,6 +142,49 @@ static void sink(struct pass *p, struct ir_block *b, int waves)
 	}
 }
 
+/* Nothing between is read, for it may lie where the store goes, nor written to the same tensor; something is turned there. */
+static bool is_worth_raising(const struct ir_ins *store, const struct ir_ins *front)
+{
+	bool turns = false;
+	for (const struct ir_ins *i = front; i != store; i = i->next) {
+		if (i->body || i->op == IR_LOAD || ((i->op == IR_STORE || i->op == IR_UPDATE) && i->imm == store->imm))
+			return false;
+		turns = turns || i->op == IR_RELAYOUT;
+	}
+	return turns;
+}
+
+/* On targets that sink a store holds more registers for being early where elements are stored one by one, or where it is asked whether the
+ * tensor is there and a lane has few elements, at most `elements` (docs/performance.md). */
+static bool is_dear_early(const struct pass *p, const struct ir_ins *store, int elements)
+{
+	bool asked = p->k->params[store->imm].optional && !(p->v->given >> store->imm & 1);
+	return p->v->target->sinks && (p->v->single || (asked && elements < MANY_ELEMENTS));
+}
+
+/* What is stored as it was computed is not held while another tile is turned: it is stored in front of that.  Not where loads fill the
+ * registers anyway. */
+static void raise_stores(struct pass *p, struct ir_block *b)
+{
+	int bytes = 0, elements = 0;
+	for (struct ir_ins *i = b->first; i; i = i->next) {
+		int n = i->op == IR_STORE && i->layout ? layout_regs(i->layout) : 0;
+		bytes += i->op == IR_LOAD ? load_bytes(i) : 0;
+		elements = n > elements ? n : elements;
+	}
+	for (struct ir_ins *i = b->first, *next; i; i = next) {
+		struct ir_ins *front = b->first;
+		next = i->next;
+		if (i->op != IR_STORE || bytes > MOST_AHEAD || is_dear_early(p, i, elements))
+			continue;
+		for (struct ir_ins *x = b->first; x != i; x = x->next)
+			for (int a = 0; a < i->nargs; a++)
+				front = i->args[a] == x ? x->next : front;
+		if (is_worth_raising(i, front))
+			ir_move(i, front);
+	}
+}
+
 int pass_loads(struct pass *p)
 {
 	struct loads l = {p, arena_alloc(p->k->arena, sizeof(bool) * (size_t)(p->k->next_id + 1))};
@@ -150,6 +193,7 @@ int pass_loads(struct pass *p)
 			return 0;
 	FOR_PHASES(p, ph) {
 		raise_loads(&l, ph->body);
+		raise_stores(p, ph->body);
 		if (p->v->target->sinks)
 			sink(p, ph->body, variant_waves(p->v, (int)(ph - p->k->phases)));
 	}

@@ -3,7 +3,7 @@
  * In: kernels as IR text (tests/ir) and sizes that reach each kind of variant.  Passes may change the order of sums (pass.def says which),
  * so floats agree within a bound and codes within one step; a wrong mask, a lost element or a wrong rewrite is far beyond it.  Functions
  * without an instruction, against libm, and which of them are shortened.  What single passes are to make of a kernel, and where they are to
- * leave it: conditions on data asked once, masked sums of products. */
+ * leave it: conditions on data asked once, masked sums of products, loads and stores that change places. */
 #include "../compiler/compile.h"
 #include "ir_help.h"
 
@@ -24,6 +24,8 @@ static const struct case_sizes cases[] = {
 	{"gemm", {{"M", 40}, {"N", 136}, {"K", 72}}, 1e-4},
 	{"gemm", {{"M", 17}, {"N", 33}, {"K", 65}}, 1e-4},
 	{"ratios", {{"M", 2}, {"N", 769}}, 1e-5},
+	{"turned", {{"M", 70}, {"N", 200}}, 0},
+	{"turned_twice", {{"M", 70}, {"N", 200}}, 0},
 	{"attention", {{"B", 1}, {"H", 2}, {"G", 1}, {"S", 40}, {"T", 104}, {"D", 64}}, 5e-3},
 };
 enum { CASES = sizeof cases / sizeof *cases, PARAMS = 16 };
@@ -393,6 +395,54 @@ START_TEST(loads_stay_before_stores)
 }
 END_TEST
 
+/* The places of the store of tensor y and of the move that turns a tile. */
+struct order { int y, store, turned, n; };
+
+static void note_order(struct ir_ins *i, void *ctx)
+{
+	struct order *o = ctx;
+	o->n++;
+	if (i->op == IR_STORE && i->imm == o->y)
+		o->store = o->n;
+	if (i->op == IR_RELAYOUT)
+		o->turned = o->n;
+}
+
+/* y is stored before another tile is turned, but where it would take registers: 128 elements a lane, which loads fill them with; on sm_90a
+ * also where elements are stored one by one, and where y may be absent and a lane has less than 64. */
+static const struct { const char *kernel, *target; bool given, single; int waves, m, n; bool early; } orders[] = {
+	{"turned", "sm_90a", true, false, 4, 64, 64, true},
+	{"turned", "sm_90a", false, false, 4, 64, 64, false},
+	{"turned", "sm_90a", false, false, 4, 64, 128, true},
+	{"turned", "sm_90a", true, true, 4, 64, 64, false},
+	{"turned", "sm_90a", true, false, 4, 128, 128, false},
+	{"turned", "gfx942", false, false, 2, 64, 64, true},
+	{"turned_read", "sm_90a", true, false, 4, 64, 64, false},
+};
+enum { ORDERS = sizeof orders / sizeof *orders };
+
+START_TEST(stores_precede_turning)
+{
+	struct arena a = {0};
+	struct ir_run r;
+	struct ir_kernel *k;
+	struct order o = {.y = -1};
+	struct variant v = {.target = target_by_name(orders[_i].target), .text = "any", .waves = orders[_i].waves, .aligned = true, .single = orders[_i].single,
+	                    .tiles = {{-1, "m", orders[_i].m}, {-1, "n", orders[_i].n}}, .ntiles = 2};
+	ir_run_open(&r, orders[_i].kernel);
+	r.k->target = orders[_i].target;
+	for (int p = 0; p < r.k->nparams; p++)
+		o.y = strcmp(r.k->params[p].name, "y") ? o.y : p;
+	v.given = orders[_i].given ? UINT64_C(1) << o.y : 0;
+	ck_assert_msg(run_passes(&a, r.k, &v, NULL, &k, r.err, sizeof r.err) == 0, "%s", r.err);
+	ir_walk(k->phases[0].body, note_order, &o);
+	ck_assert_msg(o.store && o.turned, "stored at %d, turned at %d", o.store, o.turned);
+	ck_assert_msg((o.store < o.turned) == orders[_i].early, "%s, case %d: stored at %d, turned at %d", orders[_i].kernel, _i, o.store, o.turned);
+	ir_run_close(&r);
+	arena_free(&a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("passes");
@@ -404,6 +454,7 @@ int main(void)
 	tcase_add_loop_test(t, conditions_are_asked_once, 0, GUARDS);
 	tcase_add_test(t, masked_products_are_summed_by_fma);
 	tcase_add_test(t, loads_stay_before_stores);
+	tcase_add_loop_test(t, stores_precede_turning, 0, ORDERS);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
