@@ -26,7 +26,9 @@ struct target {
 	bool whole_chunks;             /* rows of a fixed size are cut into what a workgroup accesses at once, in few waves */
 	bool unaligned;                /* accesses of 16 bytes may begin at any element */
 	bool more_variants;            /* packs have room for variants that others go without: those of the AMD chips hold 1,200 of rows */
-	bool sinks;                    /* what is first used behind a reduction is computed there */
+	bool widens_again;             /* bf16 is widened again behind a reduction, not held as f32 */
+	bool late_weights;             /* loads of weights move behind a reduction where a lane has many: registers for one workgroup more are worth the wait */
+	bool late_stores;              /* what is stored element by element, or perhaps not at all, is stored last: early it holds more registers */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
 	bool cvt_pk_fp4;           /* v_cvt_scalef32_pk_fp4_f32 */

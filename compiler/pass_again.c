@@ -1,6 +1,6 @@
 /* pass_again.c
  * Problem: what a row becomes in f32 takes twice the registers that it had as loaded, and is held over the wait for other waves.
- * Method:  on targets that ask for it (targets.c: sinks) bf16 that is used as f32 on both sides of a reduction is widened again behind
+ * Method:  on targets that ask for it (targets.c: widens_again) bf16 that is used as f32 on both sides of a reduction is widened again behind
  *          it, by a conversion marked `again`: two instructions a pair, which the assembler cannot know to make what it has had before.
  *          Of a LayerNorm of 16,384 columns 120 registers become 80, and three workgroups fit for two (docs/performance.md).  Where lanes
  *          hold so little that other registers decide, it is left: a workgroup of few waves waits for few.
@@ -59,7 +59,7 @@ static void widen_again(struct pass *p, struct ir_phase *ph, struct ir_ins *wide
 int pass_again(struct pass *p)
 {
 	FOR_PHASES(p, ph) {
-		if (!p->v->target->sinks || ir_has(ph->body, IR_DOT) || !holds_rows(ph->body))
+		if (!p->v->target->widens_again || ir_has(ph->body, IR_DOT) || !holds_rows(ph->body))
 			continue;
 		int waves = variant_waves(p->v, (int)(ph - p->k->phases));
 		count_rounds(ph->body);

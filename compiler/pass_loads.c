@@ -3,9 +3,9 @@
  *          And what is computed from it early is held over the wait for other waves; so is what is stored last.
  * Method:  in every block the loads of tensors that the kernel never writes, and what their subscripts and masks are made of, move to
  *          the front, in their order, as long as what they bring fits beside what is computed.  That is all the order a row kernel
- *          needs: LLVM schedules it neither before nor after register allocation (llvm_shim.h).  On targets that ask for it
- *          (targets.c: sinks) what is first used behind a reduction then moves behind it, where that keeps fewer registers; of workgroups
- *          of few waves, whose loads are many, weights do too.  A store in front of which another tile is turned moves to where its value is
+ *          needs: LLVM schedules it neither before nor after register allocation (llvm_shim.h).  What is first used behind a reduction
+ *          then moves behind it, where that keeps fewer registers; on targets that ask for it (targets.c: late_weights), of workgroups of
+ *          few waves, whose loads are many, weights do too.  A store in front of which another tile is turned moves to where its value is
  *          made.  Kernels with products keep their order: there a load's place is chosen with the products'.
  * Needs:   layouts.   Keeps: values exactly. */
 #include "pass.h"
@@ -133,7 +133,7 @@ static void sink(struct pass *p, struct ir_block *b, int waves)
 		struct use u = s.first[i->id];
 		prev = i->prev;
 		place--;
-		bool late = u.by && is_cheaper_later(p, i, bytes > MOST_AHEAD && waves <= FEW_WAVES) && at[u.place].before > at[place].before;
+		bool late = u.by && is_cheaper_later(p, i, p->v->target->late_weights && bytes > MOST_AHEAD && waves <= FEW_WAVES) && at[u.place].before > at[place].before;
 		if (late) {
 			ir_move(i, at[u.place].front);
 			at[u.place].front = i;
@@ -154,12 +154,12 @@ static bool is_worth_raising(const struct ir_ins *store, const struct ir_ins *fr
 	return turns;
 }
 
-/* On targets that sink a store holds more registers for being early where elements are stored one by one, or where it is asked whether the
+/* On some targets a store holds more registers for being early where elements are stored one by one, or where it is asked whether the
  * tensor is there and a lane has few elements, at most `elements` (docs/performance.md). */
 static bool is_dear_early(const struct pass *p, const struct ir_ins *store, int elements)
 {
 	bool asked = p->k->params[store->imm].optional && !(p->v->given >> store->imm & 1);
-	return p->v->target->sinks && (p->v->single || (asked && elements < MANY_ELEMENTS));
+	return p->v->target->late_stores && (p->v->single || (asked && elements < MANY_ELEMENTS));
 }
 
 /* What is stored as it was computed is not held while another tile is turned: it is stored in front of that.  Not where loads fill the
@@ -194,8 +194,7 @@ int pass_loads(struct pass *p)
 	FOR_PHASES(p, ph) {
 		raise_loads(&l, ph->body);
 		raise_stores(p, ph->body);
-		if (p->v->target->sinks)
-			sink(p, ph->body, variant_waves(p->v, (int)(ph - p->k->phases)));
+		sink(p, ph->body, variant_waves(p->v, (int)(ph - p->k->phases)));
 	}
 	return 0;
 }

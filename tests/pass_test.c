@@ -24,6 +24,7 @@ static const struct case_sizes cases[] = {
 	{"gemm", {{"M", 40}, {"N", 136}, {"K", 72}}, 1e-4},
 	{"gemm", {{"M", 17}, {"N", 33}, {"K", 65}}, 1e-4},
 	{"ratios", {{"M", 2}, {"N", 769}}, 1e-5},
+	{"weighed", {{"M", 3}, {"N", 769}}, 1e-2},
 	{"turned", {{"M", 70}, {"N", 200}}, 0},
 	{"turned_twice", {{"M", 70}, {"N", 200}}, 0},
 	{"attention", {{"B", 1}, {"H", 2}, {"G", 1}, {"S", 40}, {"T", 104}, {"D", 64}}, 5e-3},
@@ -395,6 +396,47 @@ START_TEST(loads_stay_before_stores)
 }
 END_TEST
 
+/* The places of the loads of tensor w, of what widens it, and of the sum. */
+struct lateness { int load, widened, sum, n; };
+
+static void note_lateness(struct ir_ins *i, void *ctx)
+{
+	struct lateness *l = ctx;
+	l->n++;
+	if (i->op == IR_LOAD && i->imm == 1)
+		l->load = l->n;
+	if (i->op == IR_CVT && i->args[0]->op == IR_LOAD && i->args[0]->imm == 1)
+		l->widened = l->n;
+	if (i->op == IR_REDUCE)
+		l->sum = l->n;
+}
+
+/* Weights wait in the 16 bits that they have for the sum behind which they are first used; on sm_90a they are loaded there, where a lane has
+ * more than 192 bytes to load. */
+static const struct { const char *target; int waves, n; bool late_load; } latenesses[] = {
+	{"gfx942", 4, 4096, false}, {"gfx942", 4, 16384, false}, {"gfx950", 4, 16384, false}, {"sm_90a", 4, 4096, false}, {"sm_90a", 4, 7168, true},
+};
+enum { LATENESSES = sizeof latenesses / sizeof *latenesses };
+
+START_TEST(what_is_used_late_is_computed_late)
+{
+	struct arena a = {0};
+	struct ir_run r;
+	struct ir_kernel *k;
+	struct lateness l = {0};
+	struct variant v = {.target = target_by_name(latenesses[_i].target), .text = "any", .waves = latenesses[_i].waves, .aligned = true,
+	                    .tiles = {{-1, "n", latenesses[_i].n}}, .ntiles = 1};
+	ir_run_open(&r, "weighed");
+	r.k->target = latenesses[_i].target;
+	ck_assert_msg(run_passes(&a, r.k, &v, NULL, &k, r.err, sizeof r.err) == 0, "%s", r.err);
+	ir_walk(k->phases[0].body, note_lateness, &l);
+	ck_assert_msg(l.load && l.widened > l.sum && l.sum, "widened at %d, the sum at %d", l.widened, l.sum);
+	ck_assert_msg((l.load > l.sum) == latenesses[_i].late_load, "%s, %d columns: loaded at %d, the sum at %d", latenesses[_i].target, latenesses[_i].n, l.load, l.sum);
+	ir_run_close(&r);
+	arena_free(&a);
+}
+END_TEST
+
 /* The places of the store of tensor y and of the move that turns a tile. */
 struct order { int y, store, turned, n; };
 
@@ -454,6 +496,7 @@ int main(void)
 	tcase_add_loop_test(t, conditions_are_asked_once, 0, GUARDS);
 	tcase_add_test(t, masked_products_are_summed_by_fma);
 	tcase_add_test(t, loads_stay_before_stores);
+	tcase_add_loop_test(t, what_is_used_late_is_computed_late, 0, LATENESSES);
 	tcase_add_loop_test(t, stores_precede_turning, 0, ORDERS);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
