@@ -123,6 +123,7 @@ static void sink(struct pass *p, struct ir_block *b, int waves)
 	}
 	struct sinking s = {arena_alloc(p->k->arena, sizeof *s.first * (size_t)(p->k->next_id + 1)), NULL, 0};
 	struct { struct ir_ins *front; int before; } *at = arena_alloc(p->k->arena, sizeof *at * (size_t)(n + 1)); /* what stands there first; rounds of reductions */
+	bool weights = p->v->target->late_weights && bytes > MOST_AHEAD && waves <= FEW_WAVES;
 	int place = 0;
 	for (struct ir_ins *i = b->first; i; i = i->next, place++) {
 		at[place].front = i;
@@ -133,7 +134,7 @@ static void sink(struct pass *p, struct ir_block *b, int waves)
 		struct use u = s.first[i->id];
 		prev = i->prev;
 		place--;
-		bool late = u.by && is_cheaper_later(p, i, p->v->target->late_weights && bytes > MOST_AHEAD && waves <= FEW_WAVES) && at[u.place].before > at[place].before;
+		bool late = u.by && is_cheaper_later(p, i, weights) && at[u.place].before > at[place].before;
 		if (late) {
 			ir_move(i, at[u.place].front);
 			at[u.place].front = i;

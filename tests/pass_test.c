@@ -347,21 +347,28 @@ static void note_sum(struct ir_ins *i, void *ctx)
 	            i->args[2]->dtype == DT_I1;
 }
 
-START_TEST(masked_products_are_summed_by_fma)
+/* Opens kernel `name` of tests/ir and runs the passes up to `until` (NULL = all) for a variant, whose target it is for; `note` of every
+ * instruction of its first phase.  Closes both again. */
+static void look_after(const char *name, const struct variant *v, const char *until, void (*note)(struct ir_ins *, void *), void *ctx)
 {
 	struct arena a = {0};
 	struct ir_run r;
 	struct ir_kernel *k;
-	struct sums s = {0};
-	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1, .tiles = {{-1, "n", 1024}}, .ntiles = 1};
-	ir_run_open(&r, "ratios");
-	r.k->target = "gfx942";
-	ck_assert_msg(run_passes(&a, r.k, &v, "reduce", &k, r.err, sizeof r.err) == 0, "%s", r.err);
-	ir_walk(k->phases[0].body, note_sum, &s);
-	ck_assert_int_eq(s.all, 2);
-	ck_assert_int_eq(s.fused, 2);
+	ir_run_open(&r, name);
+	r.k->target = v->target->name;
+	ck_assert_msg(run_passes(&a, r.k, v, until, &k, r.err, sizeof r.err) == 0, "%s", r.err);
+	ir_walk(k->phases[0].body, note, ctx);
 	ir_run_close(&r);
 	arena_free(&a);
+}
+
+START_TEST(masked_products_are_summed_by_fma)
+{
+	struct sums s = {0};
+	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1, .tiles = {{-1, "n", 1024}}, .ntiles = 1};
+	look_after("ratios", &v, "reduce", note_sum, &s);
+	ck_assert_int_eq(s.all, 2);
+	ck_assert_int_eq(s.fused, 2);
 }
 END_TEST
 
@@ -381,18 +388,10 @@ static void note_place(struct ir_ins *i, void *ctx)
 /* A lane loads 256 bytes, of which z's are first used behind a reduction: where a target moves loads there, it is not this one. */
 START_TEST(loads_stay_before_stores)
 {
-	struct arena a = {0};
-	struct ir_run r;
-	struct ir_kernel *k;
 	struct places at = {0};
 	struct variant v = {.target = target_by_name("sm_90a"), .text = "any", .waves = 4, .tiles = {{-1, "n", 4096}}, .ntiles = 1};
-	ir_run_open(&r, "exchanged");
-	r.k->target = "sm_90a";
-	ck_assert_msg(run_passes(&a, r.k, &v, NULL, &k, r.err, sizeof r.err) == 0, "%s", r.err);
-	ir_walk(k->phases[0].body, note_place, &at);
+	look_after("exchanged", &v, NULL, note_place, &at);
 	ck_assert_msg(at.load && at.load < at.store, "z is loaded at %d and stored at %d", at.load, at.store);
-	ir_run_close(&r);
-	arena_free(&a);
 }
 END_TEST
 
@@ -420,24 +419,16 @@ enum { LATENESSES = sizeof latenesses / sizeof *latenesses };
 
 START_TEST(what_is_used_late_is_computed_late)
 {
-	struct arena a = {0};
-	struct ir_run r;
-	struct ir_kernel *k;
 	struct lateness l = {0};
 	struct variant v = {.target = target_by_name(latenesses[_i].target), .text = "any", .waves = latenesses[_i].waves, .aligned = true,
 	                    .tiles = {{-1, "n", latenesses[_i].n}}, .ntiles = 1};
-	ir_run_open(&r, "weighed");
-	r.k->target = latenesses[_i].target;
-	ck_assert_msg(run_passes(&a, r.k, &v, NULL, &k, r.err, sizeof r.err) == 0, "%s", r.err);
-	ir_walk(k->phases[0].body, note_lateness, &l);
+	look_after("weighed", &v, NULL, note_lateness, &l);
 	ck_assert_msg(l.load && l.widened > l.sum && l.sum, "widened at %d, the sum at %d", l.widened, l.sum);
 	ck_assert_msg((l.load > l.sum) == latenesses[_i].late_load, "%s, %d columns: loaded at %d, the sum at %d", latenesses[_i].target, latenesses[_i].n, l.load, l.sum);
-	ir_run_close(&r);
-	arena_free(&a);
 }
 END_TEST
 
-/* The places of the store of tensor y and of the move that turns a tile. */
+/* The places of the store of tensor number y and of the move that turns a tile. */
 struct order { int y, store, turned, n; };
 
 static void note_order(struct ir_ins *i, void *ctx)
@@ -452,36 +443,26 @@ static void note_order(struct ir_ins *i, void *ctx)
 
 /* y is stored before another tile is turned, but where it would take registers: 128 elements a lane, which loads fill them with; on sm_90a
  * also where elements are stored one by one, and where y may be absent and a lane has less than 64. */
-static const struct { const char *kernel, *target; bool given, single; int waves, m, n; bool early; } orders[] = {
-	{"turned", "sm_90a", true, false, 4, 64, 64, true},
-	{"turned", "sm_90a", false, false, 4, 64, 64, false},
-	{"turned", "sm_90a", false, false, 4, 64, 128, true},
-	{"turned", "sm_90a", true, true, 4, 64, 64, false},
-	{"turned", "sm_90a", true, false, 4, 128, 128, false},
-	{"turned", "gfx942", false, false, 2, 64, 64, true},
-	{"turned_read", "sm_90a", true, false, 4, 64, 64, false},
+static const struct { const char *kernel; int y; const char *target; bool given, single; int waves, m, n; bool early; } orders[] = {
+	{"turned", 1, "sm_90a", true, false, 4, 64, 64, true},
+	{"turned", 1, "sm_90a", false, false, 4, 64, 64, false},
+	{"turned", 1, "sm_90a", false, false, 4, 64, 128, true},
+	{"turned", 1, "sm_90a", true, true, 4, 64, 64, false},
+	{"turned", 1, "sm_90a", true, false, 4, 128, 128, false},
+	{"turned", 1, "gfx942", false, false, 2, 64, 64, true},
+	{"turned_read", 2, "sm_90a", true, false, 4, 64, 64, false},
 };
 enum { ORDERS = sizeof orders / sizeof *orders };
 
 START_TEST(stores_precede_turning)
 {
-	struct arena a = {0};
-	struct ir_run r;
-	struct ir_kernel *k;
-	struct order o = {.y = -1};
+	struct order o = {.y = orders[_i].y};
 	struct variant v = {.target = target_by_name(orders[_i].target), .text = "any", .waves = orders[_i].waves, .aligned = true, .single = orders[_i].single,
-	                    .tiles = {{-1, "m", orders[_i].m}, {-1, "n", orders[_i].n}}, .ntiles = 2};
-	ir_run_open(&r, orders[_i].kernel);
-	r.k->target = orders[_i].target;
-	for (int p = 0; p < r.k->nparams; p++)
-		o.y = strcmp(r.k->params[p].name, "y") ? o.y : p;
-	v.given = orders[_i].given ? UINT64_C(1) << o.y : 0;
-	ck_assert_msg(run_passes(&a, r.k, &v, NULL, &k, r.err, sizeof r.err) == 0, "%s", r.err);
-	ir_walk(k->phases[0].body, note_order, &o);
+	                    .tiles = {{-1, "m", orders[_i].m}, {-1, "n", orders[_i].n}}, .ntiles = 2,
+	                    .given = (uint64_t)orders[_i].given << o.y};
+	look_after(orders[_i].kernel, &v, NULL, note_order, &o);
 	ck_assert_msg(o.store && o.turned, "stored at %d, turned at %d", o.store, o.turned);
 	ck_assert_msg((o.store < o.turned) == orders[_i].early, "%s, case %d: stored at %d, turned at %d", orders[_i].kernel, _i, o.store, o.turned);
-	ir_run_close(&r);
-	arena_free(&a);
 }
 END_TEST
 
