@@ -21,6 +21,7 @@ struct target {
 	int tile_threads;              /* of a workgroup that holds groups both ways, whose code an element is short: a compute unit has room for two */
 	int turned_rows, turned_columns; /* of a tile that is turned in group memory, 32 elements a lane */
 	int ahead_bytes;               /* that workgroups read between asking the L2 for a tile and the one that loads it; 0 = it is not asked */
+	bool sideways;                 /* what workgroups that follow each other write best lies side by side */
 	int line_bytes;                /* that a workgroup best has side by side where rows are made of such; 0 = any */
 	bool few_rows;                 /* few rows of a fixed size have variants of their own, of little code: it is fetched from memory too */
 	bool whole_chunks;             /* rows of a fixed size are cut into what a workgroup accesses at once, in few waves */
@@ -56,6 +57,7 @@ struct variant {
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
 	struct { int phase, waves; } apart[4]; int napart;     /* phases whose workgroups have others */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
+	bool sideways;                                         /* workgroups that follow each other hold what lies side by side in rows, not one row behind another */
 	int ahead;                                             /* so many workgroups later, in the grid's order, is the one whose tile the L2 is asked for; 0 = none */
 	bool many;                                             /* rows beside each other: for few there are other variants */
 	bool abreast;                                          /* rows of a workgroup lie in the same lanes, which hold what they share once */

@@ -589,13 +589,13 @@ static void plan_empty_rows(struct planner *p)
 static void plan_aligned_rest(struct planner *p, bool open)
 {
 	bool set = p->given | p->absent, any_tensors = p->sets && !set;
-	int symbol = !open && p->target->few_rows && (only_groups(p) || p->f.cost >= LONG_CODE) ? line_symbol(p) : -1;
+	int symbol = !open && p->target->few_rows ? line_symbol(p) : -1;
 	const struct hexpr *rows = symbol >= 0 ? rows_beside(p, symbol) : NULL;
 	if (rows) {
 		plan_rest(p, true, open);
 		many_rows(p, &p->out.items[p->out.n - 1], rows);
 	}
-	p->few = rows;
+	p->few = rows && (only_groups(p) || p->f.cost >= LONG_CODE);
 	plan_rest(p, true, open);
 	p->few = false;
 	if (can_be_torn(p) && !any_tensors && (!set || p->target->more_variants)) {   /* else those of any tensors take torn rows as well */
@@ -623,9 +623,20 @@ static void plan_ahead(const struct planner *p, struct variant *v)
 	const struct ir_phase *ph = &p->k->phases[0];
 	int64_t n = tile_elements(v, ph, 0);
 	bool turns = phase_is_turning(p->k, ph), large = turns && n == phase_shape(v, ph).fixed;
-	bool light = v->many && p->f.rows == 1 && !p->f.reduces && !turns && p->f.stored == p->f.widest;
+	bool light = line_of(p, v) && p->f.rows == 1 && !p->f.reduces && !turns && p->f.stored == p->f.widest;
 	if (p->target->ahead_bytes && p->f.rows && p->k->nphases == 1 && v->aligned && !v->single && (large || light))
 		v->ahead = (int)(p->target->ahead_bytes / (n * p->f.widest * p->f.rows));
+}
+
+/* Whether workgroups that follow each other lie side by side in rows.  Where tiles do not end with sectors of memory, the two that share one
+ * then write it at about the same time, and it goes to memory once; other tiles are of fewer pages at a time.  Few rows are as fast one
+ * behind the other, or faster, and so are tiles that another phase has just read; what is asked for ahead keeps the order in which its
+ * distance was measured (docs/performance.md). */
+static bool is_sideways(const struct planner *p, const struct variant *v)
+{
+	bool turns = phase_is_turning(p->k, &p->k->phases[0]);
+	bool lines = v->many && line_symbol(p) >= 0 && !line_of(p, v);
+	return p->target->sideways && !v->ahead && (v->single || turns || lines);
 }
 
 static void plan_rows(struct planner *p)
@@ -654,8 +665,10 @@ static void plan_rows(struct planner *p)
 	}
 	if (sweeps && !set)
 		plan_rest(p, false, open);
-	for (int i = first; i < p->out.n; i++)
+	for (int i = first; i < p->out.n; i++) {
 		plan_ahead(p, &p->out.items[i]);
+		p->out.items[i].sideways = is_sideways(p, &p->out.items[i]);
+	}
 }
 
 /* --- sets of optional tensors ------------------------------------------------------------------------------------------- */

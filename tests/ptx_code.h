@@ -9,7 +9,7 @@
 enum { OPERANDS = 24 };
 
 #define OPCODES(X) \
-	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(createpolicy) X(cvt) X(div) X(ex2) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) X(max) \
+	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(createpolicy) X(cvt) X(div) X(ex2) X(exit) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) X(max) \
 	X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prefetch) X(prmt) X(rcp) X(red) X(rem) X(ret) X(rsqrt) X(selp) \
 	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
 #define MODIFIERS(X) \

@@ -415,7 +415,7 @@ static bool run_alone(struct machine *m, struct thread *t)
 		t->pc++;
 		if (!on)
 			continue;
-		if (is(i, ret))
+		if (is(i, ret) || is(i, exit))
 			t->done = true;
 		else if (is(i, bra))
 			t->pc = i->target;

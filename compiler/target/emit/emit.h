@@ -5,7 +5,8 @@
  * forms) or fours (accumulators), 16-bit pairs and 8-bit fours (dwords), else single elements.  Values made of positions alone have
  * no array: they are computed per register where they are used (index.c) and remembered for the scope.
  *
- *   translate.c   function, arguments, grid, control flow    index.c       positions, register maps, addresses' parts
+ *   translate.c   function, arguments, control flow          index.c       positions, register maps, addresses' parts
+ *   grid.c        which workgroup does what
  *   value.c       reading values in any grouping             elementwise.c arithmetic and conversions
  *   memory.c      loads, stores, updates: what, not how      reduce.c      reductions across registers, lanes, waves
  *   lds.c         moves through LDS                          dot.c         matrix instructions
@@ -98,6 +99,11 @@ const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    
 /* ask.c */
 const struct ir_ins *emit_front(struct emit *, const struct ir_block *);       /* what a block asks for first; returns what comes behind */
 LLVMBasicBlockRef emit_before_asked(struct emit *);                            /* the builder in front of the loads that are asked for together; returns where it was */
+
+/* grid.c */
+bool grid_needs_extents(const struct emit *);                                  /* the function asks for the extents of the phase's axes */
+void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
+void grid_bind(struct emit *, const struct hexpr *grid[3]);
 
 /* ahead.c */
 void ahead_bind(struct emit *, const struct hexpr *const *grid, int dims);     /* bound; of one or two dimensions, of others nothing is done */

@@ -35,6 +35,8 @@ struct machine {
 	bool keeps_order;                                                /* of what is computed, much as it is written (order.c) */
 	LLVMValueRef (*thread)(struct emit *);                           /* number in the workgroup */
 	LLVMValueRef (*workgroup)(struct emit *, int dim);               /* 0..2 */
+	LLVMValueRef (*workgroups)(struct emit *, int dim);              /* how many there are; 0..1.  This and the next: where grid_short is not 0 */
+	void (*leave)(struct emit *, LLVMValueRef i1);                   /* the workgroup is done, all of it */
 	/* `lane` again, in a way that LLVM takes for another value; `loop`: of the innermost loop's position, or NULL. */
 	LLVMValueRef (*hidden_copy)(struct emit *, LLVMValueRef lane, LLVMValueRef loop);
 

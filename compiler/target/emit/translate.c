@@ -1,7 +1,6 @@
-/* translate.c -- one device function per phase: arguments, grid, control flow, debug lines.
+/* translate.c -- one device function per phase: arguments, control flow, debug lines.
  * In: a kernel after the last pass.  Out: an LLVM module and the launches that a pack records.  Arguments are what the function uses
- * and no more, each at a multiple of its own size (4 or 8 bytes) behind the one before: the same block of bytes on every family.  The
- * grid is one dimension per grid axis, the first declared first. */
+ * and no more, each at a multiple of its own size (4 or 8 bytes) behind the one before: the same block of bytes on every family. */
 #include "../../llvm_shim.h"
 #include "../../pass.h"
 #include "machine.h"
@@ -230,7 +229,23 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 
 static bool is_pointer(const struct model_karg *k) { return k->kind == KA_WORKSPACE || k->kind == KA_POINTER; }
 
-static void bind_arguments(struct emit *e, const struct arguments *a)
+static void bind_numbers(struct emit *e, const struct arguments *a)
+{
+	for (int n = 0; n < a->n; n++) {
+		const struct model_karg *k = &a->list[n];
+		LLVMValueRef p = LLVMGetParam(e->fn, (unsigned)n);
+		switch (k->kind) {
+		case KA_WORKSPACE: case KA_POINTER: break;
+		case KA_STRIDE: case KA_STRIDE32: e->tensors[k->a].stride[k->b] = p; break;
+		case KA_FOLD_INNER: e->fold_inner = p; break;
+		case KA_FOLD_STRIDE: e->tensors[k->a].fold_stride = p; break;
+		case KA_SCALAR: e->scalars[k->a] = p; break;
+		default: e->symbols[k->a] = p;
+		}
+	}
+}
+
+static void bind_pointers(struct emit *e, const struct arguments *a)
 {
 	LLVMValueRef *pointers = arena_alloc(e->arena, sizeof *pointers * (size_t)(a->n + 1));
 	int npointers = 0;
@@ -239,18 +254,9 @@ static void bind_arguments(struct emit *e, const struct arguments *a)
 			pointers[npointers++] = LLVMGetParam(e->fn, (unsigned)n);
 	if (e->machine->wait_for_launch)
 		e->machine->wait_for_launch(e, pointers, npointers);
-	for (int n = 0, next = 0; n < a->n; n++) {
-		const struct model_karg *k = &a->list[n];
-		LLVMValueRef p = is_pointer(k) ? pointers[next++] : LLVMGetParam(e->fn, (unsigned)n);
-		switch (k->kind) {
-		case KA_WORKSPACE: case KA_POINTER: e->tensors[k->a].pointer = p; break;
-		case KA_STRIDE: case KA_STRIDE32: e->tensors[k->a].stride[k->b] = p; break;
-		case KA_FOLD_INNER: e->fold_inner = p; break;
-		case KA_FOLD_STRIDE: e->tensors[k->a].fold_stride = p; break;
-		case KA_SCALAR: e->scalars[k->a] = p; break;
-		default: e->symbols[k->a] = p;
-		}
-	}
+	for (int n = 0, next = 0; n < a->n; n++)
+		if (is_pointer(&a->list[n]))
+			e->tensors[a->list[n].a].pointer = pointers[next++];
 }
 
 LLVMValueRef emit_hexpr(struct emit *e, const struct hexpr *x)
@@ -298,89 +304,6 @@ static void bind_temps(struct emit *e)
 		}
 		at = hexpr_op(e->arena, HX_ADD, at, temp_bytes(e, t));
 	}
-}
-
-struct grid_slot { int axis; const struct hexpr *tiles; };
-
-/* What has dimensions of the grid, in the order of declaration; a ragged axis and its group have one. */
-static int grid_slots(struct emit *e, struct grid_slot *slot)
-{
-	int slots = 0;
-	for (int a = 0; a < e->ph->naxes; a++) {
-		const struct ir_axis *ax = &e->ph->axes[a];
-		if (ax->kind != AXIS_GRID)
-			continue;
-		bool group = false;
-		for (int r = 0; r < e->ph->naxes; r++)
-			group = group || (e->ph->axes[r].ragged && e->ph->axes[r].ragged_group == a);
-		if (group)
-			continue;
-		const struct hexpr *tile = hexpr_const(e->arena, ax->tile);
-		if (ax->ragged) {                        /* cdiv(M, t) + E - 1, not negative */
-			const struct hexpr *groups = e->ph->axes[ax->ragged_group].extent;
-			const struct hexpr *n = hexpr_op(e->arena, HX_CDIV, ax->ragged_total, tile);
-			n = hexpr_op(e->arena, HX_SUB, hexpr_op(e->arena, HX_ADD, n, groups), hexpr_const(e->arena, 1));
-			slot[slots].tiles = hexpr_op(e->arena, HX_MAX, n, hexpr_const(e->arena, 0));
-		} else {
-			slot[slots].tiles = hexpr_op(e->arena, HX_CDIV, ax->extent, tile);
-		}
-		slot[slots++].axis = a;
-	}
-	return slots;
-}
-
-/* Dimensions that end early serve where the variant may ask for something: each slot has one of its own then. */
-static bool has_short_grid(const struct emit *e, int slots)
-{
-	return slots > e->machine->grid_dims && slots <= 3 && e->machine->grid_short && e->v->predicate;
-}
-
-/* The long dimension is for the rows, the last axis of one position a workgroup; the variant asks that the others are short enough. */
-static void bind_short_grid(struct emit *e, const struct grid_slot *slot, int slots, const struct hexpr *grid[3])
-{
-	int rows = 0;
-	for (int s = 0; s < slots; s++)
-		rows = e->ph->axes[slot[s].axis].tile == 1 ? s : rows;
-	for (int s = 0, dim = 1; s < slots; s++) {
-		int at = s == rows ? 0 : dim++, tile = e->ph->axes[slot[s].axis].tile;
-		LLVMValueRef id = e->machine->workgroup(e, at);
-		grid[at] = slot[s].tiles;
-		e->axis_base[slot[s].axis] = tile == 1 ? id : LLVMBuildMul(e->b, id, emit_int(e, tile), "");
-		e->grid_axis[at] = slot[s].axis;
-		if (at)
-			emit_condition(e, hexpr_op(e->arena, HX_LE, slot[s].tiles, hexpr_const(e->arena, e->machine->grid_short)));
-	}
-}
-
-/* Grid axes take x, y, z as declared; more than the machine's dimensions share the last. */
-static void bind_grid(struct emit *e, const struct hexpr *grid[3])
-{
-	struct grid_slot slot[LAYOUT_AXES];
-	int slots = grid_slots(e, slot), most = e->machine->grid_dims - 1;
-	for (int i = 0; i < 3; i++)
-		grid[i] = hexpr_const(e->arena, 1);
-	if (has_short_grid(e, slots)) {
-		bind_short_grid(e, slot, slots, grid);
-		if (e->v->ahead)
-			ahead_bind(e, grid, slots);
-		return;
-	}
-	LLVMValueRef rest = NULL;
-	for (int s = 0; s < slots; s++) {
-		int dim = s < most ? s : most;
-		LLVMValueRef id = s <= most ? e->machine->workgroup(e, dim) : rest;
-		if (s >= most && s + 1 < slots) {
-			LLVMValueRef n = emit_hexpr(e, slot[s].tiles);
-			rest = LLVMBuildUDiv(e->b, id, n, "");
-			id = LLVMBuildURem(e->b, id, n, "");
-		}
-		grid[dim] = s <= most ? slot[s].tiles : hexpr_op(e->arena, HX_MUL, grid[dim], slot[s].tiles);
-		int tile = e->ph->axes[slot[s].axis].tile;
-		e->axis_base[slot[s].axis] = op_times(e, id, tile);
-		e->grid_axis[dim] = slot[s].axis;
-	}
-	if (e->v->ahead && slots == 1)
-		ahead_bind(e, grid, 1);
 }
 
 static LLVMValueRef clamp(struct emit *e, LLVMValueRef x, LLVMValueRef most)
@@ -614,9 +537,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 			symbols_in(ph->axes[a].ragged_total, u.symbol);
 			symbols_in(ph->axes[ph->axes[a].ragged_group].extent, u.symbol);
 		}
-	struct grid_slot slot[LAYOUT_AXES];
-	int slots = grid_slots(e, slot);
-	for (int a = 0; (e->v->ahead || (slots > e->machine->grid_dims && !has_short_grid(e, slots))) && a < ph->naxes; a++)
+	for (int a = 0; grid_needs_extents(e) && a < ph->naxes; a++)
 		symbols_in(ph->axes[a].extent, u.symbol);
 	bool temps = false;
 	for (int i = 0; i < k->nparams; i++)
@@ -632,10 +553,12 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	if (e->clamps_by_mode)
 		e->machine->clamp_by_mode(e);
 	open_debug(e, di, file, name, ph->line > 0 ? ph->line : 1);
-	bind_arguments(e, &args);
+	bind_numbers(e, &args);
+	grid_leave(e);
+	bind_pointers(e, &args);
 	bind_temps(e);
 	const struct hexpr **grid = arena_alloc(e->arena, 3 * sizeof *grid);
-	bind_grid(e, grid);
+	grid_bind(e, grid);
 	for (int a = 0; a < ph->naxes; a++)
 		if (ph->axes[a].ragged) {
 			find_ragged_tile(e, a);

@@ -93,6 +93,11 @@ static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
 		pointers[i] = n > 1 ? LLVMBuildExtractValue(e->b, x, (unsigned)i, "") : x;
 }
 
+static void leave(struct emit *e, LLVMValueRef i1)
+{
+	nvptx_text(e, "@$0 exit;", "b,~{memory}", LLVMVoidTypeInContext(e->ctx), &i1, 1, true);
+}
+
 /* A grid is not empty; LLVM knows that of its own name for the register. */
 static LLVMValueRef certain(struct emit *e)
 {
@@ -236,7 +241,7 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 
 static const struct machine machine = {
 	.kernel = kernel, .line_directives = true, .keeps_order = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
-	.wait_for_launch = wait_for_launch, .certain = certain, .thread = thread, .workgroup = workgroup, .hidden_copy = same,
+	.wait_for_launch = wait_for_launch, .certain = certain, .thread = thread, .workgroup = workgroup, .workgroups = workgroups, .leave = leave, .hidden_copy = same,
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .ballot = ballot, .uniform = uniform,
 	.barrier = barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_bf16 = nvptx_from_bf16, .from_bf16_again = nvptx_from_bf16_again, .to_integer = nvptx_to_integer,

@@ -1,0 +1,149 @@
+/* grid.c -- which workgroup does what: a phase's grid and the positions at which a workgroup's tiles begin.
+ * In: a phase with tiles, a variant.  Out: the launch's extents as host expressions; axis_base of every axis of the grid.
+ * A dimension for each axis, the first declared first, where all may be as long as any axis.  Where only x may, rows take x, so that
+ * those that follow each other lie one behind the other, or, in variants that ask for it (variant.sideways), what lies side by side in them
+ * does; else axes share x, by division. */
+#include "machine.h"
+
+enum { LARGE_TILE = 32 };                              /* positions of a tile along rows; 65,535 of them are more than a call has */
+
+struct grid_slot { int axis; const struct hexpr *tiles; };
+struct grid_slots { int n; struct grid_slot of[LAYOUT_AXES]; };
+
+/* What has dimensions of the grid, in the order of declaration; a ragged axis and its group have one. */
+static struct grid_slots slots_of(const struct emit *e)
+{
+	struct grid_slots s = {0};
+	for (int a = 0; a < e->ph->naxes; a++) {
+		const struct ir_axis *ax = &e->ph->axes[a];
+		if (ax->kind != AXIS_GRID)
+			continue;
+		bool group = false;
+		for (int r = 0; r < e->ph->naxes; r++)
+			group = group || (e->ph->axes[r].ragged && e->ph->axes[r].ragged_group == a);
+		if (group)
+			continue;
+		const struct hexpr *tile = hexpr_const(e->arena, ax->tile), *tiles = NULL;
+		if (ax->ragged) {                        /* cdiv(M, t) + E - 1, not negative */
+			const struct hexpr *groups = e->ph->axes[ax->ragged_group].extent;
+			const struct hexpr *n = hexpr_op(e->arena, HX_CDIV, ax->ragged_total, tile);
+			n = hexpr_op(e->arena, HX_SUB, hexpr_op(e->arena, HX_ADD, n, groups), hexpr_const(e->arena, 1));
+			tiles = hexpr_op(e->arena, HX_MAX, n, hexpr_const(e->arena, 0));
+		} else {
+			tiles = hexpr_op(e->arena, HX_CDIV, ax->extent, tile);
+		}
+		s.of[s.n++] = (struct grid_slot){a, tiles};
+	}
+	return s;
+}
+
+static int tile_of(const struct emit *e, const struct grid_slot *s) { return e->ph->axes[s->axis].tile; }
+
+static void bind_axis(struct emit *e, const struct grid_slot *s, int dim, LLVMValueRef id)
+{
+	int tile = tile_of(e, s);
+	e->axis_base[s->axis] = tile == 1 ? id : op_times(e, id, tile);
+	e->grid_axis[dim] = s->axis;
+}
+
+/* --- short dimensions ------------------------------------------------------------------------------------------------------------- */
+
+/* Dimensions that end early serve where the variant may ask for something: each slot has one of its own then. */
+static bool is_short(const struct emit *e, const struct grid_slots *s)
+{
+	return s->n > e->machine->grid_dims && s->n <= 3 && e->machine->grid_short && e->v->predicate;
+}
+
+/* The long dimension is for the rows, the last axis of one position a workgroup, or for what lies side by side; the variant asks that the
+ * others are short enough. */
+static void bind_short(struct emit *e, const struct grid_slots *s, const struct hexpr *grid[3])
+{
+	int along = 0;
+	for (int n = 0; n < s->n; n++)
+		along = (e->v->sideways && s->n == 2) || tile_of(e, &s->of[n]) == 1 ? n : along;
+	for (int n = 0, dim = 1; n < s->n; n++) {
+		int at = n == along ? 0 : dim++;
+		grid[at] = s->of[n].tiles;
+		bind_axis(e, &s->of[n], at, e->machine->workgroup(e, at));
+		if (at)
+			emit_condition(e, hexpr_op(e->arena, HX_LE, s->of[n].tiles, hexpr_const(e->arena, e->machine->grid_short)));
+	}
+}
+
+/* --- more rows than a short dimension has ------------------------------------------------------------------------------------------ */
+
+static bool is_folded(const struct emit *e, const struct grid_slots *s)
+{
+	int64_t group = 1;
+	if (!e->v->sideways || !e->machine->grid_short || s->n != 2)
+		return false;
+	const struct hexpr *rows = e->ph->axes[s->of[0].axis].extent;
+	if (rows->op == HX_CDIV && !hexpr_is_const(rows->b, &group))
+		return true;
+	return tile_of(e, &s->of[0]) * group < LARGE_TILE;
+}
+
+static LLVMValueRef folded_row(struct emit *e)
+{
+	LLVMValueRef before = LLVMBuildMul(e->b, e->machine->workgroup(e, 2), e->machine->workgroups(e, 1), "");
+	return LLVMBuildAdd(e->b, before, e->machine->workgroup(e, 1), "");
+}
+
+/* What lies side by side has the long dimension; rows take y, and as many z as it takes. */
+static void bind_folded(struct emit *e, const struct grid_slots *s, const struct hexpr *grid[3])
+{
+	const struct hexpr *rows = s->of[0].tiles;
+	grid[0] = s->of[1].tiles;
+	grid[2] = hexpr_op(e->arena, HX_CDIV, rows, hexpr_const(e->arena, e->machine->grid_short));
+	grid[1] = hexpr_op(e->arena, HX_CDIV, rows, hexpr_op(e->arena, HX_MAX, grid[2], hexpr_const(e->arena, 1)));
+	bind_axis(e, &s->of[0], 1, folded_row(e));
+	bind_axis(e, &s->of[1], 0, e->machine->workgroup(e, 0));
+}
+
+void grid_leave(struct emit *e)
+{
+	struct grid_slots s = slots_of(e);
+	if (is_folded(e, &s))
+		e->machine->leave(e, LLVMBuildICmp(e->b, LLVMIntUGE, folded_row(e), emit_hexpr(e, s.of[0].tiles), ""));
+}
+
+/* --- all of them ------------------------------------------------------------------------------------------------------------------- */
+
+/* As declared; more than the machine's dimensions share the last. */
+static void bind_declared(struct emit *e, const struct grid_slots *s, const struct hexpr *grid[3])
+{
+	int most = e->machine->grid_dims - 1;
+	LLVMValueRef rest = NULL;
+	for (int n = 0; n < s->n; n++) {
+		int dim = n < most ? n : most;
+		LLVMValueRef id = n <= most ? e->machine->workgroup(e, dim) : rest;
+		if (n >= most && n + 1 < s->n) {
+			LLVMValueRef tiles = emit_hexpr(e, s->of[n].tiles);
+			rest = LLVMBuildUDiv(e->b, id, tiles, "");
+			id = LLVMBuildURem(e->b, id, tiles, "");
+		}
+		grid[dim] = n <= most ? s->of[n].tiles : hexpr_op(e->arena, HX_MUL, grid[dim], s->of[n].tiles);
+		bind_axis(e, &s->of[n], dim, id);
+	}
+}
+
+bool grid_needs_extents(const struct emit *e)
+{
+	struct grid_slots s = slots_of(e);
+	return e->v->ahead || is_folded(e, &s) || (s.n > e->machine->grid_dims && !is_short(e, &s));
+}
+
+void grid_bind(struct emit *e, const struct hexpr *grid[3])
+{
+	struct grid_slots s = slots_of(e);
+	for (int i = 0; i < 3; i++)
+		grid[i] = hexpr_const(e->arena, 1);
+	if (is_folded(e, &s))
+		bind_folded(e, &s, grid);
+	else if (is_short(e, &s))
+		bind_short(e, &s, grid);
+	else
+		bind_declared(e, &s, grid);
+	if (e->v->ahead && (is_short(e, &s) || s.n == 1))
+		ahead_bind(e, grid, s.n);
+}
