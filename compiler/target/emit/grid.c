@@ -46,6 +46,12 @@ static void bind_axis(struct emit *e, const struct grid_slot *s, int dim, LLVMVa
 	e->grid_axis[dim] = s->axis;
 }
 
+/* Rows and what lies side by side in them; a ragged axis has no extent. */
+static bool is_sideways(const struct emit *e, const struct grid_slots *s)
+{
+	return e->v->sideways && e->machine->grid_short && s->n == 2 && e->ph->axes[s->of[0].axis].extent && e->ph->axes[s->of[1].axis].extent;
+}
+
 /* --- short dimensions ------------------------------------------------------------------------------------------------------------- */
 
 /* Dimensions that end early serve where the variant may ask for something: each slot has one of its own then. */
@@ -60,7 +66,7 @@ static void bind_short(struct emit *e, const struct grid_slots *s, const struct 
 {
 	int along = 0;
 	for (int n = 0; n < s->n; n++)
-		along = (e->v->sideways && s->n == 2) || tile_of(e, &s->of[n]) == 1 ? n : along;
+		along = is_sideways(e, s) || tile_of(e, &s->of[n]) == 1 ? n : along;
 	for (int n = 0, dim = 1; n < s->n; n++) {
 		int at = n == along ? 0 : dim++;
 		grid[at] = s->of[n].tiles;
@@ -75,7 +81,7 @@ static void bind_short(struct emit *e, const struct grid_slots *s, const struct 
 static bool is_folded(const struct emit *e, const struct grid_slots *s)
 {
 	int64_t group = 1;
-	if (!e->v->sideways || !e->machine->grid_short || s->n != 2)
+	if (!is_sideways(e, s))
 		return false;
 	const struct hexpr *rows = e->ph->axes[s->of[0].axis].extent;
 	if (rows->op == HX_CDIV && !hexpr_is_const(rows->b, &group))
