@@ -229,6 +229,7 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 
 static bool is_pointer(const struct model_karg *k) { return k->kind == KA_WORKSPACE || k->kind == KA_POINTER; }
 
+/* Arguments that are no addresses. */
 static void bind_numbers(struct emit *e, const struct arguments *a)
 {
 	for (int n = 0; n < a->n; n++) {
@@ -245,6 +246,7 @@ static void bind_numbers(struct emit *e, const struct arguments *a)
 	}
 }
 
+/* Addresses, which are good behind the wait for the launch before. */
 static void bind_pointers(struct emit *e, const struct arguments *a)
 {
 	LLVMValueRef *pointers = arena_alloc(e->arena, sizeof *pointers * (size_t)(a->n + 1));
