@@ -3,8 +3,8 @@
  * The launch's contract with the runtime: the argument block of emit/translate.c is the kernel's parameter space, byte for byte, so
  * that it can be handed to cuLaunchKernel whole (CU_LAUNCH_PARAM_BUFFER_POINTER) with exactly kernarg_bytes; `lds` counts all shared
  * memory of a workgroup: what the object declares itself, and, where that is less, what the launch must give as dynamic shared
- * memory.  y and z of a grid end at 65,535 (CUDA's guide, compute
- * capabilities): other axes than x have them where a predicate can ask that they are short, or as many z as rows take (emit/grid.c). */
+ * memory.  y and z of a grid end at 65,535 (CUDA's guide, compute capabilities): axes have them where a predicate can ask that they are
+ * short, or rows with as many z as it takes (emit/grid.c). */
 #ifndef TDSL_NVPTX_MACHINE_H
 #define TDSL_NVPTX_MACHINE_H
 #include "../emit/machine.h"
