@@ -616,7 +616,7 @@ static int64_t tile_elements(const struct variant *v, const struct ir_phase *ph,
 }
 
 /* How many workgroups later the one is whose tile the L2 is asked for: those between read as much as stays there.  For tiles that are turned,
- * of one group both ways, of which few are resident, and for many rows of one tensor of which nothing is reduced and that are stored as
+ * of one group both ways, of which few are resident, and for long lines of one tensor of which nothing is reduced and that are stored as
  * wide as they are loaded: others wait for more than memory, or have as much in flight as it takes (docs/performance.md). */
 static void plan_ahead(const struct planner *p, struct variant *v)
 {

@@ -117,6 +117,17 @@ const char *built_ptx(struct built *b, const char *variant)
 	return text;
 }
 
+void built_asks(struct built *b, const char *variant, struct device_code *c, const char **planned, const char **asked)
+{
+	const char *tensors[16];
+	ck_assert_int_le(b->r.k->nparams, 16);
+	for (int p = 0; p < b->r.k->nparams; p++)
+		tensors[p] = b->r.k->params[p].name;
+	device_compile(&b->d, &b->v[built_variant(b, variant)], c, variant);
+	*planned = c->v->predicate ? hexpr_text(&b->d.arena, c->v->predicate, b->r.k->symbols, tensors) : "";
+	*asked = c->condition ? hexpr_text(&b->d.arena, c->condition, b->r.k->symbols, tensors) : "";
+}
+
 static bool is_named(const char *names, const char *name)
 {
 	const char *at = strstr(names, name);

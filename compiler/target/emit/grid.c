@@ -5,7 +5,7 @@
  * does; else axes share x, by division. */
 #include "machine.h"
 
-enum { LARGE_TILE = 32 };                              /* positions of a tile along rows; 65,535 of them are more than a call has */
+enum { LARGE_TILE = 32 };                              /* rows; a call of more than 65,535 such tiles, two million rows and more, is left to the general variant */
 
 struct grid_slot { int axis; const struct hexpr *tiles; };
 struct grid_slots { int n; struct grid_slot of[LAYOUT_AXES]; };
@@ -78,15 +78,17 @@ static void bind_short(struct emit *e, const struct grid_slots *s, const struct 
 
 /* --- more rows than a short dimension has ------------------------------------------------------------------------------------------ */
 
+/* Rows of a tile, of an axis that numbers them or groups of them. */
+static int64_t rows_of(const struct emit *e, const struct grid_slot *s)
+{
+	const struct hexpr *n = e->ph->axes[s->axis].extent;
+	int64_t group = 1;
+	return tile_of(e, s) * (n->op == HX_CDIV && hexpr_is_const(n->b, &group) ? group : 1);
+}
+
 static bool is_folded(const struct emit *e, const struct grid_slots *s)
 {
-	int64_t group = 1;
-	if (!is_sideways(e, s))
-		return false;
-	const struct hexpr *rows = e->ph->axes[s->of[0].axis].extent;
-	if (rows->op == HX_CDIV && !hexpr_is_const(rows->b, &group))
-		return true;
-	return tile_of(e, &s->of[0]) * group < LARGE_TILE;
+	return is_sideways(e, s) && rows_of(e, &s->of[0]) < LARGE_TILE;
 }
 
 static LLVMValueRef folded_row(struct emit *e)
