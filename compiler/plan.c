@@ -25,7 +25,7 @@ enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which two of the largest tiles
  * share a compute unit; from which on few rows stand apart; up to which a lane of a long line makes one access, where all are as wide; up to
  * which a lane holds 16 elements of a short row with weights; up to which it makes one access to each of several rows. */
-enum { LANE_CODE = 1100, TILE_CODE = 40, LONG_CODE = 8, LIGHT_CODE = 15, ROW_CODE = 14, SEVERAL_CODE = 24 };
+enum { LANE_CODE = 1400, TILE_CODE = 40, LONG_CODE = 8, LIGHT_CODE = 15, ROW_CODE = 14, SEVERAL_CODE = 24 };
 
 /* Every phase has groups of a fixed size and nothing beside them. */
 static bool only_groups(const struct planner *p)
@@ -271,7 +271,7 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open);
 static void plan_apart(struct planner *p, struct variant *v, int phase)
 {
 	struct ir_kernel alone = *p->k;
-	struct planner q = {.arena = p->arena, .k = &alone, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};
+	struct planner q = {.arena = p->arena, .k = &alone, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent, .single = p->single};
 	alone.phases += phase;
 	alone.nphases = 1;
 	facts_look(&q.f, &alone);

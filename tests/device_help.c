@@ -110,6 +110,9 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 	if (!empty)
 		ck_assert_msg(ptx_run(&p, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	d->nfetched = p.nfetched;
+	d->kept_loads = p.kept_loads;
+	d->kept_stores = p.kept_stores;
+	d->other_loads = p.other_loads;
 }
 
 static void launch(struct device_run *d, struct sim_object *o, const struct model_launch *l, void *workspace, size_t bytes, const char *what)

@@ -34,7 +34,7 @@ static const struct { const char *kernel, *variant; enum order order; int rows, 
 	{"quantize_both_mxfp8", "M%32=0 N%32=0 aligned", TURNED, 64, 128},
 	{"add", "N%8=0 aligned", BEHIND, 1, 2048},                                              /* few rows */
 	{"add", "N%4096=0 aligned rows>=512", BEHIND, 1, 4096},                                 /* long lines */
-	{"rmsnorm_both_mxfp8", "N<=4096 M%32=0 N%32=0 aligned with w y scale yt scale_t", BEHIND, 64, 64},   /* behind another phase */
+	{"rmsnorm_both_mxfp8", "N<=4096 M%32=0 N%32=0 aligned with w y scale yt scale_t", BEHIND, 64, 128},   /* behind another phase */
 };
 enum { ORDERS = sizeof orders / sizeof *orders };
 

@@ -9,11 +9,11 @@
 enum { OPERANDS = 24 };
 
 #define OPCODES(X) \
-	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(createpolicy) X(cvt) X(div) X(ex2) X(exit) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) X(max) \
+	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(cvt) X(div) X(ex2) X(exit) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) X(max) \
 	X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prefetch) X(prmt) X(rcp) X(red) X(rem) X(ret) X(rsqrt) X(selp) \
 	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
 #define MODIFIERS(X) \
-	X(L2) X(add) X(approx) X(cache_hint) X(eq) X(evict_last) X(fractional) X(ftz) X(ge) X(global) X(gt) X(hi) X(idx) X(le) X(lo) X(lt) X(max) X(nan) X(nc) X(ne) \
+	X(add) X(approx) X(cache_hint) X(eq) X(evict_last) X(ftz) X(ge) X(global) X(gt) X(hi) X(idx) X(le) X(lo) X(lt) X(max) X(nan) X(nc) X(ne) \
 	X(neu) X(num) X(pack) X(param) X(rmi) X(rn) X(rni) X(rpi) X(rzi) X(sat) X(satfinite) X(shared) X(v2) X(v4) \
 	X(warp) X(wide)
 #define OP(w) OP_##w,

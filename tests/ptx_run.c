@@ -235,22 +235,23 @@ static uint8_t *reach(struct machine *m, const struct thread *t, const struct in
 	return NULL;
 }
 
-/* The one policy that there is, whatever bits a chip makes of it. */
-enum { KEEPING = 0x4b454550 };
+/* The L2's policies as CUTLASS writes them (CacheHintSm90): lines that leave last, and lines as all others. */
+#define EVICT_LAST 0x14f0000000000000ull
+#define EVICT_NORMAL 0x1000000000000000ull
 
-static bool make_policy(struct thread *t, const struct ins *i)
+static bool take_policy(struct machine *m, uint64_t policy, bool load)
 {
-	set(t, &i->op[0], KEEPING, 64);
-	return has(i, fractional) && has(i, evict_last) && i->nop == 2 && get(t, &i->op[1]) == 1;
+	int *count = policy == EVICT_LAST ? load ? &m->l->kept_loads : &m->l->kept_stores : policy == EVICT_NORMAL && load ? &m->l->other_loads : NULL;
+	return count && ++*count;
 }
 
 static bool load_store(struct machine *m, struct thread *t, const struct ins *i)
 {
 	bool load = is(i, ld), hint = has(i, cache_hint);
 	int count = has(i, v2) ? 2 : has(i, v4) ? 4 : 1, each = i->type[0].bits / 8;
-	if (hint && (load || get(t, &i->op[i->nop - 1]) != KEEPING))
+	if (i->nop != count + 1 + hint || (hint && !take_policy(m, get(t, &i->op[count + 1]), load)))
 		return false;
-	uint8_t *p = reach(m, t, i, &i->op[load ? i->nop - 1 : 0], each * count, !load);
+	uint8_t *p = reach(m, t, i, &i->op[load ? count : 0], each * count, !load);
 	for (int k = 0; p && k < count; k++) {
 		uint64_t v = 0;
 		if (load) {
@@ -261,13 +262,13 @@ static bool load_store(struct machine *m, struct thread *t, const struct ins *i)
 			memcpy(p + k * each, &v, (size_t)each);
 		}
 	}
-	return p && i->nop == count + 1 + hint;
+	return p;
 }
 
 /* What lies beyond the memory costs a chip more than it saves. */
 static bool fetch(struct machine *m, struct thread *t, const struct ins *i)
 {
-	uint8_t *p = has(i, L2) && i->nop == 1 ? reach(m, t, i, &i->op[0], 1, false) : NULL;
+	uint8_t *p = has(i, evict_last) && i->nop == 1 ? reach(m, t, i, &i->op[0], 1, false) : NULL;
 	if (p && m->l->nfetched < m->l->most_fetched)
 		m->l->fetched[m->l->nfetched++] = (uint64_t)(uintptr_t)p;
 	return p;
@@ -369,8 +370,6 @@ static bool step(struct machine *m, struct thread *t, const struct ins *i)
 		return move(t, i);
 	if (is(i, ld) || is(i, st))
 		return load_store(m, t, i);
-	if (is(i, createpolicy))
-		return make_policy(t, i);
 	if (is(i, red))
 		return reduce_at(m, t, i);
 	if (is(i, prefetch))

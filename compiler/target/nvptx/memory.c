@@ -14,13 +14,52 @@ static bool may_be_absent(const struct emit *e, const struct access *a)
 /* Bytes that the L2 reads and writes at a time (CUDA's guide to best practices). */
 enum { SECTOR = 32 };
 
+/* Policies of the L2 as numbers: of lines that it gives up when it has no others, and as it likes.  createpolicy makes the same of
+ * evict_last and evict_normal, in six instructions for one (CUTLASS, cute/arch/copy_sm90_desc.hpp, CacheHintSm90). */
+#define LAST_TO_LEAVE 0x14f0000000000000ull
+#define AS_IT_LIKES 0x1000000000000000ull
+enum { LARGE = 64 << 20 };                   /* bytes that a call reads: more than the 50 MB that the L2 holds */
+
+static bool is_of_rows(const struct emit *e, const struct ir_ins *i)
+{
+	const struct ir_param *t = &e->k->params[i->imm];
+	return i->op == IR_LOAD && t->role == IR_IN && t->rank == 2 && i->layout;
+}
+
+struct reading { const struct emit *e; int64_t bytes; };
+
+static void add_rows(struct ir_ins *i, void *ctx)
+{
+	struct reading *r = ctx;
+	int64_t n = dtype_info((enum dtype)i->dtype)->bits / 8;
+	if (i->op != IR_LOAD || !is_of_rows(r->e, i))
+		return;
+	for (int x = 0; x < r->e->ph->naxes; x++)
+		n *= layout_size(i->layout, x);
+	r->bytes += n;
+}
+
+/* Of rows that are read and not read again: where there are more of them than the L2 holds, lines that are stored are to leave it before
+ * those that have been read.  They go to memory the sooner, more of them side by side, and memory is faster for it.  Of fewer rows what is stored
+ * is better kept (docs/performance.md).  NULL = not rows; single elements of them, the code of which suffers; or asked for ahead, which says so
+ * itself. */
+static LLVMValueRef rows_policy(struct emit *e, const struct access *a)
+{
+	struct reading r = {e, 0};
+	if (a->i->op != IR_LOAD || !is_of_rows(e, a->i) || e->has_dot || e->v->single || e->v->ahead)
+		return NULL;
+	ir_walk(e->ph->body, add_rows, &r);
+	LLVMValueRef all = LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroups(e, 1), "");
+	LLVMValueRef large = LLVMBuildICmp(e->b, LLVMIntUGE, all, emit_int(e, (LARGE + r.bytes - 1) / r.bytes), "");
+	return LLVMBuildSelect(e->b, large, LLVMConstInt(e->i64, LAST_TO_LEAVE, 0), LLVMConstInt(e->i64, AS_IT_LIKES, 0), "");
+}
+
 /* Where parts of sectors are stored, here and there, the L2 is to keep each until other workgroups have stored the rest: i64, NULL = it is
- * as it likes (docs/performance.md). */
+ * as the L2 likes. */
 static LLVMValueRef policy_of(struct emit *e, const struct access *a)
 {
-	if (!a->row_bytes || a->row_bytes >= SECTOR)
-		return NULL;
-	return nvptx_text(e, "createpolicy.fractional.L2::evict_last.b64 $0, 1.0;", "=l", e->i64, NULL, 0, false);
+	bool part = a->row_bytes && a->row_bytes < SECTOR;
+	return part ? LLVMConstInt(e->i64, LAST_TO_LEAVE, 0) : rows_policy(e, a);
 }
 
 void nvptx_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
@@ -94,6 +133,23 @@ static bool is_input(const struct access *a)
 	return a->t->role == IR_IN;
 }
 
+/* What an access says beside its address: its policy and when it is made, as operands from args[*n] on; their numbers count from `first`. */
+struct said { char when[8], kept[8]; };
+
+static struct said say(const struct access *a, LLVMValueRef on, LLVMValueRef *args, int *n, int first)
+{
+	struct said s = {"", ""};
+	if (a->policy) {
+		snprintf(s.kept, sizeof s.kept, ", $%d", first + *n);
+		args[(*n)++] = a->policy;
+	}
+	if (on) {
+		snprintf(s.when, sizeof s.when, "@$%d ", first + *n);
+		args[(*n)++] = on;
+	}
+	return s;
+}
+
 static LLVMValueRef load_plain(struct emit *e, const struct access *a, int r, LLVMTypeRef t)
 {
 	LLVMValueRef x = LLVMBuildLoad2(e->b, t, whole_pointer(e, a, r), "");
@@ -106,19 +162,21 @@ LLVMValueRef nvptx_load(struct emit *e, const struct access *a, int r, LLVMTypeR
 	LLVMValueRef on = condition(e, a, r);
 	if (is_known(on, false))
 		return LLVMConstNull(t);
-	if (!on)
+	if (!on && !a->policy)
 		return load_plain(e, a, r, t);
 	const struct piece *p = piece_of(a);
 	int64_t constant;
 	char text[256], form[64];
-	LLVMValueRef args[3] = {pointer_at(e, a, r, &constant), LLVMConstInt(e->i64, (uint64_t)constant, 0), on};
+	LLVMValueRef args[4] = {pointer_at(e, a, r, &constant), LLVMConstInt(e->i64, (uint64_t)constant, 0)};
+	int n = 2;
 	bool fixed = is_input(a);
 	LLVMTypeRef word = p->bytes < 4 ? e->i16 : e->i32, words[4] = {word, word, word, word};
-	snprintf(text, sizeof text, "%s @$%d ld.global.%s %s, [$%d+$%d];", p->zero, p->words + 2, p->type, p->list,
-	         p->words, p->words + 1);
-	snprintf(form, sizeof form, "%s,l,n,b%s", p->out, fixed ? "" : ",~{memory}");
+	struct said said = say(a, on, args, &n, p->words);
+	snprintf(text, sizeof text, "%s %sld.global%s.%s %s, [$%d+$%d]%s;", on ? p->zero : "", said.when, a->policy ? ".L2::cache_hint" : "", p->type, p->list,
+	         p->words, p->words + 1, said.kept);
+	snprintf(form, sizeof form, "%s,l,n%s%s%s", p->out, a->policy ? ",l" : "", on ? ",b" : "", fixed ? "" : ",~{memory}");
 	LLVMTypeRef result = p->words == 1 ? word : LLVMStructTypeInContext(e->ctx, words, (unsigned)p->words, 0);
-	LLVMValueRef x = nvptx_text(e, text, form, result, args, 3, !fixed), part[4];
+	LLVMValueRef x = nvptx_text(e, text, form, result, args, n, !fixed), part[4];
 	if (p->bytes == 1)
 		return LLVMBuildTrunc(e->b, x, e->i8, "");
 	if (p->words == 1)
@@ -133,7 +191,7 @@ void nvptx_fetch(struct emit *e, const struct access *a, int r, LLVMValueRef byt
 	int64_t constant;
 	LLVMValueRef args[3] = {pointer_at(e, a, r, &constant), LLVMConstInt(e->i64, (uint64_t)constant, 0), on};
 	args[0] = LLVMBuildGEP2(e->b, e->i8, args[0], &bytes, 1, "");
-	nvptx_text(e, "@$2 prefetch.global.L2 [$0+$1];", "l,n,b,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 3, true);
+	nvptx_text(e, "@$2 prefetch.global.L2::evict_last [$0+$1];", "l,n,b,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 3, true);
 }
 
 void nvptx_store(struct emit *e, const struct access *a, int r, LLVMValueRef x)
@@ -147,22 +205,15 @@ void nvptx_store(struct emit *e, const struct access *a, int r, LLVMValueRef x)
 		return;
 	}
 	int64_t constant;
-	char text[128], form[64], when[8] = "", kept[8] = "";
+	char text[128], form[64];
 	int n = 0;
 	for (; n < p->words; n++)
 		args[n] = p->words > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, n), "") : p->bytes == 1 ? LLVMBuildZExt(e->b, x, e->i16, "") : x;
 	args[n++] = pointer_at(e, a, r, &constant);
 	args[n++] = LLVMConstInt(e->i64, (uint64_t)constant, 0);
-	if (a->policy) {
-		snprintf(kept, sizeof kept, ", $%d", n);
-		args[n++] = a->policy;
-	}
-	if (on) {
-		snprintf(when, sizeof when, "@$%d ", n);
-		args[n++] = on;
-	}
-	snprintf(text, sizeof text, "%sst.global%s.%s [$%d+$%d], %s%s;", when, *kept ? ".L2::cache_hint" : "", p->type, p->words, p->words + 1, p->list, kept);
-	snprintf(form, sizeof form, "%s,l,n%s%s,~{memory}", p->in, *kept ? ",l" : "", on ? ",b" : "");
+	struct said said = say(a, on, args, &n, 0);
+	snprintf(text, sizeof text, "%sst.global%s.%s [$%d+$%d], %s%s;", said.when, a->policy ? ".L2::cache_hint" : "", p->type, p->words, p->words + 1, p->list, said.kept);
+	snprintf(form, sizeof form, "%s,l,n%s%s,~{memory}", p->in, a->policy ? ",l" : "", on ? ",b" : "");
 	nvptx_text(e, text, form, LLVMVoidTypeInContext(e->ctx), args, n, true);
 }
 
