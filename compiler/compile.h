@@ -12,6 +12,8 @@
 #include "ir.h"
 
 /* Facts of a chip that passes and translation ask for; one row each in target/targets.c. */
+struct turned_tile { int rows, columns, each; };   /* each: elements of a lane */
+
 struct target {
 	const char *name;          /* "gfx942" */
 	const char *triple, *cpu, *features;  /* "amdgcn-amd-amdhsa", "gfx942", "": LLVM's names */
@@ -19,7 +21,9 @@ struct target {
 	int lds_bytes, max_threads;    /* of a workgroup */
 	int few_threads, vectors;      /* of a workgroup without reductions across it; accesses of 16 bytes that its lanes begin before they wait */
 	int tile_threads;              /* of a workgroup that holds groups both ways, whose code an element is short: a compute unit has room for two */
-	int turned_rows, turned_columns; /* of a tile that is turned in group memory, 32 elements a lane */
+	/* Tiles of a matrix that are turned in group memory; of few rows; where lanes access single elements; both.  The latter three where variants of that
+	 * kind are planned. */
+	struct turned_tile turned, turned_few, turned_single, turned_few_single;
 	int ahead_bytes;               /* that workgroups read between asking the L2 for a tile and the one that loads it; 0 = it is not asked */
 	bool sideways;                 /* what workgroups that follow each other write best lies side by side */
 	int line_bytes;                /* that a workgroup best has side by side where rows are made of such; 0 = any */

@@ -180,9 +180,10 @@ static int one_by_one(const struct planner *p)
 	return p->f.narrowest < p->f.widest && p->f.cost <= LIGHT_CODE ? 2 * ONE_BY_ONE : ONE_BY_ONE;
 }
 
-static int turned_columns(const struct planner *p)
+static struct turned_tile turned_tile(const struct planner *p)
 {
-	return p->single ? p->target->turned_columns / 2 : p->target->turned_columns;
+	const struct target *t = p->target;
+	return p->single ? p->few ? t->turned_few_single : t->turned_single : p->few ? t->turned_few : t->turned;
 }
 
 /* Of a workgroup whose tiles are as small as one likes. */
@@ -190,6 +191,7 @@ static int few_waves(const struct planner *p, const struct variant *v)
 {
 	bool lines = is_wide(v), turned = false;
 	int line = line_of(p, v);
+	struct turned_tile tile = turned_tile(p);
 	if (line)
 		return waves_of(p, line / vector_of(p, v, elements_per_lane(p, v)));
 	for (int i = 0; i < p->k->nphases; i++) {
@@ -197,7 +199,7 @@ static int few_waves(const struct planner *p, const struct variant *v)
 		lines = lines && (!square || phase_is_lines(p->k, &p->k->phases[i]));
 		turned = turned || (square && is_wide(v) && phase_is_turning(p->k, &p->k->phases[i]));
 	}
-	return waves_of(p, lines ? p->target->few_threads : turned ? p->target->turned_rows * turned_columns(p) / TURNING : FEW_THREADS);
+	return waves_of(p, lines ? p->target->few_threads : turned ? tile.rows * tile.columns / tile.each : FEW_THREADS);
 }
 
 /* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
@@ -219,7 +221,9 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 	for (int n = 0; n < s.open; n++)
 		held *= most;
 	bool turns = is_wide(v) && phase_is_turning(p->k, ph);
-	int turned = p->target->lanes_adjacent && !p->single && !s.tiled && 2 * TURNING * p->f.cost <= LANE_CODE ? 2 * TURNING : TURNING;
+	struct turned_tile matrix = turned_tile(p);
+	bool more = p->target->lanes_adjacent && !p->single && 2 * TURNING * p->f.cost <= LANE_CODE;
+	int turned = s.tiled ? matrix.each : more ? 2 * TURNING : TURNING;
 	if (turns && !s.open)
 		each = each > turned ? each : p->target->lanes_adjacent || 2 * each > turned ? turned : 2 * each;
 	room = threads * each / held;
@@ -232,7 +236,7 @@ static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t
 			plan_tile(v, phase, ax->name, (int)most);
 		else if (ax->tiled && !ax->tile) {
 			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
-			tile = turns && held == 1 ? a < last ? p->target->turned_rows : turned_columns(p) : tile;
+			tile = turns && held == 1 ? a < last ? matrix.rows : matrix.columns : tile;
 			tile = tile > room ? room : tile;
 			tile = tile > 1 ? tile : 1;
 			plan_tile(v, phase, ax->name, (int)tile);
@@ -585,19 +589,39 @@ static void plan_empty_rows(struct planner *p)
 	v->text = "short or empty";
 }
 
+/* The rows of a matrix of which one phase turns tiles, where few have variants of their own; NULL = none. */
+static const struct hexpr *turned_rows(const struct planner *p)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	struct shape s = phase_shape(NULL, ph);
+	int last = ph->naxes - 1;
+	if (!p->target->few_rows || p->k->nphases > 1 || s.open || s.tiled < 2 || s.fixed > 1 || !phase_is_turning(p->k, ph))
+		return NULL;
+	while (!ph->axes[last].tiled)
+		last--;
+	const struct hexpr *n = ph->axes[last].extent;
+	return n && n->op == HX_SYM ? rows_beside(p, (int)n->imm) : NULL;
+}
+
+/* The rest for many rows, where these can be told apart, and for any. */
+static void plan_many_and_few(struct planner *p, const struct hexpr *rows, bool apart, bool open)
+{
+	if (rows) {
+		plan_rest(p, true, open);
+		many_rows(p, &p->out.items[p->out.n - 1], rows);
+	}
+	p->few = rows && apart;
+	plan_rest(p, true, open);
+	p->few = false;
+}
+
 /* What no class holds, of aligned tensors: few rows and many. */
 static void plan_aligned_rest(struct planner *p, bool open)
 {
 	bool set = p->given | p->absent, any_tensors = p->sets && !set;
 	int symbol = !open && p->target->few_rows ? line_symbol(p) : -1;
-	const struct hexpr *rows = symbol >= 0 ? rows_beside(p, symbol) : NULL;
-	if (rows) {
-		plan_rest(p, true, open);
-		many_rows(p, &p->out.items[p->out.n - 1], rows);
-	}
-	p->few = rows && (only_groups(p) || p->f.cost >= LONG_CODE);
-	plan_rest(p, true, open);
-	p->few = false;
+	const struct hexpr *turned = any_tensors ? NULL : turned_rows(p);
+	plan_many_and_few(p, symbol >= 0 ? rows_beside(p, symbol) : turned, turned || only_groups(p) || p->f.cost >= LONG_CODE, open);
 	if (can_be_torn(p) && !any_tensors && (!set || p->target->more_variants)) {   /* else those of any tensors take torn rows as well */
 		p->torn = true;
 		plan_rest(p, true, open);
@@ -660,7 +684,7 @@ static void plan_rows(struct planner *p)
 		p->single = true;
 		if (held)
 			plan_classes(p, true);
-		plan_rest(p, true, open);
+		plan_many_and_few(p, set || !p->sets ? turned_rows(p) : NULL, true, open);
 		p->single = false;
 	}
 	if (sweeps && !set)

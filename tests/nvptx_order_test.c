@@ -30,7 +30,8 @@ static const struct { const char *kernel, *variant; enum order order; int rows, 
 	{"swiglu", "unaligned bare", SIDE, 1, 512}, {"swiglu_bwd", "unaligned bare", SIDE, 1, 512}, {"dequantize_rows", "unaligned", SIDE, 1, 1024},
 	{"add", "N%8=0 aligned rows>=512", SIDE, 1, 2048}, {"swiglu", "N%8=0 aligned rows>=512 bare", SIDE, 4, 512},
 	{"quantize_128", "N%128=0 aligned rows>=512 bare", SIDE, 1, 2048}, {"quantize_128", "unaligned bare", SIDE, 1, 1024},
-	{"cast_transpose", "unaligned with y yt", TURNED, 64, 128}, {"cast_transpose", "M%8=0 N%8=0 aligned with y yt", TURNED, 64, 256},
+	{"cast_transpose", "unaligned rows>=512 with y yt", TURNED, 32, 256}, {"cast_transpose", "M%8=0 N%8=0 aligned rows>=512 with y yt", TURNED, 256, 64},
+	{"cast_transpose", "unaligned with y yt", TURNED, 32, 64}, {"cast_transpose", "M%8=0 N%8=0 aligned with y yt", TURNED, 64, 64},   /* few rows */
 	{"quantize_both_mxfp8", "M%32=0 N%32=0 aligned", TURNED, 64, 128},
 	{"add", "N%8=0 aligned", BEHIND, 1, 2048},                                              /* few rows */
 	{"add", "N%4096=0 aligned rows>=512", BEHIND, 1, 4096},                                 /* long lines */
@@ -72,6 +73,7 @@ START_TEST(turned_tiles_end)
 {
 	static const struct { const char *kernel, *variant, *asks; } cases[] = {
 		{"cast_transpose", "M%8=0 N%8=0 aligned with y yt", "cdiv(M, 64) <= 65535"},
+		{"cast_transpose", "M%8=0 N%8=0 aligned rows>=512 with y yt", "cdiv(M, 256) <= 65535"},
 		{"quantize_both_mxfp8", "M%32=0 N%32=0 aligned", "cdiv(cdiv(M, 32), 2) <= 65535"},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {

@@ -23,6 +23,7 @@ START_TEST(odd_sizes_compute)
 		{"swiglu_bwd", "", "unaligned bare", 5, 1001},
 		{"rmsnorm_bwd", "w dw", "N<=1024 unaligned with w dw", 65, 263},
 		{"cast_transpose", "y yt", "unaligned with y yt", 70, 301},                         /* turned */
+		{"cast_transpose", "y yt", "unaligned rows>=512 with y yt", 517, 33},
 		{"quantize_both_mxfp8", "y scale yt scale_t", "unaligned", 67, 133},
 		{"quantize_both_128", "y scale yt scale_t", "unaligned", 131, 259},
 		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=1024 unaligned with w y scale yt scale_t", 67, 401},
@@ -74,7 +75,7 @@ START_TEST(lanes_hold_few)
 {
 	static const struct { const char *kernel, *variant; int waves, each; } cases[] = {
 		{"add", "unaligned", 4, 4}, {"dequantize_rows", "unaligned", 4, 8}, {"swiglu", "unaligned bare", 4, 4},
-		{"cast_transpose", "unaligned with y yt", 8, 32}, {"quantize_both_mxfp8", "unaligned", 4, 32}, {"quantize_both_128", "unaligned", 16, 32},
+		{"cast_transpose", "unaligned rows>=512 with y yt", 8, 32}, {"cast_transpose", "unaligned with y yt", 4, 16}, {"quantize_both_mxfp8", "unaligned", 4, 32}, {"quantize_both_128", "unaligned", 16, 32},
 		{"rmsnorm_quant", "N<=6144 unaligned", 16, 12}, {"rmsnorm_128", "N<=8192 unaligned", 16, 16},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -155,7 +156,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, odd_sizes_compute, 0, 14);
+	tcase_add_loop_test(t, odd_sizes_compute, 0, 15);
 	tcase_add_loop_test(t, lanes_lie_side_by_side, 0, nvptx_kernels.n);
 	tcase_add_test(t, lanes_hold_few);
 	tcase_add_loop_test(t, other_chips_have_none, 0, nvptx_kernels.n);

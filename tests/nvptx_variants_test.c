@@ -427,14 +427,17 @@ END_TEST
 
 START_TEST(turned_tiles)
 {
-	static const struct { const char *target; int rows, columns, threads; } cases[] = {{"sm_90a", 64, 256, 512}, {"gfx942", 128, 64, 256}};
+	static const struct { const char *target, *variant; int rows, columns, threads; } cases[] = {
+		{"sm_90a", "M%8=0 N%8=0 aligned rows>=512 with y yt", 256, 64, 512}, {"sm_90a", "M%8=0 N%8=0 aligned with y yt", 64, 64, 256},   /* many rows, few */
+		{"gfx942", "M%8=0 N%8=0 aligned with y yt", 128, 64, 256},
+	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
 		built_open_for(&b, "cast_transpose", cases[c].target, NULL);
-		int v = built_variant(&b, "M%8=0 N%8=0 aligned with y yt");
+		int v = built_variant(&b, cases[c].variant);
 		const struct ir_phase *ph = &built_passed(&b, v, NULL)->phases[0];
 		for (int a = 0; a < ph->naxes; a++)
-			ck_assert_msg(ph->axes[a].tile == (strcmp(ph->axes[a].name, "m") == 0 ? cases[c].rows : cases[c].columns), "%s: %d of axis %s", cases[c].target,
+			ck_assert_msg(ph->axes[a].tile == (strcmp(ph->axes[a].name, "m") == 0 ? cases[c].rows : cases[c].columns), "%s %s: %d of axis %s", cases[c].target, cases[c].variant,
 			              ph->axes[a].tile, ph->axes[a].name);
 		ck_assert_int_eq(ph->naxes, 2);
 		ck_assert_int_eq(b.v[v].waves * b.d.target->wave, cases[c].threads);
@@ -628,7 +631,7 @@ START_TEST(parts_of_sectors_are_kept)
 		{"quantize_both_128", "M%128=0 N%128=0 aligned", 0, 16, 12},
 		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 0, 0, 5},              /* all of a row */
 		{"quantize_mxfp8", "N%32=0 aligned bare", 0, 0, 2},
-		{"cast_transpose", "M%8=0 N%8=0 aligned with y yt", 0, 0, 8},
+		{"cast_transpose", "M%8=0 N%8=0 aligned rows>=512 with y yt", 0, 0, 8},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
