@@ -589,13 +589,13 @@ static void plan_empty_rows(struct planner *p)
 	v->text = "short or empty";
 }
 
-/* The rows of a matrix of which one phase turns tiles, where few have variants of their own; NULL = none. */
+/* The rows of a matrix of which the first phase turns tiles, where few have variants of their own; NULL = none. */
 static const struct hexpr *turned_rows(const struct planner *p)
 {
 	const struct ir_phase *ph = &p->k->phases[0];
 	struct shape s = phase_shape(NULL, ph);
 	int last = ph->naxes - 1;
-	if (!p->target->few_rows || p->k->nphases > 1 || s.open || s.tiled < 2 || s.fixed > 1 || !phase_is_turning(p->k, ph))
+	if (!p->target->few_rows || s.open || s.tiled < 2 || s.fixed > 1 || !phase_is_turning(p->k, ph))
 		return NULL;
 	while (!ph->axes[last].tiled)
 		last--;

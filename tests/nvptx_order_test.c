@@ -33,9 +33,11 @@ static const struct { const char *kernel, *variant; enum order order; int rows, 
 	{"cast_transpose", "unaligned rows>=512 with y yt", TURNED, 32, 256}, {"cast_transpose", "M%8=0 N%8=0 aligned rows>=512 with y yt", TURNED, 256, 64},
 	{"cast_transpose", "unaligned with y yt", TURNED, 32, 64}, {"cast_transpose", "M%8=0 N%8=0 aligned with y yt", TURNED, 64, 64},   /* few rows */
 	{"quantize_both_mxfp8", "M%32=0 N%32=0 aligned", TURNED, 64, 128},
+	{"gelu_tanh_both_mxfp8", "M%32=0 N%32=0 aligned with y scale yt scale_t", TURNED, 64, 64},   /* more code an element */
 	{"add", "N%8=0 aligned", BEHIND, 1, 2048},                                              /* few rows */
 	{"add", "N%4096=0 aligned rows>=512", BEHIND, 1, 4096},                                 /* long lines */
-	{"rmsnorm_both_mxfp8", "N<=4096 M%32=0 N%32=0 aligned with w y scale yt scale_t", BEHIND, 64, 128},   /* behind another phase */
+	{"rmsnorm_both_mxfp8", "N<=4096 M%32=0 N%32=0 aligned with w y scale yt scale_t", BEHIND, 64, 128},
+	{"layernorm_both_mxfp8", "N<=4096 M%32=0 N%32=0 aligned with w y scale yt scale_t", BEHIND, 64, 128},   /* behind another phase */
 };
 enum { ORDERS = sizeof orders / sizeof *orders };
 

@@ -75,7 +75,9 @@ START_TEST(lanes_hold_few)
 {
 	static const struct { const char *kernel, *variant; int waves, each; } cases[] = {
 		{"add", "unaligned", 4, 4}, {"dequantize_rows", "unaligned", 4, 8}, {"swiglu", "unaligned bare", 4, 4},
-		{"cast_transpose", "unaligned rows>=512 with y yt", 8, 32}, {"cast_transpose", "unaligned with y yt", 4, 16}, {"quantize_both_mxfp8", "unaligned", 4, 32}, {"quantize_both_128", "unaligned", 16, 32},
+		{"cast_transpose", "unaligned rows>=512 with y yt", 8, 32}, {"cast_transpose", "unaligned with y yt", 4, 16},
+		{"quantize_both_mxfp8", "unaligned", 4, 32}, {"quantize_both_128", "unaligned", 16, 32},
+		{"rmsnorm_both_mxfp8", "unaligned with w y scale yt scale_t", 4, 32}, {"layernorm_both_mxfp8", "unaligned with w y scale yt scale_t", 4, 32},
 		{"rmsnorm_quant", "N<=6144 unaligned", 16, 12}, {"rmsnorm_128", "N<=8192 unaligned", 16, 16},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {

@@ -441,6 +441,10 @@ START_TEST(turned_tiles)
 			              ph->axes[a].tile, ph->axes[a].name);
 		ck_assert_int_eq(ph->naxes, 2);
 		ck_assert_int_eq(b.v[v].waves * b.d.target->wave, cases[c].threads);
+		int apart = 0;                                /* few rows, of the set that is named, aligned and not */
+		for (v = 0; v < b.n; v++)
+			apart += strstr(b.v[v].text, "rows>=512") != NULL;
+		ck_assert_int_eq(apart, strcmp(cases[c].target, "sm_90a") == 0 ? 2 : 0);
 		built_close(&b);
 	}
 }
