@@ -25,6 +25,7 @@ struct target {
 	 * kind are planned. */
 	struct turned_tile turned, turned_few, turned_single, turned_few_single;
 	int ahead_bytes;               /* that workgroups read between asking the L2 for a tile and the one that loads it; 0 = it is not asked */
+	bool stored_first;             /* of calls that read more than the L2 holds, lines that are stored best leave it before those that were read */
 	bool sideways;                 /* what workgroups that follow each other write best lies side by side */
 	int line_bytes;                /* that a workgroup best has side by side where rows are made of such; 0 = any */
 	bool few_rows;                 /* few rows of a fixed size have variants of their own, of little code: it is fetched from memory too */
@@ -61,6 +62,7 @@ struct variant {
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
 	struct { int phase, waves; } apart[4]; int napart;     /* phases whose workgroups have others */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
+	bool stored_first;                                     /* lines that it stores leave the L2 first where a call reads more than that holds */
 	bool sideways;                                         /* workgroups that follow each other hold what lies side by side in rows, not one row behind another */
 	int ahead;                                             /* so many workgroups later, in the grid's order, is the one whose tile the L2 is asked for; 0 = none */
 	bool many;                                             /* rows beside each other: for few there are other variants */

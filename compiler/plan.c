@@ -663,6 +663,17 @@ static bool is_sideways(const struct planner *p, const struct variant *v)
 	return p->target->sideways && !v->ahead && (v->single || turns || lines);
 }
 
+/* Whether what is stored leaves the L2 first: not by single elements, the code of which suffers; nor by several short rows with weights to a
+ * workgroup, or in norms that are quantised behind two reductions, 1 to 3 % slower so; what is asked for ahead says so itself
+ * (docs/performance.md). */
+static bool is_stored_first(const struct planner *p, const struct variant *v)
+{
+	bool joined = false, waits = p->f.rounds > 2 && p->f.narrowest < p->f.widest;
+	for (int t = 0; t < v->ntiles; t++)
+		joined = joined || (v->npins && !v->abreast && p->f.reduces && p->f.weights && v->tiles[t].tile > 1);
+	return p->target->stored_first && !v->single && !v->ahead && !waits && !joined;
+}
+
 static void plan_rows(struct planner *p)
 {
 	bool open = any_open(p, NULL), sweeps = !open || can_stream(p), set = p->given | p->absent;
@@ -692,6 +703,7 @@ static void plan_rows(struct planner *p)
 	for (int i = first; i < p->out.n; i++) {
 		plan_ahead(p, &p->out.items[i]);
 		p->out.items[i].sideways = is_sideways(p, &p->out.items[i]);
+		p->out.items[i].stored_first = is_stored_first(p, &p->out.items[i]);
 	}
 }
 

@@ -2,7 +2,7 @@
  *
  * In: kernels.tdsl.  Checked by the interpreter of PTX, which counts what threads load and store by each policy: rows of tensors of
  * 64 MB and more together, of smaller ones as all others; not weights, not the operands of products, not what is loaded and stored again, not
- * of three dimensions, not single elements; scales of tiles always, which are stored in parts of sectors; and what is asked for ahead by asking for it. */
+ * of three dimensions, not single elements, not where reductions make it slower; scales of tiles always, which are stored in parts of sectors; and what is asked for ahead by asking for it. */
 #include "nvptx_help.h"
 
 #include <check.h>
@@ -79,11 +79,34 @@ START_TEST(some_are_as_all_others)
 }
 END_TEST
 
+/* loads: of a lane's, by policy. */
+START_TEST(by_what_is_reduced)
+{
+	static const struct { const char *kernel, *variant; int n, loads; } cases[] = {
+		{"rmsnorm_quant", "N=4096 aligned rows>=512", 4096, 2}, {"rmsnorm_quant", "N=1024 aligned rows>=512", 1024, 0},   /* several rows a workgroup */
+		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 4096, 4}, {"quantize_rows", "N=1024 aligned rows>=512 bare", 1024, 2},   /* without weights */
+		{"layernorm", "N=4096 aligned rows>=8192 with w", 4096, 2}, {"layernorm_mxfp8", "N=4096 aligned rows>=512 with w", 4096, 0},   /* behind two reductions */
+		{"add_rmsnorm_quant", "N=4096 aligned with res w res_out", 4096, 2},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		struct dsl_pin pin = {"N", cases[c].n};
+		int n = 0;
+		built_open_for(&b, cases[c].kernel, "sm_90a", &pin);
+		for (const char *at = built_ptx(&b, cases[c].variant); (at = strstr(at, "ld.global.L2::cache_hint")) != NULL; at++)
+			n++;
+		ck_assert_msg(n == cases[c].loads, "%s %s: %d loads", cases[c].kernel, cases[c].variant, n);
+		built_close(&b);
+	}
+}
+END_TEST
+
 static void add_tests(TCase *t)
 {
 	tcase_add_test(t, rows_of_large_tensors_are_kept);
 	tcase_add_test(t, nothing_else_is);
 	tcase_add_test(t, some_are_as_all_others);
+	tcase_add_test(t, by_what_is_reduced);
 }
 
 int main(void)

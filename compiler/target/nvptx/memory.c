@@ -41,12 +41,11 @@ static void add_rows(struct ir_ins *i, void *ctx)
 
 /* Of rows that are read and not read again: where there are more of them than the L2 holds, lines that are stored are to leave it before
  * those that have been read.  They go to memory the sooner, more of them side by side, and memory is faster for it.  Of fewer rows what is stored
- * is better kept (docs/performance.md).  NULL = not rows; single elements of them, the code of which suffers; or asked for ahead, which says so
- * itself. */
+ * is better kept (docs/performance.md).  NULL = not rows, or the variant has it otherwise. */
 static LLVMValueRef rows_policy(struct emit *e, const struct access *a)
 {
 	struct reading r = {e, 0};
-	if (a->i->op != IR_LOAD || !is_of_rows(e, a->i) || e->has_dot || e->v->single || e->v->ahead)
+	if (!e->v->stored_first || a->i->op != IR_LOAD || !is_of_rows(e, a->i))
 		return NULL;
 	ir_walk(e->ph->body, add_rows, &r);
 	LLVMValueRef all = LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroups(e, 1), "");
