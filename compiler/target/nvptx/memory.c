@@ -22,8 +22,10 @@ enum { LARGE = 64 << 20 };                   /* bytes that a call reads: more th
 
 static bool is_of_rows(const struct emit *e, const struct ir_ins *i)
 {
+	if (i->op != IR_LOAD || !i->layout)
+		return false;
 	const struct ir_param *t = &e->k->params[i->imm];
-	return i->op == IR_LOAD && t->role == IR_IN && t->rank == 2 && i->layout;
+	return t->role == IR_IN && t->rank == 2;
 }
 
 struct reading { const struct emit *e; int64_t bytes; };
@@ -32,7 +34,7 @@ static void add_rows(struct ir_ins *i, void *ctx)
 {
 	struct reading *r = ctx;
 	int64_t n = dtype_info((enum dtype)i->dtype)->bits / 8;
-	if (i->op != IR_LOAD || !is_of_rows(r->e, i))
+	if (!is_of_rows(r->e, i))
 		return;
 	for (int x = 0; x < r->e->ph->naxes; x++)
 		n *= layout_size(i->layout, x);
@@ -45,7 +47,7 @@ static void add_rows(struct ir_ins *i, void *ctx)
 static LLVMValueRef rows_policy(struct emit *e, const struct access *a)
 {
 	struct reading r = {e, 0};
-	if (!e->v->stored_first || a->i->op != IR_LOAD || !is_of_rows(e, a->i))
+	if (!e->v->stored_first || !is_of_rows(e, a->i))
 		return NULL;
 	ir_walk(e->ph->body, add_rows, &r);
 	LLVMValueRef all = LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroups(e, 1), "");
