@@ -11,9 +11,9 @@
 #include "../dsl/dsl.h"
 #include "ir.h"
 
-/* Facts of a chip that passes and translation ask for; one row each in target/targets.c. */
 struct turned_tile { int rows, columns, each; };   /* each: elements of a lane */
 
+/* Facts of a chip that passes and translation ask for; one row each in target/targets.c. */
 struct target {
 	const char *name;          /* "gfx942" */
 	const char *triple, *cpu, *features;  /* "amdgcn-amd-amdhsa", "gfx942", "": LLVM's names */
