@@ -1,4 +1,4 @@
-/* plan.c -- which variants an instance gets on a target, and the choices made for each.
+/* plan.c -- which variants an instance gets on a target, and the choices made for each; what their lanes hold is plan_tiles.c's.
  * In: an elaborated kernel, its schedule and pinned sizes.  Out: variants, most specific first; the last one makes no assumption on
  * sizes, strides, alignment or presence.
  *
@@ -13,72 +13,16 @@
  * Kernels with dots: plan_products.c. */
 #include "affine.h"
 #include "pass.h"
-#include "plan_variant.h"
+#include "plan_tiles.h"
 
 #include <stdio.h>
 #include <string.h>
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, SIDE = 64, LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16384, MANY_ROWS = 512, MANY_GUARDED = 2048, CROWD = 8192,
-       CROWD_BYTES = 256, WHOLE_GROUP = 32, ONE_BY_ONE = 4, TURNING = 32, FEW_THREADS = 256, ROW_LANES = 1024, LANE_REGISTERS = 128 };
-/* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which two of the largest tiles
- * share a compute unit; from which on few rows stand apart; up to which a lane of a long line makes one access, where all are as wide; up to
- * which a lane holds 16 elements of a short row with weights; up to which it makes one access to each of several rows. */
-enum { LANE_CODE = 1400, TILE_CODE = 40, LONG_CODE = 8, LIGHT_CODE = 15, ROW_CODE = 14, SEVERAL_CODE = 24 };
-
-/* Every phase has groups of a fixed size and nothing beside them. */
-static bool only_groups(const struct planner *p)
-{
-	for (int i = 0; i < p->k->nphases; i++) {
-		struct shape s = phase_shape(NULL, &p->k->phases[i]);
-		if (s.open || s.tiled || s.fixed <= 1)
-			return false;
-	}
-	return true;
-}
-
-/* Rows of several tensors are asked for at once by many lanes rather than by few, unless each then computes for long. */
-static bool is_several(const struct planner *p)
-{
-	return p->target->whole_chunks && p->f.reduces && p->f.rows > 1 && p->f.cost <= SEVERAL_CODE;
-}
-
-/* Rows of which a lane holds 16 elements: more would share no weights, or, of a short row made narrower by light code, little else. */
-static bool is_spread(const struct planner *p, const struct variant *v)
-{
-	bool light = p->f.rows == 1 && p->f.cost <= ROW_CODE && p->f.narrowest < p->f.widest;
-	return p->target->whole_chunks && (!p->f.weights || (light && v->pins[0].value <= SHORT_ROW));
-}
-
-/* Rows of 8 KB with weights, written as wide as they are read, of which there are more than the chip holds at a time, by far: where one
- * reduction is all they wait for, each to a wave; where two are, two rows to the same lanes, of an access each.  Shorter ones gain nothing
- * by it, longer ones not always (docs/performance.md). */
-static bool is_crowd_of(const struct planner *p, int64_t n)
-{
-	return p->target->whole_chunks && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest == 2 && p->f.widest == 2 && n == SHORT_ROW;
-}
-
-/* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
- * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
-static int elements_per_lane(const struct planner *p, const struct variant *v)
-{
-	bool more = v && v->npins && p->f.reduces;
-	int n = more && !is_spread(p, v) ? 32 : 16, most = more ? 1000 : 400;
-	if (more && p->target->whole_chunks && (variant_is_ragged(v) || (p->f.rows == 1 && variant_is_at_least(v, LONG_ROW)))) {
-		n *= 2;
-		most *= 2;
-	}
-	if (more && is_several(p))
-		for (n = 16 / p->f.widest; v->pins[0].value > ROW_LANES * n;)
-			n *= 2;
-	int least = p->target->whole_chunks && only_groups(p) ? 16 : 4;
-	while (n > least && n * p->f.cost > most)
-		n /= 2;
-	if (more && p->crowd)
-		return (p->f.rounds > 1 ? 16 : CROWD_BYTES) / p->f.widest;
-	return p->few && n > 16 / p->f.widest ? 16 / p->f.widest : n;
-}
+enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 2048, CROWD = 8192, WHOLE_GROUP = 32 };
+/* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
+enum { TILE_CODE = 40, LONG_CODE = 8 };
 
 /* More than whose addresses and masks fit the scalar registers where each element of a lane has its own. */
 static bool many_tensors(const struct planner *p)
@@ -95,164 +39,6 @@ static bool has_lists(const struct planner *p)
 		if (p->k->params[i].list)
 			return true;
 	return false;
-}
-
-static int64_t row_most(const struct planner *p, const struct variant *v) { return ROW_LANES * elements_per_lane(p, v); }
-
-/* Of a workgroup whose lanes have registers enough. */
-static int most_threads(const struct planner *p)
-{
-	int n = p->target->registers / LANE_REGISTERS;
-	return n < p->target->max_threads ? n : p->target->max_threads;
-}
-
-/* One access a lane to each of several rows, of which a part is stored before it is reduced: what is held meanwhile is so little that two
- * of the largest workgroups have registers enough. */
-static bool is_slight(const struct planner *p, const struct variant *v)
-{
-	return v->npins && is_several(p) && p->f.early && !variant_is_ragged(v) && elements_per_lane(p, v) == 16 / p->f.widest;
-}
-
-static int waves_for(const struct planner *p, const struct variant *v, int64_t elements)
-{
-	int each = p->target->wave * elements_per_lane(p, v), w = power_above((elements + each - 1) / each);
-	int most = waves_of(p, is_slight(p, v) ? p->target->max_threads : most_threads(p));
-	return w > most ? most : w;
-}
-
-/* Lanes hold runs of elements, or are planned as if they did. */
-static bool is_wide(const struct variant *v) { return v->aligned || variant_in_runs(v); }
-
-/* Of a lane's elements: those side by side in it, 16 bytes of the widest; where it accesses them one by one all that it has. */
-static int vector_of(const struct planner *p, const struct variant *v, int each)
-{
-	int n = is_wide(v) ? 16 / p->f.widest * p->target->vectors : each;
-	return n > each ? each : n;
-}
-
-/* Of groups a lane has 16 elements, which are 16 bytes of 8-bit codes. */
-static int filled_of(const struct planner *p, const struct variant *v, int each)
-{
-	return !is_wide(v) ? vector_of(p, v, each) : each > 16 ? 16 : each;
-}
-
-/* Positions that an axis of groups stands for each. */
-static int64_t ax_by(const struct ir_axis *ax)
-{
-	int64_t by = 1;
-	hexpr_is_const(ax->extent->b, &by);
-	return by;
-}
-
-/* The symbol whose positions stand side by side in every phase, as lines or as groups in a line; -1 = none. */
-static int line_symbol(const struct planner *p)
-{
-	int symbol = -1;
-	for (int i = 0; i < p->k->nphases; i++) {
-		const struct ir_phase *ph = &p->k->phases[i];
-		struct shape s = phase_shape(NULL, ph);
-		const struct ir_axis *ax = NULL;
-		for (int a = 0; a < ph->naxes; a++)
-			if (ph->axes[a].extent && (s.tiled ? ph->axes[a].tiled && !ph->axes[a].tile : ph->axes[a].kind == AXIS_GRID && ph->axes[a].extent->op == HX_CDIV))
-				ax = &ph->axes[a];
-		bool groups = ax && !s.tiled && ax_by(ax) == s.fixed, lines = s.tiled && s.fixed == 1 && phase_is_lines(p->k, ph);
-		const struct hexpr *n = groups ? ax->extent->a : ax ? ax->extent : NULL; /* ragged axes have none */
-		if (!n || s.open || !(groups || lines) || n->op != HX_SYM || (symbol >= 0 && symbol != n->imm))
-			return -1;
-		symbol = (int)n->imm;
-	}
-	return symbol;
-}
-
-/* Elements of the target's long lines, where rows are known to be made of such; else 0. */
-static int line_of(const struct planner *p, const struct variant *v)
-{
-	int n = p->target->line_bytes / p->f.widest, symbol = n && v->aligned ? line_symbol(p) : -1;
-	for (int i = 0; i < v->nmultiples; i++)
-		if (v->multiples[i].symbol == symbol)
-			return v->multiples[i].multiple % n ? 0 : n;
-	return 0;
-}
-
-/* Elements of a lane that accesses them one by one: more of bytes with which little is done. */
-static int one_by_one(const struct planner *p)
-{
-	return p->f.narrowest < p->f.widest && p->f.cost <= LIGHT_CODE ? 2 * ONE_BY_ONE : ONE_BY_ONE;
-}
-
-static struct turned_tile turned_tile(const struct planner *p)
-{
-	const struct target *t = p->target;
-	return p->single ? p->few ? t->turned_few_single : t->turned_single : p->few ? t->turned_few : t->turned;
-}
-
-/* Of a workgroup whose tiles are as small as one likes. */
-static int few_waves(const struct planner *p, const struct variant *v)
-{
-	bool lines = is_wide(v), turned = false;
-	int line = line_of(p, v);
-	struct turned_tile tile = turned_tile(p);
-	if (line)
-		return waves_of(p, line / vector_of(p, v, elements_per_lane(p, v)));
-	for (int i = 0; i < p->k->nphases; i++) {
-		bool square = phase_shape(v, &p->k->phases[i]).tiled > 1;
-		lines = lines && (!square || phase_is_lines(p->k, &p->k->phases[i]));
-		turned = turned || (square && is_wide(v) && phase_is_turning(p->k, &p->k->phases[i]));
-	}
-	return waves_of(p, lines ? p->target->few_threads : turned ? tile.rows * tile.columns / tile.each : FEW_THREADS);
-}
-
-/* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
- * One axis that is tiled fills the lanes; of several each gets the side of a square, the last declared first, or that one a long
- * piece of a line; groups of `by` fill the lanes with groups. */
-static void phase_tiles(struct planner *p, struct variant *v, int phase, int64_t most, int each)
-{
-	const struct ir_phase *ph = &p->k->phases[phase];
-	struct shape s = phase_shape(v, ph);
-	int vector = vector_of(p, v, each), filled = filled_of(p, v, each);
-	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
-	int line = line_of(p, v), side = is_wide(v) && s.fixed == 1 && phase_is_lines(p->k, ph) ? line ? line : LINE : SIDE;
-	if (s.open && !most) {
-		most = threads * each / s.fixed;
-		if (s.tiled || s.open > 1)
-			most = most > SIDE ? SIDE : most;
-		most = most > 1 ? most : 1;
-	}
-	for (int n = 0; n < s.open; n++)
-		held *= most;
-	bool turns = is_wide(v) && phase_is_turning(p->k, ph);
-	struct turned_tile matrix = turned_tile(p);
-	bool more = p->target->lanes_adjacent && !p->single && 2 * TURNING * p->f.cost <= LANE_CODE;
-	int turned = s.tiled ? matrix.each : more ? 2 * TURNING : TURNING;
-	if (turns && !s.open)
-		each = each > turned ? each : p->target->lanes_adjacent || 2 * each > turned ? turned : 2 * each;
-	room = threads * each / held;
-	int last = ph->naxes - 1, group = -1;
-	while (last > 0 && !(ph->axes[last].tiled && !ph->axes[last].tile))
-		last--;
-	for (int a = ph->naxes - 1; a >= 0; a--) {
-		const struct ir_axis *ax = &ph->axes[a];
-		if (phase_is_open(v, ax))
-			plan_tile(v, phase, ax->name, (int)most);
-		else if (ax->tiled && !ax->tile) {
-			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
-			tile = turns && held == 1 ? a < last ? matrix.rows : matrix.columns : tile;
-			tile = tile > room ? room : tile;
-			tile = tile > 1 ? tile : 1;
-			plan_tile(v, phase, ax->name, (int)tile);
-			room /= tile;
-		} else if (ax->kind == AXIS_GRID && !ax->tile && ax->extent && ax->extent->op == HX_CDIV && !s.tiled && held > 1 &&
-		           held < threads * (turns ? each : filled)) {
-			int64_t tile = threads * (turns ? each : filled) / held;
-			bool wide = p->target->lanes_adjacent && each > TURNING ? group < 0 : a < group;  /* the longer line is the one read, if a lane has much of it */
-			if (turns && tile > side / ax_by(ax) * (wide ? 2 : 1))
-				tile = side / ax_by(ax) * (wide ? 2 : 1);
-			tile = tile > 1 ? tile : 1;
-			plan_tile(v, phase, ax->name, (int)tile);
-			group = a;
-			held *= tile;
-		}
-	}
 }
 
 /* Of a kernel of several phases, one of tiles of groups that are turned: its workgroups are those of a kernel that has no other. */
@@ -293,7 +79,7 @@ static void row_tiles(struct planner *p, struct variant *v, int64_t most, int ea
 		if (stands_apart(p, i) && v->napart < (int)(sizeof v->apart / sizeof *v->apart))
 			plan_apart(p, v, i);
 		else
-			phase_tiles(p, v, i, most, each);
+			plan_phase_tiles(p, v, i, most, each);
 }
 
 /* The most that a variant may hold of each open axis for its tiles to fit, and the waves that it takes. */
@@ -307,11 +93,11 @@ static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 			continue;
 		for (int o = 0; o < s.open; o++)
 			n *= most;
-		if (n > row_most(p, v) || (s.open && s.tiled && most > ROW_BESIDE))
+		if (n > plan_row_most(p, v) || (s.open && s.tiled && most > ROW_BESIDE))
 			return false;
 		if (s.tiled && n > 1)
 			n *= SIDE / 4;                   /* so that accesses along the tiled axis are more than one element wide */
-		waves = waves_for(p, v, n) > waves ? waves_for(p, v, n) : waves;
+		waves = plan_row_waves(p, v, n) > waves ? plan_row_waves(p, v, n) : waves;
 	}
 	v->waves = waves;
 	return true;
@@ -343,7 +129,7 @@ static int64_t open_group(const struct planner *p)
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
 			if (phase_is_open(NULL, ax) && ax->extent->op == HX_CDIV)
-				return ax_by(ax);
+				return plan_axis_by(ax);
 		}
 	return 1;
 }
@@ -412,11 +198,11 @@ static bool set_rows(struct planner *p, struct variant *v, int each)
 	return true;
 }
 
-/* Many short rows of one tensor: so many a workgroup that it has the waves of others, without weights twice as many.  Of a crowd: is_crowd_of. */
+/* Many short rows of one tensor: so many a workgroup that it has the waves of others, without weights twice as many.  Of a crowd: plan_is_crowd_of. */
 static void join_rows(struct planner *p, struct variant *v)
 {
 	int threads = p->f.weights ? p->target->few_threads : 2 * p->target->few_threads;
-	int each = p->f.rows == 1 && is_spread(p, v) ? waves_of(p, threads) / v->waves : 1;
+	int each = p->f.rows == 1 && plan_is_spread(p, v) ? waves_of(p, threads) / v->waves : 1;
 	if (p->crowd)
 		v->abreast = set_rows(p, v, p->f.rounds > 1 ? 2 : 1);
 	else if (set_rows(p, v, each))
@@ -434,10 +220,10 @@ static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *ro
 		many_rows(p, &v, rows);
 	v.stream = any_open(p, &v);
 	if (v.stream || !(p->f.held[s] || (p->target->whole_chunks && p->f.reduces)))
-		v.waves = v.waves < few_waves(p, &v) ? few_waves(p, &v) : v.waves;
+		v.waves = v.waves < plan_few_waves(p, &v) ? plan_few_waves(p, &v) : v.waves;
 	else if (rows)
 		join_rows(p, &v);
-	row_tiles(p, &v, 0, elements_per_lane(p, &v) / (v.stream ? 2 : 1));
+	row_tiles(p, &v, 0, plan_lane_elements(p, &v) / (v.stream ? 2 : 1));
 	*plan_add(p) = v;
 }
 
@@ -446,11 +232,11 @@ static void plan_pins(struct planner *p)
 	for (int i = 0; i < p->special->npins; i++) {
 		int s = plan_symbol(p, p->special->pins[i].symbol);
 		int64_t n = p->special->pins[i].value;
-		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > row_most(p, NULL)))
+		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > plan_row_most(p, NULL)))
 			continue;
-		bool apart = p->target->few_rows && !is_several(p) && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
+		bool apart = p->target->few_rows && !plan_is_several(p) && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
 		const struct hexpr *rows = apart ? rows_beside(p, s) : NULL;
-		p->crowd = rows && is_crowd_of(p, n);
+		p->crowd = rows && plan_is_crowd_of(p, n);
 		if (p->crowd)
 			plan_pin(p, s, n, rows);
 		p->crowd = false;
@@ -493,19 +279,19 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 		plan_aligned(p, v);
 	else
 		v->single = has_lists(p);
-	bool wide = is_wide(v);
+	bool wide = plan_is_wide(v);
 	if (!class_fits(p, v, 1) && !open)               /* a fixed tile with long code: as many lanes as there are */
-		v->waves = waves_of(p, most_threads(p));
-	int each = wide ? elements_per_lane(p, v) / (open ? 2 : 1) : square || !(many_tensors(p) || has_lists(p)) ? ONE_BY_ONE : 1;
-	if (p->single && !open && each > one_by_one(p))
-		each = one_by_one(p);
-	int few = few_waves(p, v);
-	if (only_groups(p) && few * vector_of(p, v, each) >= filled_of(p, v, each))
-		few = few * vector_of(p, v, each) / filled_of(p, v, each);
+		v->waves = waves_of(p, plan_most_threads(p));
+	int each = wide ? plan_lane_elements(p, v) / (open ? 2 : 1) : square || !(many_tensors(p) || has_lists(p)) ? ONE_BY_ONE : 1;
+	if (p->single && !open && each > plan_one_by_one(p))
+		each = plan_one_by_one(p);
+	int few = plan_few_waves(p, v);
+	if (plan_only_groups(p) && few * plan_vector(p, v, each) >= plan_filled(p, v, each))
+		few = few * plan_vector(p, v, each) / plan_filled(p, v, each);
 	if (open)                                        /* sweeps: few elements a lane keep the code short, many lanes keep it fast */
-		v->waves = waves_of(p, wide ? most_threads(p) / 2 : most_threads(p));
+		v->waves = waves_of(p, wide ? plan_most_threads(p) / 2 : plan_most_threads(p));
 	else
-		v->waves = square && !wide ? waves_of(p, most_threads(p)) : v->waves < few ? few : v->waves;
+		v->waves = square && !wide ? waves_of(p, plan_most_threads(p)) : v->waves < few ? few : v->waves;
 	if (wide && !p->single && two_tiles(p, v))
 		v->waves = waves_of(p, p->target->tile_threads);
 	v->stream = open;
@@ -517,7 +303,7 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 /* Many rows that are made of the target's long lines: fewer workgroups that read more side by side.  Few rows are better spread. */
 static void plan_long_lines(struct planner *p)
 {
-	int symbol = p->target->line_bytes ? line_symbol(p) : -1;
+	int symbol = p->target->line_bytes ? plan_line_symbol(p) : -1;
 	const struct hexpr *rows = symbol >= 0 ? rows_beside(p, symbol) : NULL;
 	if (!rows)
 		return;
@@ -572,8 +358,8 @@ static void plan_classes(struct planner *p, bool is_aligned)
 		if (is_aligned)
 			plan_aligned(p, &v);
 		else
-			v.waves = waves_of(p, most_threads(p)); /* element by element: few a lane */
-		row_tiles(p, &v, most, elements_per_lane(p, &v));
+			v.waves = waves_of(p, plan_most_threads(p)); /* element by element: few a lane */
+		row_tiles(p, &v, most, plan_lane_elements(p, &v));
 		*plan_add(p) = v;
 	}
 }
@@ -585,7 +371,7 @@ static void plan_empty_rows(struct planner *p)
 	while (most > 1 && !class_fits(p, v, most))
 		most /= 2;
 	limit_open(p, v, most, true);
-	row_tiles(p, v, most, elements_per_lane(p, v));
+	row_tiles(p, v, most, plan_lane_elements(p, v));
 	v->text = "short or empty";
 }
 
@@ -619,9 +405,9 @@ static void plan_many_and_few(struct planner *p, const struct hexpr *rows, bool 
 static void plan_aligned_rest(struct planner *p, bool open)
 {
 	bool set = p->given | p->absent, any_tensors = p->sets && !set;
-	int symbol = !open && p->target->few_rows ? line_symbol(p) : -1;
+	int symbol = !open && p->target->few_rows ? plan_line_symbol(p) : -1;
 	const struct hexpr *turned = any_tensors ? NULL : turned_rows(p);
-	plan_many_and_few(p, symbol >= 0 ? rows_beside(p, symbol) : turned, turned || only_groups(p) || p->f.cost >= LONG_CODE, open);
+	plan_many_and_few(p, symbol >= 0 ? rows_beside(p, symbol) : turned, turned || plan_only_groups(p) || p->f.cost >= LONG_CODE, open);
 	if (can_be_torn(p) && !any_tensors && (!set || p->target->more_variants)) {   /* else those of any tensors take torn rows as well */
 		p->torn = true;
 		plan_rest(p, true, open);
@@ -647,7 +433,7 @@ static void plan_ahead(const struct planner *p, struct variant *v)
 	const struct ir_phase *ph = &p->k->phases[0];
 	int64_t n = tile_elements(v, ph, 0);
 	bool turns = phase_is_turning(p->k, ph), large = turns && n == phase_shape(v, ph).fixed;
-	bool light = line_of(p, v) && p->f.rows == 1 && !p->f.reduces && !turns && p->f.stored == p->f.widest;
+	bool light = plan_line(p, v) && p->f.rows == 1 && !p->f.reduces && !turns && p->f.stored == p->f.widest;
 	if (p->target->ahead_bytes && p->f.rows && p->k->nphases == 1 && v->aligned && !v->single && (large || light))
 		v->ahead = (int)(p->target->ahead_bytes / (n * p->f.widest * p->f.rows));
 }
@@ -659,7 +445,7 @@ static void plan_ahead(const struct planner *p, struct variant *v)
 static bool is_sideways(const struct planner *p, const struct variant *v)
 {
 	bool turns = phase_is_turning(p->k, &p->k->phases[0]);
-	bool lines = v->many && line_symbol(p) >= 0 && !line_of(p, v);
+	bool lines = v->many && plan_line_symbol(p) >= 0 && !plan_line(p, v);
 	return p->target->sideways && !v->ahead && (v->single || turns || lines);
 }
 

@@ -1,0 +1,221 @@
+/* plan_tiles.c -- how many elements a lane of a variant holds, how many waves a workgroup has, and which tiles that makes of a phase.
+ * In: a kernel's facts, a variant whose pins, limits and alignment are known, the target's row.  Out: numbers, and the variant's tiles.
+ * More elements a lane share what a wave does once; fewer keep the code short and more waves resident.  Every number here was measured
+ * (docs/performance.md). */
+#include "plan_tiles.h"
+
+enum { LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
+/* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which a lane holds 16 elements
+ * of a short row with weights; up to which it makes one access to each of several rows. */
+enum { LANE_CODE = 1400, ROW_CODE = 14, SEVERAL_CODE = 24 };
+
+/* Every phase has groups of a fixed size and nothing beside them. */
+bool plan_only_groups(const struct planner *p)
+{
+	for (int i = 0; i < p->k->nphases; i++) {
+		struct shape s = phase_shape(NULL, &p->k->phases[i]);
+		if (s.open || s.tiled || s.fixed <= 1)
+			return false;
+	}
+	return true;
+}
+
+/* Rows of several tensors are asked for at once by many lanes rather than by few, unless each then computes for long. */
+bool plan_is_several(const struct planner *p)
+{
+	return p->target->whole_chunks && p->f.reduces && p->f.rows > 1 && p->f.cost <= SEVERAL_CODE;
+}
+
+/* Rows of which a lane holds 16 elements: more would share no weights, or, of a short row made narrower by light code, little else. */
+bool plan_is_spread(const struct planner *p, const struct variant *v)
+{
+	bool light = p->f.rows == 1 && p->f.cost <= ROW_CODE && p->f.narrowest < p->f.widest;
+	return p->target->whole_chunks && (!p->f.weights || (light && v->pins[0].value <= SHORT_ROW));
+}
+
+/* Rows of 8 KB with weights, written as wide as they are read, of which there are more than the chip holds at a time, by far: where one
+ * reduction is all they wait for, each to a wave; where two are, two rows to the same lanes, of an access each.  Shorter ones gain nothing
+ * by it, longer ones not always (docs/performance.md). */
+bool plan_is_crowd_of(const struct planner *p, int64_t n)
+{
+	return p->target->whole_chunks && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest == 2 && p->f.widest == 2 && n == SHORT_ROW;
+}
+
+/* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
+ * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
+int plan_lane_elements(const struct planner *p, const struct variant *v)
+{
+	bool more = v && v->npins && p->f.reduces;
+	int n = more && !plan_is_spread(p, v) ? 32 : 16, most = more ? 1000 : 400;
+	if (more && p->target->whole_chunks && (variant_is_ragged(v) || (p->f.rows == 1 && variant_is_at_least(v, LONG_ROW)))) {
+		n *= 2;
+		most *= 2;
+	}
+	if (more && plan_is_several(p))
+		for (n = 16 / p->f.widest; v->pins[0].value > ROW_LANES * n;)
+			n *= 2;
+	int least = p->target->whole_chunks && plan_only_groups(p) ? 16 : 4;
+	while (n > least && n * p->f.cost > most)
+		n /= 2;
+	if (more && p->crowd)
+		return (p->f.rounds > 1 ? 16 : CROWD_BYTES) / p->f.widest;
+	return p->few && n > 16 / p->f.widest ? 16 / p->f.widest : n;
+}
+
+int64_t plan_row_most(const struct planner *p, const struct variant *v) { return ROW_LANES * plan_lane_elements(p, v); }
+
+/* Of a workgroup whose lanes have registers enough. */
+int plan_most_threads(const struct planner *p)
+{
+	int n = p->target->registers / LANE_REGISTERS;
+	return n < p->target->max_threads ? n : p->target->max_threads;
+}
+
+/* One access a lane to each of several rows, of which a part is stored before it is reduced: what is held meanwhile is so little that two
+ * of the largest workgroups have registers enough. */
+static bool is_slight(const struct planner *p, const struct variant *v)
+{
+	return v->npins && plan_is_several(p) && p->f.early && !variant_is_ragged(v) && plan_lane_elements(p, v) == 16 / p->f.widest;
+}
+
+int plan_row_waves(const struct planner *p, const struct variant *v, int64_t elements)
+{
+	int each = p->target->wave * plan_lane_elements(p, v), w = power_above((elements + each - 1) / each);
+	int most = waves_of(p, is_slight(p, v) ? p->target->max_threads : plan_most_threads(p));
+	return w > most ? most : w;
+}
+
+/* Lanes hold runs of elements, or are planned as if they did. */
+bool plan_is_wide(const struct variant *v) { return v->aligned || variant_in_runs(v); }
+
+/* Of a lane's elements: those side by side in it, 16 bytes of the widest; where it accesses them one by one all that it has. */
+int plan_vector(const struct planner *p, const struct variant *v, int each)
+{
+	int n = plan_is_wide(v) ? 16 / p->f.widest * p->target->vectors : each;
+	return n > each ? each : n;
+}
+
+/* Of groups a lane has 16 elements, which are 16 bytes of 8-bit codes. */
+int plan_filled(const struct planner *p, const struct variant *v, int each)
+{
+	return !plan_is_wide(v) ? plan_vector(p, v, each) : each > 16 ? 16 : each;
+}
+
+/* Positions that an axis of groups stands for each. */
+int64_t plan_axis_by(const struct ir_axis *ax)
+{
+	int64_t by = 1;
+	hexpr_is_const(ax->extent->b, &by);
+	return by;
+}
+
+/* The symbol whose positions stand side by side in every phase, as lines or as groups in a line; -1 = none. */
+int plan_line_symbol(const struct planner *p)
+{
+	int symbol = -1;
+	for (int i = 0; i < p->k->nphases; i++) {
+		const struct ir_phase *ph = &p->k->phases[i];
+		struct shape s = phase_shape(NULL, ph);
+		const struct ir_axis *ax = NULL;
+		for (int a = 0; a < ph->naxes; a++)
+			if (ph->axes[a].extent && (s.tiled ? ph->axes[a].tiled && !ph->axes[a].tile : ph->axes[a].kind == AXIS_GRID && ph->axes[a].extent->op == HX_CDIV))
+				ax = &ph->axes[a];
+		bool groups = ax && !s.tiled && plan_axis_by(ax) == s.fixed, lines = s.tiled && s.fixed == 1 && phase_is_lines(p->k, ph);
+		const struct hexpr *n = groups ? ax->extent->a : ax ? ax->extent : NULL; /* ragged axes have none */
+		if (!n || s.open || !(groups || lines) || n->op != HX_SYM || (symbol >= 0 && symbol != n->imm))
+			return -1;
+		symbol = (int)n->imm;
+	}
+	return symbol;
+}
+
+/* Elements of the target's long lines, where rows are known to be made of such; else 0. */
+int plan_line(const struct planner *p, const struct variant *v)
+{
+	int n = p->target->line_bytes / p->f.widest, symbol = n && v->aligned ? plan_line_symbol(p) : -1;
+	for (int i = 0; i < v->nmultiples; i++)
+		if (v->multiples[i].symbol == symbol)
+			return v->multiples[i].multiple % n ? 0 : n;
+	return 0;
+}
+
+/* Elements of a lane that accesses them one by one: more of bytes with which little is done. */
+int plan_one_by_one(const struct planner *p)
+{
+	return p->f.narrowest < p->f.widest && p->f.cost <= LIGHT_CODE ? 2 * ONE_BY_ONE : ONE_BY_ONE;
+}
+
+static struct turned_tile turned_tile(const struct planner *p)
+{
+	const struct target *t = p->target;
+	return p->single ? p->few ? t->turned_few_single : t->turned_single : p->few ? t->turned_few : t->turned;
+}
+
+/* Of a workgroup whose tiles are as small as one likes. */
+int plan_few_waves(const struct planner *p, const struct variant *v)
+{
+	bool lines = plan_is_wide(v), turned = false;
+	int line = plan_line(p, v);
+	struct turned_tile tile = turned_tile(p);
+	if (line)
+		return waves_of(p, line / plan_vector(p, v, plan_lane_elements(p, v)));
+	for (int i = 0; i < p->k->nphases; i++) {
+		bool square = phase_shape(v, &p->k->phases[i]).tiled > 1;
+		lines = lines && (!square || phase_is_lines(p->k, &p->k->phases[i]));
+		turned = turned || (square && plan_is_wide(v) && phase_is_turning(p->k, &p->k->phases[i]));
+	}
+	return waves_of(p, lines ? p->target->few_threads : turned ? tile.rows * tile.columns / tile.each : FEW_THREADS);
+}
+
+/* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
+ * One axis that is tiled fills the lanes; of several each gets the side of a square, the last declared first, or that one a long
+ * piece of a line; groups of `by` fill the lanes with groups. */
+void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t most, int each)
+{
+	const struct ir_phase *ph = &p->k->phases[phase];
+	struct shape s = phase_shape(v, ph);
+	int vector = plan_vector(p, v, each), filled = plan_filled(p, v, each);
+	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
+	int line = plan_line(p, v), side = plan_is_wide(v) && s.fixed == 1 && phase_is_lines(p->k, ph) ? line ? line : LINE : SIDE;
+	if (s.open && !most) {
+		most = threads * each / s.fixed;
+		if (s.tiled || s.open > 1)
+			most = most > SIDE ? SIDE : most;
+		most = most > 1 ? most : 1;
+	}
+	for (int n = 0; n < s.open; n++)
+		held *= most;
+	bool turns = plan_is_wide(v) && phase_is_turning(p->k, ph);
+	struct turned_tile matrix = turned_tile(p);
+	bool more = p->target->lanes_adjacent && !p->single && 2 * TURNING * p->f.cost <= LANE_CODE;
+	int turned = s.tiled ? matrix.each : more ? 2 * TURNING : TURNING;
+	if (turns && !s.open)
+		each = each > turned ? each : p->target->lanes_adjacent || 2 * each > turned ? turned : 2 * each;
+	room = threads * each / held;
+	int last = ph->naxes - 1, group = -1;
+	while (last > 0 && !(ph->axes[last].tiled && !ph->axes[last].tile))
+		last--;
+	for (int a = ph->naxes - 1; a >= 0; a--) {
+		const struct ir_axis *ax = &ph->axes[a];
+		if (phase_is_open(v, ax))
+			plan_tile(v, phase, ax->name, (int)most);
+		else if (ax->tiled && !ax->tile) {
+			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
+			tile = turns && held == 1 ? a < last ? matrix.rows : matrix.columns : tile;
+			tile = tile > room ? room : tile;
+			tile = tile > 1 ? tile : 1;
+			plan_tile(v, phase, ax->name, (int)tile);
+			room /= tile;
+		} else if (ax->kind == AXIS_GRID && !ax->tile && ax->extent && ax->extent->op == HX_CDIV && !s.tiled && held > 1 &&
+		           held < threads * (turns ? each : filled)) {
+			int64_t tile = threads * (turns ? each : filled) / held;
+			bool wide = p->target->lanes_adjacent && each > TURNING ? group < 0 : a < group;  /* the longer line is the one read, if a lane has much of it */
+			if (turns && tile > side / plan_axis_by(ax) * (wide ? 2 : 1))
+				tile = side / plan_axis_by(ax) * (wide ? 2 : 1);
+			tile = tile > 1 ? tile : 1;
+			plan_tile(v, phase, ax->name, (int)tile);
+			group = a;
+			held *= tile;
+		}
+	}
+}
