@@ -341,8 +341,8 @@ static int classes_of(const struct planner *p)
 
 static void plan_classes(struct planner *p, bool is_aligned)
 {
-	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND},
-		{6144, BETWEEN}, {8192, EACH}, {12288, BETWEEN}, {16384, LARGEST}};
+	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
+		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {16384, LARGEST}};
 	int wanted = classes_of(p);
 	int64_t group = p->target->more_variants ? open_group(p) : 1;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
