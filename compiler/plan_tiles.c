@@ -1,7 +1,7 @@
 /* plan_tiles.c -- how many elements a lane of a variant holds, how many waves a workgroup has, and which tiles that makes of a phase.
  * In: a kernel's facts, a variant whose pins, limits and alignment are known, the target's row.  Out: numbers, and the variant's tiles.
- * More elements a lane share what a wave does once; fewer keep the code short and more waves resident.  Every number here was measured
- * (docs/performance.md). */
+ * More elements a lane share what a wave does once; fewer keep the code short and more waves resident.  What the
+ * numbers were chosen by is in docs/performance.md. */
 #include "plan_tiles.h"
 
 enum { LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
