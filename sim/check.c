@@ -340,7 +340,7 @@ static inline enum note note_of(const struct check_wave *cw, const struct check_
 
 static __attribute__((noinline)) void first_time(struct check *c, struct check_use *u, const struct sim_inst *in)
 {
-	check_use_of(u, in, c->group->code->object->chip);
+	check_use_of(u, in);
 	if (u->access == ACCESS_LDS && c->lds_numbered < UINT16_MAX)
 		u->lds_number = ++c->lds_numbered;
 }

@@ -9,8 +9,7 @@
 #define TDSL_SIM_CHECK_H
 #include "exec.h"
 
-enum { CHECK_SCC = 132, CHECK_SGPRS = 136, CHECK_VGPRS = 512 + 64, CHECK_RING = 128, CHECK_WAVES = 16,
-       CHECK_BITS = 12 };
+enum { CHECK_SCC = 132, CHECK_SGPRS = 136, CHECK_VGPRS = 512 + 64, CHECK_RING = 128, CHECK_BITS = 12 };
 
 struct check_regs { uint16_t first; uint8_t n; };
 
@@ -38,8 +37,7 @@ struct check_use {
 	bool crowded;                           /* there are more */
 	uint8_t vread_end, vwrite_end, sread_end, swrite_end;
 };
-void check_use_of(struct check_use *, const struct sim_inst *, const struct sim_chip *);
-int check_mfma_regs(const struct sim_inst *, int k); /* registers of source k of a matrix instruction */
+void check_use_of(struct check_use *, const struct sim_inst *);
 
 /* Memory operations complete in the order of their counter: a register is in flight while the number of the operation
  * that writes it is above the number known to be done. */

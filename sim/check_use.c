@@ -48,7 +48,8 @@ static void source(struct check_use *u, const struct sim_src *s, unsigned n)
 		READ_S(CHECK_SCC, 1);
 }
 
-int check_mfma_regs(const struct sim_inst *in, int k)
+/* Registers of source k of a matrix instruction. */
+static int mfma_regs(const struct sim_inst *in, int k)
 {
 	static const uint8_t f8f6f4[] = {8, 8, 6, 6, 4};
 	const char *name = sim_op_name(in->op);
@@ -71,8 +72,8 @@ int check_mfma_regs(const struct sim_inst *in, int k)
 	return total ? (int)total : 1;
 }
 
-/* Passes of 4 clocks: M*N*K over the unit's rate; the table of docs/performance.md in hardware's own unit. */
-static uint8_t passes_of(const struct sim_inst *in, const struct sim_chip *chip)
+/* Passes of 4 clocks: M*N*K over the unit's rate. */
+static uint8_t passes_of(const struct sim_inst *in)
 {
 	const char *name = sim_op_name(in->op);
 	if (has(name, "32x32x4_2b") || has(name, "32x32x1_2b"))
@@ -91,15 +92,14 @@ static uint8_t passes_of(const struct sim_inst *in, const struct sim_chip *chip)
 		return 8;
 	if (has(name, "32x32x2_f32"))
 		return 16;
-	(void)chip;
 	return has(name, "32x32") ? 8 : 4;
 }
 
-static void matrix(struct check_use *u, const struct sim_inst *in, const struct sim_chip *chip)
+static void matrix(struct check_use *u, const struct sim_inst *in)
 {
 	bool sparse = in->exec == exec_smfmac;
 	for (int k = 0; k < 3; k++)
-		source(u, &in->src[k], (unsigned)check_mfma_regs(in, k));
+		source(u, &in->src[k], (unsigned)mfma_regs(in, k));
 	if (in->scaled) {
 		source(u, &in->src[3], 1);
 		source(u, &in->scale_b, 1);
@@ -107,7 +107,7 @@ static void matrix(struct check_use *u, const struct sim_inst *in, const struct 
 	if (sparse)
 		READ_V(in->vdst, in->n);
 	WRITE_V(in->vdst, in->n);
-	u->passes = passes_of(in, chip);
+	u->passes = passes_of(in);
 }
 
 static bool reads_result(const struct sim_inst *in)
@@ -115,16 +115,6 @@ static bool reads_result(const struct sim_inst *in)
 	switch (in->op) {
 	case OP_v_fmac_f32: case OP_v_fmac_f64: case OP_v_mac_f16: case OP_v_pk_fmac_f16: case OP_v_dot2c_f32_bf16:
 	case OP_v_dot2c_f32_f16: case OP_v_dot2c_i32_i16: case OP_v_dot4c_i32_i8: case OP_v_dot8c_i32_i4: return true;
-	default: return false;
-	}
-}
-
-static bool carries(unsigned op)
-{
-	switch (op) {
-	case OP_v_add_co_u32: case OP_v_sub_co_u32: case OP_v_subrev_co_u32: case OP_v_addc_co_u32: case OP_v_subb_co_u32:
-	case OP_v_subbrev_co_u32: case OP_v_div_scale_f32: case OP_v_div_scale_f64: case OP_v_mad_u64_u32:
-	case OP_v_mad_i64_i32: return true;
 	default: return false;
 	}
 }
@@ -149,7 +139,7 @@ static void vector(struct check_use *u, const struct sim_inst *in)
 		WRITE_S(in->sdst, 1);
 		return;
 	}
-	if (carries(in->op))
+	if (sim_carries(in->op))
 		WRITE_S(in->sdst, 2);
 	if (reads_result(in))
 		READ_V(in->vdst, in->n);
@@ -353,7 +343,7 @@ static void bits_of(struct check_use *u)
 		add_bits(u, u->sread_end, &u->swrite_end, &u->swrite[k]);
 }
 
-void check_use_of(struct check_use *u, const struct sim_inst *in, const struct sim_chip *chip)
+void check_use_of(struct check_use *u, const struct sim_inst *in)
 {
 	memset(u, 0, sizeof *u);
 	u->ready = true;
@@ -364,7 +354,7 @@ void check_use_of(struct check_use *u, const struct sim_inst *in, const struct s
 	case ENC_SMEM: case ENC_FLAT: case ENC_GLOBAL: case ENC_SCRATCH: case ENC_MUBUF: case ENC_MTBUF: memory(u, in); break;
 	default:
 		if (in->exec == exec_mfma || in->exec == exec_smfmac)
-			matrix(u, in, chip);
+			matrix(u, in);
 		else
 			vector(u, in);
 	}

@@ -1,10 +1,8 @@
-/* convert.h -- what exec_convert.c and exec_scalef32.c share: the chip's fp8 formats, results that are part of a register. */
+/* convert.h -- what exec_convert.c and exec_scalef32.c share: stochastic rounding, results that are part of a register. */
 #ifndef TDSL_SIM_CONVERT_H
 #define TDSL_SIM_CONVERT_H
 #include "exec.h"
 
-/* The chip's own fp8 (or bf8): FNUZ on gfx942, OCP on gfx950. */
-enum dtype sim_fp8(const struct sim_wave *, bool bf8);
 uint32_t sim_sr_fp8(float x, uint32_t random, enum dtype, bool saturate);
 /* x with random bits added below the last of `mbits` mantissa bits (smallest exponent emin), then cut. */
 float sim_stochastic(float x, uint32_t random, int mbits, int emin);

@@ -109,7 +109,7 @@ static bool keeps_high(const struct sim_inst *in, bool vop3_only)
 	}
 }
 
-static bool carries_out(unsigned op)
+bool sim_carries(unsigned op)
 {
 	switch (op) {
 	case OP_v_add_co_u32: case OP_v_sub_co_u32: case OP_v_subrev_co_u32: case OP_v_addc_co_u32: case OP_v_subb_co_u32:
@@ -230,7 +230,7 @@ static bool vop3(struct sim_inst *in, struct words *s, unsigned opcode)
 			return false;
 		in->src[k].neg = w1 >> (29 + k) & 1;
 	}
-	if (carries_out(in->op)) {
+	if (sim_carries(in->op)) {
 		in->sdst = (uint8_t)bits(w, 14, 8);
 	} else if (in->op == OP_v_bitop3_b32 || in->op == OP_v_bitop3_b16) {
 		in->bitop = (uint8_t)(in->omod << 6 | bits(w, 10, 8) << 3 | w1 >> 29);

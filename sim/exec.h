@@ -134,6 +134,7 @@ struct sim_code *sim_code_get(struct sim_object *, const struct sim_kernel *);
 /* Decodes at most 4 words.  Returns false when they are no instruction of the chip. */
 bool sim_decode(struct sim_inst *, const uint32_t *words, int nwords, const struct sim_chip *, uint32_t accum_offset);
 const char *sim_op_name(unsigned op);
+bool sim_carries(unsigned op);               /* a carry, or another mask of lanes, is its second result */
 
 /* exec_mfma.c: fills in `usual`, `top` and `operand` of a matrix instruction. */
 void sim_mfma_decoded(struct sim_inst *);

@@ -115,11 +115,6 @@ bool sim_is_atomic(const struct sim_inst *in)
 	return kind(in, &bytes) != AT_NONE;
 }
 
-static uint64_t lane_data(const struct sim_wave *w, unsigned reg, int lane, unsigned bytes)
-{
-	return w->vgpr[reg][lane] | (bytes == 8 ? (uint64_t)w->vgpr[reg + 1][lane] << 32 : 0);
-}
-
 static void atomic(struct sim_wave *w, const struct sim_inst *in, bool buffer)
 {
 	unsigned bytes = 4;
@@ -143,7 +138,7 @@ static void atomic(struct sim_wave *w, const struct sim_inst *in, bool buffer)
 			return;
 		}
 		if (p)
-			old = sim_atomic_apply(p, op, bytes, lane_data(w, data, i, bytes), swap ? lane_data(w, data + regs, i, bytes) : 0);
+			old = sim_atomic_apply(p, op, bytes, sim_lane_data(w, data, i, bytes), swap ? sim_lane_data(w, data + regs, i, bytes) : 0);
 		else if (inside || w->state != WAVE_RUN)
 			return;
 		done += bytes;

@@ -18,7 +18,8 @@
 #define F(x) num_float(x)
 #define EACH(expr) do { _Pragma("GCC ivdep") for (int i = 0; i < LANES; i++) d[i] = (uint32_t)(expr); } while (0)
 
-enum dtype sim_fp8(const struct sim_wave *w, bool bf8)
+/* The chip's own fp8 (or bf8): FNUZ on gfx942, OCP on gfx950. */
+static enum dtype native_fp8(const struct sim_wave *w, bool bf8)
 {
 	bool fnuz = w->group->launch->object->chip->fp8_fnuz;
 	return bf8 ? (fnuz ? DT_E5M2FNUZ : DT_E5M2) : fnuz ? DT_E4M3FNUZ : DT_E4M3;
@@ -186,7 +187,7 @@ static void to_f64(struct sim_wave *w, const struct sim_inst *in)
 
 static void fp8_pairs(struct sim_wave *w, const struct sim_inst *in, const uint32_t *a)
 {
-	enum dtype t = sim_fp8(w, in->op == OP_v_cvt_pk_f32_bf8);
+	enum dtype t = native_fp8(w, in->op == OP_v_cvt_pk_f32_bf8);
 	uint64_t d[LANES];
 	for (int i = 0; i < LANES; i++)
 		d[i] = num_bits(num_to_f32(a[i] & 0xff, t)) | (uint64_t)num_bits(num_to_f32(a[i] >> 8 & 0xff, t)) << 32;
@@ -257,7 +258,7 @@ static void round_integers(const struct sim_wave *w, unsigned op, const uint32_t
 static bool packing(struct sim_wave *w, const struct sim_inst *in, const uint32_t *a, const uint32_t *b, const uint32_t *c, uint32_t *d)
 {
 	bool bf8 = in->op == OP_v_cvt_f32_bf8 || in->op == OP_v_cvt_pk_bf8_f32 || in->op == OP_v_cvt_sr_bf8_f32;
-	enum dtype t = sim_fp8(w, bf8);
+	enum dtype t = native_fp8(w, bf8);
 	switch (in->op) {
 	case OP_v_cvt_f16_f32: EACH(f16_ovfl(w, F(a[i]))); return true;
 	case OP_v_cvt_pk_f16_f32: EACH(f16_ovfl(w, F(a[i])) | f16_ovfl(w, F(b[i])) << 16); return true;
@@ -291,7 +292,7 @@ void exec_convert(struct sim_wave *w, const struct sim_inst *in)
 	const uint32_t *c = in->nsrc > 2 ? sim_src32(w, in, 2, bc) : a;
 	uint32_t *d = bd;
 	bool bf8 = in->op == OP_v_cvt_pk_bf8_f32 || in->op == OP_v_cvt_sr_bf8_f32;
-	enum dtype t = sim_fp8(w, bf8);
+	enum dtype t = native_fp8(w, bf8);
 	switch (in->op) {
 	case OP_v_cvt_pk_f32_fp8: case OP_v_cvt_pk_f32_bf8: fp8_pairs(w, in, a); return;
 	case OP_v_cvt_pk_fp8_f32: case OP_v_cvt_pk_bf8_f32: {

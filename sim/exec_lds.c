@@ -391,11 +391,6 @@ static enum sim_atomic atomic_of(const struct sim_inst *in, unsigned *bytes, boo
 	return op;
 }
 
-static uint64_t operand(const struct sim_wave *w, unsigned reg, int lane, unsigned bytes)
-{
-	return w->vgpr[reg][lane] | (bytes == 8 ? (uint64_t)w->vgpr[reg + 1][lane] << 32 : 0);
-}
-
 static void atomic(struct sim_wave *w, const struct sim_inst *in)
 {
 	unsigned bytes;
@@ -417,7 +412,7 @@ static void atomic(struct sim_wave *w, const struct sim_inst *in)
 			return;
 		memcpy(&old, p, bytes);
 		/* compare-and-swap has the comparison value first, the new one second */
-		uint64_t a = operand(w, in->vdata, i, bytes), b = second ? operand(w, in->vdata2, i, bytes) : 0;
+		uint64_t a = sim_lane_data(w, in->vdata, i, bytes), b = second ? sim_lane_data(w, in->vdata2, i, bytes) : 0;
 		v = second && op != AT_MSKOR && op != AT_WRAP ? sim_atomic_value(op, bytes, old, b, a) : sim_atomic_value(op, bytes, old, a, b);
 		memcpy(p, &v, bytes);
 		if (returns) {
@@ -474,7 +469,7 @@ static void exchange2(struct sim_wave *w, const struct sim_inst *in, unsigned by
 	addresses(w, in, ((uint32_t)in->offset & 0xff) * scale, addr[0]);
 	addresses(w, in, ((uint32_t)in->offset >> 8) * scale, addr[1]);
 	for (int i = 0; i < LANES; i++) {
-		uint64_t data[2] = {operand(w, in->vdata, i, bytes), operand(w, in->vdata2, i, bytes)};
+		uint64_t data[2] = {sim_lane_data(w, in->vdata, i, bytes), sim_lane_data(w, in->vdata2, i, bytes)};
 		for (unsigned k = 0; exec >> i & 1 && k < 2; k++) {
 			uint8_t *p = lds_at(w, in, i, addr[k][i], bytes);
 			if (!p)

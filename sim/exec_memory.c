@@ -114,6 +114,14 @@ static void move_lanes(struct sim_wave *w, const struct sim_inst *in, const stru
 		sim_lanes_load(w, in->vdst, addr, dense, m->bytes / 4u);
 }
 
+static void *scratch_pointer(struct sim_wave *w, const struct sim_inst *in, int lane, uint64_t at, uint32_t size)
+{
+	if (at + size <= w->scratch_size)
+		return w->scratch + (size_t)lane * w->scratch_size + at;
+	sim_fail(w, in, SIM_EFAULT, lane, "scratch access of %u bytes at %llu, a lane has %u", size, (unsigned long long)at, w->scratch_size);
+	return NULL;
+}
+
 /* Host pointer of a flat address: LDS and scratch through their apertures, else memory. */
 static void *flat_pointer(struct sim_wave *w, const struct sim_inst *in, int lane, uint64_t addr, uint32_t size, bool write)
 {
@@ -125,16 +133,8 @@ static void *flat_pointer(struct sim_wave *w, const struct sim_inst *in, int lan
 		return NULL;
 	}
 	if (addr >> 32 == 0x00020000)
-		return sim_scratch(w, in, lane, low, size);
+		return scratch_pointer(w, in, lane, low, size);
 	return sim_access(w, in, lane, addr, size, write);
-}
-
-void *sim_scratch(struct sim_wave *w, const struct sim_inst *in, int lane, uint64_t at, uint32_t size)
-{
-	if (at + size <= w->scratch_size)
-		return w->scratch + (size_t)lane * w->scratch_size + at;
-	sim_fail(w, in, SIM_EFAULT, lane, "scratch access of %u bytes at %llu, a lane has %u", size, (unsigned long long)at, w->scratch_size);
-	return NULL;
 }
 
 static uint64_t flat_address(const struct sim_wave *w, const struct sim_inst *in, int lane)
@@ -151,7 +151,7 @@ void *sim_flat_lane(struct sim_wave *w, const struct sim_inst *in, int lane, uin
 {
 	if (in->enc == ENC_SCRATCH) {
 		uint32_t at = (in->use_vaddr ? w->vgpr[in->vaddr][lane] : 0) + (in->use_saddr ? w->sgpr[in->saddr] : 0) + (uint32_t)in->offset;
-		return sim_scratch(w, in, lane, at, size);
+		return scratch_pointer(w, in, lane, at, size);
 	}
 	uint64_t addr = flat_address(w, in, lane);
 	return in->enc == ENC_FLAT ? flat_pointer(w, in, lane, addr, size, write) : sim_access(w, in, lane, addr, size, write);

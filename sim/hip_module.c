@@ -311,11 +311,14 @@ static size_t kernarg_room(const struct sim_kernel *k)
 }
 
 /* tdsl_sim_set_checks, else TDSL_SIM_CHECKS, else whether a seed asks for an order. */
-static bool checks_wanted(void)
+static hipError_t checks_wanted(bool *wanted)
 {
 	const char *env = getenv("TDSL_SIM_CHECKS");
 	int own = hip_self()->checks;
-	return own >= 0 ? own : env && *env ? *env != '0' : hip_self()->seed != 0;
+	if (own < 0 && env && *env && strcmp(env, "0") && strcmp(env, "1"))
+		return hip_fail(hipErrorInvalidValue, "TDSL_SIM_CHECKS is \"%.200s\"; expected 0 or 1", env);
+	*wanted = own >= 0 ? own : env && *env ? *env == '1' : hip_self()->seed != 0;
+	return hipSuccess;
 }
 
 static hipError_t launch_run(struct ihipModuleSymbol_t *f, const uint32_t grid[3], const uint32_t block[3],
@@ -323,11 +326,15 @@ static hipError_t launch_run(struct ihipModuleSymbol_t *f, const uint32_t grid[3
 {
 	char err[HIP_REPORT_MAX] = "";
 	struct hip_device *d = f->handle.device;
+	bool checks;
+	hipError_t wrong = checks_wanted(&checks);
+	if (wrong)
+		return wrong;
 	struct sim_launch launch = {
 		.object = f->module->object, .kernel = f->kernel, .memory = d->memory,
 		.grid = {grid[0], grid[1], grid[2]}, .block = {block[0], block[1], block[2]}, .dynamic_lds = dynamic_lds,
 		.kernarg = kernarg, .kernarg_size = kernarg_room(f->kernel),
-		.seed = hip_self()->seed, .checks = checks_wanted(), .stats = &hip_self()->stats,
+		.seed = hip_self()->seed, .checks = checks, .stats = &hip_self()->stats,
 	};
 	int rc = sim_run(&launch, err, sizeof err);
 	switch (rc) {

@@ -13,7 +13,12 @@ void *sim_flat_lane(struct sim_wave *, const struct sim_inst *, int lane, uint32
 void *sim_buffer_lane(struct sim_wave *, const struct sim_inst *, int lane, uint32_t size, bool write, bool *inside);
 /* Where lane `lane` of a copy to LDS writes, or NULL after sim_fail. */
 uint8_t *sim_lds_target(struct sim_wave *, const struct sim_inst *, int lane, uint32_t bytes);
-void *sim_scratch(struct sim_wave *, const struct sim_inst *, int lane, uint64_t at, uint32_t size);
+
+/* The 4 or 8 bytes of a lane in registers from `reg`. */
+static inline uint64_t sim_lane_data(const struct sim_wave *w, unsigned reg, int lane, unsigned bytes)
+{
+	return w->vgpr[reg][lane] | (bytes == 8 ? (uint64_t)w->vgpr[reg + 1][lane] << 32 : 0);
+}
 
 /* lanes.c: where the accesses of all active lanes lie, [lo, hi); dense: lane after lane without gaps.  Inactive lanes take
  * the address of the first active one, so that what follows may touch it. */
