@@ -122,7 +122,6 @@ struct ast_file {
 	ARRAY(struct ast_fn *) fns;           /* at.file 1: the library's */
 	ARRAY(struct ast_schedule *) schedules;
 	struct ast_lines packs;
-	bool has_pack;
 };
 
 /* --- the parser's state, shared by grammar.y and parse.c */

@@ -73,11 +73,8 @@ static void list_all(struct arena *ar, const struct ast_kernel *k, struct dsl_ke
 {
 	struct ast_names choices[MAX_TYPES];
 	struct bindings all = {0};
-	out->ntypes = k->types.n;
-	for (int t = 0; t < k->types.n; t++) {
-		out->type_names[t] = k->types.items[t].name.text;
+	for (int t = 0; t < k->types.n; t++)
 		choices[t] = k->types.items[t].choices;
-	}
 	combine(ar, k, choices, NULL, &all);
 	out->all = all.items;
 	out->nall = all.n;

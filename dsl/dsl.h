@@ -24,7 +24,6 @@ struct dsl_schedule { const char *target; /* "gfx942"; "" = any */ struct dsl_kn
 
 struct dsl_kernel {
 	const char *name, *doc;
-	int ntypes; const char *type_names[8];              /* T, Q */
 	struct dsl_binding *all; int nall;                  /* every combination of the declared choices, in order */
 	struct dsl_binding *packed; int npacked;            /* those the pack block names (`none`: no one); all of them where no pack block names the kernel */
 	struct dsl_schedule *schedules; int nschedules;     /* specific targets first */

@@ -165,7 +165,6 @@ int elab_call_many(struct elab *, const struct ast_expr *, struct value *out, in
 
 /* --- accesses and presence (elab_access.c) */
 typedef bool guard_set[MAX_GUARDS];
-void guards_for_access(struct elab *, ir_axes, bool control, guard_set);
 void guards_for_reduction(struct elab *, ir_axes over, guard_set);
 struct ir_ins *guards_and(struct elab *, const guard_set);        /* NULL: none */
 struct ir_ins *and_of(struct elab *, struct ir_ins *, struct ir_ins *);   /* either may be NULL */
@@ -176,7 +175,6 @@ struct ir_ins *elab_present(struct elab *, struct ir_ins *, ir_axes over);   /* 
 /* --- proofs (linear.c) */
 /* True if form >= 0 follows from the used guards, the facts and the kernel's requires. */
 bool lin_prove(struct elab *, const struct lin *form, const bool *used);
-bool ins_nonnegative(const struct elab *, const struct ir_ins *, int depth);
 /* Facts of a condition (a comparison of i32 values): 0, 1 or 2 forms. */
 int lin_facts(const struct ir_ins *cond, struct lin out[2]);
 #endif

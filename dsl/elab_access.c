@@ -24,7 +24,7 @@ static void drop_weaker(struct elab *E, guard_set used)
 			used[i] = false;
 }
 
-void guards_for_access(struct elab *E, ir_axes axes, bool control, guard_set used)
+static void guards_for_access(struct elab *E, ir_axes axes, bool control, guard_set used)
 {
 	for (int i = 0; i < E->nguards; i++) {
 		const struct guard *g = &E->guards[i];

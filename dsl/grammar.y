@@ -182,7 +182,6 @@ item ::= SCHEDULE ID(N) LB lines(L) RB. {
 	PUSH(p->file->schedules, s);
 }
 item ::= PACK LB lines(L) RB. {
-	p->file->has_pack = true;
 	for (int i = 0; i < L.n; i++)
 		PUSH(p->file->packs, L.items[i]);
 }

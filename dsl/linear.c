@@ -116,7 +116,7 @@ int lin_facts(const struct ir_ins *cond, struct lin out[2])
 	return out[0].bad ? 0 : cond->op == IR_EQ ? 2 : 1;
 }
 
-bool ins_nonnegative(const struct elab *E, const struct ir_ins *a, int depth)
+static bool ins_nonnegative(const struct elab *E, const struct ir_ins *a, int depth)
 {
 	if (depth > 8)
 		return false;

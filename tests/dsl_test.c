@@ -232,23 +232,6 @@ START_TEST(symbols_are_solved)
 }
 END_TEST
 
-/* --- the manual: every block of tdsl in it is a whole file */
-
-START_TEST(manual)
-{
-	struct arena ar = {0};
-	const char *text = ir_help_file(&ar, "docs/language.md"), *open = "\n```tdsl\n", *close = "\n```\n";
-	int n = 0;
-	for (const char *at = strstr(text, open); at; at = strstr(at, open), n++) {
-		const char *end = strstr(at += strlen(open), close);
-		struct diag d;
-		ck_assert(end != NULL);
-		ck_assert_msg(dsl_help_all(&ar, at, (size_t)(end + 1 - at), "docs/language.md", &d, NULL) == 0, "%s", diag_text(&d));
-	}
-	ck_assert_int_ge(n, 8);
-	arena_free(&ar);
-}
-END_TEST
 
 /* --- hostile texts: an error or a kernel, never a crash or a hang */
 
@@ -406,7 +389,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, symbols_are_solved, manual, truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
+	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, symbols_are_solved, truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
 	Suite *s = suite_create("dsl");
 	TCase *c = tcase_create("texts");
 	tcase_set_timeout(c, 120);
