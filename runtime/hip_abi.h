@@ -1,5 +1,5 @@
 /* hip_abi.h -- the part of HIP's binary interface that the runtime calls: one row per function, and two facts of a structure.
- * Names and signatures are those of hip_runtime_api.h; tests/rt_hip_abi.c compares them with a real header.  Enumerations are
+ * Names and signatures are those of hip_runtime_api.h; tests/rt_hip_abi_test.c compares them with a real header.  Enumerations are
  * `unsigned`, structures are passed as void *: HIP 5, 6 and 7 agree on everything used here. */
 #ifndef TDSL_HIP_ABI_H
 #define TDSL_HIP_ABI_H

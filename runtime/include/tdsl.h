@@ -64,7 +64,7 @@ enum {
 	TDSL_ENOTFOUND = -8,   /* no kernel of this name */
 	TDSL_ETARGET = -9,     /* the pack holds no code for this device */
 	TDSL_EPACK = -10,      /* not a pack, or truncated or altered; the text has the offset */
-	TDSL_EVERSION = -11,   /* a pack of a newer format */
+	TDSL_EVERSION = -11,   /* a pack of another format */
 	TDSL_EIO = -12,        /* a file could not be read or written */
 	TDSL_ENOMEM = -13,
 	TDSL_EWORKSPACE = -14, /* workspace missing, too small or misaligned */
