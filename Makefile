@@ -55,8 +55,8 @@ DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_ca
 	elaborate instance linear parse signature))
 COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build dictionary driver eval eval_elem eval_mem eval_reduce file \
 	host_so layout layout_choose object object_code object_cost object_cubin object_elf object_facts object_ptx pass_again pass_bounds pass_clean pass_expand pass_guard pass_hoist pass_layout pass_loads \
-	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream pass_ungroup passes plan plan_facts plan_products plan_tiles plan_variant pointwise report text text_parse variant_code verify \
-	$(addprefix target/, targets translate $(addprefix emit/, ahead ask control convert dot elementwise grid index lds memory order reduce run translate value) \
+	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream pass_ungroup passes plan plan_facts plan_products plan_tiles plan_variant pointwise report text text_parse variant_code variant_fit verify \
+	$(addprefix target/, targets translate $(addprefix emit/, ahead ask control convert dot elementwise grid index lds memory order readers reduce run translate value) \
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
 # With LLVM's archives alone.
 LLVM_STATIC = compiler/llvm_static.cpp
@@ -76,7 +76,7 @@ COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cache_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
 	ir_test lower_test nvptx_order_test nvptx_policy_test nvptx_test nvptx_unaligned_test nvptx_variants_test object_test pass_test rt_cuda_abi_test rt_cuda_test rt_device_test rt_dispatch_test rt_hip_abi_test rt_jit_test rt_pack_test runs_test sim_arith_test \
 	sim_decode_test sim_exec_test sim_foreign_test sim_mfma_test sim_mutation_test sim_object_test sim_random_test sim_strict_test sim_tool_test tdslc_driver_test tensorfile_test)
-E2E_TESTS = $(addprefix $(B)/tests/, e2e_lists_test e2e_matrix_test e2e_rows_act_test e2e_rows_bwd_test e2e_rows_join_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test ref_rows_test)
+E2E_TESTS = $(addprefix $(B)/tests/, e2e_lists_test e2e_matrix_test e2e_rows_act_test e2e_rows_bwd_test e2e_rows_join_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test e2e_user_test ref_rows_test)
 # What several tests share.
 HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/nvptx_help.c tests/ptx_run.c tests/ptx_text.c tests/sim_build.c tests/sim_single.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
@@ -274,6 +274,9 @@ $(E2E_TESTS): $(B)/tests/%_test: $(B)/o/tests/%_test.o $(B)/o/tests/e2e.o $(B)/o
 	@mkdir -p $(@D)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) -Wl,-rpath,'$$ORIGIN/..' $^ $$(pkg-config --libs check) $(SYSTEM) -o $@
+$(B)/tests/e2e_user_test: | $(B)/user.tpack
+$(B)/user.tpack: tests/e2e_user.tdsl $(B)/tdslc
+	$(Q)$(B)/tdslc build $< -o $@
 # Python tests look into these two: the references and base/num.c with everything exported.
 $(B)/tests/libref.so: tests/ref/ref.c tests/ref/ref.h
 $(B)/tests/libnum.so: base/num.c base/dtype.c base/num.h base/dtype.h base/dtype.def
@@ -299,7 +302,6 @@ $(TYPES): kernels.tdsl $(B)/tdslc
 	$(Q)sed '/^pack {/,/^}/d' kernels.tdsl >$(@D)/kernels.tdsl
 	$(Q)$(B)/tdslc build $(@D)/kernels.tdsl -o $@ $(foreach t,f16 f32,$(foreach r,$(t) $(t)!Q=fp8 $(t)!Q=$(t) $(t)!Q=fp8!S=f32 \
 		$(t)!Q=fp8!S=e8m0 $(t)!Q=e2m1!S=e8m0 $(t)!S=f32 $(t)!S=e8m0,--instance T=$(subst !,$(comma),$(r))))
-comma := ,
 test-types: $(TYPES) $(B)/tests/e2e_rows_norm_test $(B)/tests/e2e_rows_act_test $(B)/tests/e2e_rows_bwd_test $(B)/tests/e2e_rows_masked_test
 	@for t in f16 f32; do for k in norm act bwd masked; do E2E_IN=$$t B=$(B)/types $(B)/tests/e2e_rows_$${k}_test || exit 1; done; done
 # What needs no Python: the part that also runs under sanitizers.

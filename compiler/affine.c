@@ -118,7 +118,8 @@ struct affine affine_of(const struct ir_ins *v)
 	return r;
 }
 
-struct affine affine_hexpr(const struct hexpr *e)
+/* A host expression: sums, differences, products by constants over symbols; not ok otherwise. */
+static struct affine affine_hexpr(const struct hexpr *e)
 {
 	struct affine r = constant(0);
 	switch (e->op) {
@@ -191,7 +192,8 @@ int64_t known_divisor(const struct ir_ins *v, const struct ir_phase *ph, const s
 	}
 }
 
-bool axis_exact(const struct ir_phase *ph, int axis, const struct variant *var)
+/* True where the tiles of `axis` never reach beyond its extent. */
+static bool axis_exact(const struct ir_phase *ph, int axis, const struct variant *var)
 {
 	const struct ir_axis *a = &ph->axes[axis];
 	if (a->ragged || !a->extent || !a->tile)

@@ -18,8 +18,6 @@ struct affine {
 
 struct affine affine_of(const struct ir_ins *);
 struct affine affine_sub(struct affine a, struct affine b);
-/* A host expression: sums, differences, products by constants over symbols; not ok otherwise. */
-struct affine affine_hexpr(const struct hexpr *);
 
 /* What holds in a variant: pins, multiples and limits of symbols.  Largest power of two known to divide a scalar value,
  * or every value an index tile takes when `axis_free` axes vary (their iota counted as multiples of 1). */
@@ -29,8 +27,6 @@ int64_t known_symbol_multiple(const struct variant *, int symbol);
 /* True if a < b (or a <= b) holds for every element that the workgroup's tiles hold, by the extents of axes in `ph`
  * and the variant's facts.  Conservative. */
 bool known_less(const struct ir_ins *a, const struct ir_ins *b, bool or_equal, const struct ir_phase *ph, const struct variant *);
-/* True where the tiles of `axis` never reach beyond its extent. */
-bool axis_exact(const struct ir_phase *, int axis, const struct variant *);
 /* Those of the axes whose tiles will hold several positions: tiled, held, or with such a tile. */
 ir_axes axes_of_several(const struct ir_phase *, ir_axes);
 /* True for a dot that is a matrix product: one axis with a tile of several positions contracted, and one more in each operand.

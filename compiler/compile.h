@@ -1,7 +1,7 @@
 /* compile.h -- from one elaborated kernel to the pieces of a pack: the order of work and the types handed on.
  *
  *   plan.c       which variants an instance gets on a target (predicates, pinned sizes, tile sizes)
- *   passes       pass.def: specialise, simplify, math, fuse, schedule, stream, order, layout ... ; run_passes
+ *   passes       pass.def: specialise, schedule, simplify, math, reduce, stream, layout, loads ..; run_passes
  *   target/...   IR with layouts -> LLVM IR -> object (object.h) -> facts read back
  *   driver.c     text -> struct model_pack: loops over kernels, instances, targets, variants on threads */
 #ifndef TDSL_COMPILE_H
@@ -17,7 +17,7 @@ struct turned_tile { int rows, columns, each; };   /* each: elements of a lane *
 struct target {
 	const char *name;          /* "gfx942" */
 	const char *triple, *cpu, *features;  /* "amdgcn-amd-amdhsa", "gfx942", "": LLVM's names */
-	int wave, vgprs, registers; /* lanes of a wave; registers that a lane may have, that the lanes of a compute unit share */
+	int wave, registers;       /* lanes of a wave; registers that the lanes of a compute unit share */
 	int lds_bytes, max_threads;    /* of a workgroup */
 	int few_threads, vectors;      /* of a workgroup without reductions across it; accesses of 16 bytes that its lanes begin before they wait */
 	int tile_threads;              /* of a workgroup that holds groups both ways, whose code an element is short: a compute unit has room for two */
@@ -38,7 +38,6 @@ struct target {
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
 	bool cvt_pk_fp4;           /* v_cvt_scalef32_pk_fp4_f32 */
-	bool lds_load16;           /* direct-to-LDS loads of 16 bytes */
 	bool lanes_adjacent;       /* an access is fast where the lanes' bytes lie side by side, not merely where each lane's are many */
 	bool cvt8_clamps;          /* conversions to i8 and native fp8 clamp by themselves */
 	bool mode_clamps;          /* those to native fp8 do in a mode of the wave, in which overflowing f16 becomes its largest number, too */
@@ -59,6 +58,7 @@ struct variant {
 	uint64_t unit;                                         /* but of these (bit = parameter) HX_UNIT alone: numbers of groups, whose rows end anywhere */
 	bool single;                                           /* elements are accessed one by one; where aligned as well, HX_UNIT alone holds of all tensors */
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
+	bool scheduled;                                        /* tiles and waves are the text's own */
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
 	struct { int phase, waves; } apart[4]; int napart;     /* phases whose workgroups have others */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
@@ -96,17 +96,21 @@ const char *const *pass_names(void);
  * its 32-bit offsets inside a tile can follow. */
 struct translated { LLVMModuleRef module; bool ordered, tiles; struct model_launch *launches; int nlaunches; const struct hexpr *workspace, *condition; };
 
-/* Final IR -> LLVM module in `context`.  On error err names the .tdsl line and nothing is left in `out`. */
+/* Final IR -> LLVM module in `context`.  0; OBJECT_SPILLS where tiles need more group memory than there is; -1.  On error err names the .tdsl
+ * line and nothing is left in `out`. */
 int translate(struct arena *, const struct ir_kernel *final, const struct variant *, LLVMContextRef context, struct translated *out,
               char *err, size_t errlen);
 
-/* Final IR -> code object (malloc'ed), its launches (made.module is gone) and the facts of its kernels, past the gate.  0, or -1 with text
- * and nothing to free. */
+/* Final IR -> code object (malloc'ed), its launches (made.module is gone) and the facts of its kernels, past the gate.  0, or with text
+ * and nothing to free OBJECT_SPILLS, where registers or group memory do not suffice, or -1. */
 struct object_facts;
 struct object_session;
 struct variant_code { struct translated made; void *elf; size_t size; struct object_facts *facts; int nfacts; };
 int variant_code(struct arena *, const struct ir_kernel *final, const struct variant *, struct object_session *, struct variant_code *out,
                  char *err, size_t errlen);
+/* Passes and code of a variant, which gets smaller tiles where those planned do not fit.  0, or -1 with the text for the planned ones. */
+int variant_build(struct arena *, const struct ir_kernel *generic, struct variant *, struct object_session *, struct variant_code *out,
+                  char *err, size_t errlen);
 
 /* The whole way for one text.  Lists end in NULL; a NULL list means both targets, all kernels, the pack block's instances. */
 struct compile_options {

@@ -4,7 +4,7 @@
  *     -> for each kernel, instance, target       an item: its own arena and diagnostics
  *          dsl_elaborate, plan_variants          first round; any error ends the compilation here
  *          for each variant                      second round; a thread keeps one LLVM session for all its items
- *            run_passes -> variant_code
+ *            variant_build: run_passes -> variant_code
  *     -> struct model_pack                       in the order of the text, whatever the threads did
  *
  * In: text and choices.  Out: a model that owns all its memory, and the messages of all items as one text. */
@@ -196,11 +196,10 @@ static int enter_facts(struct model_launch *launches, int nlaunches, const struc
 
 static int build_variant(struct arena *scratch, struct item *it, int v, struct object_session *session, char *err, size_t errlen)
 {
-	const struct variant *choice = &it->variants[v];
-	struct ir_kernel *final;
+	struct variant *choice = &it->variants[v];
 	struct model_variant made = {.instance = it->instance, .target = it->target->name, .predicate = choice->predicate, .predicate_text = choice->text};
 	struct variant_code code;
-	if (run_passes(scratch, it->generic, choice, NULL, &final, err, errlen) || variant_code(scratch, final, choice, session, &code, err, errlen))
+	if (variant_build(scratch, it->generic, choice, session, &code, err, errlen))
 		return -1;
 	made.launches = code.made.launches;
 	made.nlaunches = code.made.nlaunches;

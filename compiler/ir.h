@@ -159,11 +159,8 @@ void ir_walk(struct ir_block *, void (*fn)(struct ir_ins *, void *), void *);
 char *ir_print(struct arena *, const struct ir_kernel *);                  /* print(parse(print(k))) == print(k) */
 struct ir_kernel *ir_parse(struct arena *, const char *text, char *err, size_t errlen); /* NULL: err = "line 3: ..." */
 
-char *ir_print_ins(struct arena *, const struct ir_kernel *, const struct ir_phase *, const struct ir_ins *); /* one line, inner blocks left out */
 /* Subscripts k, i with i the position in tensor k of a list with the same extents as list `tensor`: the only way to reach one. */
 bool ir_list_subscripts(const struct ir_kernel *, const struct ir_phase *, int tensor, struct ir_ins *const *subs);
-/* Names of the phase's axes (LAYOUT_AXES entries) as the text has them: unique, a repeated name gets its axis number ("k'5"). */
-const char *const *ir_axis_names(struct arena *, const struct ir_phase *);
 
 /* --- verifier (verify.c): 0, or -1 with text naming the instruction.  Types and axes by op.def, dominance, regions, masks. */
 int ir_verify(const struct ir_kernel *, char *err, size_t errlen);

@@ -63,7 +63,7 @@ bool layout_equal(const struct layout *x, const struct layout *y)
 struct row { struct layout_basis v; uint32_t made_of; };   /* v = exclusive or of the accepted vectors in made_of */
 struct span { struct row rows[LAYOUT_BITS + 16]; int n, accepted; };
 
-static bool basis_is_zero(const struct layout_basis *b)
+bool layout_basis_is_zero(const struct layout_basis *b)
 {
 	for (int a = 0; a < LAYOUT_AXES; a++)
 		if (b->step[a])
@@ -99,7 +99,7 @@ static struct layout_basis reduce(const struct span *s, struct layout_basis v, u
 static bool span_accept(struct span *s, struct layout_basis v, uint32_t *made_of)
 {
 	v = reduce(s, v, made_of);
-	if (basis_is_zero(&v))
+	if (layout_basis_is_zero(&v))
 		return false;
 	*made_of ^= (uint32_t)1 << s->accepted++;
 	/* rows are in order of acceptance: each was reduced by those before it, which is enough for reduce() */
@@ -156,7 +156,7 @@ static bool accept_all(struct span *s, const struct layout *l, const struct layo
 {
 	uint32_t made_of;
 	for (int i = 0; i < n; i++) {
-		if (basis_is_zero(&bits[i]))
+		if (layout_basis_is_zero(&bits[i]))
 			continue;
 		for (int a = 0; a < LAYOUT_AXES; a++)
 			if (bits[i].step[a] < 0 || bits[i].step[a] >= l->block[a])

@@ -28,6 +28,7 @@ void layout_coord(const struct layout *, int reg, int lane, int wave, int coord[
 int layout_regs(const struct layout *);              /* registers a lane holds, repeats included */
 static inline int layout_size(const struct layout *l, int axis) { return l->block[axis] * l->rep[axis]; }
 bool layout_equal(const struct layout *, const struct layout *);
+bool layout_basis_is_zero(const struct layout_basis *);
 /* The layout of a value that lacks the axes in `without` (bit set): their steps are dropped; registers that differ only there
  * are merged, lanes and waves become copies.  map, when not NULL, gets for every register of `l` its register in the result. */
 struct layout *layout_project(struct arena *, const struct layout *l, uint32_t without, int *map);

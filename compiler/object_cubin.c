@@ -190,7 +190,7 @@ static int cubin_facts(struct arena *a, const struct target *t, const void *byte
 		if (gate && f->scratch > STACK_ALLOWED) {
 			snprintf(err, errlen, "%s for %s: %d registers and %d bytes of stack, more than %d (first used at 0x%llx)", name, t->name,
 			         f->vgpr, f->scratch, STACK_ALLOWED, (unsigned long long)where);
-			return -1;
+			return OBJECT_SPILLS;
 		}
 		if (gate && f->early_loads) {
 			snprintf(err, errlen, "%s for %s: loads in front of the wait for the launch before: %d", name, t->name, f->early_loads);

@@ -41,6 +41,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 {
 	const struct dsl_schedule *s = schedule_for(p);
 	v->waves = waves_of(p, FEW_THREADS);
+	v->scheduled = s && v->aligned;
 	for (int i = 0; s && i < s->nknobs; i++) {
 		if (!s->knobs[i].has_value)
 			continue;

@@ -45,7 +45,7 @@ static bool find_axes(struct look *l)
 	l->row = l->column = -1;
 	for (int a = 0; a < ph->naxes; a++) {
 		const struct ir_axis *ax = &ph->axes[a];
-		if (ax->ragged)
+		if (ax->ragged || ax->kind == AXIS_LOOP)
 			return false;
 		if (hexpr_is_const(ax->extent, &n) && n == 1)
 			continue;

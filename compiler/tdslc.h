@@ -53,7 +53,5 @@ struct progress { bool on, shown; double start, next; int done; pthread_mutex_t 
 void progress_start(struct progress *);
 void progress_step(void *progress, int done, int total, const char *kernel);
 void progress_end(struct progress *);
-/* compile_ms of a pack, kept beside it, since packs themselves are reproducible (tdslc_build.c). */
-char *times_text(struct arena *, const struct model_pack *);
 const double *times_read(struct arena *, const char *pack_path, const struct model_pack *);
 #endif

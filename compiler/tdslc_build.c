@@ -67,8 +67,9 @@ int compile_file(const struct arguments *a, bool check, bool keep_going, struct 
 	return rc ? EXIT_ERROR : EXIT_FINE;
 }
 
-/* --- compile times: one line per variant after a line that names the pack's source */
-char *times_text(struct arena *a, const struct model_pack *p)
+/* --- compile_ms of a pack, kept beside it, since packs themselves are reproducible: one line per variant after a line that names
+ * the pack's source */
+static char *times_text(struct arena *a, const struct model_pack *p)
 {
 	char *text = arena_printf(a, "%016llx%016llx\n", (unsigned long long)p->source_hash[1], (unsigned long long)p->source_hash[0]);
 	for (int k = 0; k < p->nkernels; k++)

@@ -43,7 +43,7 @@ struct dump {
 	const struct target *target;
 	struct ir_kernel *generic;
 	struct variant *variants; int nvariants;
-	const struct variant *variant;
+	struct variant *variant;
 };
 
 static int print_messages(struct dump *d)
@@ -78,6 +78,19 @@ static int choose_kernel(struct dump *d)
 	return EXIT_FINE;
 }
 
+/* As it is built: in smaller tiles where the planned ones do not fit.  What cannot be built is shown as planned. */
+static void fit_variant(struct dump *d)
+{
+	char why[TEXT];
+	struct variant_code built;
+	struct arena scratch = {0};
+	struct object_session *session = object_session_new();
+	if (session && variant_build(&scratch, d->generic, d->variant, session, &built, why, sizeof why) == 0)
+		free(built.elf);
+	object_session_free(session);
+	arena_free(&scratch);
+}
+
 static int choose_variant(struct dump *d)
 {
 	char why[TEXT] = "";
@@ -87,8 +100,10 @@ static int choose_variant(struct dump *d)
 	for (int v = 0; v < d->nvariants && !d->variant; v++)
 		if (!wanted || strcmp(d->variants[v].text, wanted) == 0)
 			d->variant = &d->variants[v];
-	if (d->variant)
+	if (d->variant) {
+		fit_variant(d);
 		return EXIT_FINE;
+	}
 	error("kernel %s has no variant \"%s\" for %s; it has:", d->kernel->name, wanted, d->target->name);
 	for (int v = 0; v < d->nvariants; v++)
 		fprintf(stderr, "    %s\n", d->variants[v].text);

@@ -14,7 +14,8 @@ static const char *const reduce_names[] = {"sum", "prod", "max", "min", "any", "
 static const char *const role_names[] = {"in", "out", "inout", "temp"};
 static const char *const kind_names[] = {"grid", "held", "loop"};
 
-const char *const *ir_axis_names(struct arena *ar, const struct ir_phase *ph)
+/* Names of the phase's axes (LAYOUT_AXES entries) as the text has them: unique, a repeated name gets its axis number ("k'5"). */
+static const char *const *axis_names(struct arena *ar, const struct ir_phase *ph)
 {
 	const char **names = arena_alloc(ar, LAYOUT_AXES * sizeof *names);
 	for (int a = 0; a < LAYOUT_AXES; a++) {
@@ -278,7 +279,7 @@ char *ir_print(struct arena *ar, const struct ir_kernel *k)
 	}
 	for (int i = 0; i < k->nphases; i++) {
 		const struct ir_phase *ph = &k->phases[i];
-		pr.axes = ir_axis_names(ar, ph);
+		pr.axes = axis_names(ar, ph);
 		put(&pr, "  phase");
 		put_place(&pr, ph->line, 0);
 		put(&pr, " {\n");
@@ -288,13 +289,5 @@ char *ir_print(struct arena *ar, const struct ir_kernel *k)
 		put(&pr, "  }\n");
 	}
 	put(&pr, "}\n");
-	return put_end(&pr);
-}
-
-char *ir_print_ins(struct arena *ar, const struct ir_kernel *k, const struct ir_phase *ph, const struct ir_ins *ins)
-{
-	struct printer pr = printer_new(ar, k);
-	pr.axes = ir_axis_names(ar, ph);
-	put_ins(&pr, ins);
 	return put_end(&pr);
 }

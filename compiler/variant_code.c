@@ -12,15 +12,16 @@ static int attempt(struct arena *a, const struct ir_kernel *final, const struct 
                    struct variant_code *out, char *err, size_t errlen)
 {
 	*out = (struct variant_code){0};
-	if (translate(a, final, v, object_context(session), &out->made, err, errlen))
-		return -1;
+	int rc = translate(a, final, v, object_context(session), &out->made, err, errlen);
+	if (rc)
+		return rc;
 	out->made.ordered = out->made.ordered && may_order;
 	LLVMModuleRef module = out->made.module;
 	out->made.module = NULL;
 	enum shim_order order = !out->made.ordered ? SHIM_OWN : out->made.tiles ? SHIM_KEPT : SHIM_KEPT_PLAIN;
 	if (object_build(session, v->target, module, order, &out->elf, &out->size, err, errlen))
 		return -1;
-	int rc = object_facts(a, v->target, out->elf, out->size, true, &out->facts, &out->nfacts, err, errlen);
+	rc = object_facts(a, v->target, out->elf, out->size, true, &out->facts, &out->nfacts, err, errlen);
 	if (rc) {
 		free(out->elf);
 		out->elf = NULL;
@@ -34,5 +35,5 @@ int variant_code(struct arena *a, const struct ir_kernel *final, const struct va
 	int rc = attempt(a, final, v, session, true, out, err, errlen);
 	if (rc == OBJECT_SPILLS && out->made.ordered)
 		rc = attempt(a, final, v, session, false, out, err, errlen);
-	return rc ? -1 : 0;
+	return rc;
 }

@@ -16,6 +16,7 @@ static const DLDataType types[] = {
 	[E2E_E4M3FN] = {TDSL_DL_E4M3FN, 8, 1}, [E2E_E4M3FNUZ] = {TDSL_DL_E4M3FNUZ, 8, 1},
 	[E2E_E8M0] = {TDSL_DL_E8M0FNU, 8, 1}, [E2E_E2M1] = {TDSL_DL_E2M1FN, 4, 2},
 	[E2E_E5M2] = {TDSL_DL_E5M2, 8, 1}, [E2E_E5M2FNUZ] = {TDSL_DL_E5M2FNUZ, 8, 1},
+	[E2E_U8] = {TDSL_DL_UINT, 8, 1}, [E2E_BOOL] = {TDSL_DL_BOOL, 8, 1},
 };
 
 static const enum e2e_type code_types[] = {[REF_E4M3FN] = E2E_E4M3FN, [REF_E4M3FNUZ] = E2E_E4M3FNUZ, [REF_INT8] = E2E_I8, [REF_E2M1] = E2E_E2M1,
@@ -166,6 +167,13 @@ void e2e_refused(const struct e2e_chip *chip, const char *name, const union tdsl
 	int rc = tdsl_call(kernel, stream, args, n, NULL, 0);
 	ck_assert_msg(rc == error && strstr(tdsl_error(), words), "%s: found %s: %s; expected %s with \"%s\"", what, tdsl_error_name(rc), tdsl_error(),
 	              tdsl_error_name(error), words);
+}
+
+void *room(int64_t n, size_t size)
+{
+	void *p = calloc((size_t)(n ? n : 1), size);
+	ck_assert_ptr_nonnull(p);
+	return p;
 }
 
 int e2e_main(Suite *suite)

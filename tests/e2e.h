@@ -16,7 +16,7 @@ enum { E2E_GUARD = 256, E2E_POISON = 0xa5 };
 struct e2e_chip { const char *name, *device; enum ref_code fp8, bf8; };
 extern const struct e2e_chip e2e_chips[2];
 
-enum e2e_type { E2E_BF16, E2E_F16, E2E_F32, E2E_I32, E2E_I8, E2E_E4M3FN, E2E_E4M3FNUZ, E2E_E8M0, E2E_E2M1, E2E_E5M2, E2E_E5M2FNUZ };
+enum e2e_type { E2E_BF16, E2E_F16, E2E_F32, E2E_I32, E2E_I8, E2E_E4M3FN, E2E_E4M3FNUZ, E2E_E8M0, E2E_E2M1, E2E_E5M2, E2E_E5M2FNUZ, E2E_U8, E2E_BOOL };
 enum e2e_type e2e_code_type(enum ref_code);
 enum ref_code e2e_type_code(enum e2e_type);            /* of such a type */
 enum e2e_type e2e_half_type(enum ref_half);
@@ -51,6 +51,9 @@ void e2e_refused(const struct e2e_chip *, const char *name, const union tdsl_arg
 
 /* Whether the next case of this kernel runs: all, or those of sample.h, counted in each test by itself. */
 bool e2e_takes(const char *kernel);
+
+/* Zeroes; never NULL.  free() them. */
+void *room(int64_t n, size_t size);
 
 /* Runs the suite made by `suite` as a program: totals on stdout, 0 if all passed. */
 int e2e_main(Suite *);

@@ -29,13 +29,6 @@ static struct lengths many(void)
 /* One list: its tensors, what is in them, the argument that stands for them. */
 struct list { struct lengths of; enum e2e_type type; struct e2e_tensor *t[MOST]; double *v[MOST]; tdsl_list handle; };
 
-static void *room(int64_t n, size_t size)
-{
-	void *p = calloc((size_t)n + 1, size);
-	ck_assert_ptr_nonnull(p);
-	return p;
-}
-
 static double half_value(enum e2e_type t, uint16_t bits) { return ref_half_value(t == E2E_BF16 ? REF_BF16 : REF_F16, bits); }
 
 static DLDataType element(enum e2e_type t)

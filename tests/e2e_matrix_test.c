@@ -9,13 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *room(int64_t n, size_t size)
-{
-	void *p = calloc((size_t)(n ? n : 1), size);
-	ck_assert_ptr_nonnull(p);
-	return p;
-}
-
 /* ---- grouped_gemm */
 
 struct gemm_case { int64_t m, n, k, e; int32_t first[9]; struct e2e_place a, b, c; enum ref_half half; };

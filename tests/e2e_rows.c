@@ -14,11 +14,19 @@ enum e2e_type e2e_input(void)
 	return !t || !*t ? E2E_BF16 : strcmp(t, "f16") == 0 ? E2E_F16 : E2E_F32;
 }
 
-static void *room(int64_t n, size_t size)
+struct shape rows_of(int64_t batch, int64_t m, int64_t columns, struct e2e_place place)
 {
-	void *p = calloc((size_t)(n ? n : 1), size);
-	ck_assert_ptr_nonnull(p);
-	return p;
+	return batch ? (struct shape){3, {batch, m, columns}, place} : (struct shape){2, {m, columns}, place};
+}
+
+double *doubles(int64_t n) { return room(n, sizeof(double)); }
+
+double *transposed(const double *v, int64_t rows, int64_t n)
+{
+	double *t = doubles(rows * n);
+	for (int64_t i = 0; i < rows * n; i++)
+		t[i % n * rows + i / n] = v[i];
+	return t;
 }
 
 void call_begin(struct call *c, const struct e2e_chip *chip, const char *kernel, const char *more, ...)

@@ -25,6 +25,11 @@ struct call {
 /* rank and shape as (rank, (int64_t[]){..}); place as for e2e_tensor. */
 struct shape { int rank; int64_t n[4]; struct e2e_place place; };
 #define SHAPE(...) (struct shape){(int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)), {__VA_ARGS__}, {0}}
+struct shape rows_of(int64_t batch, int64_t m, int64_t columns, struct e2e_place); /* batch 0: of two dimensions */
+
+/* Zeroes, and v [rows, n] with its dimensions changed over; free them. */
+double *doubles(int64_t n);
+double *transposed(const double *v, int64_t rows, int64_t n);
 
 void call_begin(struct call *, const struct e2e_chip *, const char *kernel, const char *more, ...) __attribute__((format(printf, 4, 5)));
 /* Random numbers of this size.  The rounded values. */

@@ -6,21 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double *room(int64_t n)
-{
-	double *p = calloc((size_t)n + 1, sizeof *p);
-	ck_assert_ptr_nonnull(p);
-	return p;
-}
-
-static double *transposed(const double *v, int64_t rows, int64_t n)
-{
-	double *t = room(rows * n);
-	for (int64_t i = 0; i < rows * n; i++)
-		t[i % n * rows + i / n] = v[i];
-	return t;
-}
-
 /* --- activations: every formula in every form */
 
 enum kind { PLAIN, GATED, CLAMPED };
@@ -54,11 +39,6 @@ static const char *name_of(const struct formula *f, const struct form *o)
 	return name;
 }
 
-static struct shape rows_of(const struct size *z, int64_t columns, struct e2e_place place)
-{
-	return z->batch ? (struct shape){3, {z->batch, z->m, columns}, place} : (struct shape){2, {z->m, columns}, place};
-}
-
 static void values(const struct formula *f, const double *h, const double *b, int64_t rows, int64_t n, double *v)
 {
 	if (f->kind != CLAMPED)
@@ -72,7 +52,7 @@ static void values(const struct formula *f, const double *h, const double *b, in
 /* Scales and codes of v[rows, n] in groups along the rows.  The reference's f32 scale is compared loosely: f's own error is in it. */
 static void check_groups(struct call *c, enum ref_scale kind, enum ref_code code, double cap, const double *v, int64_t rows, int64_t n, int64_t group, int at, int at_scale)
 {
-	double *y = room(rows * n), *scales = room(rows * ((n + group - 1) / group + 1));
+	double *y = doubles(rows * n), *scales = doubles(rows * ((n + group - 1) / group + 1));
 	ref_quantize(kind, code, cap, v, rows, n, 1, group, y, scales);
 	for (int64_t i = 0; i < rows && !n; i++)
 		scales[i] = 1;
@@ -87,7 +67,7 @@ static void check_groups(struct call *c, enum ref_scale kind, enum ref_code code
 /* In units of `scale`.  Near 0 gelu's factor 1 + erf cancels. */
 static void check_whole(struct call *c, const double *v, int64_t count, double scale, int at)
 {
-	double *y = room(count);
+	double *y = doubles(count);
 	for (int64_t i = 0; i < count; i++)
 		y[i] = v[i] / scale;
 	if (c->types[at] == e2e_input())
@@ -108,12 +88,12 @@ static void activate(const struct e2e_chip *chip, const struct formula *f, const
 	int64_t rows = (z.batch ? z.batch : 1) * z.m, n = z.n, width = f->kind == PLAIN ? n : 2 * n, group = o->group ? o->group : n + !n;
 	enum e2e_type fp8 = e2e_code_type(code), type = o->scales == WHOLE && z.type == E2E_BF16 ? e2e_input() : fp8,
 		type_s = o->scale ? E2E_E8M0 : E2E_F32;
-	double *v = room(rows * n), *t, scale = type == fp8 ? 0.125 : 1, amax = 0.25, cap = z.full ? 1 : 0;
+	double *v = doubles(rows * n), *t, scale = type == fp8 ? 0.125 : 1, amax = 0.25, cap = z.full ? 1 : 0;
 	const double *b = NULL, *smooth = NULL;
 	int at_y, at_s = -1, at_yt = -1, at_st = -1;
 	call_begin(&c, chip, name_of(f, o), "batch %ld, M %ld, N %ld, %s, type %d, h pitch %ld step %ld shift %ld, y pitch %ld shift %ld, ways %d", (long)z.batch,
 	           (long)z.m, (long)n, z.full ? "full" : "bare", type, (long)z.h.pitch, (long)z.h.step, (long)z.h.shift, (long)z.y.pitch, (long)z.y.shift, z.ways);
-	const double *h = call_in(&c, e2e_input(), rows_of(&z, width, z.h), 1.5);
+	const double *h = call_in(&c, e2e_input(), rows_of(z.batch, z.m, width, z.h), 1.5);
 	if (z.full)
 		b = call_in(&c, e2e_input(), SHAPE(width), 0.5);
 	else
@@ -139,11 +119,11 @@ static void activate(const struct e2e_chip *chip, const struct formula *f, const
 	if (f->kind == CLAMPED)
 		call_number(&c, limit), call_number(&c, alpha), call_number(&c, offset);
 	bool across = o->scales == BOTH, there = !across || (z.ways & ROW_WISE);
-	at_y = call_maybe(&c, there, type, rows_of(&z, n, z.y));
+	at_y = call_maybe(&c, there, type, rows_of(z.batch, z.m, n, z.y));
 	if (o->scales == ROWS)
 		at_s = call_out(&c, E2E_F32, z.batch ? SHAPE(z.batch, z.m) : SHAPE(z.m));
 	else if (o->scales != WHOLE)
-		at_s = call_maybe(&c, there, type_s, rows_of(&z, (n + group - 1) / group, (struct e2e_place){0}));
+		at_s = call_maybe(&c, there, type_s, rows_of(z.batch, z.m, (n + group - 1) / group, (struct e2e_place){0}));
 	if (o->scales == WHOLE || across)
 		at_yt = call_maybe(&c, across ? (z.ways & COLUMN_WISE) != 0 : z.full && !z.batch, type, SHAPE(n, z.m));
 	if (across)
@@ -233,7 +213,7 @@ static void backward(const struct e2e_chip *chip, const char *kernel, enum ref_a
 	if (!e2e_takes(kernel))
 		return;
 	int64_t width = gated ? 2 * n : n;
-	double *dh = room(m * width), *db = room(width);
+	double *dh = doubles(m * width), *db = doubles(width);
 	const double *b = NULL;
 	call_begin(&c, chip, kernel, "M %ld, N %ld, %s", (long)m, (long)n, full ? "full" : "bare");
 	const double *dy = call_in(&c, e2e_input(), SHAPE(m, n), 1), *h = call_in(&c, e2e_input(), SHAPE(m, width), 1.5);
@@ -294,7 +274,7 @@ static void back(const struct e2e_chip *chip, const struct quant *k, struct call
 	struct call c;
 	int64_t ns = from->count[at_s];
 	enum ref_code code = e2e_type_code(from->types[at_y]);
-	double *codes = room(m * n), *s = room(ns), *want = room(m * n);
+	double *codes = doubles(m * n), *s = doubles(ns), *want = doubles(m * n);
 	uint8_t *raw = call_result(from, at_y), *raw_s = call_result(from, at_s);
 	for (int64_t i = 0; i < m * n; i++)
 		codes[i] = ref_code_value(code, raw[i]);
@@ -321,7 +301,7 @@ static void quantise(const struct e2e_chip *chip, const struct quant *k, struct 
 	if (!e2e_takes(k->kernel))
 		return;
 	int64_t m = k->fp4 && k->both ? z.m + z.m % 2 : z.m, n = k->fp4 ? z.n + z.n % 2 : z.n, gn = k->gn ? k->gn : n + !n, sm = (m + k->gm - 1) / k->gm, sn = (n + gn - 1) / gn;
-	double *v = room(m * n), *y = room(m * n), *scales = room(sm * (sn + 1)), *scales_t = room(n * (m + 1)), amax = z.size / 2, cap = !k->gn && z.full ? z.size : 0;
+	double *v = doubles(m * n), *y = doubles(m * n), *scales = doubles(sm * (sn + 1)), *scales_t = doubles(n * (m + 1)), amax = z.size / 2, cap = !k->gn && z.full ? z.size : 0;
 	enum e2e_type ts = k->scale ? E2E_E8M0 : E2E_F32, type;
 	enum ref_code code = z.i8 ? REF_INT8 : k->fp4 ? REF_E2M1 : chip->fp8;
 	type = e2e_code_type(code);
@@ -354,7 +334,7 @@ static void quantise(const struct e2e_chip *chip, const struct quant *k, struct 
 	ref_quantize(k->scale, code, cap, v, m, n, k->gm, gn, y, scales);
 	for (int64_t i = 0; i < m && !n && !k->gn; i++)
 		scales[i] = 1;
-	double *t = transposed(k->both ? v : y, m, n), *yt = room(m * n);
+	double *t = transposed(k->both ? v : y, m, n), *yt = doubles(m * n);
 	if (at_s >= 0)
 		call_scales(&c, at_s, scales);
 	if (rows)
@@ -437,7 +417,7 @@ START_TEST(divisions_are_rounded_once)
 	enum { M = 32, GROUPS = 64, G = 128, N = GROUPS * G };
 	const struct e2e_chip *chip = &e2e_chips[_i];
 	struct call c;
-	double *x = room(M * N);
+	double *x = doubles(M * N);
 	struct ref_random r = {.state = 77};
 	call_begin(&c, chip, "quantize_128", "divisions");
 	for (int g = 0; g < M * GROUPS; g++) {
@@ -476,7 +456,7 @@ START_TEST(dequantisation_agrees)
 		for (int i8 = 0; i8 < 2; i8++) {
 			struct call c;
 			int64_t m = mn[i][0], n = mn[i][1];
-			double *want = room(m * n), scale = 0.375;
+			double *want = doubles(m * n), scale = 0.375;
 			call_begin(&c, chip, "dequantize", "M %ld, N %ld, int8 %d", (long)m, (long)n, i8);
 			const double *y = call_in(&c, i8 ? E2E_I8 : e2e_code_type(chip->fp8), SHAPE(m, n), 40);
 			call_values(&c, E2E_F32, SHAPE(1), &scale);
@@ -499,7 +479,7 @@ START_TEST(whole_tensor_agrees)
 		for (int form = 0; form < 3; form++) {        /* cast_transpose to bf16, to fp8 with a scale; quantize_current */
 			struct call c;
 			int64_t m = mn[i][0], n = mn[i][1];
-			double scale = 0.25, amax = 0.5, *y = room(m * n);
+			double scale = 0.25, amax = 0.5, *y = doubles(m * n);
 			enum e2e_type type = form ? e2e_code_type(chip->fp8) : e2e_input();
 			int at_amax = -1, at_scale = -1;
 			call_begin(&c, chip, form == 2 ? "quantize_current" : "cast_transpose", "M %ld, N %ld, form %d", (long)m, (long)n, form);

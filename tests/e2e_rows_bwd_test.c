@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static double *room(int64_t n)
-{
-	double *p = calloc((size_t)n + 1, sizeof *p);
-	ck_assert_ptr_nonnull(p);
-	return p;
-}
-
 enum kind { RMS, LAYER, GATED, PLAIN, CLAMPED, SOFTMAX };
 struct formula { const char *name; enum kind kind; enum ref_act act; };
 static const struct formula formulas[] = {
@@ -41,7 +34,7 @@ static int64_t width_of(const struct formula *f, int64_t n) { return f->kind == 
 static void check_groups(struct call *c, const struct form *o, enum ref_code code, const double *v, int64_t rows, int64_t n, int at, int at_scale)
 {
 	int64_t group = o->scales == ROWS ? n + !n : o->group;
-	double *y = room(rows * n), *scales = room(rows * ((n + group - 1) / group + 1));
+	double *y = doubles(rows * n), *scales = doubles(rows * ((n + group - 1) / group + 1));
 	ref_quantize(o->scale, code, 0, v, rows, n, 1, group, y, scales);
 	for (int64_t i = 0; i < rows && !n; i++)
 		scales[i] = 1;
@@ -51,14 +44,6 @@ static void check_groups(struct call *c, const struct form *o, enum ref_code cod
 		call_near(c, at_scale, scales, 0x1p-18, 0x1p-30);
 	call_codes_within(c, at, y, 0x1p-17 * ref_code_max(code));
 	free(y), free(scales);
-}
-
-static double *transposed(const double *v, int64_t rows, int64_t n)
-{
-	double *t = room(rows * n);
-	for (int64_t i = 0; i < rows * n; i++)
-		t[i % n * rows + i / n] = v[i];
-	return t;
 }
 
 static void absent_if(struct call *c, bool absent, double **at, enum e2e_type t, struct shape s, double size)
@@ -74,7 +59,7 @@ static const double start = 0.25;           /* of amax */
 /* What softmax gave of some logits. */
 static const double *probabilities(struct call *c, int64_t m, int64_t n)
 {
-	double *logits = room(m * n), *p = room(m * n);
+	double *logits = doubles(m * n), *p = doubles(m * n);
 	for (int64_t i = 0; i < m * n; i++)
 		logits[i] = ref_normal(&c->random) * 2;
 	ref_softmax(logits, NULL, 1, 1, NULL, m, n, p);
@@ -103,7 +88,7 @@ static int inputs(struct call *c, const struct formula *f, const struct form *o,
 {
 	bool norm = f->kind == RMS || f->kind == LAYER;
 	int64_t m = z->m, n = z->n, width = width_of(f, n);
-	double *w = NULL, *dres = NULL, *b = NULL, *rstd = room(m), *mu = room(m), *v = room(m * n), *u = room(m * n);
+	double *w = NULL, *dres = NULL, *b = NULL, *rstd = doubles(m), *mu = doubles(m), *v = doubles(m * n), *u = doubles(m * n);
 	const double *dy = call_in(c, e2e_input(), SHAPE(m, n), 1), *x = f->kind == SOFTMAX ? probabilities(c, m, n) : call_in(c, e2e_input(), SHAPE(m, width), 1.5);
 	if (f->kind == SOFTMAX) {
 		ref_softmax_bwd(dy, x, 0.5, m, n, d);
@@ -154,7 +139,7 @@ static void backward(const struct e2e_chip *chip, const struct formula *f, const
 	int64_t m = z.m, n = z.n, width = width_of(f, n), group = o->group ? o->group : 1, groups = (n + group - 1) / group * (width / (n + !n));
 	enum ref_code code = o->fp4 ? REF_E2M1 : z.bf8 ? chip->bf8 : chip->fp8;
 	enum e2e_type type = e2e_code_type(code), type_s = o->scale ? E2E_E8M0 : E2E_F32;
-	double *d = room(m * width), *dw = room(n), *db = room(width), scale = 0.0625;
+	double *d = doubles(m * width), *dw = doubles(n), *db = doubles(width), scale = 0.0625;
 	snprintf(name, sizeof name, "%s%s", f->name, o->suffix);
 	call_begin(&c, chip, name, "M %ld, N %ld, %s, type %d, ways %d", (long)m, (long)n, z.full ? "full" : "bare", type, z.ways);
 	int at_amax = inputs(&c, f, o, &z, scale, d, dw, db), at_s = -1, at_t = -1, at_st = -1, at_dw = -1;
@@ -169,7 +154,7 @@ static void backward(const struct e2e_chip *chip, const struct formula *f, const
 		at_dw = call_maybe(&c, z.full, E2E_F32, SHAPE(n));
 	int at_db = f->kind == SOFTMAX ? -1 : call_maybe(&c, z.full && f->kind != RMS, E2E_F32, SHAPE(width));
 	call_go(&c);
-	double *t = transposed(d, m, width), *y = room(m * width);
+	double *t = transposed(d, m, width), *y = doubles(m * width);
 	for (int64_t i = 0; i < m * width; i++)
 		y[i] = (o->scales == STATIC && at_t >= 0 ? t[i] : d[i]) / scale;
 	if (o->scales != STATIC && row_wise)
@@ -222,7 +207,7 @@ END_TEST
 START_TEST(refused)
 {
 	struct call c;
-	double scale = 1, *d = room(2 * 3 * 33), *dw = room(33), *db = room(66);
+	double scale = 1, *d = doubles(2 * 3 * 33), *dw = doubles(33), *db = doubles(66);
 	const struct size z = {3, 33, false, false, ROW_WISE};
 	call_begin(&c, &e2e_chips[_i], "swiglu_bwd_both_mxfp8", "N 33");
 	inputs(&c, &formulas[2], &forms[3], &z, scale, d, dw, db);

@@ -8,13 +8,6 @@
 enum { EXPERTS = 5 };
 static const double tokens[EXPERTS] = {3, 0, 7, 9, -2};   /* one more than there are, one negative */
 
-static double *room(int64_t n)
-{
-	double *p = calloc((size_t)n + 1, sizeof *p);
-	ck_assert_ptr_nonnull(p);
-	return p;
-}
-
 static int64_t there(int expert, int64_t m)
 {
 	return tokens[expert] > (double)m ? m : tokens[expert] < 0 ? 0 : (int64_t)tokens[expert];
@@ -96,8 +89,8 @@ static void forward(const struct e2e_chip *chip, const struct kernel *k, int64_t
 	m += k->fp4 && k->scales == BOTH && m % 2;              /* innermost extents of codes are even; tokens stay odd */
 	bool coded = type == e2e_code_type(chip->fp8) || type == E2E_I8 || k->fp4;
 	int64_t group = k->group ? k->group : n, gn = (n + group - 1) / group, gm = (m + group - 1) / group, all = EXPERTS * m * n;
-	double *v = room(all), *y = room(all), *yt = room(all), *s = room(EXPERTS * m * gn), *st = room(EXPERTS * n * gm), *column = room(m * n), *column_y = room(m * n),
-		*column_s = room(n * gm), scale = coded ? 0.0625 : 1, amax = 0.5, top = amax;
+	double *v = doubles(all), *y = doubles(all), *yt = doubles(all), *s = doubles(EXPERTS * m * gn), *st = doubles(EXPERTS * n * gm), *column = doubles(m * n), *column_y = doubles(m * n),
+		*column_s = doubles(n * gm), scale = coded ? 0.0625 : 1, amax = 0.5, top = amax;
 	const double *smooth = NULL, cap = 1;
 	enum ref_code code = type == E2E_I8 ? REF_INT8 : k->fp4 ? REF_E2M1 : chip->fp8;
 	call_begin(&c, chip, k->name, "M %ld, N %ld, %s, type %d", (long)m, (long)n, full ? "full" : "bare", type);
@@ -191,7 +184,7 @@ START_TEST(backward_agrees)
 	for (int i = 0; i < (e2e_full() || _i < 2 ? 5 : 1); i++) {
 		struct call c;
 		int64_t m = mn[i][0], n = mn[i][1];
-		double *dh = room(EXPERTS * m * 2 * n), *db = room(2 * n);
+		double *dh = doubles(EXPERTS * m * 2 * n), *db = doubles(2 * n);
 		call_begin(&c, chip, all[_i / 2].name, "M %ld, N %ld", (long)m, (long)n);
 		const double *dy = call_in(&c, e2e_input(), SHAPE(EXPERTS, m, n), 1), *h = call_in(&c, e2e_input(), SHAPE(EXPERTS, m, 2 * n), 1.5);
 		call_values(&c, E2E_I32, SHAPE(EXPERTS), tokens);
@@ -229,8 +222,8 @@ static void gradient(const struct e2e_chip *chip, const struct gradient *k, int6
 	struct call c;
 	bool both = k->scales == BOTH, row_wise = !both || n % k->group == 0;
 	int64_t width = 2 * n, group = k->group ? k->group : width, gw = (width + group - 1) / group, gm = (m + group - 1) / group, all = EXPERTS * m * width;
-	double *d = room(all), *y = room(all), *yt = room(all), *s = room(EXPERTS * m * gw), *st = room(EXPERTS * width * gm), *column = room(m * width),
-		*column_y = room(m * width), *column_s = room(width * (gm + 1)), *db = room(width), scale = 0.0625, top = 0.5;
+	double *d = doubles(all), *y = doubles(all), *yt = doubles(all), *s = doubles(EXPERTS * m * gw), *st = doubles(EXPERTS * width * gm), *column = doubles(m * width),
+		*column_y = doubles(m * width), *column_s = doubles(width * (gm + 1)), *db = doubles(width), scale = 0.0625, top = 0.5;
 	enum ref_code code = k->fp4 ? REF_E2M1 : bf8 ? chip->bf8 : chip->fp8;
 	enum e2e_type type = e2e_code_type(code), ts = k->scale ? E2E_E8M0 : E2E_F32;
 	call_begin(&c, chip, k->name, "M %ld, N %ld, %s, type %d", (long)m, (long)n, full ? "full" : "bare", type);

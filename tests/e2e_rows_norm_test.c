@@ -29,11 +29,6 @@ struct size { int64_t batch, m, n; bool full; enum e2e_type in, type; struct e2e
 
 struct out { int y, yt, scale, res, rstd, mu, amax; };
 
-static struct shape rows_of(const struct size *z, int64_t columns, struct e2e_place place)
-{
-	return z->batch ? (struct shape){3, {z->batch, z->m, columns}, place} : (struct shape){2, {z->m, columns}, place};
-}
-
 static struct shape one_of(const struct size *z)
 {
 	return z->batch ? SHAPE(z->batch, z->m) : SHAPE(z->m);
@@ -107,10 +102,10 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 	           (long)z.m, (long)z.n, z.full ? "full" : "bare", z.in, y, (long)z.x.pitch, (long)z.x.step, (long)z.x.shift, (long)z.y.pitch, (long)z.y.shift);
 	c.rounds_within = k->t5;
 	struct ref_norm p = {.layer = k->layer, .eps = eps, .offset = z.full, .round = k->t5 ? rounding() : NULL};
-	const double *x = call_in(&c, z.in, rows_of(&z, z.n, z.x), 1.5);
+	const double *x = call_in(&c, z.in, rows_of(z.batch, z.m, z.n, z.x), 1.5);
 	amax = start;
 	if (z.full)
-		p.res = call_in(&c, z.in, rows_of(&z, z.n, (struct e2e_place){0}), 1);
+		p.res = call_in(&c, z.in, rows_of(z.batch, z.m, z.n, (struct e2e_place){0}), 1);
 	else
 		call_absent(&c);
 	p.w = call_in(&c, z.in, SHAPE(z.n), 0.5);
@@ -137,11 +132,11 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 		call_absent(&c);
 	call_number(&c, eps);
 	call_number(&c, p.offset);
-	o.y = call_out(&c, y, rows_of(&z, z.n, z.y));
+	o.y = call_out(&c, y, rows_of(z.batch, z.m, z.n, z.y));
 	if (k->form == ROWS)
 		o.scale = call_out(&c, E2E_F32, one_of(&z));
 	if (k->form == GROUPS)
-		o.scale = call_out(&c, k->scale == REF_SCALE_E8M0 ? E2E_E8M0 : E2E_F32, rows_of(&z, (z.n + k->group - 1) / k->group, (struct e2e_place){0}));
+		o.scale = call_out(&c, k->scale == REF_SCALE_E8M0 ? E2E_E8M0 : E2E_F32, rows_of(z.batch, z.m, (z.n + k->group - 1) / k->group, (struct e2e_place){0}));
 	if (k->form == WHOLE && z.full && !z.batch)
 		o.yt = call_out(&c, y, SHAPE(z.n, z.m));
 	else if (k->form == WHOLE)
@@ -149,7 +144,7 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 	for (int i = 0; i < 2 + k->layer; i++) {
 		int *at = i == 0 ? &o.res : i == 1 ? &o.rstd : &o.mu;
 		if (z.full)
-			*at = i == 0 ? call_out(&c, z.in, rows_of(&z, z.n, (struct e2e_place){0})) : call_out(&c, E2E_F32, one_of(&z));
+			*at = i == 0 ? call_out(&c, z.in, rows_of(z.batch, z.m, z.n, (struct e2e_place){0})) : call_out(&c, E2E_F32, one_of(&z));
 		else
 			call_absent(&c);
 	}

@@ -4,19 +4,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-static double *room(int64_t n)
-{
-	double *p = calloc((size_t)n + 1, sizeof *p);
-	ck_assert_ptr_nonnull(p);
-	return p;
-}
-
 /* --- softmax: batch, rows, columns */
 
 static void softmax(const struct e2e_chip *chip, int64_t b, int64_t s, int64_t n, bool masked, bool causal)
 {
 	struct call c;
-	double *y = room(b * s * n), scale = 0.375;
+	double *y = doubles(b * s * n), scale = 0.375;
 	const double *mask = NULL;
 	int64_t *seen = calloc((size_t)(b * s) + 1, sizeof *seen);
 	call_begin(&c, chip, "softmax_rows", "%ld x %ld x %ld, masked %d, causal %d", (long)b, (long)s, (long)n, masked, causal);
@@ -58,9 +51,9 @@ START_TEST(softmax_backward_agrees)
 	for (size_t i = 0; i < sizeof mn / sizeof *mn; i++) {
 		struct call c;
 		int64_t m = mn[i][0], n = mn[i][1];
-		double *p = room(m * n), *dx = room(m * n);
+		double *p = doubles(m * n), *dx = doubles(m * n);
 		call_begin(&c, &e2e_chips[_i], "softmax_bwd", "M %ld, N %ld", (long)m, (long)n);
-		double *dy = call_in(&c, e2e_input(), SHAPE(m, n), 1), *logits = room(m * n);
+		double *dy = call_in(&c, e2e_input(), SHAPE(m, n), 1), *logits = doubles(m * n);
 		for (int64_t j = 0; j < m * n; j++)
 			logits[j] = ref_normal(&c.random) * 2;
 		ref_softmax(logits, NULL, 1, 1, NULL, m, n, p);
@@ -82,7 +75,7 @@ START_TEST(add_agrees)
 	for (size_t i = 0; i < sizeof mn / sizeof *mn; i++) {
 		struct call c;
 		int64_t m = mn[i][0], n = mn[i][1];
-		double *want = room(m * n);
+		double *want = doubles(m * n);
 		call_begin(&c, &e2e_chips[_i], "add", "M %ld, N %ld", (long)m, (long)n);
 		const double *x = call_in(&c, e2e_input(), SHAPE(m, n), 1), *res = call_in(&c, e2e_input(), SHAPE(m, n), 3);
 		int at = call_out(&c, e2e_input(), SHAPE(m, n));
@@ -101,7 +94,7 @@ END_TEST
 static void delayed(const struct e2e_chip *chip, int64_t h, int64_t k, int newest)
 {
 	struct call c;
-	double *start = room(h * k), *history = room(h * k), *scale = room(k), *inverse = room(k), top = ref_code_max(chip->fp8);
+	double *start = doubles(h * k), *history = doubles(h * k), *scale = doubles(k), *inverse = doubles(k), top = ref_code_max(chip->fp8);
 	struct ref_random r = {(uint64_t)(h * 100 + k)};
 	for (int64_t i = 0; i < h * k; i++)
 		start[i] = (float)fabs(ref_normal(&r));
@@ -123,7 +116,7 @@ static void delayed(const struct e2e_chip *chip, int64_t h, int64_t k, int newes
 	call_go(&c);
 	for (int64_t i = 0; i < h * k; i++)
 		history[i] = kept[i];
-	double *was = room(k);
+	double *was = doubles(k);
 	for (int64_t i = 0; i < k; i++)
 		was[i] = scale[i];
 	ref_delayed_scaling(history, h, k, top, 1, newest, scale);

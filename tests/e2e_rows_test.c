@@ -27,13 +27,6 @@ static char *text(const struct e2e_chip *chip, const char *kernel, const struct 
 	return s;
 }
 
-static void *room(int64_t n, size_t size)
-{
-	void *p = calloc((size_t)(n ? n : 1), size);
-	ck_assert_ptr_nonnull(p);
-	return p;
-}
-
 /* TINY: so small that the scale is at its floor; `tiny` keeps what the kernel multiplies within f32's normal numbers. */
 static void fill_rows(enum ref_half t, uint16_t *x, int64_t rows, int64_t columns, enum fill fill, double tiny)
 {

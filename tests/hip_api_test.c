@@ -288,6 +288,13 @@ START_TEST(launches)
 		for (int i = 0; i < 256; i++)
 			ck_assert_int_eq(y[i], i + 20 + 3);
 		hip.tdsl_sim_set_checks(-1);
+		setenv("TDSL_SIM_CHECKS", "on", 1);
+		FAILS(hipErrorInvalidValue, "TDSL_SIM_CHECKS is \"on\"; expected 0 or 1",
+		      hip.hipModuleLaunchKernel(add, 3, 1, 1, 256, 1, 1, 0, NULL, NULL, extra));
+		setenv("TDSL_SIM_CHECKS", "1", 1);
+		FAILS(hipErrorLaunchFailure, "nothing orders the two", hip.hipModuleLaunchKernel(add, 3, 1, 1, 256, 1, 1, 0, NULL, NULL, extra));
+		hip.tdsl_sim_clear_error(device);
+		unsetenv("TDSL_SIM_CHECKS");
 		size = 16;
 		FAILS(hipErrorInvalidValue, "argument 2 ('n', 4 bytes at 16)",
 		      hip.hipModuleLaunchKernel(add, 3, 1, 1, 256, 1, 1, 0, NULL, NULL, extra));

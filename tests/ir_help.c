@@ -77,7 +77,8 @@ void ir_run_tile(struct ir_run *r, const char *axis, int tile)
 				r->k->phases[p].axes[a].tile = tile;
 }
 
-double ir_run_random(struct ir_run *r)
+/* -1 .. 1 */
+static double random_of(struct ir_run *r)
 {
 	r->random ^= r->random << 13;
 	r->random ^= r->random >> 7;
@@ -104,7 +105,7 @@ struct ir_tensor *ir_run_tensor(struct ir_run *r, const char *name, double scale
 	t->data = malloc((size_t)dtype_bytes(t->dtype, n) + 1);
 	memset(t->data, 0xa5, (size_t)dtype_bytes(t->dtype, n) + 1);
 	for (int64_t i = 0; i < n && r->k->params[p].role != IR_OUT; i++)
-		ir_tensor_set(t, i, ir_run_random(r) * scale);
+		ir_tensor_set(t, i, random_of(r) * scale);
 	return t;
 }
 

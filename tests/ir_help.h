@@ -26,7 +26,6 @@ void ir_run_tile(struct ir_run *, const char *axis, int tile);   /* in every pha
 struct ir_tensor *ir_run_tensor(struct ir_run *, const char *name, double scale);
 int ir_run_go(struct ir_run *);                                  /* ir_evaluate with bounds checked; text in err */
 struct ir_tensor *ir_run_find(struct ir_run *, const char *name);
-double ir_run_random(struct ir_run *);                           /* -1 .. 1 */
 
 int64_t ir_tensor_count(const struct ir_tensor *);
 double ir_tensor_get(const struct ir_tensor *, int64_t flat);    /* row-major position; follows the strides */

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # lists_test.sh -- nothing is forgotten: compiler/README.md names every source under compiler/ exactly once and nothing that is
-# not there; the Makefile builds every source and runs every test; docs/README.md names every document.
+# not there; the Makefile builds every source and runs every test; docs/README.md names every document,
+# docs/environment.md every variable.
 # In: the tree.  Out: totals in Check's form.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -23,6 +24,10 @@ built=$(MAKEFLAGS= make -s B="${B:-build}" print-sources)
 for file in base/*.c dsl/*.c runtime/*.c sim/*.c bench/*.c tests/*.c tests/*_test.sh tests/*_test.py $(find compiler -name '*.c' -o -name '*.cpp'); do
 	check "$(grep -cxF "$file" <<<"$built")" 1 "the Makefile does not list $file once"
 done
+while read -r name; do
+	check "$(grep -c "^| \`$name\` |" docs/environment.md)" 1 "docs/environment.md has no row for $name"
+done < <(sed -n '/^static const struct row/,/};$/p' runtime/env.c | grep -oE 'TDSL_[A-Z_]+'; grep -rhoE 'getenv\("(TDSL_[A-Z_]+|TMPDIR)"' base compiler dsl runtime sim | cut -d'"' -f2;
+	grep -rhoE 'environ\.get\("TDSL_[A-Z_]+"' python/tdsl | cut -d'"' -f2)
 for file in docs/*.md; do
 	[ "$file" = docs/README.md ] || check "$(grep -qF "]($(basename "$file"))" docs/README.md && echo named)" named "docs/README.md does not name $file"
 done

@@ -42,12 +42,9 @@ kernel scale[T: f32|f16|bf16](x: T[M, N], a: f32 = 2) -> y: T[M, N]
     }
 }
 pack {
-    scale[T=f32]
+    scale: T f32
 }
 T
-if ! "$B/tdslc" check "$dir/here/k.tdsl" >/dev/null 2>&1; then
-	sed -i '/^pack/,$d' "$dir/here/k.tdsl"
-fi
 cp "$dir/here/k.tdsl" "$dir/there"
 build="$B/tdslc build --instance T=f32 --target gfx942,gfx950"
 check "build here" sh -c "cd $dir/here && $build k.tdsl -o $dir/a.tpack -j 1"

@@ -391,7 +391,7 @@ static void add_site(const struct variant_run *r, const struct sim_kernel *k, co
 	ck_assert(sim_decode(&s.other, words, 4, r->object->chip, k->accum_offset));
 	s.other.at = in->at;
 	s.other.clamp = kind == CLAMPS ? 0 : s.other.clamp;
-	check_use_of(&s.use, in, r->object->chip);
+	check_use_of(&s.use, in);
 	s.chosen = turn[kind]++ % every(kind) == 0;
 	ck_assert_int_lt(nsites, MOST_SITES);
 	sites[nsites++] = s;
@@ -424,7 +424,7 @@ static bool bounds_address(const struct variant_run *r, const struct sim_kernel 
 	if (with_small_constant(from))
 		return false;
 	for (uint64_t at = from->at + 4u * from->len; at + 4 <= end && decode_at(r, k, at, end, &in); at += 4u * in.len) {
-		check_use_of(&u, &in, r->object->chip);
+		check_use_of(&u, &in);
 		bool reads = false, moves = in.op == OP_v_cndmask_b32;
 		for (int i = 0; i < u.nsread; i++)
 			reads |= mask[u.sread[i].first];

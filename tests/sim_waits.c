@@ -148,7 +148,7 @@ static bool follow(struct flow *f, uint64_t deleted)
 			const uint32_t *words = (const uint32_t *)(const void *)(f->object->image + place);
 			if (!sim_decode(in, words, f->n - at < 4 ? f->n - at : 4, f->object->chip, f->kernel->accum_offset))
 				return false;
-			check_use_of(&f->use[at], in, f->object->chip);
+			check_use_of(&f->use[at], in);
 			f->copies |= f->use[at].access == ACCESS_DMA;
 		}
 		struct state s = f->before[at];

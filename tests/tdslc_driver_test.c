@@ -7,6 +7,9 @@
 #include "../compiler/compile.h"
 #include "../compiler/report.h"
 #include "../runtime/pack.h"
+#include "ir_help.h"
+
+static const char *const all_targets[] = {"gfx942", "gfx950", "sm_90a", NULL};
 
 static const char text[] =
 	"# y = a * x\nkernel twice[T: bf16|f16|f32](x: T[N], a: f32 = 2) -> y: T[N]\n{\n    each n in N tiled {\n        y[n] = T(f32(x[n]) * a)\n    }\n}\n"
@@ -179,6 +182,40 @@ START_TEST(reports_have_a_row_per_variant)
 }
 END_TEST
 
+/* Every block of tdsl in the manual is a whole file, and builds for every target. */
+START_TEST(manual_builds)
+{
+	struct arena a = {0};
+	const char *open = "\n```tdsl\n", *close = "\n```\n", *manual = ir_help_file(&a, "docs/language.md");
+	int n = 0;
+	for (const char *at = strstr(manual, open); at; at = strstr(at, open), n++) {
+		struct compile_result r;
+		const char *end = strstr(at += strlen(open), close);
+		ck_assert_ptr_nonnull(end);
+		ck_assert_msg(compile_text(at, (size_t)(end + 1 - at), "docs/language.md", &(struct compile_options){.targets = all_targets}, &r) == 0, "%s", r.messages);
+		compile_result_free(&r);
+	}
+	ck_assert_int_ge(n, 8);
+	arena_free(&a);
+}
+END_TEST
+
+/* The epilogue of product_join holds more than the planned tiles leave room for: smaller ones are built.  A schedule's own are kept. */
+START_TEST(tiles_that_do_not_fit_are_made_smaller)
+{
+	static const char schedule[] = "schedule product_join {\n    any: m 256, n 256, waves 4\n}\n";
+	struct arena a = {0};
+	struct compile_result r;
+	const char *user = ir_help_file(&a, "tests/e2e_user.tdsl");
+	ck_assert_msg(compile(user, (struct compile_options){.targets = all_targets}, &r) == 0, "%s", r.messages);
+	compile_result_free(&r);
+	ck_assert_int_ne(compile(arena_printf(&a, "%s%s", user, schedule), (struct compile_options){0}, &r), 0);
+	ck_assert_msg(strstr(r.messages, "aligned: product_join needs 73728 bytes of LDS, gfx942 has 65536"), "%s", r.messages);
+	compile_result_free(&r);
+	arena_free(&a);
+}
+END_TEST
+
 START_TEST(generated_functions_take_inputs_scalars_outputs)
 {
 	struct arena a = {0};
@@ -208,6 +245,8 @@ int main(void)
 	tcase_add_test(c, check_builds_nothing);
 	tcase_add_test(c, any_bytes_are_read_without_a_crash);
 	tcase_add_test(c, reports_have_a_row_per_variant);
+	tcase_add_test(c, manual_builds);
+	tcase_add_test(c, tiles_that_do_not_fit_are_made_smaller);
 	tcase_add_test(c, generated_functions_take_inputs_scalars_outputs);
 	suite_add_tcase(suite, c);
 	SRunner *runner = srunner_create(suite);

@@ -5,6 +5,7 @@ file with each block replaced: the output of `B/tdslc dump kernels.tdsl --stage 
 the expression on, at most N lines, cut ones shown as "...".  `make bless` runs it; `git diff` reviews it.
 """
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +17,7 @@ MARK = re.compile(r"(<!-- dump (\S+)(?: from /(.*?)/)?(?: lines (\d+))?((?: [^\n
 
 def dump(match):
     head, stage, start, most, arguments, _, end = match.groups()
-    command = [sys.argv[1] + "/tdslc", "dump", "kernels.tdsl", "--stage", stage, *arguments.split()]
+    command = [sys.argv[1] + "/tdslc", "dump", "kernels.tdsl", "--stage", stage, *shlex.split(arguments)]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if result.returncode:
         sys.exit(f"{' '.join(command)}:\n{result.stderr}")

@@ -80,7 +80,7 @@ double ref_act(enum ref_act a, double x)
 	return NAN;
 }
 
-double ref_act_slope(enum ref_act a, double x)
+static double act_slope(enum ref_act a, double x)
 {
 	switch (a) {
 	case REF_SILU: return logistic(x) * (1 + x * (1 - logistic(x)));
@@ -113,7 +113,7 @@ void ref_activate_bwd(enum ref_act a, int gated, const double *dy, const double 
 	for (int64_t i = 0; i < rows; i++)
 		for (int64_t j = 0; j < n; j++) {
 			double gate = h[i * width + j] + (b ? b[j] : 0), up = gated ? h[i * width + n + j] + (b ? b[n + j] : 0) : 1;
-			dh[i * width + j] = dy[i * n + j] * up * ref_act_slope(a, gate);
+			dh[i * width + j] = dy[i * n + j] * up * act_slope(a, gate);
 			db[j] += dh[i * width + j];
 			if (!gated)
 				continue;

@@ -17,7 +17,6 @@ void ref_norm_bwd(const struct ref_norm *, const double *dy, const double *x, co
 /* ---- activations */
 enum ref_act { REF_SILU, REF_GELU, REF_GELU_TANH, REF_RELU, REF_SRELU, REF_QGELU };
 double ref_act(enum ref_act, double x);
-double ref_act_slope(enum ref_act, double x);
 /* gated: h[rows, 2n] gives act(gate) * up, else h[rows, n] gives act(h).  b (may be NULL) is added to each row of h. */
 void ref_activate(enum ref_act, int gated, const double *h, const double *b, int64_t rows, int64_t n, double *v);
 void ref_activate_bwd(enum ref_act, int gated, const double *dy, const double *h, const double *b, int64_t rows, int64_t n, double *dh, double *db);

@@ -135,6 +135,13 @@ static void barrier(struct emit *e)
 	}
 }
 
+static void memory_barrier(struct emit *e)
+{
+	LLVMValueRef all0 = emit_int(e, 0x0070);         /* gfx9 waitcnt: vmcnt 0, expcnt 7, lgkmcnt 0 */
+	emit_call(e, "llvm.amdgcn.s.waitcnt", NULL, 0, &all0, 1);
+	barrier(e);
+}
+
 static LLVMValueRef settled(struct emit *e, LLVMValueRef x)
 {
 	LLVMTypeRef was = LLVMTypeOf(x), t = LLVMFunctionType(e->i32, &e->i32, 1, 0);
@@ -181,7 +188,7 @@ static void clamp_by_mode(struct emit *e)
 static const struct machine machine = {
 	.kernel = kernel, .scalar_masks = true, .scalar_offsets = true, .separator = '.', .grid_dims = 3, .argument_unit = 8, .static_lds = INT_MAX, .thread = thread, .workgroup = workgroup, .hidden_copy = hidden_copy,
 	.row_bits = 4, .exchange_wait = 2, .lane_xor = exchange, .lane_gather = gather, .lane_read = read_lane, .ballot = ballot, .bytes = bytes, .uniform = uniform,
-	.barrier = barrier, .keep_order = keep_order, .settled = settled,
+	.barrier = barrier, .memory_barrier = memory_barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = amdgcn_to_fp8, .clamp_by_mode = clamp_by_mode, .from_fp8 = amdgcn_from_fp8, .from_bf16 = amdgcn_from_bf16, .round_bf16 = amdgcn_round_bf16, .to_fp4 = amdgcn_to_fp4,
 	.to_integer = amdgcn_to_integer,
 	.access_open = amdgcn_access_open, .load = amdgcn_load, .store = amdgcn_store, .update = amdgcn_update,

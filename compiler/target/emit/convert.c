@@ -205,6 +205,8 @@ static LLVMValueRef integer_to_integer(struct emit *e, LLVMValueRef x, enum dtyp
 {
 	LLVMTypeRef t = op_type_like(e, to, x);
 	int fb = dtype_info(from)->bits, tb = dtype_info(to)->bits;
+	if (from == DT_I1)
+		return to == DT_I1 ? x : LLVMBuildZExt(e->b, x, t, "");
 	if (saturate && from != to && tb <= fb) {          /* in i32: u8 and i8 meet there */
 		if (fb == 8) {
 			LLVMTypeRef t32 = op_type_like(e, DT_I32, x);
@@ -216,7 +218,7 @@ static LLVMValueRef integer_to_integer(struct emit *e, LLVMValueRef x, enum dtyp
 		return x;
 	if (tb < fb)
 		return LLVMBuildTrunc(e->b, x, t, "");
-	return from == DT_U8 || from == DT_I1 ? LLVMBuildZExt(e->b, x, t, "") : LLVMBuildSExt(e->b, x, t, "");
+	return from == DT_U8 ? LLVMBuildZExt(e->b, x, t, "") : LLVMBuildSExt(e->b, x, t, "");
 }
 
 /* --- all of them ------------------------------------------------------------------------------------------------------------ */

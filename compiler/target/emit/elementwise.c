@@ -100,6 +100,35 @@ static LLVMValueRef short_division(struct emit *e, const struct ir_ins *i, LLVMV
 	return vector_join(e, part, n / each, each);
 }
 
+/* fmod without branches, in f64.  Each step takes off what is y 2^(28 k) or more: its quotient has at most 29 bits and y 24, so that the product
+ * is exact, and what is left, less than y 2^(28 k) and whole in the last places of x or of that, too; ten steps for quotients up to
+ * 2^277.  The quotient by a reciprocal may be one off, either way.  An infinite x and y = 0 come out NaN by
+ * themselves; of an infinite y x is left. */
+static LLVMValueRef float_remainder(struct emit *e, LLVMValueRef x, LLVMValueRef y)
+{
+	enum { STEP = 28, STEPS = 10 };
+	int n = vector_length(x);
+	LLVMTypeRef f64 = LLVMDoubleTypeInContext(e->ctx), wide = emit_vector(f64, n);
+	LLVMValueRef size = op_whole(e, "llvm.fabs", &y, 1), left = op_whole(e, "llvm.fabs", &x, 1);
+	LLVMValueRef endless = LLVMBuildFCmp(e->b, LLVMRealOEQ, size, op_splat(e, LLVMConstReal(e->f32, INFINITY), n), "");
+	size = LLVMBuildFPExt(e->b, size, wide, "");
+	left = LLVMBuildFPExt(e->b, left, wide, "");
+	LLVMValueRef by = LLVMBuildFDiv(e->b, op_splat(e, LLVMConstReal(f64, 1), n), size, "");
+	for (int k = STEPS - 1; k >= 0; k--) {
+		LLVMValueRef step = LLVMBuildFMul(e->b, size, op_splat(e, LLVMConstReal(f64, ldexp(1, STEP * k)), n), "");
+		LLVMValueRef q = LLVMBuildFMul(e->b, left, LLVMBuildFMul(e->b, by, op_splat(e, LLVMConstReal(f64, ldexp(1, -STEP * k)), n), ""), "");
+		q = op_whole(e, "llvm.trunc", &q, 1);
+		left = op_whole(e, "llvm.fma", (LLVMValueRef[]){LLVMBuildFNeg(e->b, q, ""), step, left}, 3);
+		LLVMValueRef less = LLVMBuildFCmp(e->b, LLVMRealOLT, left, LLVMConstNull(wide), "");
+		left = LLVMBuildSelect(e->b, less, LLVMBuildFAdd(e->b, left, step, ""), left, "");
+		LLVMValueRef more = LLVMBuildFCmp(e->b, LLVMRealOGE, left, step, "");
+		left = LLVMBuildSelect(e->b, more, LLVMBuildFSub(e->b, left, step, ""), left, "");
+	}
+	left = LLVMBuildFPTrunc(e->b, left, LLVMTypeOf(x), "");
+	LLVMValueRef whole = op_whole(e, "llvm.fma", (LLVMValueRef[]){x, LLVMConstNull(LLVMTypeOf(x)), x}, 3);      /* x, or NaN */
+	return LLVMBuildSelect(e->b, endless, whole, op_whole(e, "llvm.copysign", (LLVMValueRef[]){left, x}, 2), "");
+}
+
 /* Integer division by zero gives 0 (op.def); the divisor is made 1 first. */
 static LLVMValueRef divide(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 {
@@ -107,7 +136,7 @@ static LLVMValueRef divide(struct emit *e, const struct ir_ins *i, LLVMValueRef 
 	if (i->flags & IR_NORMAL)
 		return short_division(e, i, a);
 	if (dtype_is_float(i->dtype))
-		return rem ? LLVMBuildFRem(e->b, a[0], a[1], "") : LLVMBuildFDiv(e->b, a[0], a[1], "");
+		return rem ? float_remainder(e, a[0], a[1]) : LLVMBuildFDiv(e->b, a[0], a[1], "");
 	build_binary *op = rem ? LLVMBuildSRem : LLVMBuildSDiv;
 	if (i->args[1]->op == IR_CONST && i->args[1]->imm)
 		return op(e->b, a[0], a[1], "");

@@ -144,7 +144,6 @@ void index_forget(struct emit *);          /* where e->forgets, before an instru
 LLVMValueRef index_is_first_copy(struct emit *, const struct layout *, bool lanes_may);
 
 /* value.c */
-int value_pack(const struct emit *, enum dtype, const struct layout *);
 struct value *value_new(struct emit *, const struct ir_ins *);            /* room for the groups of its layout */
 LLVMValueRef value_element(struct emit *, const struct ir_ins *, const struct layout *, int reg);
 LLVMValueRef value_vector(struct emit *, const struct ir_ins *, const struct layout *, int reg, int n); /* registers reg .. reg+n-1 */
@@ -180,6 +179,8 @@ void emit_update(struct emit *, const struct ir_ins *);
 
 /* lds.c */
 LLVMValueRef lds_pointer(struct emit *, LLVMValueRef base, LLVMValueRef byte, int constant);
+void readers_before_store(struct emit *, const struct ir_ins *store); /* readers.c: barriers where other waves read what it stores */
+void readers_after_store(struct emit *, const struct ir_ins *store);
 void lds_barrier(struct emit *);                                     /* LDS accesses before it are seen by all waves behind it */
 void lds_enter_loop(struct emit *);                                  /* everything read in the loop may still be read by others */
 LLVMValueRef lds_read(struct emit *, const struct ir_ins *, int reg, int n); /* registers of a value that waits in LDS */

@@ -54,6 +54,7 @@ struct machine {
 
 	/* --- order --- */
 	void (*barrier)(struct emit *);                                  /* the workgroup's LDS accesses before it are seen behind it */
+	void (*memory_barrier)(struct emit *);                           /* as that, and its accesses of global memory are done */
 	void (*keep_order)(struct emit *);                               /* nothing moves across: bounds what is live */
 	/* x (32 bits), computed before any load behind it: what it is computed from need not stay. */
 	LLVMValueRef (*settled)(struct emit *, LLVMValueRef x);

@@ -621,8 +621,10 @@ void emit_loaded(struct emit *e, const struct access *a, int r, LLVMValueRef x)
 		x = pairs_taken_apart(e, a, x);
 	if (!i->layout && a->bytes == 4)
 		x = e->machine->uniform(e, x);
-	if (i->dtype == DT_I1)
-		x = LLVMBuildICmp(e->b, LLVMIntNE, x, LLVMConstNull(e->i8), "");
+	if (i->dtype == DT_I1) {
+		LLVMTypeRef bytes = emit_vector(e->i8, a->width);
+		x = LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildBitCast(e->b, x, bytes, ""), LLVMConstNull(bytes), "");
+	}
 	set_loaded(e, i, r, a->width, x);
 }
 
@@ -656,6 +658,22 @@ LLVMValueRef store_word(struct emit *e, const struct access *a, const struct ir_
 	return value->dtype == DT_I1 ? LLVMBuildZExt(e->b, x, emit_vector(e->i8, a->width), "") : x;
 }
 
+static void store_words(struct emit *e, struct access *a, const struct ir_ins *value)
+{
+	int regs = a->l ? layout_regs(a->l) : 1;
+	for (int r = 0; r < regs; r += a->width) {
+		LLVMValueRef x = store_word(e, a, value, r);
+		if (a->pairs)
+			x = pairs_packed(e, a, x);
+		LLVMValueRef half[2];
+		if (a->torn) {
+			open_torn(e, a, r, half);
+			x = torn_joined(e, a, r, x, half);
+		}
+		e->machine->store(e, a, r, LLVMBuildBitCast(e->b, x, access_type(e, a), ""));
+	}
+}
+
 void emit_store(struct emit *e, const struct ir_ins *i)
 {
 	struct access a;
@@ -663,22 +681,12 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 	if (e->failed)
 		return;
 	const struct ir_ins *value = i->args[a.t->rank];
-	if (a.loose >= 0) {
+	readers_before_store(e, i);
+	if (a.loose >= 0)
 		run_store(e, &a, value);
-		return;
-	}
-	int regs = a.l ? layout_regs(a.l) : 1;
-	for (int r = 0; r < regs; r += a.width) {
-		LLVMValueRef x = store_word(e, &a, value, r);
-		if (a.pairs)
-			x = pairs_packed(e, &a, x);
-		LLVMValueRef half[2];
-		if (a.torn) {
-			open_torn(e, &a, r, half);
-			x = torn_joined(e, &a, r, x, half);
-		}
-		e->machine->store(e, &a, r, LLVMBuildBitCast(e->b, x, access_type(e, &a), ""));
-	}
+	else
+		store_words(e, &a, value);
+	readers_after_store(e, i);
 }
 
 /* Atomic updates, one element each. */

@@ -31,14 +31,6 @@ static bool steps(const struct layout_basis *b, ir_axes over)
 	return false;
 }
 
-static bool is_zero(const struct layout_basis *b)
-{
-	for (int a = 0; a < LAYOUT_AXES; a++)
-		if (b->step[a])
-			return false;
-	return true;
-}
-
 static LLVMValueRef fold(struct emit *e, const struct ir_ins *i, LLVMValueRef acc, LLVMValueRef a, LLVMValueRef b)
 {
 	if (!b)
@@ -169,7 +161,7 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 	int row = e->machine->row_bits;
 	bool row_done = true;                      /* after the exchanges all lanes of a row agree */
 	for (int b = 0; from && b < row; b++)
-		row_done = row_done && ((p->lanes >> b & 1) || is_zero(&from->lane[b]));
+		row_done = row_done && ((p->lanes >> b & 1) || layout_basis_is_zero(&from->lane[b]));
 	int high = __builtin_popcount(p->lanes >> row) + __builtin_popcount(p->waves);
 	bool narrow = i->dtype != DT_I64;          /* a round's slots are dwords */
 	p->through_lds = narrow && row_done && high <= emit_lane_bits(e) && (p->waves || high == 2);
@@ -200,7 +192,7 @@ static void exchange(struct emit *e, struct part *p, int bit)
 {
 	bool lower_equal = true;
 	for (int b = 0; p->from && b < bit; b++)
-		lower_equal = lower_equal && ((p->lanes >> b & 1) || is_zero(&p->from->lane[b]));
+		lower_equal = lower_equal && ((p->lanes >> b & 1) || layout_basis_is_zero(&p->from->lane[b]));
 	for (int r = 0; r < p->regs; r++)
 		p->x[r] = combine(e, p, p->x[r], lane_xor(e, p->x[r], bit, lower_equal));
 }
@@ -211,7 +203,7 @@ static void high_bits(struct emit *e, const struct part *p, int *reduced, int *n
 	*nreduced = *nkept = 0;
 	for (int b = e->machine->row_bits, lane = emit_lane_bits(e); b < lane + p->from->nwave; b++) {
 		bool r = b < lane ? p->lanes >> b & 1 : p->waves >> (b - lane) & 1;
-		bool zero = is_zero(b < lane ? &p->from->lane[b] : &p->from->wave[b - lane]);
+		bool zero = layout_basis_is_zero(b < lane ? &p->from->lane[b] : &p->from->wave[b - lane]);
 		if (r)
 			reduced[(*nreduced)++] = b;
 		else if (!zero)
@@ -250,6 +242,23 @@ static LLVMValueRef slot_of(struct emit *e, const int *low, int nlow, const int 
 	return op_times(e, l && h ? LLVMBuildOr(e->b, h, l, "") : l ? l : h ? h : emit_int(e, 0), bytes >> shift);
 }
 
+/* The bits of the workitem id of waves that hold what others hold: neither reduced over nor a result of their own. */
+static int64_t wave_copies(const struct part *p)
+{
+	int64_t copies = 0;
+	for (int b = 0; b < p->from->nwave; b++)
+		copies |= (int64_t)(!(p->waves >> b & 1) && layout_basis_is_zero(&p->from->wave[b])) << (p->from->nlane + b);
+	return copies;
+}
+
+/* What follows is for those whose bits of these are 0; NULL = for all, there are no such bits. */
+static LLVMValueRef begin_first(struct emit *e, int64_t bits)
+{
+	if (!bits)
+		return NULL;
+	return emit_if_begin(e, LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, bits), ""), emit_int(e, 0), ""));
+}
+
 /* One LDS round for parts whose high bits agree; their result registers lie side by side in a slot. */
 static void round_through_lds(struct emit *e, struct part *p, int n)
 {
@@ -268,9 +277,12 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 	for (int b = 0; b < nreduced; b++)
 		mine[b] = b;
 	LLVMValueRef to = slot_of(e, reduced, nreduced, kept, nkept, slot), at = slot_of(e, mine, nreduced, kept, nkept, slot);
+	LLVMValueRef join = begin_first(e, wave_copies(&p[0]));
 	for (int j = 0; j < n; j++)                    /* the lanes of a row write one value to one place: cheaper than a branch */
 		for (int x = 0; x < p[j].regs; x++)
 			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, to, base + p[j].at + 4 * x));
+	if (join)
+		emit_if_end(e, join);
 	lds_barrier(e);
 	for (int j = 0; j < n; j++)
 		for (int x = 0; x < p[j].regs; x++)
@@ -289,10 +301,10 @@ static int kept_bits(const struct part *p, int *kept)
 {
 	int n = 0;
 	for (int b = 0; b < p->from->nlane; b++)
-		if (!(p->lanes >> b & 1) && !is_zero(&p->from->lane[b]))
+		if (!(p->lanes >> b & 1) && !layout_basis_is_zero(&p->from->lane[b]))
 			kept[n++] = b;
 	for (int b = 0; b < p->from->nwave; b++)
-		if (!(p->waves >> b & 1) && !is_zero(&p->from->wave[b]))
+		if (!(p->waves >> b & 1) && !layout_basis_is_zero(&p->from->wave[b]))
 			kept[n++] = p->from->nlane + b;
 	return n;
 }
@@ -312,19 +324,13 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 	e->lds_small_bytes += ((plane << nreduced) + 15) / 16 * 16;
 	LLVMValueRef k = gathered(e, kept, nkept, 0), w = gathered(e, reduced, nreduced, 0);      /* numbers that tiles in LDS have a use for, too */
 	LLVMValueRef at = k ? op_times(e, k, slot) : emit_int(e, 0), to = LLVMBuildAdd(e->b, at, op_times(e, w, plane), "");
-	LLVMValueRef first = NULL, join = NULL;
-	int64_t same = 0;                              /* lanes that hold what others hold do not write */
+	int64_t same = wave_copies(p);                 /* lanes that hold what others hold do not write */
 	for (int b = 0; b < p->from->nlane; b++)
-		same |= (int64_t)((p->lanes >> b & 1) || is_zero(&p->from->lane[b])) << b;
-	for (int b = 0; b < p->from->nwave; b++)
-		same |= (int64_t)(!(p->waves >> b & 1) && is_zero(&p->from->wave[b])) << (p->from->nlane + b);
-	if (same) {
-		first = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, same), ""), emit_int(e, 0), "");
-		join = emit_if_begin(e, first);
-	}
+		same |= (int64_t)((p->lanes >> b & 1) || layout_basis_is_zero(&p->from->lane[b])) << b;
+	LLVMValueRef join = begin_first(e, same);
 	for (int x = 0; x < p->regs; x++)
 		LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, base + word * x));
-	if (same)
+	if (join)
 		emit_if_end(e, join);
 	lds_barrier(e);
 	int n = 1 << nreduced;

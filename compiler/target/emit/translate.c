@@ -2,6 +2,7 @@
  * In: a kernel after the last pass.  Out: an LLVM module and the launches that a pack records.  Arguments are what the function uses
  * and no more, each at a multiple of its own size (4 or 8 bytes) behind the one before: the same block of bytes on every family. */
 #include "../../llvm_shim.h"
+#include "../../object.h"
 #include "../../pass.h"
 #include "machine.h"
 
@@ -577,7 +578,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	finish_lds(e, name, "partials", e->lds_small, e->lds_small_bytes);
 	if (e->lds_bytes + e->lds_small_bytes > e->v->target->lds_bytes) {
 		emit_fail(e, NULL, "%s needs %d bytes of LDS, %s has %d", name, e->lds_bytes + e->lds_small_bytes, e->v->target->name, e->v->target->lds_bytes);
-		return -1;
+		return OBJECT_SPILLS;
 	}
 	int unit = e->machine->argument_unit;
 	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch != NULL,
@@ -642,7 +643,7 @@ int emit_kernel(const struct machine *machine, struct arena *arena, const struct
 	LLVMDisposeBuilder(base.b);
 	if (status) {
 		LLVMDisposeModule(base.mod);
-		return -1;
+		return status;
 	}
 	const struct hexpr *bytes = hexpr_const(arena, 0);
 	for (int i = 0; i < k->nparams; i++)

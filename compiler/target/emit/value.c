@@ -14,7 +14,7 @@ int vector_length(LLVMValueRef v)
 	return LLVMGetTypeKind(t) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(t) : 1;
 }
 
-int value_pack(const struct emit *e, enum dtype t, const struct layout *l)
+static int value_pack(const struct emit *e, enum dtype t, const struct layout *l)
 {
 	int most = dtype_info(t)->bits <= 8 && t != DT_I1 ? 4 : dtype_info(t)->bits == 16 ? 2 : t == DT_F32 || t == DT_I32 ? (e->has_dot ? 4 : 2) : 1;
 	if (!l)

@@ -243,7 +243,7 @@ static const struct machine machine = {
 	.kernel = kernel, .line_directives = true, .keeps_order = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
 	.wait_for_launch = wait_for_launch, .certain = certain, .thread = thread, .workgroup = workgroup, .workgroups = workgroups, .leave = leave, .hidden_copy = same,
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .ballot = ballot, .uniform = uniform,
-	.barrier = barrier, .keep_order = keep_order, .settled = settled,
+	.barrier = barrier, .memory_barrier = barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_bf16 = nvptx_from_bf16, .from_bf16_again = nvptx_from_bf16_again, .to_integer = nvptx_to_integer,
 	.access_open = nvptx_access_open, .load = nvptx_load, .fetch = nvptx_fetch, .store = nvptx_store, .update = nvptx_update,
 	.product = product,

@@ -1,0 +1,76 @@
+/* variant_fit.c -- a variant's object, in smaller tiles where the planned ones do not fit.
+ * In: an elaborated kernel, a variant as planned, a session.  Out: the object, and the variant as it was built.
+ *
+ * How many registers the code of a kernel takes is known when it is compiled: masks, addresses and what an epilogue holds beside its
+ * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
+ * built again with the larger side of its tiles halved, then by workgroups of twice the waves.  A schedule's own tiles are kept: who
+ * writes them wants to hear that they do not fit. */
+#include "compile.h"
+#include "ir.h"
+#include "object.h"
+#include "pass.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LEAST_PRODUCT = 32 };                     /* side of a tile of products, whose instructions make 16 or 32 at a time */
+
+static bool is_grid_axis(const struct ir_kernel *k, int phase, const char *name)
+{
+	for (int p = 0; p < k->nphases; p++)
+		for (int a = 0; (phase < 0 || p == phase) && a < k->phases[p].naxes; a++)
+			if (k->phases[p].axes[a].kind == AXIS_GRID && k->phases[p].axes[a].tiled && strcmp(k->phases[p].axes[a].name, name) == 0)
+				return true;
+	return false;
+}
+
+/* Halves the largest sides of tiles, the last of equal ones, in all phases alike; false where all are small. */
+static bool halve_tiles(const struct ir_kernel *k, struct variant *v)
+{
+	int largest = -1, least = 1;
+	for (int p = 0; p < k->nphases; p++)
+		least = ir_has(k->phases[p].body, IR_DOT) ? LEAST_PRODUCT : least;
+	for (int t = 0; t < v->ntiles; t++)
+		if (v->tiles[t].tile > least && is_grid_axis(k, v->tiles[t].phase, v->tiles[t].axis) && (largest < 0 || v->tiles[t].tile >= v->tiles[largest].tile))
+			largest = t;
+	if (largest < 0)
+		return false;
+	int most = v->tiles[largest].tile;
+	for (int t = 0; t < v->ntiles; t++)
+		if (v->tiles[t].tile == most && strcmp(v->tiles[t].axis, v->tiles[largest].axis) == 0)
+			v->tiles[t].tile = most / 2;
+	return true;
+}
+
+static bool make_smaller(const struct ir_kernel *k, struct variant *v)
+{
+	if (v->scheduled)
+		return false;
+	if (halve_tiles(k, v))
+		return true;
+	if (!v->waves || v->napart || 2 * v->waves * v->target->wave > v->target->max_threads)
+		return false;
+	v->waves *= 2;
+	return true;
+}
+
+static int build(struct arena *a, const struct ir_kernel *k, const struct variant *v, struct object_session *session, struct variant_code *out, char *err,
+                 size_t errlen)
+{
+	struct ir_kernel *final;
+	return run_passes(a, k, v, NULL, &final, err, errlen) ? -1 : variant_code(a, final, v, session, out, err, errlen);
+}
+
+int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v, struct object_session *session, struct variant_code *out, char *err,
+                  size_t errlen)
+{
+	struct variant planned = *v;
+	char other[400];
+	int rc = build(a, k, v, session, out, err, errlen);
+	while (rc == OBJECT_SPILLS && make_smaller(k, v))
+		rc = build(a, k, v, session, out, other, sizeof other);
+	if (rc == 0)
+		return 0;
+	*v = planned;
+	return -1;
+}

@@ -1,0 +1,201 @@
+/* e2e_user_test.c -- kernels as users write them (tests/e2e_user.tdsl), compiled and run on both simulated chips, against f64 and fmod.
+ *
+ * None of them is shipped: products whose epilogues hold more than planned tiles leave room for, remainders of floats, masks that are
+ * tensors, conditions as numbers, what is read and written, groups of any size.  Sizes end within tiles and vectors; races are errors.  In: $B/user.tpack, which tdslc built. */
+#include "e2e.h"
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { M = 70, N = 201, K = 104, NARROW = 56 };
+
+static void call(const struct e2e_chip *chip, const char *name, const union tdsl_arg *args, int n)
+{
+	static tdsl_pack pack;
+	char path[512];
+	tdsl_kernel kernel;
+	tdsl_stream stream;
+	const char *b = getenv("B");
+	e2e_kernel(chip, "add", &stream);                                    /* opens the device */
+	snprintf(path, sizeof path, "%s/user.tpack", b ? b : "build");
+	ck_assert_msg(pack || tdsl_pack_open(&pack, path) == 0, "%s", tdsl_error());
+	ck_assert_msg(tdsl_kernel_find(&kernel, pack, name) == 0, "%s", tdsl_error());
+	ck_assert_msg(tdsl_call(kernel, stream, args, n, NULL, 0) == 0 && tdsl_sync(stream) == 0, "%s on %s: %s", name, chip->name, tdsl_error());
+}
+
+static struct e2e_tensor *tensor(enum e2e_type type, int64_t m, int64_t n, const void *dense)
+{
+	return e2e_tensor(type, n ? 2 : 1, (int64_t[]){m, n}, (struct e2e_place){0}, dense);
+}
+
+static void near_sum(const struct e2e_chip *chip, const char *what, int at, double found, double wanted, double size)
+{
+	ck_assert_msg(fabs(found - wanted) <= fabs(wanted) * 0x1p-8 + size * 1e-5, "%s on %s [%d]: found %.9g, expected %.9g", what, chip->name, at, found, wanted);
+}
+
+static void products_agree_for(const struct e2e_chip *chip, int n)
+{
+	static uint16_t a[M * K], b[N * K], res[M * N], c[M * N], pre[M * N];
+	static float bias[N];
+	struct ref_random r = {17};
+	ref_fill(&r, REF_BF16, a, M * K, 1);
+	ref_fill(&r, REF_BF16, b, n * K, 1);
+	ref_fill(&r, REF_BF16, res, M * n, 1);
+	for (int i = 0; i < n; i++)
+		bias[i] = (float)i / 64 - 1;
+	struct e2e_tensor *ta = tensor(E2E_BF16, M, K, a), *tb = tensor(E2E_BF16, n, K, b), *ti = tensor(E2E_F32, n, 0, bias), *tr = tensor(E2E_BF16, M, n, res),
+		*tc = tensor(E2E_BF16, M, n, NULL), *tp = tensor(E2E_BF16, M, n, NULL);
+	call(chip, "product", (union tdsl_arg[]){{.t = &ta->t}, {.t = &tb->t}, {.t = &tp->t}}, 3);
+	e2e_read(tp, pre, "product");
+	for (int i = 0; i < M * n; i++) {
+		double sum = 0, size = 0;
+		for (int k = 0; k < K; k++) {
+			double term = ref_half_value(REF_BF16, a[i / n * K + k]) * ref_half_value(REF_BF16, b[i % n * K + k]);
+			sum += term;
+			size += fabs(term);
+		}
+		near_sum(chip, "product", i, ref_half_value(REF_BF16, pre[i]), sum, size);
+	}
+	call(chip, "product_join", (union tdsl_arg[]){{.t = &ta->t}, {.t = &tb->t}, {.t = &ti->t}, {.t = &tr->t}, {.t = &tc->t}, {.t = &tp->t}}, 6);
+	e2e_read(tc, c, "product_join");
+	e2e_read(tp, pre, "product_join");
+	for (int i = 0; i < M * n; i++) {
+		double z = bias[i % n], size = 0, joined = ref_half_value(REF_BF16, res[i]);
+		for (int k = 0; k < K; k++) {
+			double term = ref_half_value(REF_BF16, a[i / n * K + k]) * ref_half_value(REF_BF16, b[i % n * K + k]);
+			z += term;
+			size += fabs(term);
+		}
+		near_sum(chip, "product_join, pre", i, ref_half_value(REF_BF16, pre[i]), z, size);
+		near_sum(chip, "product_join, c", i, ref_half_value(REF_BF16, c[i]), z * erfc(-z * M_SQRT1_2) / 2 + joined, size + fabs(joined));
+	}
+	e2e_free(ta), e2e_free(tb), e2e_free(ti), e2e_free(tr), e2e_free(tc), e2e_free(tp);
+}
+
+START_TEST(products_agree)
+{
+	products_agree_for(&e2e_chips[_i], NARROW);
+	products_agree_for(&e2e_chips[_i], N);
+}
+END_TEST
+
+/* Every pair of numbers of all sizes, zeros, infinities and NaN among them, and pairs drawn from all bits. */
+START_TEST(remainders_are_fmod)
+{
+	static const float special[] = {0, -0.f, 1, -1, 3, 0.1f, FLT_MIN, FLT_MAX, -FLT_MAX, FLT_TRUE_MIN, -FLT_TRUE_MIN, 0x1.fffffep-127f, 0x1p24f, 0x1.000002p24f, 7.5e-40f,
+		0x1.fffffep100f, INFINITY, -INFINITY, NAN, 0x1.8p-100f};
+	enum { COUNT = sizeof special / sizeof *special };
+	static float x[M * N], y[M * N], z[M * N];
+	struct ref_random r = {5};
+	for (int i = 0; i < M * N; i++) {
+		uint32_t bits[2] = {(uint32_t)(ref_uniform(&r) * 0x1p32), (uint32_t)(ref_uniform(&r) * 0x1p32)};
+		memcpy(&x[i], &bits[0], 4);
+		memcpy(&y[i], &bits[1], 4);
+		if (i < COUNT * COUNT) {
+			x[i] = special[i / COUNT];
+			y[i] = special[i % COUNT];
+		}
+	}
+	struct e2e_tensor *tx = tensor(E2E_F32, M, N, x), *ty = tensor(E2E_F32, M, N, y), *tz = tensor(E2E_F32, M, N, NULL);
+	call(&e2e_chips[_i], "wrap", (union tdsl_arg[]){{.t = &tx->t}, {.t = &ty->t}, {.t = &tz->t}}, 3);
+	e2e_read(tz, z, "wrap");
+	for (int i = 0; i < M * N; i++) {
+		float want = fmodf(x[i], y[i]);
+		ck_assert_msg(isnan(want) ? isnan(z[i]) : want == z[i] && signbit(want) == signbit(z[i]), "%a %% %a on %s: found %a, expected %a", x[i], y[i],
+		              e2e_chips[_i].name, z[i], want);
+	}
+	e2e_free(tx), e2e_free(ty), e2e_free(tz);
+}
+END_TEST
+
+START_TEST(masks_and_conditions_agree)
+{
+	static uint8_t mask[M * N], below[M * N];
+	static int8_t above[M * N];
+	static float x[M * N], y[M * N];
+	struct ref_random r = {9};
+	for (int i = 0; i < M * N; i++) {
+		mask[i] = ref_uniform(&r) < 0.5;
+		x[i] = i % 7 ? (float)ref_uniform(&r) - 0.5f : 0;
+	}
+	struct e2e_tensor *tm = tensor(E2E_BOOL, M, N, mask), *tx = tensor(E2E_F32, M, N, x), *ty = tensor(E2E_F32, M, N, NULL), *ta = tensor(E2E_I8, M, N, NULL),
+		*tb = tensor(E2E_U8, M, N, NULL);
+	call(&e2e_chips[_i], "choose", (union tdsl_arg[]){{.t = &tm->t}, {.t = &tx->t}, {.t = &ty->t}, {.t = &ta->t}, {.t = &tb->t}}, 5);
+	e2e_read(ty, y, "choose");
+	e2e_read(ta, above, "choose");
+	e2e_read(tb, below, "choose");
+	for (int i = 0; i < M * N; i++)
+		ck_assert_msg(y[i] == (mask[i] ? x[i] : 0) && above[i] == (x[i] > 0) && below[i] == (x[i] < 0), "%s [%d]: mask %d, x %g: %g, %d, %d", e2e_chips[_i].name, i,
+		              mask[i], x[i], y[i], above[i], below[i]);
+	e2e_free(tm), e2e_free(tx), e2e_free(ty), e2e_free(ta), e2e_free(tb);
+}
+END_TEST
+
+/* Rows of several waves; c is doubled or halved and must not be read again. */
+START_TEST(what_is_stored_was_read_before)
+{
+	enum { ROWS = 3 };
+	static const int lengths[] = {64, 1024, 3000, 8192};
+	for (int l = 0; l < 4; l++) {
+		int n = lengths[l];
+		float *x = calloc((size_t)(ROWS * n), 4), *y = calloc((size_t)(ROWS * n), 4), c[ROWS] = {1, 2, 4}, after[ROWS];
+		for (int i = 0; i < ROWS * n; i++)
+			x[i] = i % n == 5 ? 8 : i % n == 6 ? -6 : i % n < 64 && i % n > 6 ? (float)(i % 2 ? 3 : -3) * (i % n < 63) : 0;
+		struct e2e_tensor *tx = tensor(E2E_F32, ROWS, n, x), *ty = tensor(E2E_F32, ROWS, n, NULL), *tc = tensor(E2E_F32, ROWS, 0, c);
+		tc->output = true;
+		call(&e2e_chips[_i], "carry", (union tdsl_arg[]){{.t = &tx->t}, {.t = &tc->t}, {.t = &ty->t}}, 3);
+		e2e_read(ty, y, "carry");
+		e2e_read(tc, after, "carry");
+		for (int i = 0; i < ROWS * n; i++)
+			ck_assert_msg(y[i] == x[i] * c[i / n], "carry on %s, N %d [%d]: found %g, expected %g", e2e_chips[_i].name, n, i, y[i], x[i] * c[i / n]);
+		for (int m = 0; m < ROWS; m++) {
+			float sum = 0;
+			for (int i = 0; i < n; i++)
+				sum += x[m * n + i];
+			ck_assert_msg(after[m] == sum * c[m], "carry on %s, N %d: c[%d] is %g, expected %g", e2e_chips[_i].name, n, m, after[m], sum * c[m]);
+		}
+		e2e_free(tx), e2e_free(ty), e2e_free(tc);
+		free(x), free(y);
+	}
+}
+END_TEST
+
+START_TEST(groups_of_any_size_agree)
+{
+	enum { G = 24, ROWS = 4, LONG = 240, GROUPS = LONG / G };
+	static float x[ROWS * LONG], most[ROWS * GROUPS], least[ROWS * GROUPS];
+	struct ref_random r = {3};
+	for (int i = 0; i < ROWS * LONG; i++)
+		x[i] = (float)ref_normal(&r);
+	struct e2e_tensor *tx = tensor(E2E_F32, ROWS, LONG, x), *tm = tensor(E2E_F32, ROWS, GROUPS, NULL), *tl = tensor(E2E_F32, ROWS, GROUPS, NULL);
+	call(&e2e_chips[_i], "groups", (union tdsl_arg[]){{.t = &tx->t}, {.t = &tm->t}, {.t = &tl->t}}, 3);
+	e2e_read(tm, most, "groups");
+	e2e_read(tl, least, "groups");
+	for (int g = 0; g < ROWS * GROUPS; g++) {
+		float high = -FLT_MAX, low = FLT_MAX;
+		for (int i = g * G; i < (g + 1) * G; i++) {
+			high = fmaxf(high, x[i]);
+			low = fminf(low, x[i]);
+		}
+		ck_assert_msg(most[g] == high && least[g] == low, "groups on %s [%d]: %g, %g, expected %g, %g", e2e_chips[_i].name, g, most[g], least[g], high, low);
+	}
+	e2e_free(tx), e2e_free(tm), e2e_free(tl);
+}
+END_TEST
+
+int main(void)
+{
+	setenv("TDSL_SIM_CHECKS", "1", 1);                                   /* races are errors */
+	Suite *suite = suite_create("e2e_user");
+	TCase *t = tcase_create("user");
+	tcase_set_timeout(t, 120);
+	tcase_add_loop_test(t, products_agree, 0, 2);
+	tcase_add_loop_test(t, remainders_are_fmod, 0, 2);
+	tcase_add_loop_test(t, masks_and_conditions_agree, 0, 2);
+	tcase_add_loop_test(t, what_is_stored_was_read_before, 0, 2);
+	tcase_add_loop_test(t, groups_of_any_size_agree, 0, 2);
+	suite_add_tcase(suite, t);
+	return e2e_main(suite);
+}
