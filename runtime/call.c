@@ -17,7 +17,7 @@ enum { MEMO_SLOTS = 2048, KEY_NDIM = 12 };
 struct memo { struct plan *slots[MEMO_SLOTS]; };
 
 static _Thread_local struct memo *thread_memo;
-static _Thread_local struct tdsl_last last_call;
+static _Thread_local struct plan_last last_call;
 static pthread_key_t memo_key;
 static pthread_once_t memo_once = PTHREAD_ONCE_INIT;
 
@@ -319,11 +319,11 @@ static int call_slow(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, v
 {
 	struct plan *p;
 	TRY(plan_make(&p, k, s, args, key, n));
-	struct tdsl_last last = p->last;
+	struct plan_last last = p->last;
 	_Atomic uint64_t *last_calls = p->calls;
 	p->hash = hash;
 	int rc = plan_run(p, k, s, args, workspace, workspace_bytes);
-	p->last.remembered = 1;
+	p->last.is.remembered = 1;
 	struct memo *m = n ? memo_get() : NULL;
 	if (m)
 		memo_put(m, p);
@@ -373,6 +373,7 @@ int64_t tdsl_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args,
 
 int tdsl_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int nargs, int param)
 {
+	TRY(kernel_check(k, "tdsl_output"));
 	TRY(call_check(k, &s, args, nargs));
 	if (!dtype || !shape || param < 0 || param >= nargs || !(k->tensors >> param & 1))
 		FAIL(TDSL_EINVAL, "%s: tdsl_output: parameter %d is not a tensor, or nowhere to write", kernel_name(k), param);
@@ -381,8 +382,10 @@ int tdsl_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_stream 
 
 int tdsl_last_call(struct tdsl_last *out)
 {
-	if (!out || !last_call.kernel)
+	if (!out || !last_call.is.kernel)
 		FAIL(TDSL_EINVAL, "tdsl_last_call: %s", out ? "this thread has called nothing" : "out is NULL");
-	*out = last_call;
+	if (!pack_is_open(last_call.pack))
+		FAIL(TDSL_EINVAL, "tdsl_last_call: the pack of the kernel that this thread called last was closed");
+	*out = last_call.is;
 	return 0;
 }

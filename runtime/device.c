@@ -201,7 +201,7 @@ int device_module_add(tdsl_device d, uint64_t pack, uint32_t object, void *nativ
 	return 0;
 }
 
-static int device_check(tdsl_device d, const char *where)
+int device_open_check(tdsl_device d, const char *where)
 {
 	if (!d)
 		FAIL(TDSL_EINVAL, "%s: the device is NULL", where);
@@ -212,7 +212,7 @@ static int device_check(tdsl_device d, const char *where)
 
 int tdsl_set_default(tdsl_device d)
 {
-	TRY(device_check(d, "tdsl_set_default"));
+	TRY(device_open_check(d, "tdsl_set_default"));
 	atomic_store(&default_device, d);
 	return 0;
 }
@@ -276,7 +276,7 @@ int tdsl_stream_open(tdsl_stream *stream, tdsl_device d, void *native)
 {
 	if (!stream)
 		FAIL(TDSL_EINVAL, "tdsl_stream_open: stream is NULL");
-	TRY(device_check(d, "tdsl_stream_open"));
+	TRY(device_open_check(d, "tdsl_stream_open"));
 	tdsl_stream s = malloc(sizeof *s);
 	if (!s)
 		FAIL(TDSL_ENOMEM, "out of memory");
@@ -303,7 +303,7 @@ int tdsl_sync(tdsl_stream s)
 {
 	if (!s)
 		TRY(device_default_stream(&s));
-	TRY(device_check(s->device, "tdsl_sync"));
+	TRY(device_open_check(s->device, "tdsl_sync"));
 	ON_DEVICE(s->device, s->device->ops->sync(s->device, s->native));
 }
 
@@ -311,7 +311,7 @@ int tdsl_device_query(struct tdsl_device_info *info, tdsl_device d)
 {
 	if (!info)
 		FAIL(TDSL_EINVAL, "tdsl_device_query: info is NULL");
-	TRY(device_check(d, "tdsl_device_query"));
+	TRY(device_open_check(d, "tdsl_device_query"));
 	*info = (struct tdsl_device_info){d->name, d->ops->kind, d->target, d->library, d->dl};
 	return 0;
 }
@@ -319,7 +319,7 @@ int tdsl_device_query(struct tdsl_device_info *info, tdsl_device d)
 static bool capturing(tdsl_device d, void *native)
 {
 	uintptr_t saved = 0;
-	if (!d->ops->capturing || (d->ops->enter && d->ops->enter(d, &saved) < 0))
+	if (atomic_load(&d->refs) == 0 || !d->ops->capturing || (d->ops->enter && d->ops->enter(d, &saved) < 0))
 		return false;
 	bool yes = d->ops->capturing(d, native);
 	if (d->ops->leave)
@@ -334,7 +334,7 @@ int device_capture_check(tdsl_stream s, const char *what)
 		found = s->device;
 	pthread_mutex_lock(&registry_lock);
 	for (tdsl_device d = registry; d && !s && !found; d = d->next)
-		if (atomic_load(&d->refs) > 0 && capturing(d, NULL))
+		if (capturing(d, NULL))
 			found = d;
 	pthread_mutex_unlock(&registry_lock);
 	if (found)
@@ -350,7 +350,7 @@ static int memory_device(tdsl_device *d, const char *where, int64_t bytes)
 		FAIL(TDSL_EINVAL, "%s: bytes is %lld; expected 0 or more", where, (long long)bytes);
 	if (!*d)
 		TRY(tdsl_default(d));
-	return device_check(*d, where);
+	return device_open_check(*d, where);
 }
 
 int tdsl_alloc(void **ptr, tdsl_device d, int64_t bytes)

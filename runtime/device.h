@@ -79,6 +79,8 @@ int library_open(tdsl_device, const char *variable, const char *const *names);
 /* "3" -> 3; `prefix` is for the message. */
 int ordinal_read(int *ordinal, tdsl_device, const char *prefix, const char *rest);
 
+/* 0, or the error of function `where`: the device is NULL, or was closed. */
+int device_open_check(tdsl_device, const char *where);
 /* 0, or TDSL_ELAUNCH where the stream (NULL = any device's default one) is being captured: `what` cannot be done then. */
 int device_capture_check(tdsl_stream, const char *what);
 /* The stream that NULL means.  Fails by the rules of tdsl_open. */

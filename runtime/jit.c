@@ -476,6 +476,7 @@ static int warm_one(const struct tdsl_warm *w)
 	if (!w->kernel || (!w->text && !w->pack))
 		FAIL(TDSL_EINVAL, "tdsl_warm_up: an item without %s", w->kernel ? "text and pack" : "kernel");
 	if (!text) {
+		TRY(pack_check(w->pack, "tdsl_warm_up"));
 		const struct pack_file *f = w->pack->file;
 		text = pack_string(f, f->meta->source);
 		file = pack_string(f, f->meta->source_name);

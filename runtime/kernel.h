@@ -20,6 +20,7 @@ struct tdsl_kernel_s {
 };
 
 struct tdsl_pack_s {
+	tdsl_pack next;                    /* of the open ones */
 	struct pack_file *file;
 	uint64_t serial;
 	struct tdsl_kernel_s *kernels;
@@ -44,6 +45,9 @@ struct plan_launch {
  * `period` (0 = contiguous).  list: not 0 for a list's table: bytes of one of its tensors' elements. */
 struct plan_tensor { uint64_t span; uint64_t inner, period; bool host; uint8_t list; };
 
+/* What a call leaves for tdsl_last_call; `pack` is the serial of the one that its texts lie in. */
+struct plan_last { struct tdsl_last is; uint64_t pack; };
+
 enum { KEY_WORDS = 256 };
 
 struct plan {
@@ -51,7 +55,7 @@ struct plan {
 	uint64_t workspace;
 	uint32_t nlaunches;
 	uint32_t narrow;                   /* mask of the scalars passed as i32 */
-	struct tdsl_last last;
+	struct plan_last last;
 	_Atomic uint64_t *calls;
 	struct plan_tensor *tensors;       /* one for each parameter */
 	struct plan_launch *launches;
@@ -69,6 +73,11 @@ int plan_output(DLDataType *, int64_t shape[8], tdsl_kernel, tdsl_stream, const 
 
 /* Opens nothing: wraps a reader's pack (taken over, also on failure) with its kernels. */
 int pack_wrap(tdsl_pack *, struct pack_file *);
+/* 0, or TDSL_EINVAL of function `where` for a handle that is NULL or whose pack was closed.  Not for the path of every call: they take a lock. */
+int pack_check(tdsl_pack, const char *where);
+int kernel_check(tdsl_kernel, const char *where);
+/* Is the pack of this number open? */
+bool pack_is_open(uint64_t serial);
 /* "M, N": the extents of a tensor parameter; lives as long as the pack. */
 const char *kernel_extents(tdsl_kernel, int param);
 /* Sets the error for a reader's status. */

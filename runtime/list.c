@@ -118,6 +118,7 @@ int tdsl_list_open(tdsl_list *out, tdsl_device d, DLDataType dtype, const DLTens
 		FAIL(TDSL_EDTYPE, "tdsl_list_open: DLPack type code %d, %d bits, %d lanes cannot be in a list", dtype.code, dtype.bits, dtype.lanes);
 	if (!d)
 		TRY(tdsl_default(&d));
+	TRY(device_open_check(d, "tdsl_list_open"));
 	struct tdsl_list_s *l = calloc(1, sizeof *l);
 	uint8_t *table = malloc(table_bytes(n) + 8);
 	int rc = l && table ? 0 : error_set(TDSL_ENOMEM, "out of memory");

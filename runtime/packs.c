@@ -1,16 +1,88 @@
 /* packs.c -- packs and kernels as handles: opening, finding, and what a tool wants to know of them.
  * In: files or memory (pack_read.c checks them).  Out: tdsl_pack and its array of tdsl_kernel; texts made here live in the
- * pack's arena. */
+ * pack's arena.  Open packs are in a list, so that a handle whose pack was closed is told from one that can be read. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "kernel.h"
+
+static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+static tdsl_pack open_packs;
 
 int pack_fail(int status, const char *text)
 {
 	FAIL(status == PACK_EIO ? TDSL_EIO : status == PACK_EVERSION ? TDSL_EVERSION : status == PACK_ENOMEM ? TDSL_ENOMEM : TDSL_EPACK,
 	     "%s", text);
 }
+
+/* ---- which packs are open */
+
+int pack_check(tdsl_pack p, const char *where)
+{
+	if (!p)
+		FAIL(TDSL_EINVAL, "%s: pack is NULL", where);
+	pthread_mutex_lock(&open_lock);
+	tdsl_pack at = open_packs;
+	while (at && at != p)
+		at = at->next;
+	pthread_mutex_unlock(&open_lock);
+	if (!at)
+		FAIL(TDSL_EINVAL, "%s: the pack is closed", where);
+	return 0;
+}
+
+static bool kernel_of(tdsl_pack p, tdsl_kernel k)
+{
+	return (uintptr_t)k >= (uintptr_t)p->kernels && (uintptr_t)k < (uintptr_t)(p->kernels + p->file->nkernels);
+}
+
+int kernel_check(tdsl_kernel k, const char *where)
+{
+	if (!k)
+		FAIL(TDSL_EINVAL, "%s: kernel is NULL", where);
+	pthread_mutex_lock(&open_lock);
+	tdsl_pack at = open_packs;
+	while (at && !kernel_of(at, k))
+		at = at->next;
+	pthread_mutex_unlock(&open_lock);
+	if (!at)
+		FAIL(TDSL_EINVAL, "%s: the kernel's pack is closed", where);
+	return 0;
+}
+
+bool pack_is_open(uint64_t serial)
+{
+	pthread_mutex_lock(&open_lock);
+	tdsl_pack at = open_packs;
+	while (at && at->serial != serial)
+		at = at->next;
+	pthread_mutex_unlock(&open_lock);
+	return at != NULL;
+}
+
+static void open_add(tdsl_pack p)
+{
+	pthread_mutex_lock(&open_lock);
+	p->next = open_packs;
+	open_packs = p;
+	pthread_mutex_unlock(&open_lock);
+}
+
+/* False where it was not open. */
+static bool open_remove(tdsl_pack p)
+{
+	pthread_mutex_lock(&open_lock);
+	tdsl_pack *at = &open_packs;
+	while (*at && *at != p)
+		at = &(*at)->next;
+	bool found = *at != NULL;
+	if (found)
+		*at = p->next;
+	pthread_mutex_unlock(&open_lock);
+	return found;
+}
+
+/* ---- opening */
 
 static const char *extents_text(tdsl_pack p, const struct pack_kernel *k, const struct pack_param *q)
 {
@@ -110,6 +182,7 @@ int pack_wrap(tdsl_pack *out, struct pack_file *file)
 		p->kernels[i].calls = calls;
 		calls += file->kernels[i].variants.count + 1;
 	}
+	open_add(p);
 	*out = p;
 	return 0;
 }
@@ -136,7 +209,7 @@ int tdsl_pack_open_memory(tdsl_pack *pack, const void *bytes, size_t size)
 
 void tdsl_pack_close(tdsl_pack p)
 {
-	if (!p)
+	if (!p || !open_remove(p))
 		return;
 	device_forget_pack(p->serial);
 	pack_close(p->file);
@@ -149,16 +222,16 @@ void tdsl_pack_close(tdsl_pack p)
 int tdsl_pack_verify(tdsl_pack p)
 {
 	char err[1024];
-	if (!p)
-		FAIL(TDSL_EINVAL, "tdsl_pack_verify: pack is NULL");
+	TRY(pack_check(p, "tdsl_pack_verify"));
 	int rc = pack_verify(p->file, err, sizeof err);
 	return rc < 0 ? pack_fail(rc, err) : 0;
 }
 
 int tdsl_kernel_find(tdsl_kernel *kernel, tdsl_pack p, const char *name)
 {
-	if (!kernel || !p || !name)
-		FAIL(TDSL_EINVAL, "tdsl_kernel_find: %s is NULL", !kernel ? "kernel" : !p ? "pack" : "name");
+	if (!kernel || !name)
+		FAIL(TDSL_EINVAL, "tdsl_kernel_find: %s is NULL", kernel ? "name" : "kernel");
+	TRY(pack_check(p, "tdsl_kernel_find"));
 	for (uint32_t i = 0; i < p->file->nkernels; i++)
 		if (strcmp(pack_string(p->file, p->file->kernels[i].name), name) == 0) {
 			*kernel = &p->kernels[i];
@@ -170,10 +243,10 @@ int tdsl_kernel_find(tdsl_kernel *kernel, tdsl_pack p, const char *name)
 int tdsl_kernel_load(tdsl_kernel k, tdsl_stream s)
 {
 	bool any = false;
-	if (!k)
-		FAIL(TDSL_EINVAL, "tdsl_kernel_load: kernel is NULL");
+	TRY(kernel_check(k, "tdsl_kernel_load"));
 	if (!s)
 		TRY(device_default_stream(&s));
+	TRY(device_open_check(s->device, "tdsl_kernel_load"));
 	const struct pack_file *f = k->pack->file;
 	for (uint32_t i = 0; i < k->k->variants.count; i++) {
 		const struct pack_variant *v = &f->variants[k->k->variants.first + i];
@@ -195,17 +268,18 @@ int tdsl_kernel_load(tdsl_kernel k, tdsl_stream s)
 
 int tdsl_pack_query(struct tdsl_pack_info *info, tdsl_pack p)
 {
-	if (!info || !p)
-		FAIL(TDSL_EINVAL, "tdsl_pack_query: %s is NULL", info ? "pack" : "info");
+	if (!info)
+		FAIL(TDSL_EINVAL, "tdsl_pack_query: info is NULL");
+	TRY(pack_check(p, "tdsl_pack_query"));
 	const struct pack_meta *m = p->file->meta;
 	*info = (struct tdsl_pack_info){(int)p->file->nkernels, p->ntargets, p->targets, pack_string(p->file, m->tdsl_version),
 	                                pack_string(p->file, m->llvm_version), pack_string(p->file, m->options), pack_string(p->file, m->licence)};
 	return 0;
 }
 
-static int index_check(const char *where, const void *out, const void *of, int index, uint32_t count)
+static int index_check(const char *where, const void *out, int index, uint32_t count)
 {
-	if (!out || !of)
+	if (!out)
 		FAIL(TDSL_EINVAL, "%s: an argument is NULL", where);
 	if (index < 0 || (uint32_t)index >= count)
 		FAIL(TDSL_EINVAL, "%s: index %d; expected 0 to %d", where, index, (int)count - 1);
@@ -214,15 +288,17 @@ static int index_check(const char *where, const void *out, const void *of, int i
 
 int tdsl_pack_kernel(tdsl_kernel *kernel, tdsl_pack p, int index)
 {
-	TRY(index_check("tdsl_pack_kernel", kernel, p, index, p ? p->file->nkernels : 0));
+	TRY(pack_check(p, "tdsl_pack_kernel"));
+	TRY(index_check("tdsl_pack_kernel", kernel, index, p->file->nkernels));
 	*kernel = &p->kernels[index];
 	return 0;
 }
 
 int tdsl_kernel_query(struct tdsl_kernel_info *info, tdsl_kernel k)
 {
-	if (!info || !k)
-		FAIL(TDSL_EINVAL, "tdsl_kernel_query: %s is NULL", info ? "kernel" : "info");
+	if (!info)
+		FAIL(TDSL_EINVAL, "tdsl_kernel_query: info is NULL");
+	TRY(kernel_check(k, "tdsl_kernel_query"));
 	const struct pack_file *f = k->pack->file;
 	*info = (struct tdsl_kernel_info){pack_string(f, k->k->name), pack_string(f, k->k->doc), k->signature, k->nparams,
 	                                  (int)k->k->instances.count, (int)k->k->variants.count, (int)(k->k->flags & 1)};
@@ -231,7 +307,8 @@ int tdsl_kernel_query(struct tdsl_kernel_info *info, tdsl_kernel k)
 
 int tdsl_kernel_param(struct tdsl_param_info *info, tdsl_kernel k, int index)
 {
-	TRY(index_check("tdsl_kernel_param", info, k, index, k ? k->k->params.count : 0));
+	TRY(kernel_check(k, "tdsl_kernel_param"));
+	TRY(index_check("tdsl_kernel_param", info, index, k->k->params.count));
 	const struct pack_param *p = &k->params[index];
 	*info = (struct tdsl_param_info){
 		.name = pack_string(k->pack->file, p->name), .is_tensor = !!(p->flags & PACK_PARAM_TENSOR), .is_input = p->role != ROLE_OUT,
@@ -242,15 +319,17 @@ int tdsl_kernel_param(struct tdsl_param_info *info, tdsl_kernel k, int index)
 
 int tdsl_kernel_instance(struct tdsl_instance_info *info, tdsl_kernel k, int index)
 {
-	TRY(index_check("tdsl_kernel_instance", info, k, index, k ? k->k->instances.count : 0));
+	TRY(kernel_check(k, "tdsl_kernel_instance"));
+	TRY(index_check("tdsl_kernel_instance", info, index, k->k->instances.count));
 	info->name = pack_string(k->pack->file, k->pack->file->instances[k->k->instances.first + (uint32_t)index].name);
 	return 0;
 }
 
 int tdsl_kernel_dtype(const char **name, DLDataType *dl, tdsl_kernel k, int instance, int param, const char *target)
 {
-	TRY(index_check("tdsl_kernel_dtype", name, k, instance, k ? k->k->instances.count : 0));
-	TRY(index_check("tdsl_kernel_dtype", dl, k, param, k->k->params.count));
+	TRY(kernel_check(k, "tdsl_kernel_dtype"));
+	TRY(index_check("tdsl_kernel_dtype", name, instance, k->k->instances.count));
+	TRY(index_check("tdsl_kernel_dtype", dl, param, k->k->params.count));
 	const struct pack_file *f = k->pack->file;
 	const struct pack_type *t = &f->types[f->instances[k->k->instances.first + (uint32_t)instance].types + (uint32_t)param];
 	enum dtype type = t->native && target ? model_native(target, t->native) : dtype_by_dlpack(t->code, t->bits);
@@ -263,7 +342,8 @@ int tdsl_kernel_dtype(const char **name, DLDataType *dl, tdsl_kernel k, int inst
 int tdsl_kernel_variant(struct tdsl_variant_info *info, tdsl_kernel k, int index)
 {
 	char err[1024];
-	TRY(index_check("tdsl_kernel_variant", info, k, index, k ? k->k->variants.count : 0));
+	TRY(kernel_check(k, "tdsl_kernel_variant"));
+	TRY(index_check("tdsl_kernel_variant", info, index, k->k->variants.count));
 	const struct pack_file *f = k->pack->file;
 	const struct pack_variant *v = &f->variants[k->k->variants.first + (uint32_t)index];
 	*info = (struct tdsl_variant_info){(int)v->instance, pack_string(f, v->target), pack_string(f, v->predicate_text), (int)v->launches.count, NULL};
@@ -273,12 +353,13 @@ int tdsl_kernel_variant(struct tdsl_variant_info *info, tdsl_kernel k, int index
 
 int tdsl_kernel_calls(uint64_t *calls, tdsl_kernel k, int variant)
 {
-	TRY(index_check("tdsl_kernel_calls", calls, k, variant, k ? k->k->variants.count : 0));
+	TRY(kernel_check(k, "tdsl_kernel_calls"));
+	TRY(index_check("tdsl_kernel_calls", calls, variant, k->k->variants.count));
 	*calls = k->calls[variant];
 	return 0;
 }
 
 const char *tdsl_pack_source(tdsl_pack p)
 {
-	return p ? pack_string(p->file, p->file->meta->source) : "";
+	return pack_check(p, "tdsl_pack_source") == 0 ? pack_string(p->file, p->file->meta->source) : "";
 }

@@ -337,8 +337,8 @@ int plan_make(struct plan **out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 		return rc;
 	}
 	p->calls = &k->calls[v ? index : k->k->variants.count];
-	p->last = (struct tdsl_last){b->name, pack_string(b->file, b->file->instances[k->k->instances.first + b->instance].name),
-	                             v ? pack_string(b->file, v->predicate_text) : "", device->target, (int)index, (int)p->nlaunches, 0};
+	p->last = (struct plan_last){{b->name, pack_string(b->file, b->file->instances[k->k->instances.first + b->instance].name),
+	                             v ? pack_string(b->file, v->predicate_text) : "", device->target, (int)index, (int)p->nlaunches, 0}, k->pack->serial};
 	*out = p;
 	return 0;
 }
@@ -415,11 +415,13 @@ int plan_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_stream 
 const char *tdsl_explain(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int nargs)
 {
 	struct bind bind;
-	if (!k || nargs != k->nparams || (nargs && !args)) {
-		error_set(TDSL_EINVAL, "tdsl_explain: %s", k ? "not the kernel's number of arguments" : "the kernel is NULL");
+	if (kernel_check(k, "tdsl_explain") < 0)
+		return NULL;
+	if (nargs != k->nparams || (nargs && !args)) {
+		error_set(TDSL_EINVAL, "tdsl_explain: not the kernel's number of arguments");
 		return NULL;
 	}
-	if (!s && device_default_stream(&s) < 0)
+	if ((!s && device_default_stream(&s) < 0) || device_open_check(s->device, "tdsl_explain") < 0)
 		return NULL;
 	return bind_serve(&bind, k, s->device, args, true, true) < 0 ? NULL : explain(&bind);
 }

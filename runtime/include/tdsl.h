@@ -11,7 +11,8 @@
  * free accepts NULL.  Strings and structures returned belong to the library and live as long as the object they describe.
  *
  * Threads: every function may be called from any thread.  Closing something that another thread is using is the caller's
- * mistake.  The library prints nothing unless TDSL_LOG asks for it, never exits, and leaves the caller's current HIP
+ * mistake.  What is used after it was closed is refused: a device by every function (TDSL_EDEVICE), also through a stream on it; a
+ * pack and its kernels (TDSL_EINVAL) by all but tdsl_call, tdsl_workspace and the bindings, which do not look, to be fast.  The library prints nothing unless TDSL_LOG asks for it, never exits, and leaves the caller's current HIP
  * device or CUDA context as it was.
  * docs/environment.md lists the environment variables; a value outside that table is an error (TDSL_EINVAL). */
 #ifndef TDSL_H
@@ -232,7 +233,7 @@ TDSL_API int tdsl_kernel_variant(struct tdsl_variant_info *, tdsl_kernel, int in
  * first instance that the inputs allow decides).  Returns the rank. */
 TDSL_API int tdsl_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel, tdsl_stream, const union tdsl_arg *args, int nargs, int param);
 
-/* What this thread's last successful tdsl_call ran: for tests and tools. */
+/* What this thread's last successful tdsl_call ran: for tests and tools.  TDSL_EINVAL where there was none, or its pack was closed. */
 struct tdsl_last { const char *kernel, *instance, *predicate, *target; int variant, launches, remembered; };
 TDSL_API int tdsl_last_call(struct tdsl_last *);
 /* Successful calls that ran this variant, by all threads since the pack was opened. */
