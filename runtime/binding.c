@@ -8,7 +8,7 @@
 #include "env.h"
 #include "kernel.h"
 
-struct entry { struct entry *next; tdsl_pack pack; const void *bytes; };
+struct entry { struct entry *next; tdsl_pack pack; const void *bytes; char *path; };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *added, *embedded, *searched; /* by tdsl_pack_add; by bindings; from TDSL_PACK_PATH */
@@ -21,6 +21,10 @@ static int entry_add(struct entry **list, const char *path, const void *bytes, s
 	if (!e)
 		FAIL(TDSL_ENOMEM, "out of memory");
 	int rc = path ? tdsl_pack_open(&e->pack, path) : tdsl_pack_open_memory(&e->pack, bytes, size);
+	if (rc == 0 && path && !(e->path = strdup(path))) {
+		tdsl_pack_close(e->pack);
+		rc = error_set(TDSL_ENOMEM, "out of memory");
+	}
 	if (rc < 0) {
 		free(e);
 		return rc;
@@ -57,45 +61,62 @@ static int is_pack(const struct dirent *d)
 	return n > 6 && strcmp(d->d_name + n - 6, ".tpack") == 0;
 }
 
+/* What the first entry of TDSL_PACK_PATH that cannot be used lacks; rc 0 = all can. */
+struct trouble { int rc; char why[1024]; };
+
+/* Adds one file of TDSL_PACK_PATH, unless an earlier search did. */
+static void path_add_file(const char *path, struct trouble *t)
+{
+	const struct entry *e = searched;
+	while (e && strcmp(e->path, path) != 0)
+		e = e->next;
+	int rc = e ? 0 : entry_add(&searched, path, NULL, 0);
+	if (rc == 0)
+		return;
+	log_write(LOG_WARN, "TDSL_PACK_PATH: %s; passed over", tdsl_error());
+	if (t->rc == 0) {
+		t->rc = rc;
+		snprintf(t->why, sizeof t->why, "%s", tdsl_error());
+	}
+}
+
 /* Adds a file, or the *.tpack files of a folder in order of their names. */
-static int path_add(const char *path)
+static void path_add(const char *path, struct trouble *t)
 {
 	struct dirent **names;
 	int n = scandir(path, &names, is_pack, alphasort);
-	if (n < 0)
-		return entry_add(&searched, path, NULL, 0);
-	int rc = 0;
+	if (n < 0) {
+		path_add_file(path, t);
+		return;
+	}
 	for (int i = 0; i < n; i++) {
-		char file[4352];
-		if (rc == 0 && snprintf(file, sizeof file, "%s/%s", path, names[i]->d_name) < (int)sizeof file)
-			rc = entry_add(&searched, file, NULL, 0);
+		char *file = NULL;
+		if (asprintf(&file, "%s/%s", path, names[i]->d_name) >= 0)
+			path_add_file(file, t);
+		free(file);
 		free(names[i]);
 	}
 	free(names);
-	return rc;
 }
 
-static int path_search(void)
+/* Opens what TDSL_PACK_PATH names and is not open yet; an entry that cannot be used is passed over and told by *t.  It is tried again
+ * by the next search, so that a file may be put there meanwhile. */
+static int path_search(struct trouble *t)
 {
 	const char *path;
-	int rc = 0;
 	TRY(env_check());
 	TRY(env_text(&path, "TDSL_PACK_PATH"));
 	if (searched_done || !path)
 		return 0;
-	while (*path && rc == 0) {
-		char one[4096];
+	while (*path) {
 		size_t n = strcspn(path, ":");
-		if (n && n < sizeof one) {
-			memcpy(one, path, n);
-			one[n] = 0;
-			rc = path_add(one);
-		}
+		char *one = n ? strndup(path, n) : NULL;
+		if (one)
+			path_add(one, t);
+		free(one);
 		path += n + (path[n] == ':');
 	}
-	searched_done = rc == 0;
-	if (rc < 0)
-		FAIL(rc, "TDSL_PACK_PATH: %s", tdsl_error());
+	searched_done = t->rc == 0;
 	return 0;
 }
 
@@ -122,10 +143,13 @@ static int kernel_search(tdsl_kernel *out, const struct tdsl_binding *b)
 			e = e->next;
 		tdsl_kernel_find(&k, e->pack, b->name);
 	}
+	struct trouble trouble = {0};
 	if (!k) {
-		TRY(path_search());
+		TRY(path_search(&trouble));
 		k = list_find(searched, b->name);
 	}
+	if (!k && trouble.rc)
+		FAIL(trouble.rc, "no pack holds kernel '%s'; TDSL_PACK_PATH: %s", b->name, trouble.why);
 	if (!k)
 		FAIL(TDSL_ENOTFOUND, "no pack holds kernel '%s'; tdsl_pack_add or TDSL_PACK_PATH names packs", b->name);
 	if (strcmp(k->signature, b->signature) != 0)

@@ -216,10 +216,10 @@ static int request_serve(struct pack_file **out, struct cache *cache, const stru
 static int request_run(struct pack_file **out, const struct request *r)
 {
 	struct cache cache;
+	messages_set(NULL, NULL); /* before anything can fail: what another compile told is not this one's */
 	TRY(env_check());
 	TRY(compiler_allowed());
 	TRY(cache_open(&cache));
-	messages_set(NULL, NULL);
 	int rc = request_serve(out, &cache, r);
 	cache_close(&cache);
 	const char *trouble = cache_trouble();
@@ -239,6 +239,7 @@ int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, 
 	const struct tdsl_compile_options *q = options ? options : &none;
 	const char *targets[2] = {NULL, NULL};
 	struct pack_file *p;
+	messages_set(NULL, NULL);
 	if (!pack || !text)
 		FAIL(TDSL_EINVAL, "tdsl_compile: %s is NULL", pack ? "text" : "pack");
 	struct request r = {text, n, file ? file : "text", {TDSLC_ABI, q->targets, q->kernels, q->instances, q->jobs, q->library_path, NULL}, false};
@@ -473,6 +474,7 @@ static int warm_one(const struct tdsl_warm *w)
 	const char *text = w->text, *file = w->file, *target = w->target;
 	size_t n = w->n;
 	tdsl_device d;
+	messages_set(NULL, NULL);
 	if (!w->kernel || (!w->text && !w->pack))
 		FAIL(TDSL_EINVAL, "tdsl_warm_up: an item without %s", w->kernel ? "text and pack" : "kernel");
 	if (!text) {

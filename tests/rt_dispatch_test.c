@@ -626,7 +626,7 @@ END_TEST
 START_TEST(bindings_search_the_pack_path)
 {
 	char folder[] = "/tmp/rt_pathXXXXXX", path[64], text[256];
-	struct tdsl_binding b = {"scale_add", "T?fiT", NULL, 0, NULL};
+	struct tdsl_binding b = {"scale_add", "T?fiT", NULL, 0, NULL}, other = {"nowhere", "T", NULL, 0, NULL};
 	size_t size;
 	void *p = rt_pack(&size, false);
 	ck_assert(mkdtemp(folder) != NULL);
@@ -638,9 +638,15 @@ START_TEST(bindings_search_the_pack_path)
 	DLTensor x = tensor(XBASE, 2, 32, 2, shape, NULL), y = tensor(YBASE, 2, 32, 2, shape, NULL);
 	const union tdsl_arg args[] = {{.t = &x}, {.t = NULL}, {.f = 2}, {.i = 0}, {.t = &y}};
 	ck_assert_int_eq(tdsl_binding_call(&b, NULL, args, 5, NULL, 0), TDSL_EIO);
-	ck_assert_str_eq(tdsl_error(), "TDSL_PACK_PATH: /no/such/place: cannot read: No such file or directory");
-	setenv("TDSL_PACK_PATH", folder, 1);
+	ck_assert_str_eq(tdsl_error(), "no pack holds kernel 'scale_add'; TDSL_PACK_PATH: /no/such/place: cannot read: No such file or directory");
+	setenv("TDSL_PACK_PATH", "/etc/passwd:/no/such/place", 1);
+	ck_assert_int_eq(tdsl_binding_call(&b, NULL, args, 5, NULL, 0), TDSL_EPACK);
+	ck_assert_ptr_nonnull(strstr(tdsl_error(), "TDSL_PACK_PATH: /etc/passwd: offset 0: "));
+	snprintf(text, sizeof text, "/no/such/place::/etc/passwd:%s:/etc", folder); /* the entries that cannot be used hide no other */
+	setenv("TDSL_PACK_PATH", text, 1);
 	OK(tdsl_binding_call(&b, NULL, args, 5, NULL, 0));
+	ck_assert_int_eq(tdsl_binding_call(&other, NULL, NULL, 0, NULL, 0), TDSL_EIO);
+	ck_assert_str_eq(tdsl_error(), "no pack holds kernel 'nowhere'; TDSL_PACK_PATH: /no/such/place: cannot read: No such file or directory");
 	snprintf(text, sizeof text, "rm -r %s", folder);
 	ck_assert_int_eq(system(text), 0);
 }

@@ -207,6 +207,29 @@ START_TEST(errors_of_the_text)
 }
 END_TEST
 
+/* What fails before the compiler runs has no messages, whatever the compile before it told. */
+START_TEST(messages_are_of_the_last_compile)
+{
+	tdsl_pack p;
+	ck_assert_int_eq(tdsl_compile(&p, "bad", 3, "t.tdsl", NULL), TDSL_ECOMPILE);
+	ck_assert_int_eq(tdsl_compile(&p, NULL, 0, NULL, NULL), TDSL_EINVAL);
+	ck_assert_str_eq(tdsl_compile_messages(), "");
+	ck_assert_int_eq(tdsl_compile(&p, "bad", 3, "t.tdsl", NULL), TDSL_ECOMPILE);
+	setenv("TDSL_JIT", "0", 1);
+	ck_assert_int_eq(tdsl_compile(&p, "one", 3, "t.tdsl", NULL), TDSL_EUNSUPPORTED);
+	ck_assert_str_eq(tdsl_compile_messages(), "");
+	unsetenv("TDSL_JIT");
+	ck_assert_int_eq(tdsl_compile(&p, "bad", 3, "t.tdsl", NULL), TDSL_ECOMPILE);
+	setenv("TDSL_JOBS", "none", 1);
+	ck_assert_int_eq(tdsl_compile(&p, "one", 3, "t.tdsl", NULL), TDSL_EINVAL);
+	ck_assert_str_eq(tdsl_compile_messages(), "");
+	unsetenv("TDSL_JOBS");
+	ck_assert_int_eq(tdsl_warm_up(&(struct tdsl_warm){.text = "bad", .n = 3, .file = "t.tdsl", .kernel = "a", .target = "gfx942"}, 1, 1), TDSL_ECOMPILE);
+	ck_assert_int_eq(tdsl_warm_up(&(struct tdsl_warm){.text = "one", .n = 3, .file = "t.tdsl"}, 1, 1), TDSL_EINVAL);
+	ck_assert_str_eq(tdsl_compile_messages(), "");
+}
+END_TEST
+
 START_TEST(no_compiler)
 {
 	tdsl_pack p;
@@ -236,6 +259,7 @@ int main(void)
 	tcase_add_test(c, cache_that_cannot_be_written_is_no_error);
 	tcase_add_test(c, values_outside_the_table);
 	tcase_add_test(c, errors_of_the_text);
+	tcase_add_test(c, messages_are_of_the_last_compile);
 	tcase_add_test(c, no_compiler);
 	suite_add_tcase(s, c);
 	SRunner *r = srunner_create(s);

@@ -53,11 +53,24 @@ def add_pack(pack):
     return pack
 
 
-def _environment():
-    """The packs of TDSL_PACK_PATH: files, and folders of *.tpack, separated by colons."""
+def _environment(name):
+    """The first pack with this kernel of those in TDSL_PACK_PATH: files, and folders of *.tpack, separated by colons.
+
+    An entry that cannot be opened hides no other; where none has the kernel, its Error is raised.
+    """
+    trouble = None
     for place in filter(None, os.environ.get("TDSL_PACK_PATH", "").split(":")):
         for path in sorted(Path(place).glob("*.tpack")) if Path(place).is_dir() else [Path(place)]:
-            yield _open_pack(path)
+            try:
+                pack = _open_pack(path)
+            except Error as error:
+                trouble = trouble or error
+                continue
+            if name in pack.kernels:
+                return pack
+    if trouble:
+        raise trouble
+    return None
 
 
 def __getattr__(name):
@@ -67,7 +80,7 @@ def __getattr__(name):
         raise AttributeError(f"tdsl.{name} is a module of its own: import tdsl.{name}")
     pack = bundled()
     if not hasattr(pack, name) or name not in pack.kernels:
-        pack = next((p for p in _environment() if name in p.kernels), None)
+        pack = _environment(name)
     if pack is None:
         raise AttributeError(f"tdsl has no {name!r}; the bundled pack has {', '.join(bundled().kernels)}")
     globals()[name] = getattr(pack, name)                    # the next look-up does not come here

@@ -190,7 +190,8 @@ struct tdsl_compile_options {
 };
 /* Compiles `text` (n bytes; `file` names it in messages).  options may be NULL. */
 TDSL_API int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, const struct tdsl_compile_options *options);
-/* All diagnostics of this thread's last tdsl_compile, warnings too; "" if none or if it came from the cache. */
+/* All diagnostics of this thread's last compile (by tdsl_compile, the warm-up list or a call), warnings too; "" if none, if it came
+ * from the cache or if it failed before the compiler ran. */
 TDSL_API const char *tdsl_compile_messages(void);
 
 /* A call whose element types no variant of the pack takes is served by compiling the text that the pack carries, once; TDSL_JIT=0
