@@ -235,8 +235,10 @@ static void build_item(struct compilation *c, struct item *it, struct object_ses
 	for (int v = 0; v < it->nvariants && !it->error; v++) {
 		struct arena scratch = {0};
 		double start = thread_ms();
+		object_work_enter();
 		if (build_variant(&scratch, it, v, *session, why, sizeof why))
 			it->error = arena_printf(&it->arena, "variant %s: %s", it->variants[v].text, why);
+		object_work_leave();
 		it->built[v].compile_ms = thread_ms() - start;
 		arena_free(&scratch);
 		int done = atomic_fetch_add(&c->done, 1) + 1;

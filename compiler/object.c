@@ -26,6 +26,44 @@ struct object_session {
 /* Idle sessions of the process: a session costs more than a row kernel, and compiling in process wants one a call. */
 static struct { pthread_mutex_t lock; struct object_session *first; int n; } idle = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+/* ---- work and forks: who works reads, who forks writes; writers first, or steady work would keep a fork waiting */
+
+static pthread_rwlock_t work = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
+
+static void fork_before(void)
+{
+	pthread_rwlock_wrlock(&work);
+}
+
+static void fork_parent(void)
+{
+	pthread_rwlock_unlock(&work);
+}
+
+static void fork_child(void)
+{
+	work = (pthread_rwlock_t)PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP; /* its owner is a thread of the parent */
+}
+
+static void fork_watch(void)
+{
+	pthread_atfork(fork_before, fork_parent, fork_child);
+}
+
+void object_work_enter(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, fork_watch);
+	pthread_rwlock_rdlock(&work);
+}
+
+void object_work_leave(void)
+{
+	pthread_rwlock_unlock(&work);
+}
+
+/* ---- sessions */
+
 static void on_diagnostic(LLVMDiagnosticInfoRef info, void *session)
 {
 	struct object_session *s = session;
@@ -64,6 +102,7 @@ void object_session_free(struct object_session *s)
 
 struct object_session *object_session_borrow(void)
 {
+	object_work_enter();
 	pthread_mutex_lock(&idle.lock);
 	struct object_session *s = idle.first;
 	if (s) {
@@ -71,13 +110,17 @@ struct object_session *object_session_borrow(void)
 		idle.n--;
 	}
 	pthread_mutex_unlock(&idle.lock);
-	return s ? s : object_session_new();
+	if (!s)
+		s = object_session_new();
+	object_work_leave();
+	return s;
 }
 
 void object_session_return(struct object_session *s)
 {
 	if (!s)
 		return;
+	object_work_enter();
 	pthread_mutex_lock(&idle.lock);
 	bool keep = idle.n < IDLE_SESSIONS && s->builds < SESSION_BUILDS;
 	if (keep) {
@@ -88,6 +131,7 @@ void object_session_return(struct object_session *s)
 	pthread_mutex_unlock(&idle.lock);
 	if (!keep)
 		object_session_free(s);
+	object_work_leave();
 }
 
 LLVMContextRef object_context(struct object_session *s)

@@ -16,7 +16,11 @@ struct target;
 struct object_session;
 struct object_session *object_session_new(void);
 void object_session_free(struct object_session *);
-/* A session from the process's idle ones, or a new one; returned when done with.  Thread safe. */
+/* Work with LLVM and the linker stands between the two, in every thread that others may be beside: a fork of the process waits until
+ * nobody is at it, so that the child finds no lock held and has no end of a linker's pipe.  Not nested. */
+void object_work_enter(void);
+void object_work_leave(void);
+/* A session from the process's idle ones, or a new one; returned when done with.  Thread safe; outside object_work_enter. */
 struct object_session *object_session_borrow(void);
 void object_session_return(struct object_session *);
 LLVMContextRef object_context(struct object_session *);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "env.h"
+#include "fork.h"
 #include "kernel.h"
 
 struct entry { struct entry *next; tdsl_pack pack; const void *bytes; char *path; };
@@ -13,6 +14,11 @@ struct entry { struct entry *next; tdsl_pack pack; const void *bytes; char *path
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct entry *added, *embedded, *searched; /* by tdsl_pack_add; by bindings; from TDSL_PACK_PATH */
 static bool searched_done;
+
+void binding_fork(enum fork_stage stage)
+{
+	fork_lock(&lock, stage);
+}
 
 /* Opens a pack into a list.  Lock held. */
 static int entry_add(struct entry **list, const char *path, const void *bytes, size_t size)

@@ -310,7 +310,7 @@ static int call_check(tdsl_kernel k, tdsl_stream *s, const union tdsl_arg *args,
 	if (!*s)
 		TRY(device_default_stream(s));
 	if (__atomic_load_n(&(*s)->device->refs, __ATOMIC_RELAXED) <= 0)
-		FAIL(TDSL_EDEVICE, "%s: device %s is closed", kernel_name(k), (*s)->device->name);
+		return device_open_check((*s)->device, kernel_name(k));
 	return 0;
 }
 

@@ -14,12 +14,18 @@
 #include <xxhash.h>
 
 #include "env.h"
+#include "fork.h"
 #include "jit.h"
 
 enum { PATH = 4096, IDENTITY = 160 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct compiler loaded;
+
+void compiler_fork(enum fork_stage stage)
+{
+	fork_lock(&lock, stage);
+}
 
 /* ---- loading */
 

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "env.h"
+#include "fork.h"
 
 #define DEVICE_NAMES "hip:N, cuda:N, sim:gfx942, sim:gfx950 or null:gfx942"
 
@@ -90,10 +91,43 @@ static int device_init(tdsl_device d)
 	FAIL(TDSL_EDEVICE, "'%s' is not a device; expected " DEVICE_NAMES, d->name);
 }
 
+/* The registry and the devices of simulated and null drivers go on in a forked child; drivers of GPUs do not. */
+void device_fork(enum fork_stage stage)
+{
+	if (stage != FORK_CHILD)
+		return;
+	registry_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+	for (tdsl_device d = registry; d; d = d->next) {
+		tdsl_device self = d;
+		d->lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+		if (d->ops->survives_fork)
+			continue;
+		atomic_store(&d->refs, -1);
+		atomic_compare_exchange_strong(&default_device, &self, NULL);
+	}
+}
+
+static int fork_fail(const char *where, tdsl_device lost)
+{
+	FAIL(TDSL_EDEVICE, "%s: %s was opened before this process was forked, and a GPU's driver does not work in a forked child; "
+	     "open it in the child only, or start the child by exec or spawn", where, lost->name);
+}
+
+/* A driver that the parent process started is not started again: `name`'s, where it is of that kind. */
+static int fork_check(const char *name)
+{
+	for (tdsl_device d = registry; d; d = d->next)
+		if (atomic_load(&d->refs) < 0 && strncmp(d->name, name, strcspn(d->name, ":") + 1) == 0)
+			return fork_fail(name, d);
+	return 0;
+}
+
 /* Finds or opens `name` and counts a reference.  Registry lock held. */
 static int device_get(tdsl_device *out, const char *name)
 {
 	tdsl_device d = registry;
+	fork_watch();
+	TRY(fork_check(name));
 	while (d && strcmp(d->name, name) != 0)
 		d = d->next;
 	if (!d) {
@@ -205,6 +239,8 @@ int device_open_check(tdsl_device d, const char *where)
 {
 	if (!d)
 		FAIL(TDSL_EINVAL, "%s: the device is NULL", where);
+	if (atomic_load(&d->refs) < 0)
+		return fork_fail(where, d);
 	if (atomic_load(&d->refs) == 0)
 		FAIL(TDSL_EDEVICE, "%s: device %s is closed", where, d->name);
 	return 0;
@@ -319,7 +355,7 @@ int tdsl_device_query(struct tdsl_device_info *info, tdsl_device d)
 static bool capturing(tdsl_device d, void *native)
 {
 	uintptr_t saved = 0;
-	if (atomic_load(&d->refs) == 0 || !d->ops->capturing || (d->ops->enter && d->ops->enter(d, &saved) < 0))
+	if (atomic_load(&d->refs) <= 0 || !d->ops->capturing || (d->ops->enter && d->ops->enter(d, &saved) < 0))
 		return false;
 	bool yes = d->ops->capturing(d, native);
 	if (d->ops->leave)

@@ -22,6 +22,7 @@ struct launch_shape { uint32_t grid[3], block, shared; bool overlaps; size_t ker
 
 struct device_ops {
 	const char *kind;
+	bool survives_fork;             /* its state is this process's memory alone */
 	/* enter makes the device current and keeps what was (a number, or a context) in *saved; leave restores it.  NULL = nothing to do. */
 	int (*enter)(tdsl_device, uintptr_t *saved);
 	void (*leave)(tdsl_device, uintptr_t saved);
@@ -56,7 +57,7 @@ struct tdsl_device_s {
 	bool host_tensors;              /* kDLCPU tensors are accepted */
 	bool any_tensors;               /* null: whatever the device says */
 	int ordinal;
-	_Atomic int refs;               /* 0 = closed */
+	_Atomic int refs;               /* 0 = closed; -1 = of a parent process, which forked */
 	uint64_t serial;
 	struct tdsl_stream_s stream;    /* its default stream */
 	pthread_mutex_t lock;           /* guards modules */
@@ -79,7 +80,7 @@ int library_open(tdsl_device, const char *variable, const char *const *names);
 /* "3" -> 3; `prefix` is for the message. */
 int ordinal_read(int *ordinal, tdsl_device, const char *prefix, const char *rest);
 
-/* 0, or the error of function `where`: the device is NULL, or was closed. */
+/* 0, or the error of function `where`: the device is NULL, was closed, or is a parent process's. */
 int device_open_check(tdsl_device, const char *where);
 /* 0, or TDSL_ELAUNCH where the stream (NULL = any device's default one) is being captured: `what` cannot be done then. */
 int device_capture_check(tdsl_stream, const char *what);

@@ -153,7 +153,7 @@ static const struct device_ops hip_ops = {
 	.capturing = hip_capturing, .close = hip_close};
 
 static const struct device_ops sim_ops = {
-	.kind = "sim", .enter = hip_enter, .leave = hip_leave, .module_load = hip_module_load, .module_unload = hip_module_unload,
+	.kind = "sim", .survives_fork = true, .enter = hip_enter, .leave = hip_leave, .module_load = hip_module_load, .module_unload = hip_module_unload,
 	.function = hip_function, .launch = hip_launch, .sync = hip_sync, .alloc = hip_alloc, .free = hip_free, .copy = hip_copy,
 	.host_enter = sim_host_enter, .host_leave = sim_host_leave, .capturing = hip_capturing, .close = hip_close};
 

@@ -17,6 +17,7 @@
 
 #include "env.h"
 #include "bind.h"
+#include "fork.h"
 #include "trace.h"
 
 /* What to compile; or only to look for in the cache. */
@@ -216,6 +217,7 @@ static int request_serve(struct pack_file **out, struct cache *cache, const stru
 static int request_run(struct pack_file **out, const struct request *r)
 {
 	struct cache cache;
+	fork_watch();
 	messages_set(NULL, NULL); /* before anything can fail: what another compile told is not this one's */
 	TRY(env_check());
 	TRY(compiler_allowed());

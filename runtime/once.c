@@ -3,8 +3,8 @@
  * nothing beside them.  The list belongs to one process: a forked child drops what its parent was compiling. */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "fork.h"
 #include "jit.h"
 
 enum { MOST_BYTES = 64 << 20 };
@@ -15,7 +15,6 @@ struct kept { struct kept *next; struct cache_key key; size_t size; uint8_t byte
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static struct running *running;
-static pid_t owner;
 static struct kept *kept;              /* newest first */
 
 static bool same(struct cache_key a, struct cache_key b)
@@ -31,14 +30,22 @@ static bool is_running(struct cache_key key)
 	return r != NULL;
 }
 
+void once_fork(enum fork_stage stage)
+{
+	fork_lock(&lock, stage);
+	if (stage != FORK_CHILD)
+		return;
+	changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER; /* who waited for it is not in this process */
+	for (struct running *r; (r = running);) {
+		running = r->next;
+		free(r);
+	}
+}
+
 void once_enter(struct cache_key key)
 {
 	struct running *r = malloc(sizeof *r);
 	pthread_mutex_lock(&lock);
-	if (owner != getpid()) {
-		running = NULL;
-		owner = getpid();
-	}
 	while (is_running(key))
 		pthread_cond_wait(&changed, &lock);
 	if (r) {

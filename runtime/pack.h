@@ -2,6 +2,7 @@
  * The reader checks everything once when it opens, so that its users may follow every reference of a record unchecked. */
 #ifndef TDSL_PACK_H
 #define TDSL_PACK_H
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include "../base/model.h"
@@ -46,6 +47,7 @@ static inline const char *pack_string(const struct pack_file *p, uint32_t offset
 /* ---- pack_load.c: what is unpacked when first needed; threads may ask at once */
 struct pack_loaded *pack_loaded_new(void);               /* NULL: out of memory */
 void pack_loaded_free(struct pack_loaded *);
+pthread_mutex_t *pack_loaded_lock(struct pack_loaded *);
 /* Decompresses one code object and checks it, and the dictionary before its first use: *bytes is malloc'ed. */
 int pack_object_load(const struct pack_file *, uint32_t object, uint8_t **bytes, size_t *size, char *err, size_t errlen);
 /* The report of a variant, which lives as long as the pack; NULL = it has none. */

@@ -37,6 +37,11 @@ void pack_loaded_free(struct pack_loaded *l)
 	free(l);
 }
 
+pthread_mutex_t *pack_loaded_lock(struct pack_loaded *l)
+{
+	return &l->lock;
+}
+
 static int no_memory(const struct pack_file *p, char *err, size_t errlen)
 {
 	snprintf(err, errlen, "%s: out of memory", p->name);

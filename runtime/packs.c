@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fork.h"
 #include "kernel.h"
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -80,6 +81,18 @@ static bool open_remove(tdsl_pack p)
 		*at = p->next;
 	pthread_mutex_unlock(&open_lock);
 	return found;
+}
+
+void packs_fork(enum fork_stage stage)
+{
+	if (stage == FORK_BEFORE)
+		pthread_mutex_lock(&open_lock);
+	for (tdsl_pack p = open_packs; p; p = p->next) {
+		fork_lock(&p->lock, stage);
+		fork_lock(pack_loaded_lock(p->file->loaded), stage);
+	}
+	if (stage != FORK_BEFORE)
+		pthread_mutex_unlock(&open_lock);
 }
 
 /* ---- opening */
@@ -164,6 +177,7 @@ static void targets_set(tdsl_pack p)
 
 int pack_wrap(tdsl_pack *out, struct pack_file *file)
 {
+	fork_watch();
 	tdsl_pack p = calloc(1, sizeof *p);
 	if (p)
 		p->kernels = calloc(file->nkernels ? file->nkernels : 1, sizeof *p->kernels);

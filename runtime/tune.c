@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "env.h"
+#include "fork.h"
 
 enum { FIELDS = 6, MOST_BYTES = 64 << 20 };
 
@@ -88,6 +89,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct tune_table table;
 static char table_path[4096];
 static struct stat table_stat;
+
+void tune_fork(enum fork_stage stage)
+{
+	fork_lock(&lock, stage);
+}
 
 static int table_read(const char *path)
 {

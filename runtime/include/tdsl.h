@@ -14,6 +14,10 @@
  * mistake.  What is used after it was closed is refused: a device by every function (TDSL_EDEVICE), also through a stream on it; a
  * pack and its kernels (TDSL_EINVAL) by all but tdsl_call, tdsl_workspace and the bindings, which do not look, to be fast.  The library prints nothing unless TDSL_LOG asks for it, never exits, and leaves the caller's current HIP
  * device or CUDA context as it was.
+ * Fork: a child goes on with packs, kernels, bindings, compiling, and simulated and null devices with their lists, whatever other
+ * threads of the parent were doing, but for calls on a simulated device: fork between those.  A fork waits until no kernel is being
+ * compiled (less than a second).  Devices of drivers (hip, cuda) do not survive it: the child's functions refuse those that the
+ * parent opened, and others of that driver (TDSL_EDEVICE); a child that opens the first one itself has it.
  * docs/environment.md lists the environment variables; a value outside that table is an error (TDSL_EINVAL). */
 #ifndef TDSL_H
 #define TDSL_H
