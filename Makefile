@@ -50,7 +50,7 @@ BOLT_FLAGS = -lite=1 -reorder-blocks=ext-tsp -reorder-functions=cdsort -split-fu
 	-indirect-call-promotion=all -inline-small-functions -plt=all
 
 # ---- sources ---------------------------------------------------------------------------------------------------------------
-BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num tensorfile))
+BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num outfile tensorfile))
 DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_call elab_expr elab_for elab_index elab_stmt \
 	elaborate instance linear parse signature))
 COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build dictionary driver eval eval_elem eval_mem eval_reduce file \

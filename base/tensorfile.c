@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "outfile.h"
+
 enum { ALIGN = 64, HEADER_MAX = 100 * 1000 * 1000 };
 static const double INTEGER_MAX = 9007199254740992.0; /* 2^53 */
 
@@ -417,76 +419,30 @@ static int tensors_check(const struct source *s, const struct tensorfile_tensor 
 	return 0;
 }
 
-static bool write_all(int fd, const void *bytes, size_t size)
-{
-	while (size > 0) {
-		ssize_t n = write(fd, bytes, size);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return false;
-		bytes = (const char *)bytes + n;
-		size -= (size_t)n;
-	}
-	return true;
-}
-
-static bool contents_write(int fd, const char *header, const struct tensorfile_tensor *tensors, int n, const size_t *sizes)
+static int contents_write(struct outfile *f, const char *header, const struct tensorfile_tensor *tensors, int n, const size_t *sizes)
 {
 	size_t len = strlen(header), padded = (len + 7) / 8 * 8;
 	unsigned char len8[8];
 	for (int i = 0; i < 8; i++)
 		len8[i] = (unsigned char)((uint64_t)padded >> 8 * i);
-	bool ok = write_all(fd, len8, 8) && write_all(fd, header, len) && write_all(fd, "       ", padded - len);
-	for (int i = 0; ok && i < n; i++)
-		ok = write_all(fd, tensors[i].data, sizes[i]);
-	return ok;
+	int why = outfile_put(f, len8, 8);
+	why = why ? why : outfile_put(f, header, len);
+	why = why ? why : outfile_put(f, "       ", padded - len);
+	for (int i = 0; !why && i < n; i++)
+		why = outfile_put(f, tensors[i].data, sizes[i]);
+	return why;
 }
 
-/* Opens a new file beside `path`; its name goes to temp. */
-static int temp_open(const char *path, char *temp, size_t len)
+static int file_write(const struct source *s, const char *header, const struct tensorfile_tensor *tensors, int n, const size_t *sizes)
 {
-	for (unsigned i = 0; i < 100; i++) {
-		if ((size_t)snprintf(temp, len, "%s.%ld.%u.tmp", path, (long)getpid(), i) >= len) {
-			errno = ENAMETOOLONG;
-			return -1;
-		}
-		int fd = open(temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-		if (fd >= 0 || errno != EEXIST)
-			return fd;
-	}
-	return -1;
-}
-
-/* `path` may be a symbolic link: the file it leads to is replaced, not the link. */
-static int file_write(const struct source *s, const char *header, const struct tensorfile_tensor *tensors, int n,
-                      const size_t *sizes)
-{
-	struct stat st;
-	char *real = realpath(s->name, NULL);
-	const char *path = real ? real : s->name;
-	size_t temp_len = strlen(path) + 64;
-	char *temp = malloc(temp_len);
-	bool special = stat(path, &st) == 0 && !S_ISREG(st.st_mode), opened = false, ok = false;
-	if (temp) {
-		int fd = special ? open(path, O_WRONLY | O_CLOEXEC) : temp_open(path, temp, temp_len);
-		opened = fd >= 0;
-		if (opened) {
-			ok = contents_write(fd, header, tensors, n, sizes) && (special || fsync(fd) == 0);
-			int saved = errno;
-			if (close(fd) != 0 && ok)
-				ok = false;
-			else
-				errno = saved;
-		}
-		ok = ok && (special || rename(temp, path) == 0);
-	}
-	int saved = errno;
-	if (opened && !ok && !special)
-		unlink(temp);
-	free(temp);
-	free(real);
-	return ok ? 0 : FAIL(s, TENSORFILE_EIO, "cannot write: %s", strerror(saved));
+	struct outfile f;
+	int why = outfile_open(&f, AT_FDCWD, s->name, 0666, OUTFILE_UMASK | OUTFILE_FOLLOW | OUTFILE_DIRECT);
+	why = why ? why : contents_write(&f, header, tensors, n, sizes);
+	why = why ? why : outfile_sync(&f);
+	why = why ? why : outfile_close(&f);
+	why = why ? why : outfile_rename(&f);
+	outfile_drop(&f);
+	return why ? FAIL(s, TENSORFILE_EIO, "cannot write: %s", strerror(why)) : 0;
 }
 
 int tensorfile_write(const char *path, const struct tensorfile_tensor *tensors, int n, char *err, size_t errlen)

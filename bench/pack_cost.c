@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../base/model.h"
+#include "../base/outfile.h"
 #include "../runtime/include/tdsl.h"
 #include "../runtime/pack.h"
 
@@ -83,7 +84,7 @@ static void big_write(void)
 	}
 	m.kernels = many;
 	m.nkernels = n;
-	if (pack_write(&m, &bytes, &size, err, sizeof err) || pack_write_file(big, bytes, size, err, sizeof err)) {
+	if (pack_write(&m, &bytes, &size, err, sizeof err) || outfile_write(big, bytes, size, err, sizeof err)) {
 		fprintf(stderr, "pack_cost: %s\n", err);
 		exit(1);
 	}

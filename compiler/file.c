@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
+#include "../base/outfile.h"
 
 static char *fail(const char *path, char *err, size_t errlen)
 {
@@ -58,80 +58,28 @@ char *file_read(const char *path, size_t *size, char *err, size_t errlen)
 	return bytes;
 }
 
-static int put(int fd, const char *p, size_t n)
-{
-	while (n) {
-		ssize_t done = write(fd, p, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return -1;
-		p += done;
-		n -= (size_t)done;
-	}
-	return 0;
-}
-
-static int write_directly(const struct file_out *f, char *err, size_t errlen)
-{
-	int fd = open(f->path, O_WRONLY | O_CLOEXEC);
-	int rc = fd < 0 ? -1 : put(fd, f->bytes, f->size);
-	if (rc)
-		fail(f->path, err, errlen);
-	if (fd >= 0)
-		close(fd);
-	return rc;
-}
-
-/* Writes the bytes beside the file's place; *temp is then the name there (malloc'ed), NULL where nothing is left to rename. */
-static int write_beside(const struct file_out *f, char **temp, char *err, size_t errlen)
-{
-	struct stat st;
-	*temp = NULL;
-	if (stat(f->path, &st) == 0 && S_ISDIR(st.st_mode)) {
-		errno = EISDIR;
-		fail(f->path, err, errlen);
-		return -1;
-	}
-	if (stat(f->path, &st) == 0 && !S_ISREG(st.st_mode))
-		return write_directly(f, err, errlen);
-	if (asprintf(temp, "%s.XXXXXX", f->path) < 0) {
-		*temp = NULL;
-		snprintf(err, errlen, "%s: out of memory", f->path);
-		return -1;
-	}
-	int fd = mkostemp(*temp, O_CLOEXEC);
-	int rc = fd < 0 || fchmod(fd, 0644) || put(fd, f->bytes, f->size) || fsync(fd) ? -1 : 0;
-	if (rc)
-		fail(f->path, err, errlen);
-	if (fd >= 0 && close(fd) && rc == 0) {
-		fail(f->path, err, errlen);
-		rc = -1;
-	}
-	if (fd < 0) {
-		free(*temp);
-		*temp = NULL;
-	}
-	return rc;
-}
-
 int files_write(const struct file_out *files, int n, char *err, size_t errlen)
 {
 	enum { MOST = 8 };
-	char *temps[MOST] = {NULL};
-	int rc = n > MOST ? -1 : 0;
-	for (int i = 0; i < n && !rc; i++)
-		rc = write_beside(&files[i], &temps[i], err, errlen);
-	for (int i = 0; i < n && i < MOST; i++) {
-		if (temps[i] && rc == 0 && rename(temps[i], files[i].path)) {
-			fail(files[i].path, err, errlen);
-			rc = -1;
-		}
-		if (temps[i] && rc)
-			unlink(temps[i]);
-		free(temps[i]);
+	struct outfile out[MOST];
+	int opened = 0, why = n > MOST ? E2BIG : 0, last = 0;
+	for (int i = 0; i < n && !why; i++) {
+		struct outfile *f = &out[opened++];
+		last = i;
+		why = outfile_open(f, AT_FDCWD, files[i].path, 0644, OUTFILE_DIRECT);
+		why = why ? why : outfile_put(f, files[i].bytes, files[i].size);
+		why = why ? why : outfile_sync(f);
+		why = why ? why : outfile_close(f);
 	}
-	return rc;
+	for (int i = 0; i < n && !why; i++) {
+		last = i;
+		why = outfile_rename(&out[i]);
+	}
+	if (why)
+		snprintf(err, errlen, "%s: %s", files[last].path, strerror(why));
+	while (opened)
+		outfile_drop(&out[--opened]);
+	return why ? -1 : 0;
 }
 
 const char *temporary_folder(void)

@@ -1,7 +1,7 @@
 /* cache.c -- a folder of compiled packs: TDSL_CACHE_DIR, $XDG_CACHE_HOME/tdsl or ~/.cache/tdsl.
  *
  *   KEY.jit      an entry: struct entry, then the pack.  32 hexadecimal digits; its checksum covers key and bytes
- *   RANDOM.tmp   an entry being written; locked by its writer, so that one without a lock is left over and removed
+ *   NAME.tmp     an entry being written, NAME random at its end; locked by its writer, so that one without a lock is left over and removed
  *   lock         one byte range per key, and one for the sweep; its time is the folder's clock
  *
  * Entries are never changed in place: written beside, synced, renamed, the folder synced.  A reader takes a copy and trusts nothing
@@ -21,12 +21,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "../base/outfile.h"
 #include "env.h"
 
 enum { ENTRY_VERSION = 1, MAX_ENTRY = 1 << 30 };
@@ -263,44 +263,22 @@ static bool file_read(struct cache *c, const char *name, struct cache_key key, b
 	return *bytes != NULL;
 }
 
-static bool write_all(int fd, const void *from, size_t n)
-{
-	for (const uint8_t *at = from; n;) {
-		ssize_t put = write(fd, at, n);
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return false;
-		at += put;
-		n -= (size_t)put;
-	}
-	return true;
-}
-
 /* One attempt: 0, or an errno value. */
 static int file_try(struct cache *c, const char *name, const struct entry *e, const void *bytes, bool sync)
 {
-	uint64_t number = 0;
-	char temp[64];
-	if (getrandom(&number, sizeof number, 0) < 0) /* process numbers repeat: in containers, after a restart */
-		number = (uint64_t)getpid() << 32 ^ (uint64_t)clock();
-	snprintf(temp, sizeof temp, "%016" PRIx64 ".tmp", number);
-	int fd = openat(c->folder, temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return errno;
-	range_lock(fd, 0, false);
-	int why = 0;
-	errno = EIO;
-	if (!write_all(fd, e, sizeof *e) || !write_all(fd, bytes, e->size) || (sync && fsync(fd) < 0))
-		why = errno;
+	struct outfile f;
+	int why = outfile_open(&f, c->folder, name, 0600, OUTFILE_UMASK);
 	if (!why)
-		touch(c, fd, 0);
-	if (!why && renameat(c->folder, temp, c->folder, name) < 0)
-		why = errno;
-	if (why)
-		unlinkat(c->folder, temp, 0);
-	if (close(fd) < 0 && !why)
-		why = errno;
+		range_lock(f.fd, 0, false);
+	why = why ? why : outfile_put(&f, e, sizeof *e);
+	why = why ? why : outfile_put(&f, bytes, e->size);
+	if (!why && sync)
+		why = outfile_sync(&f);
+	if (!why)
+		touch(c, f.fd, 0);
+	why = why ? why : outfile_rename(&f);
+	why = why ? why : outfile_close(&f); /* last, for the lock */
+	outfile_drop(&f);
 	if (!why && sync)
 		fsync(c->folder); /* some file systems cannot: the entry is there all the same */
 	return why;

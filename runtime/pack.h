@@ -10,8 +10,6 @@
 
 /* ---- writing.  0 or -1 with a text in err.  The same model gives the same bytes. */
 int pack_write(const struct model_pack *, void **bytes, size_t *size, char *err, size_t errlen); /* *bytes: free() */
-/* Writes beside `path`, syncs, renames: the file appears whole or not at all. */
-int pack_write_file(const char *path, const void *bytes, size_t size, char *err, size_t errlen);
 
 /* ---- reading */
 enum pack_status { PACK_OK = 0, PACK_EIO = -1, PACK_EFORMAT = -2, PACK_EVERSION = -3, PACK_ENOMEM = -4 };

@@ -1,16 +1,11 @@
-/* pack_write.c -- struct model_pack -> the bytes of a pack (pack_format.h), and those bytes -> a file.
+/* pack_write.c -- struct model_pack -> the bytes of a pack (pack_format.h).
  *
  * Each section grows in a buffer of its own; equal strings and equal host expressions are stored once.  Objects and
  * reports are compressed by pack_compress.c in the model's order, so that the bytes depend on the model alone.  The result is read back by the reader before
  * it is handed out: a model that breaks a limit is refused here and not by the pack's user. */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "pack_compress.h"
@@ -342,48 +337,4 @@ int pack_write(const struct model_pack *model, void **bytes, size_t *size, char 
 	*bytes = out;
 	*size = n;
 	return 0;
-}
-
-static int write_all(int fd, const uint8_t *bytes, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, bytes, size < (1u << 30) ? size : (1u << 30));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		bytes += n;
-		size -= (size_t)n;
-	}
-	return 0;
-}
-
-int pack_write_file(const char *path, const void *bytes, size_t size, char *err, size_t errlen)
-{
-	char temp[PATH_MAX];
-	if (snprintf(temp, sizeof temp, "%s.XXXXXX", path) >= (int)sizeof temp) {
-		snprintf(err, errlen, "%s: the path is too long", path);
-		return -1;
-	}
-	int fd = mkostemp(temp, O_CLOEXEC);
-	if (fd < 0) {
-		snprintf(err, errlen, "%s: cannot create a file beside it: %s", path, strerror(errno));
-		return -1;
-	}
-	int rc = fchmod(fd, 0644);
-	rc = rc < 0 || write_all(fd, bytes, size) < 0 || fsync(fd) < 0 ? -1 : 0;
-	int why = errno;
-	if (close(fd) < 0 && rc == 0) {
-		rc = -1;
-		why = errno;
-	}
-	if (rc == 0 && rename(temp, path) < 0) {
-		rc = -1;
-		why = errno;
-	}
-	if (rc < 0) {
-		unlink(temp);
-		snprintf(err, errlen, "%s: cannot write %zu bytes: %s", path, size, strerror(why));
-	}
-	return rc;
 }

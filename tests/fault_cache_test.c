@@ -131,7 +131,7 @@ static void setup(void)
 	setenv("RT_JIT", folder, 1);
 	void *p = rt_pack(&size, false);
 	snprintf(path, sizeof path, "%s/pack", folder);
-	ck_assert_int_eq(pack_write_file(path, p, size, err, sizeof err), 0);
+	ck_assert_int_eq(outfile_write(path, p, size, err, sizeof err), 0);
 	free(p);
 	snprintf(path, sizeof path, "%s/c.c", folder);
 	FILE *f = fopen(path, "w");

@@ -631,7 +631,7 @@ START_TEST(bindings_search_the_pack_path)
 	void *p = rt_pack(&size, false);
 	ck_assert(mkdtemp(folder) != NULL);
 	snprintf(path, sizeof path, "%s/k.tpack", folder);
-	ck_assert_int_eq(pack_write_file(path, p, size, text, sizeof text), 0);
+	ck_assert_int_eq(outfile_write(path, p, size, text, sizeof text), 0);
 	free(p);
 	setenv("TDSL_PACK_PATH", "/no/such/place", 1);
 	int64_t shape[] = {4, 8};

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../base/model.h"
+#include "../base/outfile.h"
 #include "../runtime/pack.h"
 
 static const char ir[] =

@@ -210,7 +210,7 @@ START_TEST(file_is_written_whole_or_not_at_all)
 	struct pack_file *p;
 	ck_assert(mkdtemp(folder) != NULL);
 	snprintf(path, sizeof path, "%s/a.tpack", folder);
-	ck_assert_int_eq(pack_write_file(path, bytes, size, err, sizeof err), 0);
+	ck_assert_int_eq(outfile_write(path, bytes, size, err, sizeof err), 0);
 	ck_assert_int_eq(pack_open(&p, path, err, sizeof err), 0);
 	pack_close(p);
 	/* a full disk: the kernel refuses to let the file grow */
@@ -219,14 +219,38 @@ START_TEST(file_is_written_whole_or_not_at_all)
 	signal(SIGXFSZ, SIG_IGN);
 	small.rlim_max = was.rlim_max;
 	setrlimit(RLIMIT_FSIZE, &small);
-	int rc = pack_write_file(path, bytes, size, err, sizeof err);
+	int rc = outfile_write(path, bytes, size, err, sizeof err);
 	setrlimit(RLIMIT_FSIZE, &was);
 	ck_assert_int_eq(rc, -1);
 	ck_assert_msg(strstr(err, "cannot write") && strstr(err, path), "%s", err);
 	ck_assert_int_eq(pack_open(&p, path, err, sizeof err), 0); /* the old one is untouched */
 	pack_close(p);
 	ck_assert_int_eq(files_in(folder), 1);
-	ck_assert_int_eq(pack_write_file("/no/such/folder/a.tpack", bytes, size, err, sizeof err), -1);
+	/* the mode is what it says; a link is replaced, unless its target is meant; a pipe or a device is written to; a folder is not */
+	struct outfile f;
+	struct stat st;
+	char link[64];
+	umask(077);
+	ck_assert_int_eq(outfile_write(path, "abc", 3, err, sizeof err), 0);
+	ck_assert(stat(path, &st) == 0 && (st.st_mode & 0777) == 0644 && st.st_size == 3);
+	snprintf(link, sizeof link, "%s/link", folder);
+	ck_assert_int_eq(symlink("a.tpack", link), 0);
+	ck_assert_int_eq(outfile_open(&f, AT_FDCWD, link, 0666, OUTFILE_UMASK | OUTFILE_FOLLOW), 0);
+	ck_assert(outfile_put(&f, "abcd", 4) == 0 && outfile_sync(&f) == 0 && outfile_close(&f) == 0 && outfile_rename(&f) == 0);
+	outfile_drop(&f);
+	ck_assert(lstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+	ck_assert(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600 && st.st_size == 4);
+	ck_assert_int_eq(outfile_write(link, "abcde", 5, err, sizeof err), 0);
+	ck_assert(lstat(link, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == 5);
+	ck_assert_int_eq(outfile_write("/dev/null", "abc", 3, err, sizeof err), 0);
+	ck_assert(stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode));
+	ck_assert_int_eq(outfile_write(folder, "abc", 3, err, sizeof err), -1);
+	ck_assert_msg(strstr(err, "Is a directory") != NULL, "%s", err);
+	ck_assert_int_eq(outfile_open(&f, AT_FDCWD, path, 0644, 0), 0);
+	ck_assert_int_eq(files_in(folder), 3);
+	outfile_drop(&f); /* given up: nothing is left */
+	ck_assert_int_eq(files_in(folder), 2);
+	ck_assert_int_eq(outfile_write("/no/such/folder/a.tpack", bytes, size, err, sizeof err), -1);
 	ck_assert_msg(strstr(err, "No such file") != NULL, "%s", err);
 	snprintf(command, sizeof command, "rm -r %s", folder);
 	ck_assert_int_eq(system(command), 0);
