@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "../base/outfile.h"
 
@@ -106,10 +107,36 @@ int file_temporary(char *path, size_t length, const void *bytes, size_t size, ch
 	return rc;
 }
 
+bool file_is(const char *path, const char *other)
+{
+	struct stat a, b;
+	return stat(path, &a) == 0 && stat(other, &b) == 0 && S_ISREG(a.st_mode) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 static int is_library(const struct dirent *e)
 {
 	size_t n = strlen(e->d_name);
 	return n > 5 && strcmp(e->d_name + n - 5, ".tdsl") == 0;
+}
+
+char *library_has(const char *folder, const char *path)
+{
+	struct dirent **names;
+	char *found = NULL;
+	int n = scandir(folder, &names, is_library, alphasort);
+	for (int i = 0; i < n; i++) {
+		char *file = NULL;
+		if (asprintf(&file, "%s/%s", folder, names[i]->d_name) < 0)
+			file = NULL;
+		if (file && !found && file_is(path, file))
+			found = file;
+		else
+			free(file);
+		free(names[i]);
+	}
+	if (n >= 0)
+		free(names);
+	return found;
 }
 
 char *library_read(const char *folder, char *err, size_t errlen)

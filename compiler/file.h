@@ -1,6 +1,7 @@
 /* file.h -- files the compiler reads and writes whole. */
 #ifndef TDSL_FILE_H
 #define TDSL_FILE_H
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Bytes of a file, malloc'ed, with a NUL after them.  NULL with "path: why". */
@@ -13,6 +14,10 @@ int files_write(const struct file_out *, int n, char *err, size_t errlen);
 const char *temporary_folder(void);
 /* Writes the bytes to a new temporary file and its name into path; the caller unlinks it.  0 or -1 with "path: why", and no file. */
 int file_temporary(char *path, size_t length, const void *bytes, size_t size, char *err, size_t errlen);
+/* Are both names of one file that is there, whatever they look like?  Not of a device or a pipe. */
+bool file_is(const char *path, const char *other);
+/* Name of the *.tdsl in the folder that is the file `path`, malloc'ed, or NULL. */
+char *library_has(const char *folder, const char *path);
 /* Text of every *.tdsl in a folder, in order of their names, malloc'ed: the language's library from a folder. */
 char *library_read(const char *folder, char *err, size_t errlen);
 #endif

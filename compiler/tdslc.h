@@ -46,6 +46,8 @@ int command_tune(const struct arguments *);      /* tdslc_tune.c */
 
 /* The text FILE and options.library from --library, into the arena.  0, or an exit code after a message. */
 int read_text(const struct arguments *, const char *path, char **text, size_t *n, const char **library);
+/* Refuses `path`, which `what` ("-o") names for a result, where it is a file that the command reads: FILE, one of --library, or --in. */
+int output_check(const struct arguments *, const char *what, const char *path);
 /* Compiles FILE with the options given; messages are printed.  The result is the caller's to free in every case (tdslc_build.c). */
 int compile_file(const struct arguments *, bool check, bool keep_going, struct compile_result *);
 /* How far a build is, on a terminal (tdslc_progress.c).  progress_step is compile_options.progress. */

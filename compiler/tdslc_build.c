@@ -31,6 +31,20 @@ int read_text(const struct arguments *a, const char *path, char **text, size_t *
 	return EXIT_FINE;
 }
 
+int output_check(const struct arguments *a, const char *what, const char *path)
+{
+	const char *folder = option(a, "--library"), *in = option(a, "--in");
+	if (!path)
+		return EXIT_FINE;
+	char *library = folder ? library_has(folder, path) : NULL;
+	const char *read = library ? arena_string(a->arena, library, strlen(library)) : file_is(path, a->words[0]) ? a->words[0]
+	                   : in && file_is(path, in) ? in : NULL;
+	free(library);
+	if (read)
+		return usage_error(a, "%s %s would overwrite %s, which is read; another file is needed", what, path, read);
+	return EXIT_FINE;
+}
+
 static int read_jobs(const struct arguments *a, int *jobs)
 {
 	const char *text = option(a, "-j");
@@ -149,7 +163,12 @@ static int write_library(const struct arguments *a, struct compile_result *r)
 		return error("%s", why);
 	if (!header)
 		header = arena_printf(a->arena, "%.*s.h", (int)(n > 3 && !strcmp(out + n - 3, ".so") ? n - 3 : n), out);
-	int rc = host_library(a->arena, &r->pack, pack, pack_size, slash ? slash + 1 : out, &elf, &size, why, sizeof why);
+	int rc = output_check(a, "the header", header);
+	if (rc != EXIT_FINE) {
+		free(pack);
+		return rc;
+	}
+	rc = host_library(a->arena, &r->pack, pack, pack_size, slash ? slash + 1 : out, &elf, &size, why, sizeof why);
 	free(pack);
 	if (rc)
 		return error("%s", why);
@@ -158,6 +177,23 @@ static int write_library(const struct arguments *a, struct compile_result *r)
 	rc = files_write(files, 2, why, sizeof why);
 	free(elf);
 	return rc ? error("%s", why) : EXIT_FINE;
+}
+
+/* No result takes the place of what is read, or of another result. */
+static int outputs_check(const struct arguments *a)
+{
+	static const char *const names[] = {"-o", "--header", "--binding"};
+	enum { N = sizeof names / sizeof *names };
+	const char *times = arena_printf(a->arena, "%s.times", option(a, "-o"));
+	int code = output_check(a, "-o: the compile times in", times);
+	for (int i = 0; i < N && code == EXIT_FINE; i++) {
+		const char *path = option(a, names[i]);
+		code = output_check(a, names[i], path);
+		for (int j = 0; j < i && path && code == EXIT_FINE; j++)
+			if (option(a, names[j]) && (!strcmp(path, option(a, names[j])) || file_is(path, option(a, names[j]))))
+				code = usage_error(a, "%s %s: %s names the same file", names[i], path, names[j]);
+	}
+	return code;
 }
 
 int command_build(const struct arguments *a)
@@ -173,7 +209,10 @@ int command_build(const struct arguments *a)
 		return usage_error(a, "--emit so has the functions inside: no --binding");
 	if (option(a, "--binding") && !option(a, "--header"))
 		return usage_error(a, "--binding includes the header: --header H.h is needed too");
-	int code = compile_file(a, false, false, &r);
+	int code = outputs_check(a);
+	if (code != EXIT_FINE)
+		return code;
+	code = compile_file(a, false, false, &r);
 	describe(a, &r.pack);
 	if (code == EXIT_FINE && dictionary_train(&r.arena, &r.pack, why, sizeof why))
 		code = error("%s", why);

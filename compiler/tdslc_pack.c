@@ -102,11 +102,14 @@ int command_extract(const struct arguments *a)
 	struct model_pack model;
 	if (!option(a, "--kernel") || !option(a, "--target") || !option(a, "-o"))
 		return usage_error(a, "--kernel, --target and -o are needed");
+	int code = output_check(a, "-o", option(a, "-o"));
+	if (code != EXIT_FINE)
+		return code;
 	struct pack_file *file = open_model(a, true, &model);
 	if (!file)
 		return EXIT_ERROR;
 	const struct model_variant *v = find_variant(a, &model, option(a, "--kernel"));
-	int code = v ? EXIT_FINE : EXIT_ERROR;
+	code = v ? EXIT_FINE : EXIT_ERROR;
 	if (v && files_write(&(struct file_out){option(a, "-o"), model.objects[v->object].bytes, model.objects[v->object].size}, 1, why, sizeof why))
 		code = error("%s", why);
 	pack_close(file);

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,12 @@ static const char *given_scalar(const struct arguments *a, const char *name)
 	return found;
 }
 
+/* "1e400" is no number of a double, nor "1e39" one of a float; "inf" is. */
+static bool too_large(double value, char letter, bool overflowed)
+{
+	return isinf(value) ? overflowed : letter == 'f' && isfinite(value) && isinf((float)value);
+}
+
 static int read_scalar(struct run *r, int p)
 {
 	const struct tdsl_param_info *info = &r->params[p];
@@ -70,6 +77,8 @@ static int read_scalar(struct run *r, int p)
 		r->args[p].i = (int64_t)info->default_value;
 	else
 		r->args[p].f = info->default_value;
+	if (text && !integer && end != text && !*end && too_large(r->args[p].f, letter, errno == ERANGE))
+		return error("--arg %s=%s: too large for %s", info->name, text, letter == 'f' ? "f32" : "f64");
 	if (text && (end == text || *end || (integer && errno) || (letter == 'i' && r->args[p].i != (int32_t)r->args[p].i)))
 		return error("--arg %s=%s: %s is needed", info->name, text, letter == 'i' ? "a 32-bit integer" : integer ? "an integer" : "a number");
 	return EXIT_FINE;
@@ -299,7 +308,9 @@ int command_run(const struct arguments *a)
 	bool stats = option(a, "--stats") != NULL;
 	if (!option(a, "--device") || !option(a, "--in") || !option(a, "--out"))
 		return usage_error(a, "--device, --in and --out are needed");
-	int code = open_kernel(&r);
+	int code = output_check(a, "--out", option(a, "--out"));
+	if (!code)
+		code = open_kernel(&r);
 	if (!code)
 		code = make_arguments(&r);
 	if (!code && stats)

@@ -508,6 +508,8 @@ int command_tune(const struct arguments *a)
 	ARRAY(double) times = {0};
 	int code = sizes_check(a);
 	if (code == EXIT_FINE)
+		code = output_check(a, "-o", out);
+	if (code == EXIT_FINE)
 		code = compile_file(a, false, true, &r);
 	for (int k = 0; code == EXIT_FINE && k < r.pack.nkernels; k++)
 		for (int v = 0; v < r.pack.kernels[k].nvariants; v++)

@@ -8,6 +8,7 @@
 #include "sim.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,11 +253,15 @@ static int spec_parse(struct run *r, const char *spec, unsigned char value[8], u
 	}
 	if (strncmp(spec, "f32:", 4) == 0 || strncmp(spec, "f64:", 4) == 0) {
 		char *end;
-		double d = strtod(spec + 4, &end);
-		float f = strtof(spec + 4, NULL);
+		bool narrow = spec[1] == '3';
+		errno = 0;
+		float f = narrow ? strtof(spec + 4, &end) : 0;
+		double d = narrow ? 0 : strtod(spec + 4, &end);
 		if (!spec[4] || *end)
 			return fail(2, "--arg %s: not a number", spec);
-		*size = spec[1] == '3' ? 4 : 8;
+		if (errno == ERANGE && isinf(narrow ? (double)f : d))
+			return fail(2, "--arg %s: too large for %.3s", spec, spec);
+		*size = narrow ? 4 : 8;
 		memcpy(value, *size == 4 ? (void *)&f : (void *)&d, *size);
 		return 0;
 	}

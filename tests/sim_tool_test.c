@@ -108,6 +108,8 @@ START_TEST(refusals)
 		{2, "k.hsaco vector_add --grid 1 --block 1 --arg ptr:0 ptr:0 i64:1", "--arg i64:1 has 8 bytes, argument 'n' has 4"},
 		{2, "k.hsaco vector_add --grid 1 --block 1 --arg ptr:0 ptr:0 i32:99999999999", "not a number in"},
 		{2, "k.hsaco vector_add --grid 1 --block 1 --arg ptr:0 ptr:0 f32:1x", "not a number"},
+		{2, "k.hsaco vector_add --grid 1 --block 1 --arg ptr:0 ptr:0 f32:1e39", "--arg f32:1e39: too large for f32"},
+		{2, "k.hsaco vector_add --grid 1 --block 1 --arg ptr:0 ptr:0 f64:1e400", "--arg f64:1e400: too large for f64"},
 		{2, "k.hsaco vector_add --grid 1 --block 1 --arg ptr:1", "--arg ptr:1: not a number in 0..0"},
 		{2, "k.hsaco vector_add --grid 1 --block 1 --arg what", "--arg what: unknown form"},
 		{2, "k.hsaco vector_add --grid 1 --block 1 --arg new:y", "not new:NAME:BYTES"},

@@ -69,6 +69,25 @@ expect 1 'No such file or directory' build "$one" -o "$dir/nowhere/p"
 expect 1 'No such file or directory' build "$one" -o "$out/p" --header "$dir/nowhere/h.h"
 expect 1 'No space left on device' build "$one" -o /dev/full
 left_behind
+
+# Nothing that is read is overwritten, under whatever name, and no result by another.
+mkdir "$dir/lib"
+cp lib/*.tdsl "$dir/lib"
+ln "$one" "$dir/hard.tpack"
+ln -s "$one" "$dir/soft.tpack"
+cp "$one" "$dir/before"
+for to in "$one" "$dir/./twice.tdsl" "$dir/hard.tpack" "$dir/soft.tpack"; do
+	expect 2 "-o $to would overwrite $one, which is read" build "$one" -o "$to"
+	expect 2 "--header $to would overwrite" build "$one" -o "$out/p" --header "$to"
+	expect 2 "-o $to would overwrite $one" tune "$one" --kernel twice --target gfx942 -o "$to"
+done
+expect 2 "-o $dir/lib/norm.tdsl would overwrite $dir/lib/norm.tdsl" build "$one" -o "$dir/lib/norm.tdsl" --library "$dir/lib"
+expect 2 '--header names the same file' build "$one" -o "$out/p" --header "$out/h" --binding "$out/h"
+expect 2 '-o names the same file' build "$one" -o "$out/p" --header "$out/p"
+checks=$((checks + 1))
+cmp "$one" "$dir/before" && cmp "$dir/lib/norm.tdsl" lib/norm.tdsl || failures=$((failures + 1))
+left_behind
+rm "$dir/hard.tpack" "$dir/soft.tpack"
 expect 0 '' check "$one"
 expect 2 '--kernel K and --stage S are needed' dump "$one"
 expect 2 'unknown stage parse; known: ast, ir' dump "$one" --kernel twice --stage parse
@@ -117,6 +136,12 @@ printf '\070\000\000\000\000\000\000\000%-56s' "$head" >"$dir/x.st"
 head -c 32 /dev/zero >>"$dir/x.st"
 expect 1 'has no such scalar' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st" --arg b=1
 expect 1 'a number is needed' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st" --arg a=two
+expect 1 '--arg a=1e400: too large for f32' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st" --arg a=1e400
+expect 1 '--arg a=-1e39: too large for f32' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st" --arg a=-1e39
+expect 2 "--out $pack would overwrite $pack, which is read" run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$pack"
+expect 2 "--out $dir/x.st would overwrite" run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$dir/x.st"
+expect 2 "-o $pack would overwrite" extract "$pack" --kernel twice --target gfx942 -o "$pack"
+expect 0 '' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$dir/y.st" --arg a=inf
 expect 1 'no simulated device' run "$pack" twice --device null:gfx942 --in "$dir/x.st" --out "$out/y.st" --stats
 expect 1 '/dev/full' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out /dev/full
 left_behind
