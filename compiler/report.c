@@ -335,6 +335,35 @@ static void put_param_json(FILE *out, struct arena *a, const struct model_kernel
 	fputc('}', out);
 }
 
+static bool passes(const struct model_launch *l, enum model_karg_kind kind, int param)
+{
+	for (int i = 0; i < l->nkargs; i++)
+		if (l->kargs[i].kind == kind && l->kargs[i].a == param)
+			return true;
+	return false;
+}
+
+/* Tensors whose leading dimensions may have two strides: every launch that takes the tensor takes both. */
+static void put_two_strides(FILE *out, const struct model_kernel *k, const struct model_variant *v)
+{
+	const char *between = "";
+	fputs(",\"two_strides\":[", out);
+	for (int p = 0; p < k->nparams; p++) {
+		int taken = 0, both = 0;
+		for (int l = 0; l < v->nlaunches; l++) {
+			bool takes = k->params[p].is_tensor && passes(&v->launches[l], KA_POINTER, p);
+			taken += takes;
+			both += takes && passes(&v->launches[l], KA_FOLD_STRIDE, p);
+		}
+		if (!taken || both < taken)
+			continue;
+		fputs(between, out);
+		put_string(out, k->params[p].name);
+		between = ",";
+	}
+	fputc(']', out);
+}
+
 static void put_kernel_json(FILE *out, struct arena *a, const struct model_pack *p, const struct model_kernel *k)
 {
 	fputs("{\"kernel\":", out);
@@ -374,7 +403,9 @@ static void put_kernel_json(FILE *out, struct arena *a, const struct model_pack 
 			put_string(out, v->launches[l].symbol);
 			fprintf(out, ",\"block\":%d,\"kernarg_bytes\":%d}", v->launches[l].block, v->launches[l].kernarg_bytes);
 		}
-		fputs("]}", out);
+		fputc(']', out);
+		put_two_strides(out, k, v);
+		fputc('}', out);
 	}
 	fputs("]}", out);
 }

@@ -104,6 +104,56 @@ int variant_follows(const struct bind *b, const struct pack_variant *v)
 	return 0;
 }
 
+/* What a predicate asks of a call that does not hold: anything but strides, or the first stride that is too large, and the most it may be. */
+struct reach { const struct bind *bind; bool other, far; int param, dim; int64_t most; };
+
+static bool holds(const struct bind *b, const struct hexpr *e, int64_t *value)
+{
+	struct hexpr_env env = {b->symbols, (int)b->kernel->k->symbols.count, bind_leaf, (void *)(uintptr_t)b};
+	const char *why;
+	return hexpr_eval(e, &env, value, &why) == 0 && *value != 0;
+}
+
+/* "stride <= most", or "stride * extent <= most", as the compiler writes them (limit_strides): offsets inside a tile have 32 bits. */
+static void reach_take(struct reach *r, const struct hexpr *e)
+{
+	const struct hexpr *left = e->op == HX_LE ? e->a : NULL, *stride = left && left->op == HX_MUL ? left->a : left;
+	int64_t most, extent = 1;
+	if (!stride || stride->op != HX_STRIDE || !hexpr_is_const(e->b, &most) || (left != stride && (!holds(r->bind, left->b, &extent) || extent < 1))) {
+		r->other = true;
+		return;
+	}
+	if (!r->far)
+		*r = (struct reach){r->bind, r->other, true, (int)(stride->imm / 16), (int)(stride->imm % 16), most / extent};
+}
+
+static void reach_find(struct reach *r, const struct hexpr *e)
+{
+	int64_t value;
+	if (holds(r->bind, e, &value))
+		return;
+	if (e->op == HX_AND) {
+		reach_find(r, e->a);
+		reach_find(r, e->b);
+	} else {
+		reach_take(r, e->op == HX_OR ? e->b : e); /* "extent <= 1 or stride <= most" */
+	}
+}
+
+int variant_in_reach(const struct bind *b, const struct pack_variant *v)
+{
+	struct arena a = {0};
+	struct reach r = {.bind = b};
+	const struct hexpr *e = hexpr_decode(&a, b->file->code + v->predicate.offset, v->predicate.size);
+	if (e)
+		reach_find(&r, e);
+	arena_free(&a);
+	if (!r.far || r.other || r.param < 0 || r.param >= b->kernel->nparams || r.dim < 0 || r.dim >= b->views[r.param].rank)
+		return 0;
+	FAIL(TDSL_ESTRIDE, "%s: argument '%s', dimension %d: stride %" PRId64 " is too large; this kernel follows strides of at most %" PRId64, b->name,
+	     param_name(b, r.param), r.dim + b->views[r.param].extra, b->views[r.param].stride[r.dim], r.most);
+}
+
 /* ---- which kernel and variant serve a call */
 
 /* Binds, and where a variant is to be chosen joins rows unless the environment has a say in the choice. */

@@ -3,7 +3,7 @@
  * Order of the choice: the variant that TDSL_TUNE names for the call, then the pack's own order, most specific first.  A variant
  * is passed over where TDSL_DISABLE names it, where TDSL_BATCH_INVARIANT is set and its predicate depends on the batch (the first
  * dimension of the first tensor) and it is not the general one, which is left where no other serves, where its predicate does not hold,
- * or where it cannot follow the tensors (plan.c).  The
+ * which may be for a stride beyond its reach, or where it cannot follow the tensors (plan.c).  The
  * environment is looked at when a shape is first called: plans made before stay. */
 #include "trace.h"
 
@@ -119,8 +119,11 @@ static int variant_try(const struct bind *b, const struct rules *r, const struct
 		*what = why;
 		return 0;
 	}
-	if (!holds)
-		return 0;
+	if (!holds) {
+		int rc = variant_in_reach(b, v);
+		*what = rc < 0 ? tdsl_error() : *what;
+		return rc;
+	}
 	*what = "general";
 	if (specialised && !v->predicate.size)
 		return 0;

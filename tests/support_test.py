@@ -16,12 +16,17 @@ B = Path(os.environ.get("B", "build"))
 ROOT = Path(__file__).resolve().parent.parent
 HEAD = """# What is shipped
 
-Written from the pack by tests/support_test.py (`make bless`). A kernel runs for any extents and strides of its tensors; a choice of types
+Written from the pack by tests/support_test.py (`make bless`). A kernel runs for any extents of its tensors and any strides within 32-bit offsets inside a tile; a choice of types
 that is not listed, or a kernel `at first call`, is compiled when it is first called, where a compiler is installed. `simulated`: an end-to-end test compares it with f64
 on the simulated device. `measured`: it was timed on the chip itself.
 
-| kernel | inputs | types | outputs | gfx942 | gfx950 | simulated | measured |
-|---|---|---|---|---|---|---|---|
+`two strides`: `x[M, N]` also takes `[B, S, N]`, and more dimensions, where the leading ones fold into one stride; the tensors named here
+take them too where they fold into two, as those of a slice `x[:, :5]` do, all with the same `[B, S]`, in a call without the
+transposed output where that is optional. That is so where rows are done one at a time (`each m in M`). Others refuse it (`TDSL_ESTRIDE`): rows that are taken by tiles, as element by element, for transposed outputs
+and for products, have one stride; tensors of rank 3 and 4 and lists do too. What is compiled at first call follows the same rule.
+
+| kernel | inputs | types | outputs | two strides | gfx942 | gfx950 | simulated | measured |
+|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -38,8 +43,18 @@ def table(pack, tests):
             inputs = ", ".join(parameter(p, i["types"]) for p in tensors if p["role"] == "in")
             outputs = ", ".join(parameter(p, i["types"]) for p in tensors if p["role"] != "in")
             counts = [variants(k, i, target) for target in ("gfx942", "gfx950")]
-            rows.append(f"| {k['kernel']} | {inputs} | {i['name'].replace(',', ' ') or '-'} | {outputs} | {counts[0]} | {counts[1]} | {simulated} | no |\n")
+            rows.append(f"| {k['kernel']} | {inputs} | {i['name'].replace(',', ' ') or '-'} | {outputs} | {two_strides(k, i)} | {counts[0]} | {counts[1]} | {simulated} | no |\n")
     return rows
+
+
+def two_strides(kernel, instance):
+    """Names of the tensors that on every target some variant follows along two leading strides."""
+    targets = {}
+    for v in kernel["variants"]:
+        if v["instance"] == instance["name"]:
+            targets.setdefault(v["target"], set()).update(v["two_strides"])
+    both = set.intersection(*targets.values()) if targets else set()
+    return ", ".join(p["name"] for p in kernel["params"] if p["name"] in both) or ("no" if targets else "")
 
 
 def any_types(kernel):

@@ -156,7 +156,11 @@ union tdsl_arg { const DLTensor *t; double f; int64_t i; };
 /* Calls a kernel: args in the order of its signature (inputs, scalars, outputs); tensors in .t (NULL = absent, if optional),
  * f32 scalars in .f, i32 and i64 scalars in .i.  The instance follows from the tensors' types, the variant from shapes,
  * strides and alignment.  A tensor with more dimensions than its formal folds the leading ones into the formal's first: x[M, N]
- * takes [B, S, N], also when the three are strided.  Outputs may not share bytes with any other argument (interleaved views of
+ * takes [B, S, N].  Where they do not fold into one stride, two are followed by tensors of rank 1 and 2 whose first extent is a plain
+ * `each m in M` of every part of the kernel that touches them, if it has no dot: rows one at a time.  Rows that are `tiled` or `by` a
+ * number, transposed outputs and tensors of rank 3 have one stride (docs/support.md lists kernel by kernel); all tensors that are
+ * given with two have the same [B, S].  Others are TDSL_ESTRIDE, and so are strides too large for a kernel's 32-bit offsets inside a
+ * tile.  Outputs may not share bytes with any other argument (interleaved views of
  * one buffer whose bytes are disjoint are recognised where their strides have a common period; else refused).
  * Nothing is written unless every check passed.  Workspace: NULL, 0 where the kernel needs none. */
 TDSL_API int tdsl_call(tdsl_kernel, tdsl_stream, const union tdsl_arg *args, int nargs, void *workspace, int64_t workspace_bytes);
