@@ -298,20 +298,28 @@ static struct value fill(struct elab *E, const struct ast_expr *e)
 	return v;
 }
 
+/* Known not to be negative wherever it is computed, present or not. */
+static bool never_negative(struct elab *E, const struct ir_ins *a)
+{
+	guard_set nothing = {false};
+	struct lin f = lin_of(a);
+	return lin_prove(E, &f, nothing);
+}
+
 static struct value cdiv_value(struct elab *E, const struct ast_expr *e)
 {
-	struct value a = elab_expr(E, e->args.items[0]), b = elab_expr(E, e->args.items[1]), one = {ir_int(&E->b, DT_I64, 1), true, 0};
+	struct value a = elab_expr(E, e->args.items[0]), b = elab_expr(E, e->args.items[1]);
 	elab_at(E, e->at);
-	if (a.ins && a.literal)
-		a = value_fixed(E, a, e->at);
-	b = value_binary(E, IR_SUB, b, one, e->at, "cdiv");
-	a = value_binary(E, IR_ADD, a, b, e->at, "cdiv");
-	b = value_binary(E, IR_ADD, b, one, e->at, "cdiv");
-	if (a.ins && a.ins->dtype == DT_F32) {
-		ELAB_ERROR(E, E_ARGUMENT_TYPE, e->at, "cdiv", "f32", "i32");
+	if (!value_pair(E, &a, &b, e->at, "cdiv") || !of_type(E, &a, "cdiv", false, false, true, e->args.items[0]->at) ||
+	    !of_type(E, &b, "cdiv", false, false, true, e->args.items[1]->at))
 		return none;
-	}
-	return value_binary(E, IR_DIV, a, b, e->at, "cdiv");
+	bool nonnegative = never_negative(E, a.ins) && never_negative(E, b.ins);
+	if (!nonnegative || a.ins->dtype != DT_I32 || b.ins->op != IR_CONST)
+		return (struct value){ir_cdiv(&E->b, a.ins, b.ins, nonnegative), false, a.extra | b.extra};
+	/* As an operator of the text, which finds the groups of an index in it. */
+	struct ir_ins *up = ir_bin(&E->b, IR_ADD, a.ins, ir_int(&E->b, DT_I32, b.ins->imm - 1));
+	struct value over = {ir_int(&E->b, DT_I32, b.ins->imm), false, b.extra};
+	return value_binary(E, IR_DIV, (struct value){up, false, a.extra}, over, e->at, "cdiv");
 }
 
 static struct value has(struct elab *E, const struct ast_expr *e)

@@ -110,7 +110,7 @@ static struct ir_ins *extent_parts(struct elab *E, const struct hexpr *e)
 		return ir_hexpr(&b, e);
 	struct ir_ins *x = elab_extent(E, e->a), *y = elab_extent(E, e->b);
 	if (e->op == HX_CDIV)
-		return ir_bin(&b, IR_DIV, ir_bin(&b, IR_ADD, x, ir_bin(&b, IR_SUB, y, ir_int(&b, DT_I32, 1))), y);
+		return ir_cdiv(&b, x, y, hexpr_nonnegative(e->a) && hexpr_nonnegative(e->b));
 	return ir_bin(&b, plain[e->op], x, y);
 }
 

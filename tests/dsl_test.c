@@ -4,6 +4,7 @@
  * named after a message's id gives that message.  With BLESS set the golden files are written. */
 #include <check.h>
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +234,40 @@ START_TEST(symbols_are_solved)
 END_TEST
 
 
+/* --- what texts compute */
+
+/* cdiv in the body, in extents, folded and not: the least integer that is not below a / b, and 0 where b is 0. */
+START_TEST(quotients_rounded_up)
+{
+	static const int a[] = {7, -7, 6, -6, 1, -1, 0, 7, -7, 7, 7, -7, 2147483647, 0}, b[] = {3, 3, 3, 3, 5, 5, 5, -3, -3, 0, 7, 1, 2, 0};
+	static const int want[] = {3, -2, 2, -2, 1, 0, 0, -2, 3, 0, 1, -7, 1073741824, 0};
+	enum { M = sizeof want / sizeof *want };
+	struct ir_run r;
+	dsl_run_open(&r, "tests/dsl/rounding.tdsl", "rounded", "");
+	ir_run_symbol(&r, "M", M);
+	struct ir_tensor *ta = ir_run_tensor(&r, "a", 1), *tb = ir_run_tensor(&r, "b", 1), *far = ir_run_tensor(&r, "far", 1);
+	static const char *const out[] = {"q", "third", "group", "wide", "fixed", "held"};
+	for (int i = 0; i < 6; i++)
+		ir_run_tensor(&r, out[i], 0);
+	ir_run_tensor(&r, "part", 0);
+	for (int i = 0; i < M; i++) {
+		ir_tensor_set(ta, i, a[i]);
+		ir_tensor_set(tb, i, b[i]);
+		ir_tensor_set(far, i, (double)(((int64_t)1 << 40) * (i % 2 ? -1 : 1)));
+	}
+	ck_assert_msg(ir_run_go(&r) == 0, "%s", r.err);
+	for (int i = 0; i < M; i++) {
+		ck_assert_int_eq((int)ir_tensor_get(ir_run_find(&r, "q"), i), want[i]);
+		ck_assert_int_eq((int)ir_tensor_get(ir_run_find(&r, "third"), i), (int)ceil(a[i] / 3.0));
+		ck_assert_int_eq((int)ir_tensor_get(ir_run_find(&r, "group"), i), (i + 3) / 4);
+		ck_assert_int_eq((int64_t)ir_tensor_get(ir_run_find(&r, "wide"), i), i % 2 ? -(((int64_t)1 << 40) / 3) : ((int64_t)1 << 40) / 3 + 1);
+		ck_assert_int_eq((int)ir_tensor_get(ir_run_find(&r, "fixed"), i), -2 + 100 * -2);
+		ck_assert(ir_tensor_get(ir_run_find(&r, "held"), i) == 1);      /* as many positions as the host counts */
+	}
+	ir_run_close(&r);
+}
+END_TEST
+
 /* --- hostile texts: an error or a kernel, never a crash or a hang */
 
 static void feed(const char *text, size_t n)
@@ -389,7 +424,8 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, symbols_are_solved, truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
+	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, symbols_are_solved, quotients_rounded_up,
+		truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
 	Suite *s = suite_create("dsl");
 	TCase *c = tcase_create("texts");
 	tcase_set_timeout(c, 120);
