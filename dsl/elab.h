@@ -97,6 +97,7 @@ struct elab {
 	struct guard guards[MAX_GUARDS]; int nguards;
 	struct lin facts[MAX_FACTS]; int nfacts;          /* hold always in this scope */
 	struct { const struct ir_ins *num, *den; } exact[16]; int nexact;   /* den divides num */
+	bool *stored;                         /* by parameter, workspace too: a statement before here names it on the left */
 	ir_axes explicit_axes, implicit_axes, open_axes;
 	ir_axes nonnegative;                              /* axes whose positions are >= 0 */
 	bool too_large;
@@ -120,6 +121,10 @@ const char *elab_type_name(const struct ir_ins *);
 /* A host expression over the kernel's symbols, or NULL after a message.  In an extent `/` must divide exactly. */
 enum extent_use { EXTENT_DEFINES, EXTENT_KNOWN, EXTENT_REQUIRE };
 const struct hexpr *extent_of(struct arena *, struct diag *, struct model_kernel *, const struct ast_expr *, enum extent_use);
+/* False after a message where the extent is a constant that no dimension or range can have. */
+bool extent_possible(struct diag *, const struct hexpr *, struct diag_span);
+/* Constants of an extent or condition that an i32 in the kernel cannot hold. */
+bool extent_too_wide(const struct hexpr *, int64_t *found);
 /* The type called `name`: a dtype, fp8, bf8; DT_NONE if there is none. */
 struct type type_named(const char *name);
 /* Parameter number of a dtype parameter, or -1. */

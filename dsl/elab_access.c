@@ -147,8 +147,12 @@ struct value elab_load(struct elab *E, const struct ast_expr *e)
 	int t = tensor_named(E, e);
 	if (t < 0)
 		return none;
-	if (E->k->params[t].role == IR_OUT && E->phase == 0) {
+	if (E->k->params[t].role == IR_OUT && (E->phase == 0 || !E->stored[t])) {
 		ELAB_ERROR(E, E_READ_OUTPUT, e->at, e->name);
+		return none;
+	}
+	if (E->k->params[t].role == IR_TEMP && !E->stored[t]) {
+		ELAB_ERROR(E, E_READ_TEMP, e->at, e->name);
 		return none;
 	}
 	if (!subscripts(E, e, subs, &axes) || !list_followed(E, e, t, subs))
@@ -203,6 +207,8 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 	ir_axes axes;
 	guard_set used;
 	int t = tensor_named(E, target);
+	if (t >= 0)
+		E->stored[t] = true;
 	if (t < 0 || !writable(E, target, t) || !subscripts(E, target, subs, &axes) || !list_followed(E, target, t, subs) || !v.ins)
 		return;
 	enum dtype held = E->k->params[t].dtype;

@@ -4,6 +4,7 @@
  * outputs).  The elaborator starts from the same structure, so that parameter and symbol numbers agree.  A name in a parameter's
  * extent becomes a symbol where it first appears; it is solved from the best place: inputs before outputs, a plain `M` before
  * `2*N` or `E + 1`, required tensors before optional ones. */
+#include <math.h>
 #include <string.h>
 #include "elab.h"
 
@@ -135,21 +136,50 @@ static const struct hexpr *extent_value(struct extent *x, const struct ast_expr 
 const struct hexpr *extent_of(struct arena *ar, struct diag *d, struct model_kernel *m, const struct ast_expr *e, enum extent_use use)
 {
 	struct extent x = {ar, d, m, use};
-	return extent_value(&x, e);
+	const struct hexpr *value = extent_value(&x, e);
+	int64_t wide;
+	if (value && use != EXTENT_REQUIRE && !hexpr_is_const(value, &wide) && extent_too_wide(value, &wide)) {
+		diag_add(d, DIAG_E_INT_RANGE, e->at, (long long)wide);
+		return NULL;
+	}
+	return value;
+}
+
+bool extent_too_wide(const struct hexpr *e, int64_t *found)
+{
+	if (!e)
+		return false;
+	*found = e->imm;
+	if (e->op == HX_CONST)
+		return e->imm > INT32_MAX || e->imm < INT32_MIN;
+	return extent_too_wide(e->a, found) || extent_too_wide(e->b, found);
+}
+
+bool extent_possible(struct diag *d, const struct hexpr *e, struct diag_span at)
+{
+	int64_t size;
+	if (!hexpr_is_const(e, &size) || (size >= 1 && size <= INT32_MAX))
+		return true;
+	diag_add(d, DIAG_E_EXTENT_SIZE, at, (long long)size);
+	return false;
 }
 
 /* --- parameters */
 
-static double default_number(struct diag *d, const struct ast_expr *e)
+/* The default of a scalar of type t: a number of that type, kept as a double. */
+static double default_number(struct diag *d, const struct ast_param *p, enum dtype t)
 {
-	if (e->kind == AST_NEG)
-		return -default_number(d, e->a);
-	if (e->kind == AST_INT)
-		return (double)e->integer;
-	if (e->kind == AST_FLOAT)
-		return e->number;
-	diag_add(d, DIAG_E_DEFAULT, e->at);
-	return 0;
+	const struct ast_expr *e = p->value;
+	bool negative = e->kind == AST_NEG;
+	e = negative ? e->a : e;
+	double v = e->kind == AST_INT ? (double)e->integer : e->number;
+	if (e->kind != AST_INT && e->kind != AST_FLOAT)
+		diag_add(d, DIAG_E_DEFAULT, p->value->at);
+	else if (t != DT_F32 && e->kind == AST_FLOAT)
+		diag_add(d, DIAG_E_DEFAULT_TYPE, p->value->at, p->name.text, dtype_info(t)->name);
+	else if (t == DT_F32 ? !isfinite((float)v) : t == DT_I32 ? v > INT32_MAX + (double)negative : e->integer > (int64_t)1 << 53)
+		diag_add(d, DIAG_E_DEFAULT_RANGE, p->value->at, p->name.text, dtype_info(t)->name, t == DT_I64 ? " of at most 2^53" : "");
+	return negative ? -v : v;
 }
 
 static void check_type(struct diag *d, const struct ast_kernel *k, const struct ast_param *p)
@@ -188,7 +218,7 @@ static void add_param(struct diag *d, const struct ast_kernel *k, const struct a
 		diag_add(d, DIAG_E_DEFAULT, p->value->at);
 	else if (p->value) {
 		out->has_default = true;
-		out->default_value = default_number(d, p->value);
+		out->default_value = default_number(d, p, type_named(p->type.name.text).dtype);
 	}
 }
 
@@ -262,8 +292,12 @@ int signature_build(struct arena *ar, struct diag *d, const struct ast_kernel *k
 	add_params(d, k, m);
 	for (int p = 0; p < m->nparams; p++) {
 		const struct ast_param *decl = signature_param(k, m->params[p].name);
-		for (int i = 0; i < m->params[p].rank; i++)
-			m->params[p].extent[i] = extent_of(ar, d, m, decl->type.dims.items[i], EXTENT_DEFINES);
+		for (int i = 0; i < m->params[p].rank; i++) {
+			const struct ast_expr *dim = decl->type.dims.items[i];
+			m->params[p].extent[i] = extent_of(ar, d, m, dim, EXTENT_DEFINES);
+			if (m->params[p].extent[i] && !extent_possible(d, m->params[p].extent[i], dim->at) && k->of.text)
+				diag_note(d, k->name.at, "in the instance %s", k->name.text);
+		}
 	}
 	for (int s = 0; s < m->nsymbols; s++)
 		if (type_parameter(k, m->symbols[s].name) >= 0)
