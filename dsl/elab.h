@@ -35,6 +35,7 @@ struct value {
 	struct ir_ins *ins;                   /* NULL: an error was reported, keep quiet */
 	bool literal;                         /* a constant of the text, i64 or f32, that takes the type of its partner */
 	ir_axes extra;                        /* axes that fill() adds for the text; the instruction does not carry them */
+	double number;                        /* of an i64 literal: what it is where it meets a float; 3.5 of 7 / 2, whose i64 is 3 */
 };
 struct type { enum dtype dtype; int native; };
 

@@ -1,7 +1,9 @@
 /* elab_expr.c -- expressions: types of operands, literals, quotients of group indices.
  *
  * In: an expression.  Out: a value whose instruction stands in the current block.  Arithmetic is on f32, i32 and i64; narrow
- * types are converted in the text.  A literal takes the type of its partner. */
+ * types are converted in the text.  A literal takes the type of its partner, and so does an expression of literals. */
+#include <float.h>
+#include <math.h>
 #include <string.h>
 #include "elab.h"
 
@@ -11,12 +13,17 @@ ir_axes value_axes(const struct elab *E, struct value v) { return v.ins ? (v.ins
 
 /* --- literals: i64 or f32 constants until they meet a type */
 
+static struct value literal_whole(struct elab *E, int64_t v)
+{
+	return (struct value){.ins = ir_int(&E->b, DT_I64, v), .literal = true, .number = (double)v};
+}
+
 static bool literal_to(struct elab *E, struct value *v, enum dtype t, struct diag_span at)
 {
 	struct ir_ins *c = v->ins;
 	bool whole = c->dtype == DT_I64;
 	if (dtype_is_float(t) && dtype_info(t)->cls == 'F') {
-		v->ins = ir_float(&E->b, t, whole ? (double)c->imm : c->num);
+		v->ins = ir_float(&E->b, t, whole ? v->number : c->num);
 	} else if (whole && (t == DT_I32 || t == DT_I64)) {
 		if (t == DT_I32 && (c->imm > INT32_MAX || c->imm < INT32_MIN)) {
 			ELAB_ERROR(E, E_INT_RANGE, at, (long long)c->imm);
@@ -56,7 +63,7 @@ bool value_pair(struct elab *E, struct value *a, struct value *b, struct diag_sp
 		if (a->ins->dtype == b->ins->dtype)
 			return true;
 		struct value *whole = a->ins->dtype == DT_I64 ? a : b;
-		whole->ins = ir_float(&E->b, DT_F32, (double)whole->ins->imm);
+		whole->ins = ir_float(&E->b, DT_F32, whole->number);
 		return true;
 	}
 	struct value was_a = *a, was_b = *b;
@@ -120,6 +127,22 @@ static struct ir_ins *quotient(struct elab *E, enum ir_op op, struct ir_ins *x, 
 
 static bool computes(enum dtype t) { return t == DT_F32 || t == DT_I32 || t == DT_I64; }
 
+/* a op b of two i64 literals as numbers; false where their integer has no 64 bits. */
+static bool literal_number(enum ir_op op, const struct value *a, const struct value *b, double *number)
+{
+	int64_t x = a->ins->imm, y = b->ins->imm, whole;
+	switch (op) {
+	case IR_ADD: *number = a->number + b->number; return !__builtin_add_overflow(x, y, &whole);
+	case IR_SUB: *number = a->number - b->number; return !__builtin_sub_overflow(x, y, &whole);
+	case IR_MUL: *number = a->number * b->number; return !__builtin_mul_overflow(x, y, &whole);
+	case IR_DIV: *number = a->number / b->number; return true;
+	case IR_REM: *number = fmod(a->number, b->number); return true;
+	case IR_MIN: *number = fmin(a->number, b->number); return true;
+	case IR_MAX: *number = fmax(a->number, b->number); return true;
+	default: return true;
+	}
+}
+
 struct value value_binary(struct elab *E, enum ir_op op, struct value a, struct value b, struct diag_span at, const char *what)
 {
 	if (!value_pair(E, &a, &b, at, what))
@@ -131,6 +154,10 @@ struct value value_binary(struct elab *E, enum ir_op op, struct value a, struct 
 		return none;
 	}
 	struct value v = {.extra = a.extra | b.extra};
+	if (a.literal && b.literal && t == DT_I64 && !literal_number(op, &a, &b, &v.number)) {
+		ELAB_ERROR(E, E_INTEGER, at, "this number");
+		return none;
+	}
 	bool whole = t == DT_I32 && (op == IR_DIV || op == IR_REM);
 	v.ins = whole ? quotient(E, op, a.ins, b.ins) : ir_bin(&E->b, op, a.ins, b.ins);
 	v.literal = a.literal && b.literal && v.ins->op == IR_CONST && v.ins->dtype != DT_I1;
@@ -146,7 +173,7 @@ static struct value logic(struct elab *E, const struct ast_expr *e, struct value
 		ELAB_ERROR(E, E_NOT_CONDITION, left ? e->a->at : e->b->at, elab_type_name(left ? a.ins : b.ins));
 		return none;
 	}
-	return (struct value){ir_bin(&E->b, e->op == AST_AND ? IR_AND : IR_OR, a.ins, b.ins), false, a.extra | b.extra};
+	return (struct value){.ins = ir_bin(&E->b, e->op == AST_AND ? IR_AND : IR_OR, a.ins, b.ins), .extra = a.extra | b.extra};
 }
 
 static struct value binary(struct elab *E, const struct ast_expr *e)
@@ -179,6 +206,7 @@ static struct value unary(struct elab *E, const struct ast_expr *e)
 		return none;
 	}
 	a.ins = ir_un(&E->b, e->kind == AST_NOT ? IR_NOT : IR_NEG, a.ins);
+	a.number = -a.number;
 	return a;
 }
 
@@ -226,7 +254,17 @@ static struct value member(struct elab *E, const struct ast_expr *e)
 		ELAB_ERROR(E, E_ATTRIBUTE, e->at, e->name, e->attribute);
 		return none;
 	}
-	return (struct value){is_float ? ir_float(&E->b, DT_F32, v) : ir_int(&E->b, DT_I64, (int64_t)v), true, 0};
+	return is_float ? (struct value){.ins = ir_float(&E->b, DT_F32, v), .literal = true} : literal_whole(E, (int64_t)v);
+}
+
+/* A number with a point or an exponent. */
+static struct value real(struct elab *E, const struct ast_expr *e)
+{
+	if (e->number > FLT_MAX) {
+		ELAB_ERROR(E, E_NUMBER_RANGE, e->at, e->name);
+		return none;
+	}
+	return (struct value){.ins = ir_float(&E->b, DT_F32, e->number), .literal = true};
 }
 
 static struct value expr(struct elab *E, const struct ast_expr *e)
@@ -234,8 +272,8 @@ static struct value expr(struct elab *E, const struct ast_expr *e)
 	switch (e->kind) {
 	case AST_BAD: return none;
 	case AST_NAME: return name(E, e);
-	case AST_INT: return (struct value){ir_int(&E->b, DT_I64, e->integer), true, 0};
-	case AST_FLOAT: return (struct value){ir_float(&E->b, DT_F32, e->number), true, 0};
+	case AST_INT: return literal_whole(E, e->integer);
+	case AST_FLOAT: return real(E, e);
 	case AST_NEG: case AST_NOT: return unary(E, e);
 	case AST_BINARY: return binary(E, e);
 	case AST_INDEX: return elab_load(E, e);

@@ -56,7 +56,7 @@ static void assign_state(struct elab *E, struct entry *e, struct value v, struct
 		ELAB_ERROR(E, E_AXIS_ADDED, at, e->name, elab_axis_name(E, e->axes & ~axes));
 		diag_note(E->d, e->at, "%s comes from here", e->name);
 	} else {
-		e->value = (struct value){guarded(E, e, v.ins), false, e->axes};
+		e->value = (struct value){.ins = guarded(E, e, v.ins), .extra = e->axes};
 	}
 }
 

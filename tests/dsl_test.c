@@ -268,6 +268,26 @@ START_TEST(quotients_rounded_up)
 }
 END_TEST
 
+/* 7 / 2 is 3.5 where it meets a float, and 3 where it meets an integer or nothing. */
+START_TEST(numbers_take_types)
+{
+	static const struct { const char *name; double want; } out[] = {{"half", 10 * 3.5 + 2.5 - 5 + 3.5 + 0.5 - 0.5}, {"narrow", 3.5}, {"eighth", 3.5},
+		{"whole", 33}, {"long", 13}, {"named", 7}};
+	struct ir_run r;
+	dsl_run_open(&r, "tests/dsl/numbers.tdsl", "numbers", "");
+	ir_run_symbol(&r, "M", 1);
+	static const char *const in[] = {"x", "i", "far"};
+	for (int i = 0; i < 3; i++)
+		ir_tensor_set(ir_run_tensor(&r, in[i], 0), 0, 10);
+	for (size_t i = 0; i < sizeof out / sizeof *out; i++)
+		ir_run_tensor(&r, out[i].name, 0);
+	ck_assert_msg(ir_run_go(&r) == 0, "%s", r.err);
+	for (size_t i = 0; i < sizeof out / sizeof *out; i++)
+		ck_assert_msg(ir_tensor_get(ir_run_find(&r, out[i].name), 0) == out[i].want, "%s: %g", out[i].name, ir_tensor_get(ir_run_find(&r, out[i].name), 0));
+	ir_run_close(&r);
+}
+END_TEST
+
 /* --- hostile texts: an error or a kernel, never a crash or a hang */
 
 static void feed(const char *text, size_t n)
@@ -424,7 +444,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, symbols_are_solved, quotients_rounded_up,
+	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, symbols_are_solved, quotients_rounded_up, numbers_take_types,
 		truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
 	Suite *s = suite_create("dsl");
 	TCase *c = tcase_create("texts");
