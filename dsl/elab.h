@@ -8,6 +8,7 @@
  *   elab_expr.c      expressions
  *   elab_call.c      builtin functions and inlining
  *   elab_access.c    tensor accesses and presence
+ *   elab_tiles.c     updates that would depend on the size of a tile
  *   linear.c         linear forms over index positions and symbols, and what follows from the guards
  *
  * Two kinds of axes.  Those that the text works with (tiled and held ones, the inside of `by` groups) are *explicit*: they
@@ -59,6 +60,7 @@ struct entry {
 	ir_axes axes;                         /* AXES: contracted; STATE: its explicit axes */
 	bool held;                            /* AXES: all of them held */
 	int block, guards;                    /* block it was made in; guards in scope then */
+	ir_axes open;                         /* axes open then */
 	struct entry *next;
 };
 
@@ -177,6 +179,13 @@ struct ir_ins *and_of(struct elab *, struct ir_ins *, struct ir_ins *);   /* eit
 struct value elab_load(struct elab *, const struct ast_expr *);
 void elab_store(struct elab *, const struct ast_expr *target, struct value, const enum ast_update *update, struct diag_span);
 struct ir_ins *elab_present(struct elab *, struct ir_ins *, ir_axes over);   /* 0 where absent: an operand of dot */
+
+/* --- how often a statement runs (elab_tiles.c) */
+/* The tiled axes among `open`, whose tiles are as large as the schedule likes, that say nothing about v: neither does it vary with
+ * them, nor is anything in it reduced over them. */
+ir_axes tiles_unseen(struct elab *, const struct ir_ins *v, ir_axes open);
+/* Whether v is computed from `from` by more than a choice, as from + 1 is. */
+bool tiles_change(struct elab *, const struct ir_ins *v, const struct ir_ins *from);
 
 /* --- proofs (linear.c) */
 /* True if form >= 0 follows from the used guards, the facts and the kernel's requires. */

@@ -223,6 +223,11 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 	}
 	if (!axes_agree(E, target, v, axes, update != NULL, at))
 		return;
+	ir_axes unseen = update && *update == UPDATE_ADD ? tiles_unseen(E, v.ins, E->open_axes & ~axes) : 0;
+	if (unseen) {
+		ELAB_ERROR(E, E_UPDATE_TILES, at, target->name, elab_axis_name(E, unseen));
+		return;
+	}
 	guards_for_access(E, axes | v.ins->axes, true, used);
 	struct ir_ins *mask = bounds(E, t, subs, used, guards_and(E, used));
 	if (update)

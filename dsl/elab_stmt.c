@@ -151,6 +151,12 @@ static void update_state(struct elab *E, struct entry *e, const struct ast_stmt 
 		diag_note(E->d, e->at, "%s comes from here", e->name);
 		return;
 	}
+	ir_axes unseen = s->update == UPDATE_ADD ? tiles_unseen(E, v.ins, E->open_axes & ~e->open) : 0;
+	if (unseen) {
+		ELAB_ERROR(E, E_UPDATE_TILES, s->rhs.lo->at, e->name, elab_axis_name(E, unseen));
+		diag_note(E->d, e->at, "%s comes from here", e->name);
+		return;
+	}
 	bool dot = v.ins->op == IR_DOT && !(v.ins->flags & IR_ACC) && s->rhs.lo->kind == AST_CALL && s->update == UPDATE_ADD && v.ins->dtype == old.ins->dtype;
 	if (dot)
 		v.ins = ir_dot(&E->b, v.ins->args[0], v.ins->args[1], v.ins->over, old.ins);
