@@ -176,19 +176,31 @@ static struct value logic(struct elab *E, const struct ast_expr *e, struct value
 	return (struct value){.ins = ir_bin(&E->b, e->op == AST_AND ? IR_AND : IR_OR, a.ins, b.ins), .extra = a.extra | b.extra};
 }
 
-static struct value binary(struct elab *E, const struct ast_expr *e)
+/* One operator of a chain. */
+static struct value joined(struct elab *E, const struct ast_expr *e, struct value a, struct value b)
 {
 	static const struct { enum ir_op op; bool swapped; const char *text; } table[] = {
 		[AST_LT] = {IR_LT, false, "<"}, [AST_LE] = {IR_LE, false, "<="}, [AST_GT] = {IR_LT, true, ">"}, [AST_GE] = {IR_LE, true, ">="},
 		[AST_EQ] = {IR_EQ, false, "=="}, [AST_NE] = {IR_NE, false, "!="}, [AST_ADD] = {IR_ADD, false, "+"}, [AST_SUB] = {IR_SUB, false, "-"},
 		[AST_MUL] = {IR_MUL, false, "*"}, [AST_DIV] = {IR_DIV, false, "/"}, [AST_REM] = {IR_REM, false, "%"}};
-	struct value a = elab_expr(E, e->a), b = elab_expr(E, e->b);
 	elab_at(E, e->at);
 	if (e->op == AST_AND || e->op == AST_OR)
 		return logic(E, e, a, b);
 	if (table[e->op].swapped)
 		return value_binary(E, table[e->op].op, b, a, e->at, table[e->op].text);
 	return value_binary(E, table[e->op].op, a, b, e->at, table[e->op].text);
+}
+
+/* From the first operand of a chain to the last: it may be longer than the stack is deep. */
+static struct value binary(struct elab *E, const struct ast_expr *e)
+{
+	struct { const struct ast_expr **items; int n, cap; } chain = {0};
+	for (; e->kind == AST_BINARY; e = e->a)
+		ARENA_PUSH(E->ar, &chain, e);
+	struct value v = elab_expr(E, e);
+	while (chain.n--)
+		v = joined(E, chain.items[chain.n], v, elab_expr(E, chain.items[chain.n]->b));
+	return v;
 }
 
 static struct value unary(struct elab *E, const struct ast_expr *e)
@@ -295,7 +307,7 @@ struct value elab_expr(struct elab *E, const struct ast_expr *e)
 		return none;
 	}
 	if (++E->nesting > MAX_NESTING)
-		ELAB_ERROR(E, E_DEEP, e->at);
+		ELAB_ERROR(E, E_DEEP, e->at, AST_DEPTH, AST_HEIGHT);
 	else {
 		elab_at(E, e->at);
 		v = expr(E, e);

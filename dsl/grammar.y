@@ -66,7 +66,7 @@ static const char *token_name(int code)
 		diag_add(p->diag, DIAG_E_SYNTAX, TOKEN.span, token_name(yymajor), count ? expected : "something else");
 	p->stop |= p->diag->full;
 }
-%stack_overflow { diag_add(p->diag, DIAG_E_DEEP, p->last.span); p->stop = true; }
+%stack_overflow { diag_add(p->diag, DIAG_E_DEEP, p->last.span, AST_DEPTH, AST_HEIGHT); p->stop = true; }
 
 file ::= items.
 items ::= .

@@ -138,6 +138,12 @@ const struct hexpr *extent_of(struct arena *ar, struct diag *d, struct model_ker
 	struct extent x = {ar, d, m, use};
 	const struct hexpr *value = extent_value(&x, e);
 	int64_t wide;
+	const uint8_t *code;
+	uint32_t size;
+	if (value && hexpr_encode(ar, value, &code, &size) < 0) {
+		diag_add(d, DIAG_E_EXTENT_LARGE, e->at);
+		return NULL;
+	}
 	if (value && use != EXTENT_REQUIRE && !hexpr_is_const(value, &wide) && extent_too_wide(value, &wide)) {
 		diag_add(d, DIAG_E_INT_RANGE, e->at, (long long)wide);
 		return NULL;

@@ -382,19 +382,61 @@ START_TEST(random_bytes)
 }
 END_TEST
 
+/* The text has no error. */
+static void accept(const char *text, size_t n)
+{
+	struct arena ar = {0};
+	struct diag d;
+	ck_assert_msg(dsl_help_all(&ar, text, n, "long", &d, NULL) == 0, "%.300s", diag_text(&d));
+	arena_free(&ar);
+}
+
 START_TEST(nested)
 {
-	static const char *const unit[][3] = {{"(", "1", ")"}, {"-", "1", ""}, {"abs(", "1", ")"}, {"x[", "m", "]"}, {"1 + ", "1", ""}, {"1 + (", "1", ")"}, {"", "1", " + 1"},
+	static const char *const unit[][3] = {{"(", "1", ")"}, {"", "1", " + 1"}, {"1 + (", "1", ")"}, {"-", "1", ""}, {"abs(", "1", ")"}, {"x[", "m", "]"}, {"1 + ", "1", ""},
 		{"1\nif m == 1 {\n", "", "}\n"}, {"[", "", ""}, {"{", "", "}"}, {"1\nfor i in 3 {", "", "}"}};
 	for (unsigned i = 0; i < sizeof unit / sizeof *unit; i++) {
 		size_t size;
 		char *text = repeated(unit[i][0], unit[i][1], unit[i][2], 100000, &size);
-		if (i == 0 || i == 6)
+		if (i < 3)
 			expect(text, size, DIAG_E_DEEP);
 		else
 			feed(text, size);
 		free(text);
 	}
+}
+END_TEST
+
+/* A chain is no nesting: hundreds of operands, of any operators, inside of nesting and out.  Trees that lean right are. */
+START_TEST(long_chains)
+{
+	static const struct { const char *unit, *middle, *unit2; size_t n; bool good; } all[] = {
+		{"", "x[m]", " + x[m] * 2 - 1", 1000, true}, {"", "x[m]", " + 1", 3990, true}, {"", "x[m]", " + 1", 4000, false}, {"(", "x[m]", " + 1)", 400, true},
+		{"x[m] + (", "1", ")", 190, true}, {"x[m] + (", "1", ")", 210, false}, {"(", "x[m]", ")", 400, true}, {"(", "x[m]", ")", 5000, false},
+		{"abs(", "x[m]", " + 1 + 2 + 3 + 4 + 5)", 95, true}, {"abs(", "x[m]", ")", 210, false}};
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+		size_t size;
+		char *text = repeated(all[i].unit, all[i].middle, all[i].unit2, all[i].n, &size);
+		if (all[i].good)
+			accept(text, size);
+		else
+			expect(text, size, DIAG_E_DEEP);
+		free(text);
+	}
+	struct arena ar = {0};
+	char *sum = "M", *deep = "M", *both = "x[0] > 0";
+	for (int i = 0; i < 300; i++) {
+		sum = arena_printf(&ar, "%s + M", sum);
+		both = arena_printf(&ar, "%s and x[0] > %d", both, i);
+	}
+	for (int i = 0; i < 40; i++)
+		deep = arena_printf(&ar, "M + (%s)", deep);
+	static const char *const form = "kernel t[G: int](x: f32[M], z: f32[%s]) -> y: f32[M]\n    require %s > 2\n{\n    each m in M {\n        y[m] = select(%s, 1.0, 2.0) + z[%s]\n    }\n}\nkernel k = t[G: 3]\n";
+	char *text = arena_printf(&ar, form, sum, sum, both, sum);
+	accept(text, strlen(text));
+	text = arena_printf(&ar, form, "3", deep, both, sum);
+	expect(text, strlen(text), DIAG_E_EXTENT_LARGE);
+	arena_free(&ar);
 }
 END_TEST
 
@@ -445,7 +487,7 @@ END_TEST
 int main(void)
 {
 	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, symbols_are_solved, quotients_rounded_up, numbers_take_types,
-		truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
+		truncated, altered, random_bytes, nested, long_chains, huge, explosive, many_conditions};
 	Suite *s = suite_create("dsl");
 	TCase *c = tcase_create("texts");
 	tcase_set_timeout(c, 120);
