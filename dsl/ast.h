@@ -132,6 +132,7 @@ struct parse {
 	struct ast_file *file;
 	const char *text;                     /* the whole text: comments above a kernel are found by looking back */
 	struct tok last;
+	bool torn;                            /* a syntax error was reported: what is left of its declaration is no news */
 	bool stop;                            /* too many errors, or out of stack */
 };
 

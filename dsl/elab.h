@@ -9,6 +9,7 @@
  *   elab_call.c      builtin functions and inlining
  *   elab_access.c    tensor accesses and presence
  *   elab_tiles.c     updates that would depend on the size of a tile
+ *   near.c           known names like one that is not known
  *   linear.c         linear forms over index positions and symbols, and what follows from the guards
  *
  * Two kinds of axes.  Those that the text works with (tiled and held ones, the inside of `by` groups) are *explicit*: they
@@ -108,6 +109,7 @@ struct elab {
 
 /* --- names and messages (elaborate.c) */
 struct entry *scope_find(struct elab *, const char *name);
+const char *scope_hint(struct elab *, const char *name);          /* the name in scope that was meant, for a message */
 struct entry *scope_add(struct elab *, enum entry_kind, const char *name, struct diag_span);   /* reports a name taken; never NULL */
 struct scope { struct entry *top; int block, nguards, nfacts; ir_axes open_axes; };
 struct scope scope_open(struct elab *);
@@ -166,7 +168,13 @@ struct value value_binary(struct elab *, enum ir_op, struct value, struct value,
 ir_axes value_axes(const struct elab *, struct value);                                       /* explicit ones */
 struct type elab_type(struct elab *, const char *name, struct diag_span);                    /* reports an unknown one */
 
+/* --- names that are nearly right (near.c) */
+struct near { const char *name, *best; int distance; };
+void near_offer(struct near *, const char *known);
+const char *near_hint(struct arena *, const struct near *);       /* "; did you mean silu?", or "" */
+
 /* --- calls (elab_call.c) */
+const char *builtin_hint(struct arena *, const struct ast_file *, const char *name);   /* a function of that sort */
 struct value elab_call(struct elab *, const struct ast_expr *);
 bool builtin_exists(const char *name);
 int elab_call_many(struct elab *, const struct ast_expr *, struct value *out, int n);

@@ -82,7 +82,7 @@ static int tensor_named(struct elab *E, const struct ast_expr *e)
 {
 	struct entry *n = scope_find(E, e->name);
 	if (!n) {
-		ELAB_ERROR(E, E_UNKNOWN_NAME, e->name_at, e->name);
+		ELAB_ERROR(E, E_UNKNOWN_NAME, e->name_at, e->name, scope_hint(E, e->name));
 	} else if (n->kind != ENTRY_TENSOR) {
 		ELAB_ERROR(E, E_NOT_TENSOR, e->name_at, e->name);
 		if (n->at.line)
@@ -218,7 +218,8 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 	}
 	struct ir_ins *was = v.ins;
 	if (!value_as(E, &v, held, at)) {
-		ELAB_ERROR(E, E_STORE_TYPE, at, elab_type_name(was), target->name, dtype_info(held)->name, dtype_info(held)->name);
+		if (v.ins)
+			ELAB_ERROR(E, E_STORE_TYPE, at, elab_type_name(was), target->name, dtype_info(held)->name, dtype_info(held)->name);
 		return;
 	}
 	if (!axes_agree(E, target, v, axes, update != NULL, at))

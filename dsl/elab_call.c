@@ -23,6 +23,16 @@ static const struct builtin *builtin_named(const char *name)
 	return NULL;
 }
 
+const char *builtin_hint(struct arena *ar, const struct ast_file *f, const char *name)
+{
+	struct near x = {.name = name};
+	for (int i = f->fns.n - 1; i >= 0; i--)
+		near_offer(&x, f->fns.items[i]->name.text);
+	for (unsigned i = 0; i < sizeof builtins / sizeof *builtins; i++)
+		near_offer(&x, builtins[i].name);
+	return near_hint(ar, &x);
+}
+
 bool builtin_exists(const char *name) { return builtin_named(name) != NULL; }
 
 /* --- over */
@@ -449,6 +459,20 @@ struct argument {
 	struct type type;
 };
 
+/* `quantize(u over n, Q = fp8)`: how it is called. */
+static const char *fn_heading(struct elab *E, const struct ast_fn *f)
+{
+	char *text = arena_printf(E->ar, "%s(", f->name.text);
+	bool over = false;
+	for (int i = 0; i < f->params.n; i++) {
+		const struct ast_fnparam *p = &f->params.items[i];
+		const char *between = p->is_axis && !over ? (i ? " over " : "over ") : i ? ", " : "";
+		over |= p->is_axis;
+		text = arena_printf(E->ar, "%s%s%s%s%s", text, between, p->name.text, p->value ? " = " : "", p->value ? p->value->name : "");
+	}
+	return arena_printf(E->ar, "%s)", text);
+}
+
 /* Binds the call's arguments, evaluated in the caller's scope, to the parameters. */
 static bool arguments(struct elab *E, const struct ast_expr *e, const struct ast_fn *f, struct argument *out)
 {
@@ -496,7 +520,7 @@ static bool arguments(struct elab *E, const struct ast_expr *e, const struct ast
 	}
 	if (good && positional == e->args.n + e->over.n - naxes)
 		return true;
-	ELAB_ERROR(E, E_ARGUMENTS, e->at, f->name.text);
+	ELAB_ERROR(E, E_ARGUMENTS, e->at, fn_heading(E, f));
 	diag_note(E->d, f->name.at, "%s comes from here", f->name.text);
 	return false;
 }
@@ -572,7 +596,7 @@ int elab_call_many(struct elab *E, const struct ast_expr *e, struct value *out, 
 	if (builtin_named(e->name))
 		ELAB_ERROR(E, E_RESULTS, e->at, n, 1);
 	else
-		ELAB_ERROR(E, E_UNKNOWN_FUNCTION, e->name_at, e->name);
+		ELAB_ERROR(E, E_UNKNOWN_FUNCTION, e->name_at, e->name, builtin_hint(E->ar, E->ast, e->name));
 	return -1;
 }
 

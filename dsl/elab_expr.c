@@ -54,6 +54,11 @@ bool value_as(struct elab *E, struct value *v, enum dtype t, struct diag_span at
 	return v->ins && v->ins->dtype == t;
 }
 
+static const char *operand_name(struct value v)
+{
+	return !v.literal ? elab_type_name(v.ins) : v.ins->dtype == DT_F32 ? "a number with a point" : "a number";
+}
+
 /* Brings both to one type; literals stay literals where both are. */
 bool value_pair(struct elab *E, struct value *a, struct value *b, struct diag_span at, const char *what)
 {
@@ -75,7 +80,7 @@ bool value_pair(struct elab *E, struct value *a, struct value *b, struct diag_sp
 		return false;
 	if (a->ins->dtype == b->ins->dtype && !a->literal && !b->literal)
 		return true;
-	ELAB_ERROR(E, E_TYPES_DIFFER, at, what, was_a.literal ? "a number" : elab_type_name(was_a.ins), was_b.literal ? "a number" : elab_type_name(was_b.ins));
+	ELAB_ERROR(E, E_TYPES_DIFFER, at, what, operand_name(was_a), operand_name(was_b));
 	return false;
 }
 
@@ -231,7 +236,7 @@ static struct value name(struct elab *E, const struct ast_expr *e)
 		if (type_named(e->name).dtype != DT_NONE)
 			ELAB_ERROR(E, E_TYPE_AS_VALUE, e->at, e->name);
 		else
-			ELAB_ERROR(E, E_UNKNOWN_NAME, e->at, e->name);
+			ELAB_ERROR(E, E_UNKNOWN_NAME, e->at, e->name, scope_hint(E, e->name));
 		return none;
 	}
 	switch (n->kind) {

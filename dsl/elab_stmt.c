@@ -46,7 +46,9 @@ static void assign_state(struct elab *E, struct entry *e, struct value v, struct
 		return;
 	struct ir_ins *was = v.ins;
 	ir_axes axes = value_axes(E, v);
-	if (!value_as(E, &v, e->type.dtype, at)) {
+	if (!value_as(E, &v, e->type.dtype, at) && !v.ins)
+		return;
+	if (v.ins->dtype != e->type.dtype) {
 		ELAB_ERROR(E, E_STATE_TYPE, at, elab_type_name(was), e->name, dtype_info(e->type.dtype)->name);
 		diag_note(E->d, e->at, "%s comes from here", e->name);
 	} else if (axes & ~e->axes) {

@@ -48,6 +48,14 @@ struct entry *scope_find(struct elab *E, const char *name)
 	return NULL;
 }
 
+const char *scope_hint(struct elab *E, const char *name)
+{
+	struct near x = {.name = name};
+	for (struct entry *e = E->top; e; e = e->next)
+		near_offer(&x, e->name);
+	return near_hint(E->ar, &x);
+}
+
 struct entry *scope_add(struct elab *E, enum entry_kind kind, const char *name, struct diag_span at)
 {
 	struct entry *old = scope_find(E, name), *e = arena_alloc(E->ar, sizeof *e);

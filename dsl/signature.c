@@ -98,6 +98,8 @@ static const struct hexpr *extent_call(struct extent *x, const struct ast_expr *
 		int p = param_number(x->m, e->args.items[0]->name);
 		if (p >= 0 && x->m->params[p].optional)
 			return hexpr_leaf(x->ar, HX_PRESENT, p);
+		diag_add(x->d, DIAG_E_HAS, e->args.items[0]->at);
+		return NULL;
 	}
 	for (unsigned i = 0; i < sizeof fn / sizeof *fn; i++)
 		if (strcmp(e->name, fn[i].name) == 0 && e->args.n == 2 && !e->has_over)
@@ -289,6 +291,17 @@ static void solve(struct diag *d, const struct ast_kernel *k, struct model_kerne
 	}
 }
 
+/* A comparison, has(), or these joined. */
+static bool is_condition(const struct ast_expr *e)
+{
+	for (; e->kind == AST_BINARY && e->op <= AST_AND; e = e->a)
+		if (!is_condition(e->b))
+			return false;
+	if (e->kind == AST_NOT)
+		return is_condition(e->a);
+	return e->kind == AST_CALL ? strcmp(e->name, "has") == 0 : e->kind == AST_BINARY && e->op >= AST_LT && e->op <= AST_NE;
+}
+
 int signature_build(struct arena *ar, struct diag *d, const struct ast_kernel *k, struct model_kernel *m)
 {
 	int before = d->reported;
@@ -318,7 +331,9 @@ int signature_build(struct arena *ar, struct diag *d, const struct ast_kernel *k
 		tensors[i] = m->params[i].name;
 	for (int i = 0; i < k->requires.n; i++) {
 		const struct hexpr *e = extent_of(ar, d, m, k->requires.items[i], EXTENT_REQUIRE);
-		if (e)
+		if (e && !is_condition(k->requires.items[i]))
+			diag_add(d, DIAG_E_NOT_CONDITION, k->requires.items[i]->at, "an integer");
+		else if (e)
 			m->requires[m->nrequires++] = (struct model_require){e, hexpr_text(ar, e, symbols, tensors)};
 	}
 	for (int p = 0; p < m->nparams && d->reported == before; p++) {      /* e2m1: two elements share a byte */
