@@ -85,8 +85,11 @@ static void declare(struct elab *E, const struct ast_stmt *s)
 	e->axes = axes;
 	if (t.dtype == DT_NONE || !v.ins)
 		return;
+	int before = E->d->reported;
 	e->value = v;                     /* so that assign_state finds a value to replace */
 	assign_state(E, e, v, s->rhs.lo->at);
+	if (E->d->reported != before)
+		e->value = none;
 }
 
 /* --- plain names */
