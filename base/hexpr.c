@@ -106,6 +106,19 @@ bool hexpr_is_const(const struct hexpr *e, int64_t *value)
 	return true;
 }
 
+bool hexpr_nonnegative(const struct hexpr *e)
+{
+	switch (e->op) {
+	case HX_CONST: return e->imm >= 0;
+	case HX_SYM: return true;
+	case HX_ADD: case HX_MUL: case HX_DIV: case HX_CDIV: case HX_EXACT: case HX_MIN:
+		return hexpr_nonnegative(e->a) && hexpr_nonnegative(e->b);
+	case HX_REM: return hexpr_nonnegative(e->a);
+	case HX_MAX: return hexpr_nonnegative(e->a) || hexpr_nonnegative(e->b);
+	default: return false;
+	}
+}
+
 static bool is_imm(const struct hexpr *e, int64_t v) { return e && e->op == HX_CONST && e->imm == v; }
 
 static bool is_boolean(const struct hexpr *e)

@@ -34,6 +34,8 @@ const struct hexpr *hexpr_op(struct arena *, enum hexpr_op, const struct hexpr *
 bool hexpr_equal(const struct hexpr *, const struct hexpr *);
 /* True and the value where the expression is a constant. */
 bool hexpr_is_const(const struct hexpr *, int64_t *value);
+/* True where no symbols (all >= 0) can make the expression negative; false where that does not show. */
+bool hexpr_nonnegative(const struct hexpr *);
 /* True where a leaf `op` with this imm (HX_SYM: symbol; HX_STRIDE ..) occurs in the expression; of NULL nothing does. */
 bool hexpr_has(const struct hexpr *, enum hexpr_op, int64_t imm);
 /* Copy with symbol `symbol` replaced by `by`. */

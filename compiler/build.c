@@ -362,6 +362,20 @@ static struct ir_ins *as_i1(struct ir_builder *b, struct ir_ins *a)
 	return a->dtype == DT_I1 ? a : ir_bin(b, IR_NE, a, ir_int(b, a->dtype, 0));
 }
 
+struct ir_ins *ir_cdiv(struct ir_builder *b, struct ir_ins *x, struct ir_ins *y, bool nonnegative)
+{
+	struct ir_ins *one = ir_int(b, y->dtype, 1);
+	if (nonnegative)
+		return ir_bin(b, IR_DIV, ir_bin(b, IR_ADD, x, ir_bin(b, IR_SUB, y, one)), y);
+	/* The quotient is rounded toward zero: one more where there is a rest and it has the divisor's sign. */
+	struct ir_ins *zero = ir_int(b, y->dtype, 0), *quotient = ir_bin(b, IR_DIV, x, y), *rest = ir_bin(b, IR_REM, x, y), *up;
+	if (y->op == IR_CONST && y->imm > 0)
+		up = ir_bin(b, IR_LT, zero, rest);
+	else
+		up = ir_bin(b, IR_AND, ir_bin(b, IR_NE, rest, zero), ir_bin(b, IR_EQ, ir_bin(b, IR_LT, rest, zero), ir_bin(b, IR_LT, y, zero)));
+	return ir_bin(b, IR_ADD, quotient, ir_select(b, up, one, zero));
+}
+
 /* An i32 or, for comparisons and logic, an i1; NULL for facts about tensors, which kernels do not know. */
 static struct ir_ins *hexpr_value(struct ir_builder *b, const struct hexpr *e)
 {
@@ -387,7 +401,7 @@ static struct ir_ins *hexpr_value(struct ir_builder *b, const struct hexpr *e)
 		return ir_un(b, IR_NEG, x);
 	y = ir_cvt(b, y, DT_I32, false);
 	if (e->op == HX_CDIV)
-		return ir_bin(b, IR_DIV, ir_bin(b, IR_ADD, x, ir_bin(b, IR_SUB, y, ir_int(b, DT_I32, 1))), y);
+		return ir_cdiv(b, x, y, hexpr_nonnegative(e->a) && hexpr_nonnegative(e->b));
 	return ir_bin(b, plain[e->op], x, y);
 }
 

@@ -141,6 +141,8 @@ struct ir_ins *ir_for(struct ir_builder *, int axis, struct ir_ins *start, struc
 struct ir_ins *ir_if(struct ir_builder *, struct ir_ins *cond);           /* body and other are empty blocks without yield */
 struct ir_ins *ir_yield(struct ir_builder *, struct ir_ins **values, int n); /* into b->block, ends it */
 struct ir_ins *ir_result(struct ir_builder *, struct ir_ins *of, int i);
+/* x / y rounded up; 0 where y is 0.  nonnegative: neither is ever below 0, so that (x + y - 1) / y says it. */
+struct ir_ins *ir_cdiv(struct ir_builder *, struct ir_ins *x, struct ir_ins *y, bool nonnegative);
 /* A host expression over symbols as i32 scalars of the kernel. */
 struct ir_ins *ir_hexpr(struct ir_builder *, const struct hexpr *);
 struct ir_ins *ir_new(struct ir_builder *, enum ir_op, enum dtype, ir_axes, int nargs);  /* raw: appended, fields to be filled */

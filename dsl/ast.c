@@ -23,27 +23,33 @@ struct ast_name ast_name(struct parse *p, struct tok t)
 	return (struct ast_name){arena_string(p->arena, t.at, (size_t)t.len), t.span};
 }
 
-/* A node of this depth, or BAD where that is too deep. */
-static struct ast_expr *node(struct parse *p, enum ast_kind kind, int depth, struct diag_span at)
+struct below { int depth, height; };
+
+/* What lies below a node, with one more operand. */
+static struct below below_with(struct below b, const struct ast_expr *e)
 {
-	struct ast_expr *e = arena_alloc(p->arena, sizeof *e);
-	*e = (struct ast_expr){.kind = kind, .depth = depth, .at = at, .name_at = at};
-	if (depth > AST_DEPTH) {
-		diag_add(p->diag, DIAG_E_DEEP, at);
-		p->stop = true;
-		e->kind = AST_BAD;
-		e->depth = 0;
-	}
-	return e;
+	return (struct below){e->depth > b.depth ? e->depth : b.depth, e->height > b.height ? e->height : b.height};
 }
 
-static int deepest(struct ast_exprs list)
+static struct below below_list(struct below b, struct ast_exprs list)
 {
-	int d = 0;
 	for (int i = 0; i < list.n; i++)
-		if (list.items[i]->depth > d)
-			d = list.items[i]->depth;
-	return d;
+		b = below_with(b, list.items[i]);
+	return b;
+}
+
+/* A node over these, or BAD where that is too deep. */
+static struct ast_expr *node(struct parse *p, enum ast_kind kind, struct below b, struct diag_span at)
+{
+	struct ast_expr *e = arena_alloc(p->arena, sizeof *e);
+	*e = (struct ast_expr){.kind = kind, .depth = b.depth + 1, .height = b.height + 1, .at = at, .name_at = at};
+	if (e->depth > AST_DEPTH || e->height > AST_HEIGHT) {
+		diag_add(p->diag, DIAG_E_DEEP, at, AST_DEPTH, AST_HEIGHT);
+		p->stop = true;
+		e->kind = AST_BAD;
+		e->depth = e->height = 0;
+	}
+	return e;
 }
 
 static int64_t integer_of(struct parse *p, struct tok t, const char *text)
@@ -57,7 +63,7 @@ static int64_t integer_of(struct parse *p, struct tok t, const char *text)
 
 struct ast_expr *ast_leaf(struct parse *p, enum ast_kind kind, struct tok t)
 {
-	struct ast_expr *e = node(p, kind, 1, t.span);
+	struct ast_expr *e = node(p, kind, (struct below){0}, t.span);
 	e->name = arena_string(p->arena, t.at, (size_t)t.len);
 	if (kind == AST_INT)
 		e->integer = integer_of(p, t, e->name);
@@ -68,14 +74,17 @@ struct ast_expr *ast_leaf(struct parse *p, enum ast_kind kind, struct tok t)
 
 struct ast_expr *ast_unary(struct parse *p, enum ast_kind kind, struct tok op, struct ast_expr *a)
 {
-	struct ast_expr *e = node(p, kind, a->depth + 1, span_join(op.span, a->at));
+	struct ast_expr *e = node(p, kind, below_with((struct below){0}, a), span_join(op.span, a->at));
 	e->a = a;
 	return e;
 }
 
 struct ast_expr *ast_binary(struct parse *p, enum ast_op op, struct ast_expr *a, struct ast_expr *b)
 {
-	struct ast_expr *e = node(p, AST_BINARY, (a->depth > b->depth ? a->depth : b->depth) + 1, span_join(a->at, b->at));
+	struct below all = below_with(below_with((struct below){0}, a), b);
+	if (a->kind == AST_BINARY && b->depth < a->depth)
+		all.depth = a->depth - 1;                 /* the next of a chain */
+	struct ast_expr *e = node(p, AST_BINARY, all, span_join(a->at, b->at));
 	e->op = op;
 	e->a = a;
 	e->b = b;
@@ -84,7 +93,7 @@ struct ast_expr *ast_binary(struct parse *p, enum ast_op op, struct ast_expr *a,
 
 struct ast_expr *ast_by(struct parse *p, struct ast_expr *a, struct ast_expr *size)
 {
-	struct ast_expr *e = node(p, AST_BY, (a->depth > size->depth ? a->depth : size->depth) + 1, span_join(a->at, size->at));
+	struct ast_expr *e = node(p, AST_BY, below_with(below_with((struct below){0}, a), size), span_join(a->at, size->at));
 	e->a = a;
 	e->b = size;
 	return e;
@@ -92,8 +101,7 @@ struct ast_expr *ast_by(struct parse *p, struct ast_expr *a, struct ast_expr *si
 
 struct ast_expr *ast_list(struct parse *p, enum ast_kind kind, struct tok name, struct ast_exprs args, struct ast_exprs over, bool has_over, struct tok end)
 {
-	int d = deepest(args), o = deepest(over);
-	struct ast_expr *e = node(p, kind, (d > o ? d : o) + 1, span_join(name.span, end.span));
+	struct ast_expr *e = node(p, kind, below_list(below_list((struct below){0}, args), over), span_join(name.span, end.span));
 	e->name = arena_string(p->arena, name.at, (size_t)name.len);
 	e->name_at = name.span;
 	e->args = args;
@@ -104,7 +112,7 @@ struct ast_expr *ast_list(struct parse *p, enum ast_kind kind, struct tok name, 
 
 struct ast_expr *ast_member(struct parse *p, struct tok name, struct tok attribute)
 {
-	struct ast_expr *e = node(p, AST_MEMBER, 1, span_join(name.span, attribute.span));
+	struct ast_expr *e = node(p, AST_MEMBER, (struct below){0}, span_join(name.span, attribute.span));
 	e->name = arena_string(p->arena, name.at, (size_t)name.len);
 	e->name_at = name.span;
 	e->attribute = arena_string(p->arena, attribute.at, (size_t)attribute.len);
@@ -133,7 +141,7 @@ struct ast_stmt *ast_stmt(struct parse *p, enum ast_stmt_kind kind, struct diag_
 			s->depth = inner->depth + 1;
 	}
 	if (s->depth > AST_DEPTH) {
-		diag_add(p->diag, DIAG_E_DEEP, at);
+		diag_add(p->diag, DIAG_E_DEEP, at, AST_DEPTH, AST_HEIGHT);
 		p->stop = true;
 		s->body.n = s->other.n = 0;
 		s->depth = 1;

@@ -2,7 +2,8 @@
  *
  * Nodes are made by the functions below (one call in each grammar action), live in the arena of the file and never change.
  * Every expression and statement knows the depth below it; a node that would be deeper than AST_DEPTH is reported and replaced
- * by AST_BAD, so that every later walk over the tree can recurse. */
+ * by AST_BAD, so that every later walk over the tree can recurse.  A chain a + b + c, which is a tree to the left, is one level
+ * deep however long it is; walks with much to hold follow it in a loop, the others recurse into it, up to AST_HEIGHT. */
 #ifndef TDSL_AST_H
 #define TDSL_AST_H
 #include <stdbool.h>
@@ -11,7 +12,7 @@
 #include "../base/dtype.h"
 #include "diag.h"
 
-enum { AST_DEPTH = 200 };
+enum { AST_DEPTH = 200, AST_HEIGHT = 4000 };
 
 /* A token: a slice of the text.  kind is the grammar's code. */
 struct tok { int kind; const char *at; int len; struct diag_span span; };
@@ -36,7 +37,7 @@ struct ast_exprs { struct ast_expr * *items; int n, cap; };
 struct ast_expr {
 	enum ast_kind kind;
 	enum ast_op op;
-	int depth;
+	int depth, height;                    /* levels of nesting; levels of the tree */
 	struct diag_span at, name_at;
 	const char *name, *attribute;
 	int64_t integer;
@@ -131,6 +132,7 @@ struct parse {
 	struct ast_file *file;
 	const char *text;                     /* the whole text: comments above a kernel are found by looking back */
 	struct tok last;
+	bool torn;                            /* a syntax error was reported: what is left of its declaration is no news */
 	bool stop;                            /* too many errors, or out of stack */
 };
 

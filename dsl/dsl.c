@@ -273,6 +273,25 @@ static const struct ast_kernel *kernel_named(const struct ast_file *f, const cha
 	return NULL;
 }
 
+/* Each parameter has a name of its own, and types with a default stand behind the parameters that every call gives. */
+static void check_fn_params(struct diag *d, const struct ast_fn *fn)
+{
+	bool defaults = false;
+	for (int i = 0; i < fn->params.n; i++) {
+		const struct ast_fnparam *p = &fn->params.items[i];
+		bool taken = type_named(p->name.text).dtype != DT_NONE;
+		for (int j = 0; j < i; j++)
+			taken |= strcmp(fn->params.items[j].name.text, p->name.text) == 0;
+		if (taken)
+			diag_add(d, DIAG_E_TAKEN, p->name.at, p->name.text);
+		if (p->value && (p->value->kind != AST_NAME || type_named(p->value->name).dtype == DT_NONE))
+			diag_add(d, DIAG_E_DEFAULT_PARAM, p->value->at, p->name.text);
+		if (defaults && !p->value && !p->is_axis)
+			diag_add(d, DIAG_E_PARAM_ORDER, p->name.at, p->name.text);
+		defaults |= p->value != NULL;
+	}
+}
+
 /* kernels: as in dsl_parse; lines of a pack and schedules are looked at where all are wanted. */
 static void check_names(struct diag *d, const struct ast_file *f, const char *const *kernels)
 {
@@ -289,6 +308,7 @@ static void check_names(struct diag *d, const struct ast_file *f, const char *co
 			twice |= strcmp(f->fns.items[j]->name.text, fn->name.text) == 0 && f->fns.items[j]->name.at.file == fn->name.at.file;
 		if (twice || builtin_exists(fn->name.text) || type_named(fn->name.text).dtype != DT_NONE)
 			diag_add(d, DIAG_E_TAKEN, fn->name.at, fn->name.text);
+		check_fn_params(d, fn);
 	}
 	for (int i = 0; !kernels && i < f->schedules.n; i++)
 		if (!kernel_named(f, f->schedules.items[i]->kernel.text))

@@ -8,6 +8,8 @@
  *   elab_expr.c      expressions
  *   elab_call.c      builtin functions and inlining
  *   elab_access.c    tensor accesses and presence
+ *   elab_tiles.c     updates that would depend on the size of a tile
+ *   near.c           known names like one that is not known
  *   linear.c         linear forms over index positions and symbols, and what follows from the guards
  *
  * Two kinds of axes.  Those that the text works with (tiled and held ones, the inside of `by` groups) are *explicit*: they
@@ -35,6 +37,7 @@ struct value {
 	struct ir_ins *ins;                   /* NULL: an error was reported, keep quiet */
 	bool literal;                         /* a constant of the text, i64 or f32, that takes the type of its partner */
 	ir_axes extra;                        /* axes that fill() adds for the text; the instruction does not carry them */
+	double number;                        /* of an i64 literal: what it is where it meets a float; 3.5 of 7 / 2, whose i64 is 3 */
 };
 struct type { enum dtype dtype; int native; };
 
@@ -58,6 +61,7 @@ struct entry {
 	ir_axes axes;                         /* AXES: contracted; STATE: its explicit axes */
 	bool held;                            /* AXES: all of them held */
 	int block, guards;                    /* block it was made in; guards in scope then */
+	ir_axes open;                         /* axes open then */
 	struct entry *next;
 };
 
@@ -97,6 +101,7 @@ struct elab {
 	struct guard guards[MAX_GUARDS]; int nguards;
 	struct lin facts[MAX_FACTS]; int nfacts;          /* hold always in this scope */
 	struct { const struct ir_ins *num, *den; } exact[16]; int nexact;   /* den divides num */
+	bool *stored;                         /* by parameter, workspace too: a statement before here names it on the left */
 	ir_axes explicit_axes, implicit_axes, open_axes;
 	ir_axes nonnegative;                              /* axes whose positions are >= 0 */
 	bool too_large;
@@ -104,6 +109,7 @@ struct elab {
 
 /* --- names and messages (elaborate.c) */
 struct entry *scope_find(struct elab *, const char *name);
+const char *scope_hint(struct elab *, const char *name);          /* the name in scope that was meant, for a message */
 struct entry *scope_add(struct elab *, enum entry_kind, const char *name, struct diag_span);   /* reports a name taken; never NULL */
 struct scope { struct entry *top; int block, nguards, nfacts; ir_axes open_axes; };
 struct scope scope_open(struct elab *);
@@ -120,6 +126,10 @@ const char *elab_type_name(const struct ir_ins *);
 /* A host expression over the kernel's symbols, or NULL after a message.  In an extent `/` must divide exactly. */
 enum extent_use { EXTENT_DEFINES, EXTENT_KNOWN, EXTENT_REQUIRE };
 const struct hexpr *extent_of(struct arena *, struct diag *, struct model_kernel *, const struct ast_expr *, enum extent_use);
+/* False after a message where the extent is a constant that no dimension or range can have. */
+bool extent_possible(struct diag *, const struct hexpr *, struct diag_span);
+/* Constants of an extent or condition that an i32 in the kernel cannot hold. */
+bool extent_too_wide(const struct hexpr *, int64_t *found);
 /* The type called `name`: a dtype, fp8, bf8; DT_NONE if there is none. */
 struct type type_named(const char *name);
 /* Parameter number of a dtype parameter, or -1. */
@@ -158,7 +168,13 @@ struct value value_binary(struct elab *, enum ir_op, struct value, struct value,
 ir_axes value_axes(const struct elab *, struct value);                                       /* explicit ones */
 struct type elab_type(struct elab *, const char *name, struct diag_span);                    /* reports an unknown one */
 
+/* --- names that are nearly right (near.c) */
+struct near { const char *name, *best; int distance; };
+void near_offer(struct near *, const char *known);
+const char *near_hint(struct arena *, const struct near *);       /* "; did you mean silu?", or "" */
+
 /* --- calls (elab_call.c) */
+const char *builtin_hint(struct arena *, const struct ast_file *, const char *name);   /* a function of that sort */
 struct value elab_call(struct elab *, const struct ast_expr *);
 bool builtin_exists(const char *name);
 int elab_call_many(struct elab *, const struct ast_expr *, struct value *out, int n);
@@ -171,6 +187,13 @@ struct ir_ins *and_of(struct elab *, struct ir_ins *, struct ir_ins *);   /* eit
 struct value elab_load(struct elab *, const struct ast_expr *);
 void elab_store(struct elab *, const struct ast_expr *target, struct value, const enum ast_update *update, struct diag_span);
 struct ir_ins *elab_present(struct elab *, struct ir_ins *, ir_axes over);   /* 0 where absent: an operand of dot */
+
+/* --- how often a statement runs (elab_tiles.c) */
+/* The tiled axes among `open`, whose tiles are as large as the schedule likes, that say nothing about v: neither does it vary with
+ * them, nor is anything in it reduced over them. */
+ir_axes tiles_unseen(struct elab *, const struct ir_ins *v, ir_axes open);
+/* Whether v is computed from `from` by more than a choice, as from + 1 is. */
+bool tiles_change(struct elab *, const struct ir_ins *v, const struct ir_ins *from);
 
 /* --- proofs (linear.c) */
 /* True if form >= 0 follows from the used guards, the facts and the kernel's requires. */

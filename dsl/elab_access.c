@@ -82,7 +82,7 @@ static int tensor_named(struct elab *E, const struct ast_expr *e)
 {
 	struct entry *n = scope_find(E, e->name);
 	if (!n) {
-		ELAB_ERROR(E, E_UNKNOWN_NAME, e->name_at, e->name);
+		ELAB_ERROR(E, E_UNKNOWN_NAME, e->name_at, e->name, scope_hint(E, e->name));
 	} else if (n->kind != ENTRY_TENSOR) {
 		ELAB_ERROR(E, E_NOT_TENSOR, e->name_at, e->name);
 		if (n->at.line)
@@ -147,8 +147,12 @@ struct value elab_load(struct elab *E, const struct ast_expr *e)
 	int t = tensor_named(E, e);
 	if (t < 0)
 		return none;
-	if (E->k->params[t].role == IR_OUT && E->phase == 0) {
+	if (E->k->params[t].role == IR_OUT && (E->phase == 0 || !E->stored[t])) {
 		ELAB_ERROR(E, E_READ_OUTPUT, e->at, e->name);
+		return none;
+	}
+	if (E->k->params[t].role == IR_TEMP && !E->stored[t]) {
+		ELAB_ERROR(E, E_READ_TEMP, e->at, e->name);
 		return none;
 	}
 	if (!subscripts(E, e, subs, &axes) || !list_followed(E, e, t, subs))
@@ -203,6 +207,8 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 	ir_axes axes;
 	guard_set used;
 	int t = tensor_named(E, target);
+	if (t >= 0)
+		E->stored[t] = true;
 	if (t < 0 || !writable(E, target, t) || !subscripts(E, target, subs, &axes) || !list_followed(E, target, t, subs) || !v.ins)
 		return;
 	enum dtype held = E->k->params[t].dtype;
@@ -212,11 +218,17 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 	}
 	struct ir_ins *was = v.ins;
 	if (!value_as(E, &v, held, at)) {
-		ELAB_ERROR(E, E_STORE_TYPE, at, elab_type_name(was), target->name, dtype_info(held)->name, dtype_info(held)->name);
+		if (v.ins)
+			ELAB_ERROR(E, E_STORE_TYPE, at, elab_type_name(was), target->name, dtype_info(held)->name, dtype_info(held)->name);
 		return;
 	}
 	if (!axes_agree(E, target, v, axes, update != NULL, at))
 		return;
+	ir_axes unseen = update && *update == UPDATE_ADD ? tiles_unseen(E, v.ins, E->open_axes & ~axes) : 0;
+	if (unseen) {
+		ELAB_ERROR(E, E_UPDATE_TILES, at, target->name, elab_axis_name(E, unseen));
+		return;
+	}
 	guards_for_access(E, axes | v.ins->axes, true, used);
 	struct ir_ins *mask = bounds(E, t, subs, used, guards_and(E, used));
 	if (update)

@@ -23,6 +23,16 @@ static const struct builtin *builtin_named(const char *name)
 	return NULL;
 }
 
+const char *builtin_hint(struct arena *ar, const struct ast_file *f, const char *name)
+{
+	struct near x = {.name = name};
+	for (int i = f->fns.n - 1; i >= 0; i--)
+		near_offer(&x, f->fns.items[i]->name.text);
+	for (unsigned i = 0; i < sizeof builtins / sizeof *builtins; i++)
+		near_offer(&x, builtins[i].name);
+	return near_hint(ar, &x);
+}
+
 bool builtin_exists(const char *name) { return builtin_named(name) != NULL; }
 
 /* --- over */
@@ -120,7 +130,7 @@ static struct value reduced(struct elab *E, const struct ast_expr *e, enum ir_re
 	if (!over || !of_type(E, &v, e->name, logical, !logical, !logical, e->args.items[0]->at) || !has_axes(E, v, over, e->args.items[0]->at))
 		return none;
 	guards_for_reduction(E, over, used);
-	return (struct value){ir_reduce(&E->b, kind, v.ins, over, guards_and(E, used)), false, v.extra & ~over};
+	return (struct value){.ins = ir_reduce(&E->b, kind, v.ins, over, guards_and(E, used)), .extra = v.extra & ~over};
 }
 
 /* How many elements of `over` are present: from the guards' counts where there is one a held axis, else counted. */
@@ -162,7 +172,7 @@ static struct value mean(struct elab *E, const struct ast_expr *e)
 	guards_for_reduction(E, over, used);
 	struct ir_ins *sum = ir_reduce(&E->b, RED_SUM, v.ins, over, guards_and(E, used));
 	struct ir_ins *count = ir_bin(&E->b, IR_MAX, present_count(E, over, used), ir_int(&E->b, DT_I32, 1));
-	return (struct value){ir_bin(&E->b, IR_DIV, sum, ir_cvt(&E->b, count, DT_F32, false)), false, v.extra & ~over};
+	return (struct value){.ins = ir_bin(&E->b, IR_DIV, sum, ir_cvt(&E->b, count, DT_F32, false)), .extra = v.extra & ~over};
 }
 
 /* argmax, scan: along one held axis. */
@@ -194,7 +204,7 @@ static struct value along(struct elab *E, const struct ast_expr *e, enum ir_op o
 		struct ir_ins *empty = ir_bin(&E->b, IR_LT, out, ir_int(&E->b, DT_I32, 0));
 		out = ir_select(&E->b, empty, out, ir_bin(&E->b, IR_ADD, out, x->first));
 	}
-	return (struct value){out, false, v.extra & ~over};
+	return (struct value){.ins = out, .extra = v.extra & ~over};
 }
 
 /* --- dot */
@@ -250,7 +260,7 @@ static struct value dot(struct elab *E, const struct ast_expr *e)
 	}
 	struct ir_ins *l = elab_present(E, a.ins, over), *r = elab_present(E, b.ins, over);
 	l = mask_rest(E, l, r, over);
-	return (struct value){ir_dot(&E->b, l, r, over, NULL), false, (a.extra | b.extra) & ~over};
+	return (struct value){.ins = ir_dot(&E->b, l, r, over, NULL), .extra = (a.extra | b.extra) & ~over};
 }
 
 /* --- the others */
@@ -269,7 +279,7 @@ static struct value select_value(struct elab *E, const struct ast_expr *e)
 	b = value_fixed(E, b, e->at);
 	if (!a.ins || !b.ins)
 		return none;
-	return (struct value){ir_select(&E->b, c.ins, a.ins, b.ins), false, a.extra | b.extra | c.extra};
+	return (struct value){.ins = ir_select(&E->b, c.ins, a.ins, b.ins), .extra = a.extra | b.extra | c.extra};
 }
 
 static struct value fma_value(struct elab *E, const struct ast_expr *e)
@@ -283,7 +293,7 @@ static struct value fma_value(struct elab *E, const struct ast_expr *e)
 			return none;
 	}
 	elab_at(E, e->at);
-	return (struct value){ir_fma(&E->b, v[0].ins, v[1].ins, v[2].ins), false, v[0].extra | v[1].extra | v[2].extra};
+	return (struct value){.ins = ir_fma(&E->b, v[0].ins, v[1].ins, v[2].ins), .extra = v[0].extra | v[1].extra | v[2].extra};
 }
 
 /* Adds axes for the text: an assignment may not do so silently. */
@@ -298,20 +308,28 @@ static struct value fill(struct elab *E, const struct ast_expr *e)
 	return v;
 }
 
+/* Known not to be negative wherever it is computed, present or not. */
+static bool never_negative(struct elab *E, const struct ir_ins *a)
+{
+	guard_set nothing = {false};
+	struct lin f = lin_of(a);
+	return lin_prove(E, &f, nothing);
+}
+
 static struct value cdiv_value(struct elab *E, const struct ast_expr *e)
 {
-	struct value a = elab_expr(E, e->args.items[0]), b = elab_expr(E, e->args.items[1]), one = {ir_int(&E->b, DT_I64, 1), true, 0};
+	struct value a = elab_expr(E, e->args.items[0]), b = elab_expr(E, e->args.items[1]);
 	elab_at(E, e->at);
-	if (a.ins && a.literal)
-		a = value_fixed(E, a, e->at);
-	b = value_binary(E, IR_SUB, b, one, e->at, "cdiv");
-	a = value_binary(E, IR_ADD, a, b, e->at, "cdiv");
-	b = value_binary(E, IR_ADD, b, one, e->at, "cdiv");
-	if (a.ins && a.ins->dtype == DT_F32) {
-		ELAB_ERROR(E, E_ARGUMENT_TYPE, e->at, "cdiv", "f32", "i32");
+	if (!value_pair(E, &a, &b, e->at, "cdiv") || !of_type(E, &a, "cdiv", false, false, true, e->args.items[0]->at) ||
+	    !of_type(E, &b, "cdiv", false, false, true, e->args.items[1]->at))
 		return none;
-	}
-	return value_binary(E, IR_DIV, a, b, e->at, "cdiv");
+	bool nonnegative = never_negative(E, a.ins) && never_negative(E, b.ins);
+	if (!nonnegative || a.ins->dtype != DT_I32 || b.ins->op != IR_CONST)
+		return (struct value){.ins = ir_cdiv(&E->b, a.ins, b.ins, nonnegative), .extra = a.extra | b.extra};
+	/* As an operator of the text, which finds the groups of an index in it. */
+	struct ir_ins *up = ir_bin(&E->b, IR_ADD, a.ins, ir_int(&E->b, DT_I32, b.ins->imm - 1));
+	struct value over = {.ins = ir_int(&E->b, DT_I32, b.ins->imm), .extra = b.extra};
+	return value_binary(E, IR_DIV, (struct value){.ins = up, .extra = a.extra}, over, e->at, "cdiv");
 }
 
 static struct value has(struct elab *E, const struct ast_expr *e)
@@ -336,14 +354,14 @@ static struct value elementwise(struct elab *E, const struct ast_expr *e, const 
 		if (!of_type(E, &a, f->name, false, false, true, e->args.items[0]->at) || !of_type(E, &b, f->name, false, false, true, e->args.items[1]->at) ||
 		    !value_pair(E, &a, &b, e->at, f->name))
 			return none;
-		return (struct value){ir_bin(&E->b, (enum ir_op)f->op, a.ins, b.ins), false, a.extra | b.extra};
+		return (struct value){.ins = ir_bin(&E->b, (enum ir_op)f->op, a.ins, b.ins), .extra = a.extra | b.extra};
 	}
 	elab_at(E, e->at);
 	if (f->kind == FLOAT && a.literal && !value_as(E, &a, DT_F32, e->at))
 		return none;
 	if (!of_type(E, &a, f->name, false, true, f->kind == NUMBER, e->args.items[0]->at))
 		return none;
-	return (struct value){ir_un(&E->b, (enum ir_op)f->op, a.ins), false, a.extra};
+	return (struct value){.ins = ir_un(&E->b, (enum ir_op)f->op, a.ins), .extra = a.extra};
 }
 
 static struct value bitcast(struct elab *E, const struct ast_expr *e, enum dtype to)
@@ -403,6 +421,8 @@ static struct value cast(struct elab *E, const struct ast_expr *e, struct type t
 		return none;
 	if (v.literal && value_as(E, &v, t.dtype, e->at))
 		return v;
+	if (v.literal && dtype_is_float(t.dtype) && !value_as(E, &v, DT_F32, e->at))
+		return none;
 	v = value_fixed(E, v, e->at);
 	if (!v.ins)
 		return none;
@@ -411,7 +431,7 @@ static struct value cast(struct elab *E, const struct ast_expr *e, struct type t
 		ELAB_ERROR(E, E_CAST, e->at, elab_type_name(v.ins), "i1");
 		return none;
 	}
-	return (struct value){ir_cvt(&E->b, v.ins, t.dtype, narrow), false, v.extra};
+	return (struct value){.ins = ir_cvt(&E->b, v.ins, t.dtype, narrow), .extra = v.extra};
 }
 
 /* --- functions: inlined */
@@ -438,6 +458,20 @@ struct argument {
 	bool held;
 	struct type type;
 };
+
+/* `quantize(u over n, Q = fp8)`: how it is called. */
+static const char *fn_heading(struct elab *E, const struct ast_fn *f)
+{
+	char *text = arena_printf(E->ar, "%s(", f->name.text);
+	bool over = false;
+	for (int i = 0; i < f->params.n; i++) {
+		const struct ast_fnparam *p = &f->params.items[i];
+		const char *between = p->is_axis && !over ? (i ? " over " : "over ") : i ? ", " : "";
+		over |= p->is_axis;
+		text = arena_printf(E->ar, "%s%s%s%s%s", text, between, p->name.text, p->value ? " = " : "", p->value ? p->value->name : "");
+	}
+	return arena_printf(E->ar, "%s)", text);
+}
 
 /* Binds the call's arguments, evaluated in the caller's scope, to the parameters. */
 static bool arguments(struct elab *E, const struct ast_expr *e, const struct ast_fn *f, struct argument *out)
@@ -486,7 +520,7 @@ static bool arguments(struct elab *E, const struct ast_expr *e, const struct ast
 	}
 	if (good && positional == e->args.n + e->over.n - naxes)
 		return true;
-	ELAB_ERROR(E, E_ARGUMENTS, e->at, f->name.text);
+	ELAB_ERROR(E, E_ARGUMENTS, e->at, fn_heading(E, f));
 	diag_note(E->d, f->name.at, "%s comes from here", f->name.text);
 	return false;
 }
@@ -562,7 +596,7 @@ int elab_call_many(struct elab *E, const struct ast_expr *e, struct value *out, 
 	if (builtin_named(e->name))
 		ELAB_ERROR(E, E_RESULTS, e->at, n, 1);
 	else
-		ELAB_ERROR(E, E_UNKNOWN_FUNCTION, e->name_at, e->name);
+		ELAB_ERROR(E, E_UNKNOWN_FUNCTION, e->name_at, e->name, builtin_hint(E->ar, E->ast, e->name));
 	return -1;
 }
 

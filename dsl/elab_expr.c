@@ -1,7 +1,9 @@
 /* elab_expr.c -- expressions: types of operands, literals, quotients of group indices.
  *
  * In: an expression.  Out: a value whose instruction stands in the current block.  Arithmetic is on f32, i32 and i64; narrow
- * types are converted in the text.  A literal takes the type of its partner. */
+ * types are converted in the text.  A literal takes the type of its partner, and so does an expression of literals. */
+#include <float.h>
+#include <math.h>
 #include <string.h>
 #include "elab.h"
 
@@ -11,12 +13,17 @@ ir_axes value_axes(const struct elab *E, struct value v) { return v.ins ? (v.ins
 
 /* --- literals: i64 or f32 constants until they meet a type */
 
+static struct value literal_whole(struct elab *E, int64_t v)
+{
+	return (struct value){.ins = ir_int(&E->b, DT_I64, v), .literal = true, .number = (double)v};
+}
+
 static bool literal_to(struct elab *E, struct value *v, enum dtype t, struct diag_span at)
 {
 	struct ir_ins *c = v->ins;
 	bool whole = c->dtype == DT_I64;
 	if (dtype_is_float(t) && dtype_info(t)->cls == 'F') {
-		v->ins = ir_float(&E->b, t, whole ? (double)c->imm : c->num);
+		v->ins = ir_float(&E->b, t, whole ? v->number : c->num);
 	} else if (whole && (t == DT_I32 || t == DT_I64)) {
 		if (t == DT_I32 && (c->imm > INT32_MAX || c->imm < INT32_MIN)) {
 			ELAB_ERROR(E, E_INT_RANGE, at, (long long)c->imm);
@@ -47,6 +54,11 @@ bool value_as(struct elab *E, struct value *v, enum dtype t, struct diag_span at
 	return v->ins && v->ins->dtype == t;
 }
 
+static const char *operand_name(struct value v)
+{
+	return !v.literal ? elab_type_name(v.ins) : v.ins->dtype == DT_F32 ? "a number with a point" : "a number";
+}
+
 /* Brings both to one type; literals stay literals where both are. */
 bool value_pair(struct elab *E, struct value *a, struct value *b, struct diag_span at, const char *what)
 {
@@ -56,7 +68,7 @@ bool value_pair(struct elab *E, struct value *a, struct value *b, struct diag_sp
 		if (a->ins->dtype == b->ins->dtype)
 			return true;
 		struct value *whole = a->ins->dtype == DT_I64 ? a : b;
-		whole->ins = ir_float(&E->b, DT_F32, (double)whole->ins->imm);
+		whole->ins = ir_float(&E->b, DT_F32, whole->number);
 		return true;
 	}
 	struct value was_a = *a, was_b = *b;
@@ -68,7 +80,7 @@ bool value_pair(struct elab *E, struct value *a, struct value *b, struct diag_sp
 		return false;
 	if (a->ins->dtype == b->ins->dtype && !a->literal && !b->literal)
 		return true;
-	ELAB_ERROR(E, E_TYPES_DIFFER, at, what, was_a.literal ? "a number" : elab_type_name(was_a.ins), was_b.literal ? "a number" : elab_type_name(was_b.ins));
+	ELAB_ERROR(E, E_TYPES_DIFFER, at, what, operand_name(was_a), operand_name(was_b));
 	return false;
 }
 
@@ -120,6 +132,22 @@ static struct ir_ins *quotient(struct elab *E, enum ir_op op, struct ir_ins *x, 
 
 static bool computes(enum dtype t) { return t == DT_F32 || t == DT_I32 || t == DT_I64; }
 
+/* a op b of two i64 literals as numbers; false where their integer has no 64 bits. */
+static bool literal_number(enum ir_op op, const struct value *a, const struct value *b, double *number)
+{
+	int64_t x = a->ins->imm, y = b->ins->imm, whole;
+	switch (op) {
+	case IR_ADD: *number = a->number + b->number; return !__builtin_add_overflow(x, y, &whole);
+	case IR_SUB: *number = a->number - b->number; return !__builtin_sub_overflow(x, y, &whole);
+	case IR_MUL: *number = a->number * b->number; return !__builtin_mul_overflow(x, y, &whole);
+	case IR_DIV: *number = a->number / b->number; return true;
+	case IR_REM: *number = fmod(a->number, b->number); return true;
+	case IR_MIN: *number = fmin(a->number, b->number); return true;
+	case IR_MAX: *number = fmax(a->number, b->number); return true;
+	default: return true;
+	}
+}
+
 struct value value_binary(struct elab *E, enum ir_op op, struct value a, struct value b, struct diag_span at, const char *what)
 {
 	if (!value_pair(E, &a, &b, at, what))
@@ -131,6 +159,10 @@ struct value value_binary(struct elab *E, enum ir_op op, struct value a, struct 
 		return none;
 	}
 	struct value v = {.extra = a.extra | b.extra};
+	if (a.literal && b.literal && t == DT_I64 && !literal_number(op, &a, &b, &v.number)) {
+		ELAB_ERROR(E, E_INTEGER, at, "this number");
+		return none;
+	}
 	bool whole = t == DT_I32 && (op == IR_DIV || op == IR_REM);
 	v.ins = whole ? quotient(E, op, a.ins, b.ins) : ir_bin(&E->b, op, a.ins, b.ins);
 	v.literal = a.literal && b.literal && v.ins->op == IR_CONST && v.ins->dtype != DT_I1;
@@ -146,22 +178,34 @@ static struct value logic(struct elab *E, const struct ast_expr *e, struct value
 		ELAB_ERROR(E, E_NOT_CONDITION, left ? e->a->at : e->b->at, elab_type_name(left ? a.ins : b.ins));
 		return none;
 	}
-	return (struct value){ir_bin(&E->b, e->op == AST_AND ? IR_AND : IR_OR, a.ins, b.ins), false, a.extra | b.extra};
+	return (struct value){.ins = ir_bin(&E->b, e->op == AST_AND ? IR_AND : IR_OR, a.ins, b.ins), .extra = a.extra | b.extra};
 }
 
-static struct value binary(struct elab *E, const struct ast_expr *e)
+/* One operator of a chain. */
+static struct value joined(struct elab *E, const struct ast_expr *e, struct value a, struct value b)
 {
 	static const struct { enum ir_op op; bool swapped; const char *text; } table[] = {
 		[AST_LT] = {IR_LT, false, "<"}, [AST_LE] = {IR_LE, false, "<="}, [AST_GT] = {IR_LT, true, ">"}, [AST_GE] = {IR_LE, true, ">="},
 		[AST_EQ] = {IR_EQ, false, "=="}, [AST_NE] = {IR_NE, false, "!="}, [AST_ADD] = {IR_ADD, false, "+"}, [AST_SUB] = {IR_SUB, false, "-"},
 		[AST_MUL] = {IR_MUL, false, "*"}, [AST_DIV] = {IR_DIV, false, "/"}, [AST_REM] = {IR_REM, false, "%"}};
-	struct value a = elab_expr(E, e->a), b = elab_expr(E, e->b);
 	elab_at(E, e->at);
 	if (e->op == AST_AND || e->op == AST_OR)
 		return logic(E, e, a, b);
 	if (table[e->op].swapped)
 		return value_binary(E, table[e->op].op, b, a, e->at, table[e->op].text);
 	return value_binary(E, table[e->op].op, a, b, e->at, table[e->op].text);
+}
+
+/* From the first operand of a chain to the last: it may be longer than the stack is deep. */
+static struct value binary(struct elab *E, const struct ast_expr *e)
+{
+	struct { const struct ast_expr **items; int n, cap; } chain = {0};
+	for (; e->kind == AST_BINARY; e = e->a)
+		ARENA_PUSH(E->ar, &chain, e);
+	struct value v = elab_expr(E, e);
+	while (chain.n--)
+		v = joined(E, chain.items[chain.n], v, elab_expr(E, chain.items[chain.n]->b));
+	return v;
 }
 
 static struct value unary(struct elab *E, const struct ast_expr *e)
@@ -179,6 +223,7 @@ static struct value unary(struct elab *E, const struct ast_expr *e)
 		return none;
 	}
 	a.ins = ir_un(&E->b, e->kind == AST_NOT ? IR_NOT : IR_NEG, a.ins);
+	a.number = -a.number;
 	return a;
 }
 
@@ -191,7 +236,7 @@ static struct value name(struct elab *E, const struct ast_expr *e)
 		if (type_named(e->name).dtype != DT_NONE)
 			ELAB_ERROR(E, E_TYPE_AS_VALUE, e->at, e->name);
 		else
-			ELAB_ERROR(E, E_UNKNOWN_NAME, e->at, e->name);
+			ELAB_ERROR(E, E_UNKNOWN_NAME, e->at, e->name, scope_hint(E, e->name));
 		return none;
 	}
 	switch (n->kind) {
@@ -226,7 +271,17 @@ static struct value member(struct elab *E, const struct ast_expr *e)
 		ELAB_ERROR(E, E_ATTRIBUTE, e->at, e->name, e->attribute);
 		return none;
 	}
-	return (struct value){is_float ? ir_float(&E->b, DT_F32, v) : ir_int(&E->b, DT_I64, (int64_t)v), true, 0};
+	return is_float ? (struct value){.ins = ir_float(&E->b, DT_F32, v), .literal = true} : literal_whole(E, (int64_t)v);
+}
+
+/* A number with a point or an exponent. */
+static struct value real(struct elab *E, const struct ast_expr *e)
+{
+	if (e->number > FLT_MAX) {
+		ELAB_ERROR(E, E_NUMBER_RANGE, e->at, e->name);
+		return none;
+	}
+	return (struct value){.ins = ir_float(&E->b, DT_F32, e->number), .literal = true};
 }
 
 static struct value expr(struct elab *E, const struct ast_expr *e)
@@ -234,8 +289,8 @@ static struct value expr(struct elab *E, const struct ast_expr *e)
 	switch (e->kind) {
 	case AST_BAD: return none;
 	case AST_NAME: return name(E, e);
-	case AST_INT: return (struct value){ir_int(&E->b, DT_I64, e->integer), true, 0};
-	case AST_FLOAT: return (struct value){ir_float(&E->b, DT_F32, e->number), true, 0};
+	case AST_INT: return literal_whole(E, e->integer);
+	case AST_FLOAT: return real(E, e);
 	case AST_NEG: case AST_NOT: return unary(E, e);
 	case AST_BINARY: return binary(E, e);
 	case AST_INDEX: return elab_load(E, e);
@@ -257,7 +312,7 @@ struct value elab_expr(struct elab *E, const struct ast_expr *e)
 		return none;
 	}
 	if (++E->nesting > MAX_NESTING)
-		ELAB_ERROR(E, E_DEEP, e->at);
+		ELAB_ERROR(E, E_DEEP, e->at, AST_DEPTH, AST_HEIGHT);
 	else {
 		elab_at(E, e->at);
 		v = expr(E, e);

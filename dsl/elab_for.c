@@ -166,6 +166,15 @@ static bool enter(struct elab *E, const struct loop *l)
 	return true;
 }
 
+/* `count = count + 1` once a tile would count the tiles. */
+static void state_by_tiles(struct elab *E, const struct loop *l, const struct entry *e, const struct ir_ins *after, const struct ir_ins *before)
+{
+	if (after == before || !tiles_unseen(E, after, IR_AXIS(l->axis)) || !tiles_change(E, after, before))
+		return;
+	ELAB_ERROR(E, E_STATE_TILES, l->binder->name.at, e->name, l->binder->name.text);
+	diag_note(E->d, e->at, "%s comes from here", e->name);
+}
+
 static void run(struct elab *E, const struct ast_stmt *s, const struct loop *l)
 {
 	struct entry *state[MAX_ASSIGNED];
@@ -188,6 +197,8 @@ static void run(struct elab *E, const struct ast_stmt *s, const struct loop *l)
 		values[i] = state[i]->value.ins;
 	ir_yield(&E->b, values, n);
 	scope_close(E, scope);
+	for (int i = 0; i < n && l->binder->tiled; i++)
+		state_by_tiles(E, l, state[i], values[i], loop->body->params[i]);
 	E->b.block = outer.block;
 	E->b.before = outer.before;
 	for (int i = 0; i < n; i++)

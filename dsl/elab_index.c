@@ -130,12 +130,16 @@ static const struct hexpr *host_range(struct elab *E, const struct ast_range *r,
 		return NULL;
 	}
 	int64_t zero;
-	if (!r->hi || (hexpr_is_const(lo, &zero) && zero == 0))
-		return r->hi ? hi : lo;
-	*first = lo;
-	return hexpr_op(E->ar, HX_MAX, hexpr_op(E->ar, HX_SUB, hi, lo), hexpr_const(E->ar, 0));
+	const struct hexpr *extent = r->hi ? hi : lo;
+	if (r->hi && (!hexpr_is_const(lo, &zero) || zero != 0)) {
+		*first = lo;
+		extent = hexpr_op(E->ar, HX_MAX, hexpr_op(E->ar, HX_SUB, hi, lo), hexpr_const(E->ar, 0));
+	}
+	if (extent_possible(E->d, extent, r->hi ? span_join(r->lo->at, r->hi->at) : r->lo->at))
+		return extent;
+	elab_called_from(E);
+	return NULL;
 }
-
 
 static const struct hexpr *extent_in_expr(struct elab *E, const struct ast_expr *e, const char *name)
 {

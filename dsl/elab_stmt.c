@@ -46,7 +46,9 @@ static void assign_state(struct elab *E, struct entry *e, struct value v, struct
 		return;
 	struct ir_ins *was = v.ins;
 	ir_axes axes = value_axes(E, v);
-	if (!value_as(E, &v, e->type.dtype, at)) {
+	if (!value_as(E, &v, e->type.dtype, at) && !v.ins)
+		return;
+	if (v.ins->dtype != e->type.dtype) {
 		ELAB_ERROR(E, E_STATE_TYPE, at, elab_type_name(was), e->name, dtype_info(e->type.dtype)->name);
 		diag_note(E->d, e->at, "%s comes from here", e->name);
 	} else if (axes & ~e->axes) {
@@ -56,7 +58,7 @@ static void assign_state(struct elab *E, struct entry *e, struct value v, struct
 		ELAB_ERROR(E, E_AXIS_ADDED, at, e->name, elab_axis_name(E, e->axes & ~axes));
 		diag_note(E->d, e->at, "%s comes from here", e->name);
 	} else {
-		e->value = (struct value){guarded(E, e, v.ins), false, e->axes};
+		e->value = (struct value){.ins = guarded(E, e, v.ins), .extra = e->axes};
 	}
 }
 
@@ -83,8 +85,11 @@ static void declare(struct elab *E, const struct ast_stmt *s)
 	e->axes = axes;
 	if (t.dtype == DT_NONE || !v.ins)
 		return;
+	int before = E->d->reported;
 	e->value = v;                     /* so that assign_state finds a value to replace */
 	assign_state(E, e, v, s->rhs.lo->at);
+	if (E->d->reported != before)
+		e->value = none;
 }
 
 /* --- plain names */
@@ -148,6 +153,12 @@ static void update_state(struct elab *E, struct entry *e, const struct ast_stmt 
 	ir_axes axes = value_axes(E, v);
 	if (axes && e->axes & ~axes) {
 		ELAB_ERROR(E, E_AXIS_ADDED, s->rhs.lo->at, e->name, elab_axis_name(E, e->axes & ~axes));
+		diag_note(E->d, e->at, "%s comes from here", e->name);
+		return;
+	}
+	ir_axes unseen = s->update == UPDATE_ADD ? tiles_unseen(E, v.ins, E->open_axes & ~e->open) : 0;
+	if (unseen) {
+		ELAB_ERROR(E, E_UPDATE_TILES, s->rhs.lo->at, e->name, elab_axis_name(E, unseen));
 		diag_note(E->d, e->at, "%s comes from here", e->name);
 		return;
 	}

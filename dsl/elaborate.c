@@ -48,6 +48,14 @@ struct entry *scope_find(struct elab *E, const char *name)
 	return NULL;
 }
 
+const char *scope_hint(struct elab *E, const char *name)
+{
+	struct near x = {.name = name};
+	for (struct entry *e = E->top; e; e = e->next)
+		near_offer(&x, e->name);
+	return near_hint(E->ar, &x);
+}
+
 struct entry *scope_add(struct elab *E, enum entry_kind kind, const char *name, struct diag_span at)
 {
 	struct entry *old = scope_find(E, name), *e = arena_alloc(E->ar, sizeof *e);
@@ -58,7 +66,7 @@ struct entry *scope_add(struct elab *E, enum entry_kind kind, const char *name, 
 	} else if (type_named(name).dtype != DT_NONE) {
 		ELAB_ERROR(E, E_TAKEN, at, name);
 	}
-	*e = (struct entry){.kind = kind, .name = old ? "" : name, .at = at, .block = E->block, .guards = E->nguards, .next = E->top};
+	*e = (struct entry){.kind = kind, .name = old ? "" : name, .at = at, .block = E->block, .guards = E->nguards, .open = E->open_axes, .next = E->top};
 	E->top = e;
 	return e;
 }
@@ -110,7 +118,7 @@ static struct ir_ins *extent_parts(struct elab *E, const struct hexpr *e)
 		return ir_hexpr(&b, e);
 	struct ir_ins *x = elab_extent(E, e->a), *y = elab_extent(E, e->b);
 	if (e->op == HX_CDIV)
-		return ir_bin(&b, IR_DIV, ir_bin(&b, IR_ADD, x, ir_bin(&b, IR_SUB, y, ir_int(&b, DT_I32, 1))), y);
+		return ir_cdiv(&b, x, y, hexpr_nonnegative(e->a) && hexpr_nonnegative(e->b));
 	return ir_bin(&b, plain[e->op], x, y);
 }
 
@@ -155,7 +163,7 @@ static void note_require(struct elab *E, const struct hexpr *e)
 		note_require(E, e->b);
 	} else if (e->op == HX_EQ && e->a->op == HX_REM && hexpr_is_const(e->b, &zero) && zero == 0) {
 		note_exact(E, e->a->a, e->a->b);
-	} else if (e->op == HX_EQ || e->op == HX_LE || e->op == HX_LT) {
+	} else if ((e->op == HX_EQ || e->op == HX_LE || e->op == HX_LT) && !extent_too_wide(e, &zero)) {
 		struct ir_builder b = at_anchor(E);
 		struct ir_ins *x = elab_extent(E, e->a), *y = elab_extent(E, e->b);
 		struct lin f[2];
@@ -247,6 +255,7 @@ static void make_params(struct elab *E)
 	for (int i = 0; i < E->kernel->body.n; i++)
 		temps += E->kernel->body.items[i]->kind == STMT_TEMP;
 	k->params = arena_alloc(E->ar, (size_t)(m->nparams + temps + 1) * sizeof *k->params);
+	E->stored = arena_alloc(E->ar, (size_t)(m->nparams + temps + 1) * sizeof *E->stored);
 	k->nparams = m->nparams;
 	for (int p = 0; p < m->nparams; p++) {
 		static const uint8_t role[] = {[ROLE_IN] = IR_IN, [ROLE_OUT] = IR_OUT, [ROLE_INOUT] = IR_INOUT};
@@ -294,8 +303,12 @@ static void declare_temp(struct elab *E, const struct ast_stmt *s)
 	}
 	bool good = type.dtype != DT_NONE;
 	for (int i = 0; i < t->rank; i++) {
-		t->extent[i] = extent_of(E->ar, E->d, (struct model_kernel *)E->model, s->type.dims.items[i], EXTENT_KNOWN);
-		good &= t->extent[i] != NULL;
+		const struct ast_expr *dim = s->type.dims.items[i];
+		t->extent[i] = extent_of(E->ar, E->d, (struct model_kernel *)E->model, dim, EXTENT_KNOWN);
+		if (!t->extent[i] || !extent_possible(E->d, t->extent[i], dim->at)) {
+			elab_called_from(E);
+			good = false;
+		}
 	}
 	if (good)
 		scope_add(E, ENTRY_TENSOR, s->name.text, s->name.at)->number = E->k->nparams++;
@@ -339,6 +352,14 @@ static void elaborate_body(struct elab *E)
 		ELAB_ERROR(E, E_EMPTY_KERNEL, E->kernel->name.at, E->kernel->name.text);
 }
 
+/* A result that no statement stores to would come back as it was allocated. */
+static void results_stored(struct elab *E)
+{
+	for (int p = 0; p < E->model->nparams; p++)
+		if (E->k->params[p].role == IR_OUT && !E->stored[p])
+			ELAB_ERROR(E, E_NOT_STORED, signature_param(E->kernel, E->k->params[p].name)->name.at, E->k->params[p].name);
+}
+
 int dsl_elaborate(struct arena *ar, const struct dsl_file *file, const struct dsl_kernel *k, const struct dsl_binding *binding,
                   const char *target, struct diag *d, struct ir_kernel **out)
 {
@@ -368,6 +389,8 @@ int dsl_elaborate(struct arena *ar, const struct dsl_file *file, const struct ds
 	struct frame instance = {E->kernel->name.at, E->kernel->of.text, 0, NULL};
 	E->frame = E->kernel->of.text ? &instance : NULL;
 	elaborate_body(E);
+	if (d->reported == before)
+		results_stored(E);
 	E->frame = NULL;
 	if (d->reported != before)
 		return -1;

@@ -26,6 +26,13 @@ static const char *token_name(int code)
 	};
 	return code > 0 && (size_t)code < sizeof name / sizeof *name && name[code] ? name[code] : "end of the text";
 }
+
+/* Of a token found: a name or a number as it stands there. */
+static const char *token_text(struct parse *p, int code, struct tok t)
+{
+	bool varies = code == TOK_ID || code == TOK_INT || code == TOK_FLOAT;
+	return varies ? arena_printf(p->arena, "'%.*s'", t.len < 60 ? t.len : 60, t.at) : token_name(code);
+}
 }
 %name          grammar
 %token_prefix  TOK_
@@ -62,11 +69,18 @@ static const char *token_name(int code)
 		if (can[i] && !(expression && value) && !(operation && joins))
 			n += snprintf(expected + n, sizeof expected - (size_t)n, "%s%s", count++ ? ", " : "", token_name(i));
 	}
-	if (yymajor != TOK_BAD)
-		diag_add(p->diag, DIAG_E_SYNTAX, TOKEN.span, token_name(yymajor), count ? expected : "something else");
-	p->stop |= p->diag->full;
+	const char *want = count ? expected : "something else";
+	if (yymajor >= TOK_LT && yymajor <= TOK_NE && operation)
+		want = "'and' between two comparisons";
+	else if (yymajor == TOK_ASSIGN && (can[TOK_EQ] || (can[TOK_REQUIRE] && !can[TOK_ARROW])))
+		want = "'=='";
+	bool outside = can[TOK_KERNEL], declares = yymajor == TOK_KERNEL || yymajor == TOK_SCHEDULE || yymajor == TOK_PACK;
+	if (yymajor != TOK_BAD && !(p->torn && outside))
+		diag_add(p->diag, DIAG_E_SYNTAX, TOKEN.span, token_text(p, yymajor, TOKEN), want);
+	p->torn |= yymajor != TOK_BAD;
+	p->stop |= p->diag->full || (declares && can[TOK_RB]);      /* the next declaration, in a block that was never closed */
 }
-%stack_overflow { diag_add(p->diag, DIAG_E_DEEP, p->last.span); p->stop = true; }
+%stack_overflow { diag_add(p->diag, DIAG_E_DEEP, p->last.span, AST_DEPTH, AST_HEIGHT); p->stop = true; }
 
 file ::= items.
 items ::= .

@@ -156,7 +156,8 @@ static bool take(struct instance *x, const struct ast_typeparam *p)
 	}
 	given->kind = p->kind;
 	if (p->kind == PARAM_FN && !fn_known(x->file, given->choices.items[0].text)) {
-		diag_add(x->d, DIAG_E_UNKNOWN_FUNCTION, given->choices.items[0].at, given->choices.items[0].text);
+		diag_add(x->d, DIAG_E_UNKNOWN_FUNCTION, given->choices.items[0].at, given->choices.items[0].text,
+			builtin_hint(x->ar, x->file, given->choices.items[0].text));
 		return false;
 	}
 	if (p->kind != PARAM_TYPE)

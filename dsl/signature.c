@@ -4,6 +4,7 @@
  * outputs).  The elaborator starts from the same structure, so that parameter and symbol numbers agree.  A name in a parameter's
  * extent becomes a symbol where it first appears; it is solved from the best place: inputs before outputs, a plain `M` before
  * `2*N` or `E + 1`, required tensors before optional ones. */
+#include <math.h>
 #include <string.h>
 #include "elab.h"
 
@@ -97,6 +98,8 @@ static const struct hexpr *extent_call(struct extent *x, const struct ast_expr *
 		int p = param_number(x->m, e->args.items[0]->name);
 		if (p >= 0 && x->m->params[p].optional)
 			return hexpr_leaf(x->ar, HX_PRESENT, p);
+		diag_add(x->d, DIAG_E_HAS, e->args.items[0]->at);
+		return NULL;
 	}
 	for (unsigned i = 0; i < sizeof fn / sizeof *fn; i++)
 		if (strcmp(e->name, fn[i].name) == 0 && e->args.n == 2 && !e->has_over)
@@ -135,21 +138,56 @@ static const struct hexpr *extent_value(struct extent *x, const struct ast_expr 
 const struct hexpr *extent_of(struct arena *ar, struct diag *d, struct model_kernel *m, const struct ast_expr *e, enum extent_use use)
 {
 	struct extent x = {ar, d, m, use};
-	return extent_value(&x, e);
+	const struct hexpr *value = extent_value(&x, e);
+	int64_t wide;
+	const uint8_t *code;
+	uint32_t size;
+	if (value && hexpr_encode(ar, value, &code, &size) < 0) {
+		diag_add(d, DIAG_E_EXTENT_LARGE, e->at);
+		return NULL;
+	}
+	if (value && use != EXTENT_REQUIRE && !hexpr_is_const(value, &wide) && extent_too_wide(value, &wide)) {
+		diag_add(d, DIAG_E_INT_RANGE, e->at, (long long)wide);
+		return NULL;
+	}
+	return value;
+}
+
+bool extent_too_wide(const struct hexpr *e, int64_t *found)
+{
+	if (!e)
+		return false;
+	*found = e->imm;
+	if (e->op == HX_CONST)
+		return e->imm > INT32_MAX || e->imm < INT32_MIN;
+	return extent_too_wide(e->a, found) || extent_too_wide(e->b, found);
+}
+
+bool extent_possible(struct diag *d, const struct hexpr *e, struct diag_span at)
+{
+	int64_t size;
+	if (!hexpr_is_const(e, &size) || (size >= 1 && size <= INT32_MAX))
+		return true;
+	diag_add(d, DIAG_E_EXTENT_SIZE, at, (long long)size);
+	return false;
 }
 
 /* --- parameters */
 
-static double default_number(struct diag *d, const struct ast_expr *e)
+/* The default of a scalar of type t: a number of that type, kept as a double. */
+static double default_number(struct diag *d, const struct ast_param *p, enum dtype t)
 {
-	if (e->kind == AST_NEG)
-		return -default_number(d, e->a);
-	if (e->kind == AST_INT)
-		return (double)e->integer;
-	if (e->kind == AST_FLOAT)
-		return e->number;
-	diag_add(d, DIAG_E_DEFAULT, e->at);
-	return 0;
+	const struct ast_expr *e = p->value;
+	bool negative = e->kind == AST_NEG;
+	e = negative ? e->a : e;
+	double v = e->kind == AST_INT ? (double)e->integer : e->number;
+	if (e->kind != AST_INT && e->kind != AST_FLOAT)
+		diag_add(d, DIAG_E_DEFAULT, p->value->at);
+	else if (t != DT_F32 && e->kind == AST_FLOAT)
+		diag_add(d, DIAG_E_DEFAULT_TYPE, p->value->at, p->name.text, dtype_info(t)->name);
+	else if (t == DT_F32 ? !isfinite((float)v) : t == DT_I32 ? v > INT32_MAX + (double)negative : e->integer > (int64_t)1 << 53)
+		diag_add(d, DIAG_E_DEFAULT_RANGE, p->value->at, p->name.text, dtype_info(t)->name, t == DT_I64 ? " of at most 2^53" : "");
+	return negative ? -v : v;
 }
 
 static void check_type(struct diag *d, const struct ast_kernel *k, const struct ast_param *p)
@@ -188,7 +226,7 @@ static void add_param(struct diag *d, const struct ast_kernel *k, const struct a
 		diag_add(d, DIAG_E_DEFAULT, p->value->at);
 	else if (p->value) {
 		out->has_default = true;
-		out->default_value = default_number(d, p->value);
+		out->default_value = default_number(d, p, type_named(p->type.name.text).dtype);
 	}
 }
 
@@ -253,6 +291,17 @@ static void solve(struct diag *d, const struct ast_kernel *k, struct model_kerne
 	}
 }
 
+/* A comparison, has(), or these joined. */
+static bool is_condition(const struct ast_expr *e)
+{
+	for (; e->kind == AST_BINARY && e->op <= AST_AND; e = e->a)
+		if (!is_condition(e->b))
+			return false;
+	if (e->kind == AST_NOT)
+		return is_condition(e->a);
+	return e->kind == AST_CALL ? strcmp(e->name, "has") == 0 : e->kind == AST_BINARY && e->op >= AST_LT && e->op <= AST_NE;
+}
+
 int signature_build(struct arena *ar, struct diag *d, const struct ast_kernel *k, struct model_kernel *m)
 {
 	int before = d->reported;
@@ -262,8 +311,12 @@ int signature_build(struct arena *ar, struct diag *d, const struct ast_kernel *k
 	add_params(d, k, m);
 	for (int p = 0; p < m->nparams; p++) {
 		const struct ast_param *decl = signature_param(k, m->params[p].name);
-		for (int i = 0; i < m->params[p].rank; i++)
-			m->params[p].extent[i] = extent_of(ar, d, m, decl->type.dims.items[i], EXTENT_DEFINES);
+		for (int i = 0; i < m->params[p].rank; i++) {
+			const struct ast_expr *dim = decl->type.dims.items[i];
+			m->params[p].extent[i] = extent_of(ar, d, m, dim, EXTENT_DEFINES);
+			if (m->params[p].extent[i] && !extent_possible(d, m->params[p].extent[i], dim->at) && k->of.text)
+				diag_note(d, k->name.at, "in the instance %s", k->name.text);
+		}
 	}
 	for (int s = 0; s < m->nsymbols; s++)
 		if (type_parameter(k, m->symbols[s].name) >= 0)
@@ -278,7 +331,9 @@ int signature_build(struct arena *ar, struct diag *d, const struct ast_kernel *k
 		tensors[i] = m->params[i].name;
 	for (int i = 0; i < k->requires.n; i++) {
 		const struct hexpr *e = extent_of(ar, d, m, k->requires.items[i], EXTENT_REQUIRE);
-		if (e)
+		if (e && !is_condition(k->requires.items[i]))
+			diag_add(d, DIAG_E_NOT_CONDITION, k->requires.items[i]->at, "an integer");
+		else if (e)
 			m->requires[m->nrequires++] = (struct model_require){e, hexpr_text(ar, e, symbols, tensors)};
 	}
 	for (int p = 0; p < m->nparams && d->reported == before; p++) {      /* e2m1: two elements share a byte */

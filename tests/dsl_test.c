@@ -4,6 +4,7 @@
  * named after a message's id gives that message.  With BLESS set the golden files are written. */
 #include <check.h>
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -233,6 +234,60 @@ START_TEST(symbols_are_solved)
 END_TEST
 
 
+/* --- what texts compute */
+
+/* cdiv in the body, in extents, folded and not: the least integer that is not below a / b, and 0 where b is 0. */
+START_TEST(quotients_rounded_up)
+{
+	static const int a[] = {7, -7, 6, -6, 1, -1, 0, 7, -7, 7, 7, -7, 2147483647, 0}, b[] = {3, 3, 3, 3, 5, 5, 5, -3, -3, 0, 7, 1, 2, 0};
+	static const int want[] = {3, -2, 2, -2, 1, 0, 0, -2, 3, 0, 1, -7, 1073741824, 0};
+	enum { M = sizeof want / sizeof *want };
+	struct ir_run r;
+	dsl_run_open(&r, "tests/dsl/rounding.tdsl", "rounded", "");
+	ir_run_symbol(&r, "M", M);
+	struct ir_tensor *ta = ir_run_tensor(&r, "a", 1), *tb = ir_run_tensor(&r, "b", 1), *far = ir_run_tensor(&r, "far", 1);
+	static const char *const out[] = {"q", "third", "group", "wide", "fixed", "held"};
+	for (int i = 0; i < 6; i++)
+		ir_run_tensor(&r, out[i], 0);
+	ir_run_tensor(&r, "part", 0);
+	for (int i = 0; i < M; i++) {
+		ir_tensor_set(ta, i, a[i]);
+		ir_tensor_set(tb, i, b[i]);
+		ir_tensor_set(far, i, (double)(((int64_t)1 << 40) * (i % 2 ? -1 : 1)));
+	}
+	ck_assert_msg(ir_run_go(&r) == 0, "%s", r.err);
+	for (int i = 0; i < M; i++) {
+		ck_assert_int_eq((int)ir_tensor_get(ir_run_find(&r, "q"), i), want[i]);
+		ck_assert_int_eq((int)ir_tensor_get(ir_run_find(&r, "third"), i), (int)ceil(a[i] / 3.0));
+		ck_assert_int_eq((int)ir_tensor_get(ir_run_find(&r, "group"), i), (i + 3) / 4);
+		ck_assert_int_eq((int64_t)ir_tensor_get(ir_run_find(&r, "wide"), i), i % 2 ? -(((int64_t)1 << 40) / 3) : ((int64_t)1 << 40) / 3 + 1);
+		ck_assert_int_eq((int)ir_tensor_get(ir_run_find(&r, "fixed"), i), -2 + 100 * -2);
+		ck_assert(ir_tensor_get(ir_run_find(&r, "held"), i) == 1);      /* as many positions as the host counts */
+	}
+	ir_run_close(&r);
+}
+END_TEST
+
+/* 7 / 2 is 3.5 where it meets a float, and 3 where it meets an integer or nothing. */
+START_TEST(numbers_take_types)
+{
+	static const struct { const char *name; double want; } out[] = {{"half", 10 * 3.5 + 2.5 - 5 + 3.5 + 0.5 - 0.5}, {"narrow", 3.5}, {"eighth", 3.5},
+		{"whole", 33}, {"long", 13}, {"named", 7}};
+	struct ir_run r;
+	dsl_run_open(&r, "tests/dsl/numbers.tdsl", "numbers", "");
+	ir_run_symbol(&r, "M", 1);
+	static const char *const in[] = {"x", "i", "far"};
+	for (int i = 0; i < 3; i++)
+		ir_tensor_set(ir_run_tensor(&r, in[i], 0), 0, 10);
+	for (size_t i = 0; i < sizeof out / sizeof *out; i++)
+		ir_run_tensor(&r, out[i].name, 0);
+	ck_assert_msg(ir_run_go(&r) == 0, "%s", r.err);
+	for (size_t i = 0; i < sizeof out / sizeof *out; i++)
+		ck_assert_msg(ir_tensor_get(ir_run_find(&r, out[i].name), 0) == out[i].want, "%s: %g", out[i].name, ir_tensor_get(ir_run_find(&r, out[i].name), 0));
+	ir_run_close(&r);
+}
+END_TEST
+
 /* --- hostile texts: an error or a kernel, never a crash or a hang */
 
 static void feed(const char *text, size_t n)
@@ -327,19 +382,61 @@ START_TEST(random_bytes)
 }
 END_TEST
 
+/* The text has no error. */
+static void accept(const char *text, size_t n)
+{
+	struct arena ar = {0};
+	struct diag d;
+	ck_assert_msg(dsl_help_all(&ar, text, n, "long", &d, NULL) == 0, "%.300s", diag_text(&d));
+	arena_free(&ar);
+}
+
 START_TEST(nested)
 {
-	static const char *const unit[][3] = {{"(", "1", ")"}, {"-", "1", ""}, {"abs(", "1", ")"}, {"x[", "m", "]"}, {"1 + ", "1", ""}, {"1 + (", "1", ")"}, {"", "1", " + 1"},
+	static const char *const unit[][3] = {{"(", "1", ")"}, {"", "1", " + 1"}, {"1 + (", "1", ")"}, {"-", "1", ""}, {"abs(", "1", ")"}, {"x[", "m", "]"}, {"1 + ", "1", ""},
 		{"1\nif m == 1 {\n", "", "}\n"}, {"[", "", ""}, {"{", "", "}"}, {"1\nfor i in 3 {", "", "}"}};
 	for (unsigned i = 0; i < sizeof unit / sizeof *unit; i++) {
 		size_t size;
 		char *text = repeated(unit[i][0], unit[i][1], unit[i][2], 100000, &size);
-		if (i == 0 || i == 6)
+		if (i < 3)
 			expect(text, size, DIAG_E_DEEP);
 		else
 			feed(text, size);
 		free(text);
 	}
+}
+END_TEST
+
+/* A chain is no nesting: hundreds of operands, of any operators, inside of nesting and out.  Trees that lean right are. */
+START_TEST(long_chains)
+{
+	static const struct { const char *unit, *middle, *unit2; size_t n; bool good; } all[] = {
+		{"", "x[m]", " + x[m] * 2 - 1", 1000, true}, {"", "x[m]", " + 1", 3990, true}, {"", "x[m]", " + 1", 4000, false}, {"(", "x[m]", " + 1)", 400, true},
+		{"x[m] + (", "1", ")", 190, true}, {"x[m] + (", "1", ")", 210, false}, {"(", "x[m]", ")", 400, true}, {"(", "x[m]", ")", 5000, false},
+		{"abs(", "x[m]", " + 1 + 2 + 3 + 4 + 5)", 95, true}, {"abs(", "x[m]", ")", 210, false}};
+	for (unsigned i = 0; i < sizeof all / sizeof *all; i++) {
+		size_t size;
+		char *text = repeated(all[i].unit, all[i].middle, all[i].unit2, all[i].n, &size);
+		if (all[i].good)
+			accept(text, size);
+		else
+			expect(text, size, DIAG_E_DEEP);
+		free(text);
+	}
+	struct arena ar = {0};
+	char *sum = "M", *deep = "M", *both = "x[0] > 0";
+	for (int i = 0; i < 300; i++) {
+		sum = arena_printf(&ar, "%s + M", sum);
+		both = arena_printf(&ar, "%s and x[0] > %d", both, i);
+	}
+	for (int i = 0; i < 40; i++)
+		deep = arena_printf(&ar, "M + (%s)", deep);
+	static const char *const form = "kernel t[G: int](x: f32[M], z: f32[%s]) -> y: f32[M]\n    require %s > 2\n{\n    each m in M {\n        y[m] = select(%s, 1.0, 2.0) + z[%s]\n    }\n}\nkernel k = t[G: 3]\n";
+	char *text = arena_printf(&ar, form, sum, sum, both, sum);
+	accept(text, strlen(text));
+	text = arena_printf(&ar, form, "3", deep, both, sum);
+	expect(text, strlen(text), DIAG_E_EXTENT_LARGE);
+	arena_free(&ar);
 }
 END_TEST
 
@@ -389,7 +486,8 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, symbols_are_solved, truncated, altered, random_bytes, nested, huge, explosive, many_conditions};
+	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, symbols_are_solved, quotients_rounded_up, numbers_take_types,
+		truncated, altered, random_bytes, nested, long_chains, huge, explosive, many_conditions};
 	Suite *s = suite_create("dsl");
 	TCase *c = tcase_create("texts");
 	tcase_set_timeout(c, 120);

@@ -262,19 +262,31 @@ static void bind_pointers(struct emit *e, const struct arguments *a)
 			e->tensors[a->list[n].a].pointer = pointers[next++];
 }
 
+/* a / b rounded up, b > 0.  Where a may be below 0: rounded toward zero, and one more where a rest is above 0. */
+static LLVMValueRef rounded_up(struct emit *e, LLVMValueRef a, LLVMValueRef b, bool natural)
+{
+	if (natural)
+		return LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, a, LLVMBuildSub(e->b, b, emit_int(e, 1), ""), ""), b, "");
+	LLVMValueRef more = LLVMBuildICmp(e->b, LLVMIntSGT, LLVMBuildSRem(e->b, a, b, ""), emit_int(e, 0), "");
+	return LLVMBuildAdd(e->b, LLVMBuildSDiv(e->b, a, b, ""), LLVMBuildZExt(e->b, more, e->i32, ""), "");
+}
+
 LLVMValueRef emit_hexpr(struct emit *e, const struct hexpr *x)
 {
 	LLVMValueRef a = x->a ? emit_hexpr(e, x->a) : NULL, b = x->b ? emit_hexpr(e, x->b) : NULL;
+	bool natural = x->a && x->b && hexpr_nonnegative(x->a) && hexpr_nonnegative(x->b);
 	switch (x->op) {
 	case HX_CONST: return emit_int(e, x->imm);
 	case HX_SYM: return e->symbols[x->imm];
 	case HX_ADD: return LLVMBuildAdd(e->b, a, b, "");
 	case HX_SUB: return LLVMBuildSub(e->b, a, b, "");
 	case HX_MUL: return LLVMBuildMul(e->b, a, b, "");
-	case HX_DIV: case HX_EXACT: return LLVMBuildUDiv(e->b, a, b, "");
-	case HX_REM: return LLVMBuildURem(e->b, a, b, "");
+	case HX_NEG: return LLVMBuildNeg(e->b, a, "");
+	case HX_DIV: case HX_EXACT: return natural ? LLVMBuildUDiv(e->b, a, b, "") : LLVMBuildSDiv(e->b, a, b, "");
+	case HX_REM: return natural ? LLVMBuildURem(e->b, a, b, "") : LLVMBuildSRem(e->b, a, b, "");
+	case HX_MIN: return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, a, b, ""), a, b, "");
 	case HX_MAX: return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSGT, a, b, ""), a, b, "");
-	case HX_CDIV: return LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, a, LLVMBuildSub(e->b, b, emit_int(e, 1), ""), ""), b, "");
+	case HX_CDIV: return rounded_up(e, a, b, natural);
 	default: return emit_fail(e, NULL, "internal: host expression in device code");
 	}
 }

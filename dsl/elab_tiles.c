@@ -1,0 +1,79 @@
+/* elab_tiles.c -- whether what a statement does depends on the size of tiles, which is the schedule's choice.
+ *
+ * In: a value, axes.  Out: what it was computed from.  Inside of `n tiled` a statement runs once a tile.  An update of a value that
+ * does not come from n would take effect as often as there are tiles, so it is refused; a store or a maximum is the same however
+ * often it is made. */
+#include <stdlib.h>
+#include "elab.h"
+
+struct origin {
+	const struct ir_ins **todo; int n;
+	bool *seen;                           /* by id */
+	ir_axes axes;                         /* of all instructions met, and what they contract */
+	const struct ir_ins *wanted; bool found;      /* wanted: looked for where a change of it always changes the value */
+};
+
+static void origin_add(struct origin *o, const struct ir_ins *a)
+{
+	if (o->seen[a->id])
+		return;
+	o->seen[a->id] = true;
+	o->todo[o->n++] = a;
+}
+
+/* One of several values: the same again if that is what it was. */
+static bool chooses(const struct ir_ins *a)
+{
+	return a->op == IR_SELECT || a->op == IR_RESULT || a->op == IR_MAX || a->op == IR_MIN;
+}
+
+/* Follows operands; the results of loops and branches through what these yield and start with. */
+static void origin_follow(struct origin *o)
+{
+	while (o->n) {
+		const struct ir_ins *a = o->todo[--o->n];
+		o->axes |= a->axes | a->over;
+		o->found |= a == o->wanted;
+		if (o->wanted && chooses(a))
+			continue;
+		for (int i = 0; i < a->nargs; i++)
+			origin_add(o, a->args[i]);
+		const struct ir_block *blocks[] = {a->body, a->other};
+		for (int i = 0; i < 2; i++)
+			if (blocks[i] && blocks[i]->last && blocks[i]->last->op == IR_YIELD)
+				origin_add(o, blocks[i]->last);
+	}
+}
+
+/* The axes met on the way from v; *found, where not NULL, whether `wanted` was. */
+static ir_axes origin_of(struct elab *E, const struct ir_ins *v, const struct ir_ins *wanted, bool *found)
+{
+	size_t n = (size_t)E->k->next_id + 1;
+	struct origin o = {.todo = malloc(n * sizeof *o.todo), .seen = calloc(n, sizeof *o.seen), .wanted = wanted};
+	if (!o.todo || !o.seen)
+		abort();
+	origin_add(&o, v);
+	origin_follow(&o);
+	free(o.todo);
+	free(o.seen);
+	if (found)
+		*found = o.found;
+	return o.axes;
+}
+
+ir_axes tiles_unseen(struct elab *E, const struct ir_ins *v, ir_axes open)
+{
+	ir_axes tiled = 0;
+	for (int a = 0; a < E->ph->naxes; a++)
+		if (open & IR_AXIS(a) && E->ph->axes[a].tiled)
+			tiled |= IR_AXIS(a);
+	tiled &= ~(v->axes | v->over);
+	return tiled ? tiled & ~origin_of(E, v, NULL, NULL) : 0;
+}
+
+bool tiles_change(struct elab *E, const struct ir_ins *v, const struct ir_ins *from)
+{
+	bool found;
+	origin_of(E, v, from, &found);
+	return found;
+}
