@@ -4,10 +4,12 @@ The producers of capsules are small classes here, so that each form (versioned o
 is seen without the libraries that have it.
 """
 import ast
+import copy
 import ctypes
 import gc
 import inspect
 import os
+import pickle
 import sys
 import threading
 from pathlib import Path
@@ -155,13 +157,16 @@ def workspace(t):
 
 def errors(t):
     x, w = rows()
-    code = None
+    code = error = None
     try:
         tdsl.rmsnorm_quant(x, w[:-1])
     except tdsl.Error as e:
-        code = e.code
+        code, error = e.code, e
         t.check(e.name == "TDSL_ESHAPE" and "rmsnorm_quant" in str(e) and "'w'" in str(e), f"{e.name}: {e}")
     t.check(code == -3, f"the code of a wrong shape: {code}")
+    for again in (copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))):
+        back = again(error)
+        t.check(type(back) is tdsl.Error and (back.code, back.name, str(back)) == (error.code, error.name, str(error)), f"a copy of an error: {back!r}")
     y = np.empty((4, 256), ml_dtypes.float8_e4m3fnuz)
     raises(t, tdsl.Error, "y", lambda: tdsl.rmsnorm_quant(x, w, y=y))
     buffer = np.zeros(5 * 256 * 2, np.uint8)

@@ -11,11 +11,17 @@ GPU_KINDS = ("hip", "cuda")
 
 
 class Error(RuntimeError):
-    """What the library refused, in its words; `code` is its number and `name` its name, e.g. "TDSL_ESHAPE"."""
+    """What the library refused, in its words; `code` is its number and `name` its name, e.g. "TDSL_ESHAPE".
 
-    def __init__(self, code):
-        super().__init__(lib.tdsl_error().decode(errors="replace"))
+    text None = that of this thread's last call of the library.  Copies and pickles keep text, code and notes.
+    """
+
+    def __init__(self, code, text=None):
+        super().__init__(lib.tdsl_error().decode(errors="replace") if text is None else text)
         self.code, self.name = code, lib.tdsl_error_name(code).decode()
+
+    def __reduce__(self):
+        return type(self), (self.code, str(self)), self.__dict__
 
 
 def check(code):
