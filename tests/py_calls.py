@@ -17,7 +17,8 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import tdsl
-from tdsl._abi import DLTensor
+from tdsl import _list
+from tdsl._abi import DLTensor, lib
 from tdsl._tensor import DTYPES
 
 bf16 = ml_dtypes.bfloat16
@@ -287,6 +288,30 @@ def lists(t):
             t.check(False, f"{words}: nothing was refused")
         except kind as error:
             t.check(words in str(error), f"{words}: {error}")
+    # while a call runs, other threads' lists do not close its table
+    grads, largest, closed, wrong = [x, x + 1], np.zeros(2, np.float32), [], []
+    call, close, kept = lib.tdsl_call, lib.tdsl_list_close, _list.TABLES
+
+    def others(*args):
+        """The call, after as many calls by another thread as push out every table that may be."""
+        if threading.current_thread() is threading.main_thread():
+            at, before = args[2][0].t.contents.data, len(closed)
+            thread = threading.Thread(target=lambda: [tdsl.multi_tensor_amax([x.reshape(-1)[i:]], np.zeros(1, np.float32)) for i in range(24)])
+            thread.start()
+            thread.join()
+            wrong.extend([at] * (at in closed[before:]))
+            t.check(len(closed) > before, "no table was closed")
+        return call(*args)
+
+    def counted(handle):
+        closed.append(lib.tdsl_list_tensor(handle).contents.data)
+        close(handle)
+    lib.tdsl_call, lib.tdsl_list_close, _list.TABLES = others, counted, 1
+    try:
+        tdsl.multi_tensor_amax(grads, largest)
+    finally:
+        lib.tdsl_call, lib.tdsl_list_close, _list.TABLES = call, close, kept
+    t.check(not wrong, "the table of a call was closed before the call")
     t.check("list bf16" in tdsl.multi_tensor_amax.__doc__, "the docstring says what a list is")
 
 

@@ -142,13 +142,13 @@ class Kernel(core.Kernel):
         stage = control.get("stage")
         stage = (device.kind in GPU_KINDS if stage is None else stage) and any(t.library == "numpy" for t in tensors.values())
         try:
-            self._stage(tensors, stage and device)
-            self._give(tensors, tensors, array, device)
+            self._stage(tensors, stage and device, upload=True)        # outputs too: a kernel may leave elements unwritten
+            self._give(tensors, tensors, array, device, stream)
             made = {i: (TensorList if self.params[i].is_list else Tensor)(self._allocate(i, dtype, array, stream, tensors), self.params[i].name, True)
                     for i, dtype in wanted.items()}
             tensors.update(made)
-            self._stage(made, stage and device)
-            self._give(made, tensors, array, device)
+            self._stage(made, stage and device, upload=False)
+            self._give(made, tensors, array, device, stream)
             self._run(array, device, stream, tensors, wait=stage)
             for i, tensor in tensors.items():
                 if tensor.pointer is not None and self.params[i].is_output:
@@ -159,7 +159,7 @@ class Kernel(core.Kernel):
         results = [tensors[i].value for i in self.outputs if i in tensors]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _give(self, some, tensors, array, device):
+    def _give(self, some, tensors, array, device, stream):
         """Puts tensors into the array of arguments; an empty list's elements are of the first type that the others allow."""
         known = {i: t.code for i, t in tensors.items() if self.params[i].is_list and t.code}
         for i, tensor in some.items():
@@ -168,7 +168,7 @@ class Kernel(core.Kernel):
                 continue
             types = [{j: self.element(n, j, device.target) for j in (i, *known)} for n in range(len(self.instances))]
             fits = next((of for of in types if all(of[j] == code for j, code in known.items())), types[0])
-            array[i].t = tensor.open(device, fits[i])
+            array[i].t = tensor.open(device, fits[i], stream)
 
     def _scalar(self, arg, param, value):
         if value is None:
@@ -216,11 +216,12 @@ class Kernel(core.Kernel):
             return [allocate(like.library, t.value, (found.code, found.bits), tuple(t.t.shape[:t.t.ndim]), dtype, name) for t in like.items]
         return allocate("torch" if torch else "numpy", torch and torch.value, (found.code, found.bits), tuple(shape[:rank]), dtype, name)
 
-    def _stage(self, tensors, device):
-        """Copies numpy arrays to the device's memory; device False: leaves them where they are."""
-        for i, tensor in tensors.items():
+    @staticmethod
+    def _stage(tensors, device, upload):
+        """Gives numpy arrays room in the device's memory, with their contents if `upload`; device False: leaves them where they are."""
+        for tensor in tensors.values():
             if device and tensor.library == "numpy":
-                tensor.stage(device, upload=self.params[i].is_input)
+                tensor.stage(device, upload)
 
     def _run(self, array, device, stream, tensors, wait):
         """Workspace is torch's where the tensors are: it is kept until the stream has used it, and nothing has to wait."""
