@@ -10,7 +10,9 @@ import gc
 import inspect
 import os
 import pickle
+import shutil
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -181,6 +183,46 @@ def errors(t):
     raises(t, tdsl.Error, "nowhere", lambda: tdsl.open_pack("/nowhere.tpack"))
 
 
+def scalars(t):
+    """Which values a scalar takes: an i32 and an f32 of one kernel."""
+    x = rng.standard_normal((1, 4, 64)).astype(bf16)
+    plain, causal = tdsl.softmax_rows(x), tdsl.softmax_rows(x, causal=1)
+    t.check(not same((plain,), (causal,)), "causal has no effect")
+    for value in (True, np.True_, np.int8(1), np.int64(1), np.uint8(1), np.array(1)):
+        t.check(same((tdsl.softmax_rows(x, causal=value),), (causal,)), f"causal={value!r}")
+    for value in (1, True, np.float32(1), np.int32(1), np.array(1.0)):
+        t.check(same((tdsl.softmax_rows(x, scale=value),), (plain,)), f"scale={value!r}")
+    for value in (1.0, np.float32(1), np.float64(1), np.float16(1), "1", [1], 1j):
+        raises(t, TypeError, "softmax_rows: causal is", lambda: tdsl.softmax_rows(x, causal=value))
+    for value in ("1", b"1", [1], 1j, np.ones(2), 10**400):
+        raises(t, TypeError, "softmax_rows: scale is", lambda: tdsl.softmax_rows(x, scale=value))
+    raises(t, tdsl.Error, "causal' is 2147483648; expected an i32", lambda: tdsl.softmax_rows(x, causal=2**31))
+    raises(t, TypeError, "64 bits", lambda: tdsl.softmax_rows(x, causal=-2**63 - 1))
+
+
+def items(t):
+    """A pack's kernels by name."""
+    pack = tdsl.bundled()
+    t.check(pack["rmsnorm_quant"] is pack.rmsnorm_quant and list(pack) == pack.kernels and "rmsnorm" in pack and "rmsnrm" not in pack, "items of a pack")
+    raises(t, KeyError, "rmsnorm_quant", lambda: pack["rmsnrm_quant"])
+    raises(t, KeyError, "it has rmsnorm_quant, rmsnorm", lambda: pack["zzzzz"])
+    raises(t, KeyError, "no kernel 0", lambda: pack[0])
+
+
+def paths(t):
+    """Names of files as text, bytes and path objects, of bytes that are no UTF-8 too."""
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.fsencode(folder) + b"/k\xff\xe9.tpack"
+        shutil.copy(os.fsencode(Path(os.environ["B"]) / "wheel/ship/mykernels/kernels.tpack"), name)
+        for path in (name, os.fsdecode(name), Path(os.fsdecode(name))):
+            t.check(tdsl.open_pack(path).kernels == ["scaled"], f"open_pack({path!r})")
+            t.check(tdsl.add_pack(path).kernels == ["scaled"], f"add_pack({path!r})")
+        del tdsl.scaled
+        os.environ["TDSL_PACK_PATH"] = os.fsdecode(name)
+        t.check(tdsl.scaled.__name__ == "scaled", "TDSL_PACK_PATH")
+        del tdsl.scaled, os.environ["TDSL_PACK_PATH"]
+
+
 def described(t):
     """Signatures, docstrings and stubs say what the pack says."""
     tree = ast.parse((Path(tdsl.__file__).parent / "__init__.pyi").read_text())
@@ -316,5 +358,5 @@ def lists(t):
 
 
 def checks(totals):
-    for function in (capsules, lists, outputs, warm_is_slow, workspace, errors, described, other_packs, kept, threads):
+    for function in (capsules, lists, outputs, warm_is_slow, workspace, errors, scalars, items, paths, described, other_packs, kept, threads):
         totals.run(function)

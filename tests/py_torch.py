@@ -1,7 +1,10 @@
 """py_torch.py -- tensors and operators of torch: both ways of a call, torch.compile without a graph break, gradients; run by
 wheel_test.py, and left out with a line where torch is not installed."""
 import importlib.util
+import inspect
+import os
 import threading
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -37,6 +40,25 @@ def compiled(t):
     y = tdsl.swiglu(h, y=np.float32)
     t.check(y.dtype == np.float32 and np.allclose(y.reshape(2, 3, 128), g / (1 + np.exp(-g)) * up, rtol=1e-5, atol=1e-6), "an instance of no pack")
     raises(t, tdsl.Error, "text.tdsl:", lambda: tdsl.compile("kernel broken("))
+    raises(t, tdsl.Error, "/k\ufffd.tdsl:1:", lambda: tdsl.compile("kernel broken(", file=Path(os.fsdecode(b"/k\xff.tdsl"))))
+    os.environ["TDSL_JIT"] = "0"                             # another error than the text's: the messages before are not its
+    raises(t, tdsl.Error, "TDSL_JIT=0", lambda: tdsl.compile(TEXT))
+    del os.environ["TDSL_JIT"]
+
+
+def names(t):
+    """Parameters and kernels whose names mean something to Python or to the package."""
+    x, w = np.ones((3, 40), np.float32), np.arange(40, dtype=np.float32)
+    for name in ("self", "args", "named", "out", "device", "stream", "stage", "lambda"):
+        kernel = tdsl.compile(TEXT.replace("x:", f"{name}:").replace("x[", f"{name}["), kernels=["scaled"])["scaled"]
+        for call in (kernel, kernel._slow):
+            t.check((call(x, w) == w).all() and (call(w=w, **{name: x}) == w).all(), f"a parameter named {name}")
+        t.check(list(inspect.signature(kernel).parameters)[0] == ("lambda_" if name == "lambda" else name), f"the signature with {name}")
+    t.check((kernel(lambda_=x, w=w) == w).all(), "lambda_ for lambda")
+    raises(t, TypeError, "given twice", lambda: kernel(w=w, lambda_=x, **{"lambda": x}))
+    for name in ("kernels", "targets", "self", "lambda", "open"):
+        pack = tdsl.compile(TEXT.replace("scaled", name), kernels=[name])
+        t.check((pack[name](x, w) == w).all() and pack.kernels == [name] and "gfx942" in pack.targets, f"a kernel named {name}")
 
 
 def tensors(t):
@@ -255,6 +277,7 @@ def partly(t):
 
 def checks(totals):
     totals.run(compiled)
+    totals.run(names)
     if importlib.util.find_spec("torch") is None:
         print("py_torch: torch's tensors, operators and gradients are not tested: torch is not installed")
         return

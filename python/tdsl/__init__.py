@@ -49,7 +49,7 @@ def add_pack(pack):
     pack = pack if isinstance(pack, Pack) else open_pack(pack)
     for name in pack.kernels:
         if name not in __all__:
-            globals()[name] = getattr(pack, name)
+            globals()[name] = pack[name]
     return pack
 
 
@@ -66,11 +66,11 @@ def __getattr__(name):
     if name in ("torch", "aiter"):
         raise AttributeError(f"tdsl.{name} is a module of its own: import tdsl.{name}")
     pack = bundled()
-    if not hasattr(pack, name) or name not in pack.kernels:
+    if name not in pack.kernels:
         pack = next((p for p in _environment() if name in p.kernels), None)
     if pack is None:
         raise AttributeError(f"tdsl has no {name!r}; the bundled pack has {', '.join(bundled().kernels)}")
-    globals()[name] = getattr(pack, name)                    # the next look-up does not come here
+    globals()[name] = pack[name]                    # the next look-up does not come here
     return globals()[name]
 
 

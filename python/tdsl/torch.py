@@ -290,9 +290,9 @@ def _backward_of(kernel, pack):
     # only numbers have gradients, codes do not
     wide = {p.name for p in (kernel.params[i] for i in kernel.outputs) if set(p.types) & set(WIDE)}
     for stem in [name] + [name[:-len(end)] for end in ("_act", "_rows") if name.endswith(end)]:
-        back = getattr(pack, stem + "_bwd") if stem + "_bwd" in pack.kernels else None
-        if back is None:
+        if stem + "_bwd" not in pack.kernels:
             continue
+        back = pack[stem + "_bwd"]
         takes = [back.params[i] for i in back.takes]
         if (all(p.name in inputs | outputs | {"d" + o for o in wide} for p in takes if p.is_tensor and not p.is_optional)
                 and all(back.params[i].name in {"d" + i for i in inputs} for i in back.outputs)):
@@ -325,11 +325,11 @@ def _function(op):
 def register(pack: Pack):
     """Registers the kernels of a pack as operators; names registered before stay as they are.  Returns the new names."""
     new = [name for name in pack.kernels if name not in _functions]
-    lists = {name: getattr(pack, name) for name in new if any(p.is_list for p in getattr(pack, name).params)}
+    lists = {name: pack[name] for name in new if any(p.is_list for p in pack[name].params)}
     new = [name for name in new if name not in lists]
     _functions.update(lists)
     for name in new:
-        kernel = getattr(pack, name)
+        kernel = pack[name]
         backward = _backward_of(kernel, pack)
         _kernels[name] = _Operator(kernel, backward, False)
         overloads = [_kernels[name]] + ([_Operator(kernel, None, True)] if any(
