@@ -240,6 +240,23 @@ def gradients(t):
     t.check(backward <= served, f"kernels of backward that serve nothing: {backward - served}")
 
 
+def views(t):
+    """Gradients where an input is a view that does not fold to rows: of the view, and those of its copy."""
+    import torch
+    import tdsl.torch
+    w, base = torch.randn(128), torch.randn(4, 6, 128, requires_grad=True)
+    for label, view, weight in (("transposed", lambda v: v.transpose(0, 1), w), ("expanded", lambda v: v[:1].expand(4, -1, -1), w), ("one row", lambda v: v[1:2, ::2], w),
+                                ("columns", lambda v: v[..., 32:96], w[:64]), ("turned", lambda v: v.transpose(1, 2), w[:6])):
+        found = []
+        for copied in (False, True):
+            base.grad = None
+            x = view(base)
+            x = x.contiguous() if copied else x
+            (tdsl.torch.rmsnorm(x, w=weight) * torch.arange(x.numel()).reshape(x.shape)).sum().backward()
+            found.append(base.grad)
+        t.check(torch.allclose(*found, rtol=1e-5, atol=1e-3), f"{label}: another gradient")
+
+
 def partly(t):
     """Gradients of some inputs alone; what has none is refused by name."""
     import torch
@@ -272,6 +289,14 @@ def partly(t):
     a, b = torch.randn(3, 40, requires_grad=True), torch.randn(40)
     tdsl.torch.scaled(a, b).sum().backward()
     t.check((a.grad == b).all(), "the gradient by a backward kernel")
+    for name, given in (("self", "self"), ("lambda", "lambda_")):          # names that Python has for itself
+        text = TEXT.replace("dx", f"d{name}").replace(" x[", f" {name}[").replace("x:", f"{name}:").replace("scaled", f"of_{name}")
+        tdsl.torch.register(tdsl.compile(text))
+        f = getattr(tdsl.torch, f"of_{name}")
+        for call in (f, torch.compile(lambda f=f, **v: f(**v), fullgraph=True, backend="aot_eager")):
+            a.grad = None
+            call(**{given: a}, w=b).sum().backward()
+            t.check((a.grad == b).all(), f"an operator with a parameter named {name}")
     raises(t, NotImplementedError, "scaled has no gradient of w", lambda: tdsl.torch.scaled(a, b.clone().requires_grad_()).sum().backward())
 
 
@@ -281,5 +306,5 @@ def checks(totals):
     if importlib.util.find_spec("torch") is None:
         print("py_torch: torch's tensors, operators and gradients are not tested: torch is not installed")
         return
-    for function in (tensors, operators, outputs, gradients, partly):
+    for function in (tensors, operators, outputs, gradients, views, partly):
         totals.run(function)

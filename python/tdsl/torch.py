@@ -24,7 +24,7 @@ import torch
 from . import bundled
 from ._abi import Arg, DLDataType, DLTensor, lib
 from ._device import check, device_of
-from ._kernel import Pack
+from ._kernel import Pack, shown
 from ._tensor import CPU, E2M1, TORCH, torch_dtype
 
 CODES = {name: code for code, name in TORCH.items()}
@@ -60,6 +60,13 @@ def _parsed(text):
 
 def _extents(param):
     return _parsed(param.extents.strip())
+
+
+def _folded(value, rank):
+    """A tensor whose leading dimensions have one stride where a kernel's formal has `rank` dimensions: the same, or a copy."""
+    sizes, strides = value.shape, value.stride()
+    rows = [i for i in range(value.dim() - rank + 1) if sizes[i] != 1]
+    return value if all(strides[a] == strides[b] * sizes[b] for a, b in zip(rows, rows[1:])) else value.contiguous()
 
 
 class _Ones(dict):
@@ -99,9 +106,9 @@ class _Operator:
             default = default and (p.is_optional if p.is_tensor else p.default is not None)
             if p.is_tensor:
                 mark = f"({chr(97 + i)}!)" if p.is_output else "?" if p.is_optional else ""
-                parts.insert(0, f"Tensor{mark} {p.name}" + ("=None" if default else ""))
+                parts.insert(0, f"Tensor{mark} {shown(p.name)}" + ("=None" if default else ""))
             else:
-                parts.insert(0, f"{'int' if p.letter in 'il' else 'float'} {p.name}" + (f"={p.default!r}" if default else ""))
+                parts.insert(0, f"{'int' if p.letter in 'il' else 'float'} {shown(p.name)}" + (f"={p.default!r}" if default else ""))
         named = [f"Tensor({chr(97 + len(self.takes) + i)}!) {p.name}" for i, p in enumerate(self.also)]
         named += [f"ScalarType? {self.kernel.params[i].name}_dtype=None" for i in self.chosen] + [f"bool {name}=False" for name in self.flags]
         n = len(self.outputs)
@@ -263,7 +270,8 @@ class _Operator:
         for name in ctx.types:
             if name not in takes and "d" + name not in gives and name not in HARMLESS and not (both and name == "res") and next(p for p in self.takes if p.name == name).is_optional:
                 raise NotImplementedError(f"tdsl::{self.name} has no backward with {name}: {self.backward} does not take it")
-        values = {**{n: v for n, v in ctx.scalars.items() if n in takes}, **dict(zip(ctx.names, ctx.saved_tensors))}
+        values = {n: v for n, v in ctx.scalars.items() if n in takes}
+        values.update((n, _folded(v, len(_extents(takes[n])))) for n, v in zip(ctx.names, ctx.saved_tensors))
         for i, grad in zip(self.outputs, grads):
             name = self.kernel.params[i].name
             if "d" + name in takes:
@@ -276,7 +284,7 @@ class _Operator:
             missing = ["res_out" if both and n == "x" else n for n in missing]
             raise NotImplementedError(f"tdsl::{self.name}: its backward needs {', '.join(missing)}: call it with {missing[0]}=True, or as tdsl.torch.{self.name}")
         values.update((p.name, None) for p in back.takes if p.is_tensor and p.name not in values)
-        result = getattr(torch.ops.tdsl, self.backward)(**values, **{n: n[1:] in needs for n in back.flags})
+        result = getattr(torch.ops.tdsl, self.backward)(**{shown(n): v for n, v in values.items()}, **{n: n[1:] in needs for n in back.flags})
         found = dict(zip((back.kernel.params[i].name for i in back.outputs), result if isinstance(result, (tuple, list)) else (result,)))
         source = {p.name: "dx" if both and p.name == "res" else "d" + p.name for p in self.takes}
         return tuple(found[source[p.name]].to(ctx.types[p.name]) if p.name in needs else None for p in self.takes)
