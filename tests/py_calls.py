@@ -14,6 +14,7 @@ import shutil
 import sys
 import tempfile
 import threading
+import time
 from pathlib import Path
 
 import ml_dtypes
@@ -299,6 +300,31 @@ def threads(t):
     t.check(not wrong, f"threads {wrong} got other results")
 
 
+def opened_once(t):
+    """What two threads ask for at once for the first time is opened once: a device, a stream, the bundled pack."""
+    def both(function, what):
+        """The results of two threads, where opening takes long."""
+        real, found, opened = getattr(lib, what), [], []
+
+        def long(*args):
+            opened.append(1)
+            time.sleep(0.05)
+            return real(*args)
+        setattr(lib, what, long)
+        some = [threading.Thread(target=lambda: found.append(function())) for _ in range(2)]
+        for thread in some:
+            thread.start()
+        for thread in some:
+            thread.join()
+        setattr(lib, what, real)
+        t.check(len(found) == 2 and found[0] is found[1] and len(opened) == 1, f"{what}: opened {len(opened)} times")
+    both(lambda: tdsl.open("null:sm_90a"), "tdsl_open")
+    both(lambda: tdsl.open("null:sm_90a").on(0x77), "tdsl_stream_open")
+    before, tdsl._bundled = tdsl._bundled, None
+    both(tdsl.bundled, "tdsl_pack_open")
+    tdsl._bundled = before
+
+
 def lists(t):
     """Kernels over lists of tensors: results, outputs allocated like the inputs, and what is refused."""
     tdsl.set_default("sim:gfx942")
@@ -358,5 +384,5 @@ def lists(t):
 
 
 def checks(totals):
-    for function in (capsules, lists, outputs, warm_is_slow, workspace, errors, scalars, items, paths, described, other_packs, kept, threads):
+    for function in (capsules, lists, outputs, warm_is_slow, workspace, errors, scalars, items, paths, described, other_packs, kept, threads, opened_once):
         totals.run(function)

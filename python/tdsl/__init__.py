@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ._abi import BUILD, HERE
 from ._device import Device, Error, open, set_default
+from ._device import lock as _lock
 from ._kernel import Kernel, Pack, compile, last_call
 from ._kernel import open_pack as _open_pack
 from ._tensor import e2m1
@@ -39,9 +40,10 @@ def open_pack(path=None):
 def bundled():
     """The pack bundled with the package, opened once."""
     global _bundled
-    if _bundled is None:
-        _bundled = open_pack()
-    return _bundled
+    with _lock:
+        if _bundled is None:
+            _bundled = open_pack()
+        return _bundled
 
 
 def add_pack(pack):

@@ -16,7 +16,7 @@ from ctypes import POINTER, byref, c_char_p, c_int64, c_void_p
 import numpy as np
 
 from ._abi import Arg, CompileOptions, DLDataType, InstanceInfo, KernelInfo, LastCall, PackInfo, ParamInfo, core, lib
-from ._device import GPU_KINDS, Error, check, device_of, fail
+from ._device import GPU_KINDS, Error, check, device_of, fail, native_of
 from ._list import TensorList
 from ._tensor import Tensor, allocate
 
@@ -208,8 +208,8 @@ class Kernel(core.Kernel):
         device = device_of(device)
         if stream is None and gpu is not None:
             stream = current_stream(gpu)
-        handle = device.on(stream)
-        native = next((n for n, h in device.streams.items() if h is handle), 0)
+        native = native_of(stream)
+        handle = device.on(native)
         for tensor in tensors.values():
             if not tensor.on_host and tensor.library != "torch":
                 tensor.take(native)

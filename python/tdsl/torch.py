@@ -124,11 +124,12 @@ class _Operator:
     def run(self, *args, **named):
         key = (lib.tdsl_default(_default), _default.value, *[(v.shape, v.dtype) if isinstance(v, torch.Tensor) else None for v in args],
                *[(n, v.shape, v.dtype) if isinstance(v, torch.Tensor) else (n, v) for n, v in named.items()])
-        if key not in self.plans:
+        plan = self.plans.get(key)
+        if plan is None:
             if len(self.plans) >= PLANS:
                 self.plans.clear()
-            self.plans[key] = self.plan(*self.values(args, named))
-        outputs, given, new, direct = self.plans[key]
+            plan = self.plans[key] = self.plan(*self.values(args, named))
+        outputs, given, new, direct = plan
         values = dict(zip(self.names, args))
         values.update((n, v) for n, v in named.items() if isinstance(v, torch.Tensor))
         if direct:                                           # the warm path of a call makes the same outputs, sooner
