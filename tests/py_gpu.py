@@ -180,6 +180,19 @@ def lists(t):
         tdsl.multi_tensor_amax(given, amax=amax)
         closed = [i for i, (name, _) in enumerate(log) if name == "tdsl_list_close"]
         t.check(closed and log[closed[-1] - 1] == ("tdsl_sync", hip.stream.value), f"before a table was closed: {log}")
+        capturing = SimpleNamespace(cuda=SimpleNamespace(is_current_stream_capturing=lambda: True))
+        before, sys.modules["torch"] = sys.modules.get("torch"), capturing
+        places = [SimpleNamespace(library=library, on_host=host) for library, host in (("torch", False), ("torch", True), ("numpy", True))]
+        t.check([_list._is_captured([p]) for p in places] == [True, False, False] and not _list._is_captured([]), "what is captured")
+        sys.modules["torch"] = before
+        if before is None:
+            del sys.modules["torch"]
+        real["captured"], _list._is_captured = _list._is_captured, lambda tensors: True
+        log.clear()
+        tdsl.multi_tensor_amax(given, amax=amax)
+        _list._is_captured = real.pop("captured")
+        tdsl.multi_tensor_amax(given[:1], amax=OnDevice(np.zeros(1, np.float32), 1))
+        t.check([name for name, _ in log].count("tdsl_list_close") == 1, f"of a table that a graph has and another one: {log}")
     finally:
         _list.TABLES = kept
         for name in names:

@@ -9,7 +9,7 @@
 
 Arguments are the kernel's inputs, then its scalars, by position or by name; outputs are allocated by the inputs' library (numpy
 or torch) unless they are given by name or by out=.  Strides are followed and nothing is copied on a simulated device or where a
-tensor already lies on the device; numpy arrays on a real GPU are copied there and the outputs back.  Errors are tdsl.Error
+tensor already lies on the device; numpy arrays on a real GPU are copied there (given outputs too) and the outputs back.  Errors are tdsl.Error
 with the library's text and its code.  tdsl.torch registers torch operators; tdsl.aiter offers AITER's calls.
 """
 import os

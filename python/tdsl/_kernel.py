@@ -64,7 +64,8 @@ class Kernel(core.Kernel):
     out     the outputs to write into, one or a tuple in order (None = allocate); the same as giving them by name
     device  a name or a Device; None = where the inputs are, for host arrays the default device
     stream  the driver's stream: an integer, or a stream of torch or cupy; None = the inputs' library's current one
-    stage   True: copy numpy arrays to device memory and the outputs back; None = where the device is a real GPU
+    stage   True: copy numpy arrays (given outputs too) to device memory and the outputs back; None = where the device is a real GPU
+    A parameter of such a name comes before that meaning; one named like a keyword of Python is given with a line behind, `in_`.
     An output given as a type (y=np.int8, torch.int8) is allocated with it and selects the instance.
     """
 
