@@ -180,6 +180,9 @@ def lists(t):
         tdsl.multi_tensor_amax(given, amax=amax)
         closed = [i for i, (name, _) in enumerate(log) if name == "tdsl_list_close"]
         t.check(closed and log[closed[-1] - 1] == ("tdsl_sync", hip.stream.value), f"before a table was closed: {log}")
+        log.clear()                                          # a stream known by its number alone may be gone by then
+        tdsl.multi_tensor_amax(given, amax=amax, stream=0)
+        t.check([name for name, _ in log] == ["tdsl_list_close"], f"of a table used on a stream given as a number: {log}")
         capturing = SimpleNamespace(cuda=SimpleNamespace(is_current_stream_capturing=lambda: True))
         before, sys.modules["torch"] = sys.modules.get("torch"), capturing
         places = [SimpleNamespace(library=library, on_host=host) for library, host in (("torch", False), ("torch", True), ("numpy", True))]

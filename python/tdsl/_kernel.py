@@ -65,7 +65,7 @@ class Kernel(core.Kernel):
     device  a name or a Device; None = where the inputs are, for host arrays the default device
     stream  the driver's stream: an integer, or a stream of torch or cupy; None = the inputs' library's current one
     stage   True: copy numpy arrays (given outputs too) to device memory and the outputs back; None = where the device is a real GPU
-    A parameter of such a name comes before that meaning; one named like a keyword of Python is given with a line behind, `in_`.
+    A parameter of such a name comes before that meaning; one named like a keyword of Python is given with an underscore behind, `in_`.
     An output given as a type (y=np.int8, torch.int8) is allocated with it and selects the instance.
     """
 
@@ -144,17 +144,20 @@ class Kernel(core.Kernel):
                 tensors[i] = (TensorList if param.is_list else Tensor)(value, f"{self.__name__}: {param.name}", param.is_output)
             elif not param.is_optional:
                 raise TypeError(f"{self.__name__}: {param.name} is missing")
-        device, stream = self._place(tensors, control.get("device"), control.get("stream"))
+        device, stream, owner = self._place(tensors, control.get("device"), control.get("stream"))
         stage = control.get("stage")
         stage = (device.kind in GPU_KINDS if stage is None else stage) and any(t.library == "numpy" for t in tensors.values())
         try:
             self._stage(tensors, stage and device, upload=True)        # outputs too: a kernel may leave elements unwritten
-            self._give(tensors, tensors, array, device, stream)
+            self._give(tensors, tensors, array, device)
             made = {i: (TensorList if self.params[i].is_list else Tensor)(self._allocate(i, dtype, array, stream, tensors), self.params[i].name, True)
                     for i, dtype in wanted.items()}
             tensors.update(made)
             self._stage(made, stage and device, upload=False)
-            self._give(made, tensors, array, device, stream)
+            self._give(made, tensors, array, device)
+            for i, tensor in tensors.items():
+                if self.params[i].is_list:
+                    tensor.use(stream, owner)
             self._run(array, device, stream, tensors, wait=stage)
             for i, tensor in tensors.items():
                 if tensor.pointer is not None and self.params[i].is_output:
@@ -165,7 +168,7 @@ class Kernel(core.Kernel):
         results = [tensors[i].value for i in self.outputs if i in tensors]
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _give(self, some, tensors, array, device, stream):
+    def _give(self, some, tensors, array, device):
         """Puts tensors into the array of arguments; an empty list's elements are of the first type that the others allow."""
         known = {i: t.code for i, t in tensors.items() if self.params[i].is_list and t.code}
         for i, tensor in some.items():
@@ -174,7 +177,7 @@ class Kernel(core.Kernel):
                 continue
             types = [{j: self.element(n, j, device.target) for j in (i, *known)} for n in range(len(self.instances))]
             fits = next((of for of in types if all(of[j] == code for j, code in known.items())), types[0])
-            array[i].t = tensor.open(device, fits[i], stream)
+            array[i].t = tensor.open(device, fits[i])
 
     def _scalar(self, arg, param, value):
         """Puts a number into an argument: integers from whatever is one (numpy's and bools too), others from whatever has a float."""
@@ -201,20 +204,23 @@ class Kernel(core.Kernel):
             arg.i = value                                    # the library refuses what 32 bits do not hold, where the kernel has those
 
     def _place(self, tensors, device, stream):
-        """Where the call runs: the device asked for, else that of the inputs on a GPU, else the default; and the stream."""
+        """Where the call runs: the device asked for, else that of the inputs on a GPU, else the default; the stream; and what
+        keeps the driver's stream, None where it was given as a number."""
         gpu = next((t for t in tensors.values() if not t.on_host), None)
         if device is None and gpu is not None:
             kind = "cuda" if gpu.t.device.device_type in (2, 13) else "hip"
             device = f"{kind}:{gpu.t.device.device_id}"
         device = device_of(device)
+        owner = None if isinstance(stream, int) else stream or "the library"
         if stream is None and gpu is not None:
             stream = current_stream(gpu)
+            owner = stream or owner
         native = native_of(stream)
         handle = device.on(native)
         for tensor in tensors.values():
             if not tensor.on_host and tensor.library != "torch":
                 tensor.take(native)
-        return device, handle
+        return device, handle, owner
 
     def _allocate(self, index, dtype, array, stream, tensors):
         found, shape = DLDataType(), (c_int64 * 8)()
@@ -262,12 +268,12 @@ def is_dtype(value):
 
 
 def current_stream(tensor):
-    """The stream on which the library of a GPU tensor works now."""
+    """The stream on which the library of a GPU tensor works now: torch's by number, torch keeps it; cupy's own object, which has to be kept."""
     if tensor.library == "torch":
         first = tensor.value[0] if isinstance(tensor.value, list) else tensor.value
         return sys.modules["torch"].cuda.current_stream(first.device).cuda_stream
     if tensor.library == "cupy":
-        return sys.modules["cupy"].cuda.get_current_stream().ptr
+        return sys.modules["cupy"].cuda.get_current_stream()
     return 0                                                 # the default one, which __dlpack__ makes wait
 
 

@@ -3,7 +3,7 @@
 In: a Python list or tuple of arrays.  Out: TensorList, which stands for them where a Tensor stands for one.  The table of addresses that
 the runtime keeps on the device is opened once for the same addresses and sizes: it holds nothing else, so that a table used again is
 right whatever happened to the arrays in between.  Of those that no call holds the least recently used are closed, when the streams that
-used them are done; one that was used while torch captured a graph is never closed, since the graph has its address.
+used them are done (but for streams known by a number alone); one that was used while torch captured a graph is never closed, since the graph has its address.
 """
 import ctypes
 import sys
@@ -26,12 +26,13 @@ def _place(t):
 
 
 class _Table:
-    """An opened list.  `calls` counts those that hold it now, `streams` has the runtime's streams (addresses) that it was used on."""
+    """An opened list.  `calls` counts those that hold it now; `streams` are the addresses of the runtime's streams that it was used on, with
+    what keeps the driver's stream there (a stream of cupy, say)."""
 
     def __init__(self, device, code, tensors):
         items, self.handle = (POINTER(DLTensor) * max(len(tensors), 1))(*[ctypes.pointer(t.t) for t in tensors]), c_void_p()
         check(lib.tdsl_list_open(byref(self.handle), device.handle, DLDataType(*code, 1), items, len(tensors)))
-        self.calls, self.streams, self.captured = 0, set(), False
+        self.calls, self.streams, self.captured = 0, {}, False
 
     def close(self):
         for stream in self.streams:
@@ -45,8 +46,8 @@ def _is_captured(tensors):
     return gpu and sys.modules["torch"].cuda.is_current_stream_capturing()
 
 
-def _table_take(device, code, tensors, stream):
-    """The table of these on a device, for a call on a stream of the runtime; the call gives it back by `_table_give`."""
+def _table_take(device, code, tensors):
+    """The table of these on a device; the call that it is for gives it back by `_table_give`."""
     key = (device.handle.value, code, *[_place(t.t) for t in tensors])
     captured = _is_captured(tensors)
     with _lock:
@@ -55,7 +56,6 @@ def _table_take(device, code, tensors, stream):
             table = _tables[key] = _Table(device, code, tensors)
         _tables.move_to_end(key)
         table.calls += 1
-        table.streams.add(stream.value)
         table.captured |= captured
     return table
 
@@ -64,8 +64,9 @@ def _table_give(table):
     """Ends a call's use of a table, and closes what is kept beyond TABLES."""
     with _lock:
         table.calls -= 1
-        idle = [key for key, t in _tables.items() if not t.calls and not t.captured]
-        closed = [_tables.pop(key) for key in idle[:max(len(_tables) - TABLES, 0)]]
+        over = len(_tables) - TABLES
+        idle = [key for key, t in _tables.items() if not t.calls and not t.captured] if over > 0 else []
+        closed = [_tables.pop(key) for key in idle[:over]]
     for table in closed:
         table.close()
 
@@ -98,14 +99,20 @@ class TensorList:
             if not t.on_host and t.library != "torch":
                 t.take(stream)
 
-    def open(self, device, code, stream):
-        """The DLTensor of the list for a call on this stream, good until `release`; an empty list's elements are of type `code`."""
+    def open(self, device, code):
+        """The DLTensor of the list, good until `release`; an empty list's elements are of type `code`."""
         try:
-            self.table = _table_take(device, self.code or code, self.items, stream)
+            self.table = _table_take(device, self.code or code, self.items)
             return lib.tdsl_list_tensor(self.table.handle)
         except Error as error:
             error.args = (f"{self.what}: {error.args[0]}",)  # the runtime knows the tensor's number, not the argument
             raise
+
+    def use(self, stream, owner):
+        """Tells that work on a stream of the runtime reads the table; owner keeps the driver's stream, None: nothing here does.  Such a
+        stream may be gone when the table is closed: it is not waited for, and the driver's own wait before it frees memory has to do."""
+        if owner is not None:
+            self.table.streams[stream.value] = owner
 
     def stage(self, device, upload):
         for t in self.items:
