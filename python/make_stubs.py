@@ -3,13 +3,15 @@
 In: the package, complete, importable as tdsl.  Out: FOLDER/__init__.pyi, one function a kernel with its parameters, defaults and
 docstring, after the package's own functions.  The docstrings at run time (help, ?) come from the same text: _kernel.doc_of.
 """
+import keyword
 import sys
 from pathlib import Path
 
 import tdsl
+from tdsl._kernel import shown
 
 HEAD = '''"""Functions of tdsl and of the bundled pack ({targets}); written by make_stubs.py from the pack."""
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 Array = Any   # numpy.ndarray, torch.Tensor, or another object with __dlpack__; outputs come from the inputs' library
@@ -47,6 +49,8 @@ class Pack:
     targets: list[str]
     kernels: list[str]
     def __getattr__(self, name: str) -> Kernel: ...
+    def __getitem__(self, name: str) -> Kernel: ...
+    def __iter__(self) -> Iterator[str]: ...
 
 class e2m1:
     def __init__(self, packed: Any) -> None: ...
@@ -56,7 +60,7 @@ def set_default(device: Device | str) -> Device: ...
 def open_pack(path: Any = ...) -> Pack: ...
 def bundled() -> Pack: ...
 def add_pack(pack: Any) -> Pack: ...
-def compile(text: str, file: str = ..., targets: Sequence[str] | None = ..., kernels: Sequence[str] | None = ...,
+def compile(text: str, file: Any = ..., targets: Sequence[str] | None = ..., kernels: Sequence[str] | None = ...,
             instances: Sequence[str] | None = ...) -> Pack: ...
 def last_call() -> dict[str, str]: ...
 '''
@@ -65,7 +69,7 @@ CONTROLS = {"out": "Any", "device": "Device | str | None", "stream": "Any", "sta
 
 def stub(kernel):
     """One kernel as a function of a stub file."""
-    by_name, parts, starred = {p.name: p for p in kernel.params}, [], False
+    by_name, parts, starred = {shown(p.name): p for p in kernel.params}, [], False
     for p in kernel.__signature__.parameters.values():
         if p.kind is p.KEYWORD_ONLY and not starred:
             parts.append("*")
@@ -92,7 +96,7 @@ def stub(kernel):
 
 def main(folder):
     pack = tdsl.bundled()
-    text = HEAD.format(targets=", ".join(pack.targets)) + "".join(stub(getattr(pack, k)) for k in pack.kernels if k.isidentifier())
+    text = HEAD.format(targets=", ".join(pack.targets)) + "".join(stub(pack[k]) for k in pack if not keyword.iskeyword(k))
     compile(text, "__init__.pyi", "exec")                    # what is written parses
     (folder / "__init__.pyi").write_text(text)
 

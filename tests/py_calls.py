@@ -4,18 +4,24 @@ The producers of capsules are small classes here, so that each form (versioned o
 is seen without the libraries that have it.
 """
 import ast
+import copy
 import ctypes
 import gc
 import inspect
 import os
+import pickle
+import shutil
 import sys
+import tempfile
 import threading
+import time
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import tdsl
-from tdsl._abi import DLTensor
+from tdsl import _list
+from tdsl._abi import DLTensor, lib
 from tdsl._tensor import DTYPES
 
 bf16 = ml_dtypes.bfloat16
@@ -155,13 +161,16 @@ def workspace(t):
 
 def errors(t):
     x, w = rows()
-    code = None
+    code = error = None
     try:
         tdsl.rmsnorm_quant(x, w[:-1])
     except tdsl.Error as e:
-        code = e.code
+        code, error = e.code, e
         t.check(e.name == "TDSL_ESHAPE" and "rmsnorm_quant" in str(e) and "'w'" in str(e), f"{e.name}: {e}")
     t.check(code == -3, f"the code of a wrong shape: {code}")
+    for again in (copy.copy, copy.deepcopy, lambda e: pickle.loads(pickle.dumps(e))):
+        back = again(error)
+        t.check(type(back) is tdsl.Error and (back.code, back.name, str(back)) == (error.code, error.name, str(error)), f"a copy of an error: {back!r}")
     y = np.empty((4, 256), ml_dtypes.float8_e4m3fnuz)
     raises(t, tdsl.Error, "y", lambda: tdsl.rmsnorm_quant(x, w, y=y))
     buffer = np.zeros(5 * 256 * 2, np.uint8)
@@ -173,6 +182,46 @@ def errors(t):
     raises(t, TypeError, "no parameter 'nothing'", lambda: tdsl.rmsnorm_quant(x, w, nothing=1))
     raises(t, tdsl.Error, "null:gfx1", lambda: tdsl.open("null:gfx1"))
     raises(t, tdsl.Error, "nowhere", lambda: tdsl.open_pack("/nowhere.tpack"))
+
+
+def scalars(t):
+    """Which values a scalar takes: an i32 and an f32 of one kernel."""
+    x = rng.standard_normal((1, 4, 64)).astype(bf16)
+    plain, causal = tdsl.softmax_rows(x), tdsl.softmax_rows(x, causal=1)
+    t.check(not same((plain,), (causal,)), "causal has no effect")
+    for value in (True, np.True_, np.int8(1), np.int64(1), np.uint8(1), np.array(1)):
+        t.check(same((tdsl.softmax_rows(x, causal=value),), (causal,)), f"causal={value!r}")
+    for value in (1, True, np.float32(1), np.int32(1), np.array(1.0)):
+        t.check(same((tdsl.softmax_rows(x, scale=value),), (plain,)), f"scale={value!r}")
+    for value in (1.0, np.float32(1), np.float64(1), np.float16(1), "1", [1], 1j):
+        raises(t, TypeError, "softmax_rows: causal is", lambda: tdsl.softmax_rows(x, causal=value))
+    for value in ("1", b"1", [1], 1j, np.ones(2), 10**400):
+        raises(t, TypeError, "softmax_rows: scale is", lambda: tdsl.softmax_rows(x, scale=value))
+    raises(t, tdsl.Error, "causal' is 2147483648; expected an i32", lambda: tdsl.softmax_rows(x, causal=2**31))
+    raises(t, TypeError, "64 bits", lambda: tdsl.softmax_rows(x, causal=-2**63 - 1))
+
+
+def items(t):
+    """A pack's kernels by name."""
+    pack = tdsl.bundled()
+    t.check(pack["rmsnorm_quant"] is pack.rmsnorm_quant and list(pack) == pack.kernels and "rmsnorm" in pack and "rmsnrm" not in pack, "items of a pack")
+    raises(t, KeyError, "rmsnorm_quant", lambda: pack["rmsnrm_quant"])
+    raises(t, KeyError, "it has rmsnorm_quant, rmsnorm", lambda: pack["zzzzz"])
+    raises(t, KeyError, "no kernel 0", lambda: pack[0])
+
+
+def paths(t):
+    """Names of files as text, bytes and path objects, of bytes that are no UTF-8 too."""
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.fsencode(folder) + b"/k\xff\xe9.tpack"
+        shutil.copy(os.fsencode(Path(os.environ["B"]) / "wheel/ship/mykernels/kernels.tpack"), name)
+        for path in (name, os.fsdecode(name), Path(os.fsdecode(name))):
+            t.check(tdsl.open_pack(path).kernels == ["scaled"], f"open_pack({path!r})")
+            t.check(tdsl.add_pack(path).kernels == ["scaled"], f"add_pack({path!r})")
+        del tdsl.scaled
+        os.environ["TDSL_PACK_PATH"] = os.fsdecode(name)
+        t.check(tdsl.scaled.__name__ == "scaled", "TDSL_PACK_PATH")
+        del tdsl.scaled, os.environ["TDSL_PACK_PATH"]
 
 
 def described(t):
@@ -251,6 +300,31 @@ def threads(t):
     t.check(not wrong, f"threads {wrong} got other results")
 
 
+def opened_once(t):
+    """What two threads ask for at once for the first time is opened once: a device, a stream, the bundled pack."""
+    def both(function, what):
+        """The results of two threads, where opening takes long."""
+        real, found, opened = getattr(lib, what), [], []
+
+        def long(*args):
+            opened.append(1)
+            time.sleep(0.05)
+            return real(*args)
+        setattr(lib, what, long)
+        some = [threading.Thread(target=lambda: found.append(function())) for _ in range(2)]
+        for thread in some:
+            thread.start()
+        for thread in some:
+            thread.join()
+        setattr(lib, what, real)
+        t.check(len(found) == 2 and found[0] is found[1] and len(opened) == 1, f"{what}: opened {len(opened)} times")
+    both(lambda: tdsl.open("null:sm_90a"), "tdsl_open")
+    both(lambda: tdsl.open("null:sm_90a").on(0x77), "tdsl_stream_open")
+    before, tdsl._bundled = tdsl._bundled, None
+    both(tdsl.bundled, "tdsl_pack_open")
+    tdsl._bundled = before
+
+
 def lists(t):
     """Kernels over lists of tensors: results, outputs allocated like the inputs, and what is refused."""
     tdsl.set_default("sim:gfx942")
@@ -282,9 +356,33 @@ def lists(t):
             t.check(False, f"{words}: nothing was refused")
         except kind as error:
             t.check(words in str(error), f"{words}: {error}")
+    # while a call runs, other threads' lists do not close its table
+    grads, largest, closed, wrong = [x, x + 1], np.zeros(2, np.float32), [], []
+    call, close, kept = lib.tdsl_call, lib.tdsl_list_close, _list.TABLES
+
+    def others(*args):
+        """The call, after as many calls by another thread as push out every table that may be."""
+        if threading.current_thread() is threading.main_thread():
+            at, before = args[2][0].t.contents.data, len(closed)
+            thread = threading.Thread(target=lambda: [tdsl.multi_tensor_amax([x.reshape(-1)[i:]], np.zeros(1, np.float32)) for i in range(24)])
+            thread.start()
+            thread.join()
+            wrong.extend([at] * (at in closed[before:]))
+            t.check(len(closed) > before, "no table was closed")
+        return call(*args)
+
+    def counted(handle):
+        closed.append(lib.tdsl_list_tensor(handle).contents.data)
+        close(handle)
+    lib.tdsl_call, lib.tdsl_list_close, _list.TABLES = others, counted, 1
+    try:
+        tdsl.multi_tensor_amax(grads, largest)
+    finally:
+        lib.tdsl_call, lib.tdsl_list_close, _list.TABLES = call, close, kept
+    t.check(not wrong, "the table of a call was closed before the call")
     t.check("list bf16" in tdsl.multi_tensor_amax.__doc__, "the docstring says what a list is")
 
 
 def checks(totals):
-    for function in (capsules, lists, outputs, warm_is_slow, workspace, errors, described, other_packs, kept, threads):
+    for function in (capsules, lists, outputs, warm_is_slow, workspace, errors, scalars, items, paths, described, other_packs, kept, threads, opened_once):
         totals.run(function)

@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import ml_dtypes
 import numpy as np
 import tdsl
-from py_calls import Managed, Producer, capsule_new, raises, rows, same
+from py_calls import Managed, Producer, capsule_new, raises, rng, rows, same
+from tdsl import _list
 from tdsl._abi import DLTensor, lib
 from tdsl._device import check, device_of
 from tdsl._kernel import current_stream
@@ -102,6 +103,11 @@ def staged(t):
     t.check(same(tdsl.rmsnorm_quant(x, w), tdsl.rmsnorm_quant(x, w, device="hip:0")), "numpy arrays on the default device")
     y = np.empty((5, 256), ml_dtypes.float8_e4m3fnuz)
     t.check(tdsl.rmsnorm_quant(x, w, y=y)[0] is y and same((y,), tdsl.rmsnorm_quant(x, w)), "copied back into an array given")
+    # elements that a kernel leaves alone stay what they were in an array given
+    h, tokens, y = rng.standard_normal((3, 7, 96)).astype(ml_dtypes.bfloat16), np.array([3, 0, 7], np.int32), np.full((3, 7, 48), 5, ml_dtypes.bfloat16)
+    wanted = y.copy()
+    tdsl.swiglu_masked(h, tokens, y=wanted, device="sim:gfx942")
+    t.check((wanted[1] == 5).all() and same((tdsl.swiglu_masked(h, tokens, y=y),), (wanted,)), "what was not written came back as something else")
 
 
 def on_device(t):
@@ -162,6 +168,38 @@ def lists(t):
         amax = OnDevice(np.zeros(3, np.float32), number)
         tdsl.multi_tensor_amax([OnDevice(a, number) for a in arrays], amax=amax)
         t.check(amax.fetch().tolist() == [4, 0, 249], f"lists on hip:{number}: {amax.fetch()}")
+    # a table's streams are waited for before it is closed
+    log, names, kept = [], ("tdsl_sync", "tdsl_list_close"), _list.TABLES
+    real = {name: getattr(lib, name) for name in names}
+    for name in names:
+        setattr(lib, name, lambda handle, name=name: log.append((name, getattr(handle, "value", handle))) or real[name](handle))
+    try:
+        hip, _list.TABLES = device_of("hip:1"), 0
+        given = [OnDevice(a, 1) for a in arrays]
+        amax = OnDevice(np.zeros(3, np.float32), 1)
+        tdsl.multi_tensor_amax(given, amax=amax)
+        closed = [i for i, (name, _) in enumerate(log) if name == "tdsl_list_close"]
+        t.check(closed and log[closed[-1] - 1] == ("tdsl_sync", hip.stream.value), f"before a table was closed: {log}")
+        log.clear()                                          # a stream known by its number alone may be gone by then
+        tdsl.multi_tensor_amax(given, amax=amax, stream=0)
+        t.check([name for name, _ in log] == ["tdsl_list_close"], f"of a table used on a stream given as a number: {log}")
+        capturing = SimpleNamespace(cuda=SimpleNamespace(is_current_stream_capturing=lambda: True))
+        before, sys.modules["torch"] = sys.modules.get("torch"), capturing
+        places = [SimpleNamespace(library=library, on_host=host) for library, host in (("torch", False), ("torch", True), ("numpy", True))]
+        t.check([_list._is_captured([p]) for p in places] == [True, False, False] and not _list._is_captured([]), "what is captured")
+        sys.modules["torch"] = before
+        if before is None:
+            del sys.modules["torch"]
+        real["captured"], _list._is_captured = _list._is_captured, lambda tensors: True
+        log.clear()
+        tdsl.multi_tensor_amax(given, amax=amax)
+        _list._is_captured = real.pop("captured")
+        tdsl.multi_tensor_amax(given[:1], amax=OnDevice(np.zeros(1, np.float32), 1))
+        t.check([name for name, _ in log].count("tdsl_list_close") == 1, f"of a table that a graph has and another one: {log}")
+    finally:
+        _list.TABLES = kept
+        for name in names:
+            setattr(lib, name, real[name])
     cuda = SimpleNamespace(current_stream=lambda device: SimpleNamespace(cuda_stream={"cuda:1": 11}[device]))
     before, sys.modules["torch"] = sys.modules.get("torch"), SimpleNamespace(cuda=cuda)
     for value in (SimpleNamespace(device="cuda:1"), [SimpleNamespace(device="cuda:1"), None]):

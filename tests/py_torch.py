@@ -1,7 +1,10 @@
 """py_torch.py -- tensors and operators of torch: both ways of a call, torch.compile without a graph break, gradients; run by
 wheel_test.py, and left out with a line where torch is not installed."""
 import importlib.util
+import inspect
+import os
 import threading
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -37,6 +40,25 @@ def compiled(t):
     y = tdsl.swiglu(h, y=np.float32)
     t.check(y.dtype == np.float32 and np.allclose(y.reshape(2, 3, 128), g / (1 + np.exp(-g)) * up, rtol=1e-5, atol=1e-6), "an instance of no pack")
     raises(t, tdsl.Error, "text.tdsl:", lambda: tdsl.compile("kernel broken("))
+    raises(t, tdsl.Error, "/k\ufffd.tdsl:1:", lambda: tdsl.compile("kernel broken(", file=Path(os.fsdecode(b"/k\xff.tdsl"))))
+    os.environ["TDSL_JIT"] = "0"                             # another error than the text's: the messages before are not its
+    raises(t, tdsl.Error, "TDSL_JIT=0", lambda: tdsl.compile(TEXT))
+    del os.environ["TDSL_JIT"]
+
+
+def names(t):
+    """Parameters and kernels whose names mean something to Python or to the package."""
+    x, w = np.ones((3, 40), np.float32), np.arange(40, dtype=np.float32)
+    for name in ("self", "args", "named", "out", "device", "stream", "stage", "lambda"):
+        kernel = tdsl.compile(TEXT.replace("x:", f"{name}:").replace("x[", f"{name}["), kernels=["scaled"])["scaled"]
+        for call in (kernel, kernel._slow):
+            t.check((call(x, w) == w).all() and (call(w=w, **{name: x}) == w).all(), f"a parameter named {name}")
+        t.check(list(inspect.signature(kernel).parameters)[0] == ("lambda_" if name == "lambda" else name), f"the signature with {name}")
+    t.check((kernel(lambda_=x, w=w) == w).all(), "lambda_ for lambda")
+    raises(t, TypeError, "given twice", lambda: kernel(w=w, lambda_=x, **{"lambda": x}))
+    for name in ("kernels", "targets", "self", "lambda", "open"):
+        pack = tdsl.compile(TEXT.replace("scaled", name), kernels=[name])
+        t.check((pack[name](x, w) == w).all() and pack.kernels == [name] and "gfx942" in pack.targets, f"a kernel named {name}")
 
 
 def tensors(t):
@@ -218,6 +240,23 @@ def gradients(t):
     t.check(backward <= served, f"kernels of backward that serve nothing: {backward - served}")
 
 
+def views(t):
+    """Gradients where an input is a view that does not fold to rows: of the view, and those of its copy."""
+    import torch
+    import tdsl.torch
+    w, base = torch.randn(128), torch.randn(4, 6, 128, requires_grad=True)
+    for label, view, weight in (("transposed", lambda v: v.transpose(0, 1), w), ("expanded", lambda v: v[:1].expand(4, -1, -1), w), ("one row", lambda v: v[1:2, ::2], w),
+                                ("columns", lambda v: v[..., 32:96], w[:64]), ("turned", lambda v: v.transpose(1, 2), w[:6])):
+        found = []
+        for copied in (False, True):
+            base.grad = None
+            x = view(base)
+            x = x.contiguous() if copied else x
+            (tdsl.torch.rmsnorm(x, w=weight) * torch.arange(x.numel()).reshape(x.shape)).sum().backward()
+            found.append(base.grad)
+        t.check(torch.allclose(*found, rtol=1e-5, atol=1e-3), f"{label}: another gradient")
+
+
 def partly(t):
     """Gradients of some inputs alone; what has none is refused by name."""
     import torch
@@ -250,13 +289,22 @@ def partly(t):
     a, b = torch.randn(3, 40, requires_grad=True), torch.randn(40)
     tdsl.torch.scaled(a, b).sum().backward()
     t.check((a.grad == b).all(), "the gradient by a backward kernel")
+    for name, given in (("self", "self"), ("lambda", "lambda_")):          # names that Python has for itself
+        text = TEXT.replace("dx", f"d{name}").replace(" x[", f" {name}[").replace("x:", f"{name}:").replace("scaled", f"of_{name}")
+        tdsl.torch.register(tdsl.compile(text))
+        f = getattr(tdsl.torch, f"of_{name}")
+        for call in (f, torch.compile(lambda f=f, **v: f(**v), fullgraph=True, backend="aot_eager")):
+            a.grad = None
+            call(**{given: a}, w=b).sum().backward()
+            t.check((a.grad == b).all(), f"an operator with a parameter named {name}")
     raises(t, NotImplementedError, "scaled has no gradient of w", lambda: tdsl.torch.scaled(a, b.clone().requires_grad_()).sum().backward())
 
 
 def checks(totals):
     totals.run(compiled)
+    totals.run(names)
     if importlib.util.find_spec("torch") is None:
         print("py_torch: torch's tensors, operators and gradients are not tested: torch is not installed")
         return
-    for function in (tensors, operators, outputs, gradients, partly):
+    for function in (tensors, operators, outputs, gradients, views, partly):
         totals.run(function)

@@ -9,7 +9,7 @@
 
 Arguments are the kernel's inputs, then its scalars, by position or by name; outputs are allocated by the inputs' library (numpy
 or torch) unless they are given by name or by out=.  Strides are followed and nothing is copied on a simulated device or where a
-tensor already lies on the device; numpy arrays on a real GPU are copied there and the outputs back.  Errors are tdsl.Error
+tensor already lies on the device; numpy arrays on a real GPU are copied there (given outputs too) and the outputs back.  Errors are tdsl.Error
 with the library's text and its code.  tdsl.torch registers torch operators; tdsl.aiter offers AITER's calls.
 """
 import os
@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ._abi import BUILD, HERE
 from ._device import Device, Error, open, set_default
+from ._device import lock as _lock
 from ._kernel import Kernel, Pack, compile, last_call
 from ._kernel import open_pack as _open_pack
 from ._tensor import e2m1
@@ -39,9 +40,10 @@ def open_pack(path=None):
 def bundled():
     """The pack bundled with the package, opened once."""
     global _bundled
-    if _bundled is None:
-        _bundled = open_pack()
-    return _bundled
+    with _lock:
+        if _bundled is None:
+            _bundled = open_pack()
+        return _bundled
 
 
 def add_pack(pack):
@@ -49,7 +51,7 @@ def add_pack(pack):
     pack = pack if isinstance(pack, Pack) else open_pack(pack)
     for name in pack.kernels:
         if name not in __all__:
-            globals()[name] = getattr(pack, name)
+            globals()[name] = pack[name]
     return pack
 
 
@@ -79,11 +81,11 @@ def __getattr__(name):
     if name in ("torch", "aiter"):
         raise AttributeError(f"tdsl.{name} is a module of its own: import tdsl.{name}")
     pack = bundled()
-    if not hasattr(pack, name) or name not in pack.kernels:
+    if name not in pack.kernels:
         pack = _environment(name)
     if pack is None:
         raise AttributeError(f"tdsl has no {name!r}; the bundled pack has {', '.join(bundled().kernels)}")
-    globals()[name] = getattr(pack, name)                    # the next look-up does not come here
+    globals()[name] = pack[name]                    # the next look-up does not come here
     return globals()[name]
 
 

@@ -1,21 +1,29 @@
 """Errors, devices and streams.
 
 In: names of devices, streams as integers or as the objects of torch and cupy.  Out: Device objects, each with the runtime's
-handles; they are opened once and stay open, as the runtime's default device does.
+handles; they are opened once, on whatever thread, and stay open, as the runtime's default device does.
 """
+import threading
 from ctypes import byref, c_void_p
 
 from ._abi import DeviceInfo, core, lib
 
 GPU_KINDS = ("hip", "cuda")
+lock = threading.RLock()                                     # of what is opened once: devices, their streams, the bundled pack
 
 
 class Error(RuntimeError):
-    """What the library refused, in its words; `code` is its number and `name` its name, e.g. "TDSL_ESHAPE"."""
+    """What the library refused, in its words; `code` is its number and `name` its name, e.g. "TDSL_ESHAPE".
 
-    def __init__(self, code):
-        super().__init__(lib.tdsl_error().decode(errors="replace"))
+    text None = that of this thread's last call of the library.  Copies and pickles keep text, code and notes.
+    """
+
+    def __init__(self, code, text=None):
+        super().__init__(lib.tdsl_error().decode(errors="replace") if text is None else text)
         self.code, self.name = code, lib.tdsl_error_name(code).decode()
+
+    def __reduce__(self):
+        return type(self), (self.code, str(self)), self.__dict__
 
 
 def check(code):
@@ -26,6 +34,13 @@ def check(code):
 
 def fail(code):
     raise Error(code)
+
+
+def native_of(stream):
+    """The driver's stream as an integer (0 = its default one): of an integer, None, or an object of torch (cuda_stream) or cupy (ptr)."""
+    if stream is not None and not isinstance(stream, int):
+        stream = stream.cuda_stream if hasattr(stream, "cuda_stream") else stream.ptr
+    return stream or 0
 
 
 class Device:
@@ -45,15 +60,14 @@ class Device:
 
     def on(self, native):
         """The runtime's stream for a stream of the driver: an integer, or an object of torch (cuda_stream) or cupy (ptr)."""
-        if native is not None and not isinstance(native, int):
-            native = getattr(native, "cuda_stream", None) if hasattr(native, "cuda_stream") else native.ptr
-        native = native or 0
-        if native not in self.streams:
-            stream = c_void_p()
-            check(lib.tdsl_stream_open(byref(stream), self.handle, native or None))
-            self.streams[native] = stream
-            if self.kind in GPU_KINDS:
-                core.stream(self.dl.device_type, self.dl.device_id, native, stream.value)
+        native = native_of(native)
+        with lock:
+            if native not in self.streams:
+                stream = c_void_p()
+                check(lib.tdsl_stream_open(byref(stream), self.handle, native or None))
+                self.streams[native] = stream
+                if self.kind in GPU_KINDS:
+                    core.stream(self.dl.device_type, self.dl.device_id, native, stream.value)
         return self.streams[native]
 
     def sync(self):
@@ -66,9 +80,10 @@ _devices = {}
 
 def open(name):
     """The device of this name ("hip:0", "cuda:0", "sim:gfx942", "null:gfx942"), opened once.  The first one is the default of every call."""
-    if name not in _devices:
-        _devices[name] = Device(name)
-    return _devices[name]
+    with lock:
+        if name not in _devices:
+            _devices[name] = Device(name)
+        return _devices[name]
 
 
 def device_of(device):

@@ -5,14 +5,18 @@ plain (the default device, host memory or torch's exchange functions, workspace 
 every call and says what is wrong with one.
 """
 import ctypes
+import difflib
 import inspect
+import keyword
+import operator
+import os
 import sys
 from ctypes import POINTER, byref, c_char_p, c_int64, c_void_p
 
 import numpy as np
 
 from ._abi import Arg, CompileOptions, DLDataType, InstanceInfo, KernelInfo, LastCall, PackInfo, ParamInfo, core, lib
-from ._device import GPU_KINDS, Error, check, device_of, fail
+from ._device import GPU_KINDS, Error, check, device_of, fail, native_of
 from ._list import TensorList
 from ._tensor import Tensor, allocate
 
@@ -60,7 +64,8 @@ class Kernel(core.Kernel):
     out     the outputs to write into, one or a tuple in order (None = allocate); the same as giving them by name
     device  a name or a Device; None = where the inputs are, for host arrays the default device
     stream  the driver's stream: an integer, or a stream of torch or cupy; None = the inputs' library's current one
-    stage   True: copy numpy arrays to device memory and the outputs back; None = where the device is a real GPU
+    stage   True: copy numpy arrays (given outputs too) to device memory and the outputs back; None = where the device is a real GPU
+    A parameter of such a name comes before that meaning; one named like a keyword of Python is given with an underscore behind, `in_`.
     An output given as a type (y=np.int8, torch.int8) is allocated with it and selects the instance.
     """
 
@@ -100,6 +105,7 @@ class Kernel(core.Kernel):
         values = dict(zip(self.takes, args))
         names = {p.name: i for i, p in enumerate(self.params)}
         for name, value in named.items():
+            name = name if name in names else next((n for n in names if shown(n) == name), name)
             if name not in names:
                 raise TypeError(f"{self.__name__} has no parameter {name!r}; it has {', '.join(names)}")
             if names[name] in values:
@@ -118,7 +124,7 @@ class Kernel(core.Kernel):
                 raise TypeError(f"{self.__name__}: {self.params[i].name} was given by name and in out")
             values[i] = values.get(i) if value is None else value
 
-    def _slow(self, *args, **named):
+    def _slow(self, /, *args, **named):
         """Any call, see the class."""
         names = {p.name for p in self.params}
         control = {c: named.pop(c, None) for c in CONTROLS if c not in names}
@@ -138,17 +144,20 @@ class Kernel(core.Kernel):
                 tensors[i] = (TensorList if param.is_list else Tensor)(value, f"{self.__name__}: {param.name}", param.is_output)
             elif not param.is_optional:
                 raise TypeError(f"{self.__name__}: {param.name} is missing")
-        device, stream = self._place(tensors, control.get("device"), control.get("stream"))
+        device, stream, owner = self._place(tensors, control.get("device"), control.get("stream"))
         stage = control.get("stage")
         stage = (device.kind in GPU_KINDS if stage is None else stage) and any(t.library == "numpy" for t in tensors.values())
         try:
-            self._stage(tensors, stage and device)
+            self._stage(tensors, stage and device, upload=True)        # outputs too: a kernel may leave elements unwritten
             self._give(tensors, tensors, array, device)
             made = {i: (TensorList if self.params[i].is_list else Tensor)(self._allocate(i, dtype, array, stream, tensors), self.params[i].name, True)
                     for i, dtype in wanted.items()}
             tensors.update(made)
-            self._stage(made, stage and device)
+            self._stage(made, stage and device, upload=False)
             self._give(made, tensors, array, device)
+            for i, tensor in tensors.items():
+                if self.params[i].is_list:
+                    tensor.use(stream, owner)
             self._run(array, device, stream, tensors, wait=stage)
             for i, tensor in tensors.items():
                 if tensor.pointer is not None and self.params[i].is_output:
@@ -171,35 +180,47 @@ class Kernel(core.Kernel):
             array[i].t = tensor.open(device, fits[i])
 
     def _scalar(self, arg, param, value):
+        """Puts a number into an argument: integers from whatever is one (numpy's and bools too), others from whatever has a float."""
         if value is None:
             if param.default is None:
                 raise TypeError(f"{self.__name__}: {param.name} is missing")
             value = param.default
-        if param.letter in "il":
-            if isinstance(value, float):
-                raise TypeError(f"{self.__name__}: {param.name} is {value}; an integer is expected")
-            value = int(value)
+        whole = param.letter in "il"
+        try:
+            if whole:
+                value = int(value) if isinstance(value, np.bool_) else operator.index(value)
+            elif isinstance(value, (str, bytes, bytearray)):             # of which float() makes numbers
+                raise TypeError
+            else:
+                arg.f = float(value)
+        except (TypeError, ValueError):
+            kind = "an integer" if whole else "a number"
+            raise TypeError(f"{self.__name__}: {param.name} is {value!r:.80}; {kind} is expected") from None
+        except OverflowError:
+            raise TypeError(f"{self.__name__}: {param.name} is larger than any number of 64 bits") from None
+        if whole:
             if not -2**63 <= value < 2**63:
                 raise TypeError(f"{self.__name__}: {param.name} is {value}, which 64 bits do not hold")
-            arg.i = value
-        else:
-            arg.f = float(value)
+            arg.i = value                                    # the library refuses what 32 bits do not hold, where the kernel has those
 
     def _place(self, tensors, device, stream):
-        """Where the call runs: the device asked for, else that of the inputs on a GPU, else the default; and the stream."""
+        """Where the call runs: the device asked for, else that of the inputs on a GPU, else the default; the stream; and what
+        keeps the driver's stream, None where it was given as a number."""
         gpu = next((t for t in tensors.values() if not t.on_host), None)
         if device is None and gpu is not None:
             kind = "cuda" if gpu.t.device.device_type in (2, 13) else "hip"
             device = f"{kind}:{gpu.t.device.device_id}"
         device = device_of(device)
+        owner = None if isinstance(stream, int) else stream or "the library"
         if stream is None and gpu is not None:
             stream = current_stream(gpu)
-        handle = device.on(stream)
-        native = next((n for n, h in device.streams.items() if h is handle), 0)
+            owner = stream or owner
+        native = native_of(stream)
+        handle = device.on(native)
         for tensor in tensors.values():
             if not tensor.on_host and tensor.library != "torch":
                 tensor.take(native)
-        return device, handle
+        return device, handle, owner
 
     def _allocate(self, index, dtype, array, stream, tensors):
         found, shape = DLDataType(), (c_int64 * 8)()
@@ -216,11 +237,12 @@ class Kernel(core.Kernel):
             return [allocate(like.library, t.value, (found.code, found.bits), tuple(t.t.shape[:t.t.ndim]), dtype, name) for t in like.items]
         return allocate("torch" if torch else "numpy", torch and torch.value, (found.code, found.bits), tuple(shape[:rank]), dtype, name)
 
-    def _stage(self, tensors, device):
-        """Copies numpy arrays to the device's memory; device False: leaves them where they are."""
-        for i, tensor in tensors.items():
+    @staticmethod
+    def _stage(tensors, device, upload):
+        """Gives numpy arrays room in the device's memory, with their contents if `upload`; device False: leaves them where they are."""
+        for tensor in tensors.values():
             if device and tensor.library == "numpy":
-                tensor.stage(device, upload=self.params[i].is_input)
+                tensor.stage(device, upload)
 
     def _run(self, array, device, stream, tensors, wait):
         """Workspace is torch's where the tensors are: it is kept until the stream has used it, and nothing has to wait."""
@@ -246,18 +268,23 @@ def is_dtype(value):
 
 
 def current_stream(tensor):
-    """The stream on which the library of a GPU tensor works now."""
+    """The stream on which the library of a GPU tensor works now: torch's by number, torch keeps it; cupy's own object, which has to be kept."""
     if tensor.library == "torch":
         first = tensor.value[0] if isinstance(tensor.value, list) else tensor.value
         return sys.modules["torch"].cuda.current_stream(first.device).cuda_stream
     if tensor.library == "cupy":
-        return sys.modules["cupy"].cuda.get_current_stream().ptr
+        return sys.modules["cupy"].cuda.get_current_stream()
     return 0                                                 # the default one, which __dlpack__ makes wait
+
+
+def shown(name):
+    """A parameter's name in Python's signatures: `in`, say, is `in_` there, and calls take both."""
+    return name + "_" * keyword.iskeyword(name)
 
 
 def signature_of(kernel):
     def parameter(p, kind, default=inspect.Parameter.empty):
-        return inspect.Parameter(p.name, kind, default=default)
+        return inspect.Parameter(shown(p.name), kind, default=default)
     both, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     # Python wants a default after the first one; the call itself says what is missing.
     front, seen = [], False
@@ -293,34 +320,50 @@ class _Closer:
 
 
 class Pack:
-    """An open pack: its kernels are attributes, and `kernels` is the list of their names."""
+    """An open pack: its kernels by name are items, pack["rmsnorm"], and attributes, pack.rmsnorm; `kernels` is the list of their names.
+
+    A kernel named like an attribute of every pack (`kernels`, `targets`) is an item alone.
+    """
 
     def __init__(self, handle):
-        self.handle, info = handle, PackInfo()
+        self._keep, info = _Closer(handle), PackInfo()
         check(lib.tdsl_pack_query(byref(info), handle))
         self.targets = [info.targets[i].decode() for i in range(info.ntargets)]
-        self.kernels, keep = [], _Closer(handle)
+        self._by_name = {}
         for i in range(info.nkernels):
             kernel = c_void_p()
             check(lib.tdsl_pack_kernel(byref(kernel), handle, i))
-            kernel = Kernel(kernel, keep)
-            self.kernels.append(kernel.__name__)
-            setattr(self, kernel.__name__, kernel)
-        self.keep = keep
+            kernel = Kernel(kernel, self._keep)
+            self._by_name[kernel.__name__] = kernel
+        self.kernels = list(self._by_name)
+        for name in self.kernels:
+            if not hasattr(self, name):
+                setattr(self, name, self._by_name[name])
+
+    def __getitem__(self, name):
+        """The kernel of this name; KeyError names those that it may have meant."""
+        if name in self._by_name:
+            return self._by_name[name]
+        near = difflib.get_close_matches(str(name), self.kernels)
+        meant = f"; did you mean {' or '.join(near)}?" if near else f"; it has {', '.join(self.kernels)}"
+        raise KeyError(f"the pack has no kernel {name!r}{meant}")
+
+    def __iter__(self):
+        return iter(self.kernels)
 
 
 def open_pack(path):
-    """Opens the pack at `path`."""
+    """Opens the pack at `path`: text, bytes or a path object."""
     handle = c_void_p()
-    check(lib.tdsl_pack_open(byref(handle), str(path).encode()))
+    check(lib.tdsl_pack_open(byref(handle), os.fsencode(path)))
     return Pack(handle)
 
 
 def compile(text, file="text.tdsl", targets=None, kernels=None, instances=None):
     """Compiles text of the tile language in this process and returns a Pack.
 
-    targets, kernels, instances: lists of names ("gfx950"; "T=bf16,Q=fp8"); None = the default device's target, all kernels, and
-    the instances of the text's pack block.  Error's text has all diagnostics.  Needs libtdslc.so: docs/python.md says from where.
+    file: the text's name in messages, a path.  targets, kernels, instances: lists of names ("gfx950"; "T=bf16,Q=fp8"); None = the default device's target, all kernels, and
+    the instances of the text's pack block.  Where the text is wrong, Error's text has all diagnostics.  Needs libtdslc.so: docs/python.md says from where.
     """
     def names(values):
         return ctypes.cast((c_char_p * (len(values) + 1))(*(v.encode() for v in values), None), POINTER(c_char_p))
@@ -329,10 +372,11 @@ def compile(text, file="text.tdsl", targets=None, kernels=None, instances=None):
         if values is not None:
             setattr(options, field, names(values))
     handle, data = c_void_p(), text.encode()
-    code = lib.tdsl_compile(byref(handle), data, len(data), file.encode(), byref(options))
-    if code < 0:
-        error = Error(code)
-        error.args = ((lib.tdsl_compile_messages() or b"").decode(errors="replace") or error.args[0],)
+    code = lib.tdsl_compile(byref(handle), data, len(data), os.fsencode(file), byref(options))
+    error = Error(code) if code < 0 else None
+    if error and error.name == "TDSL_ECOMPILE":              # only then are the messages this text's
+        error.args = (lib.tdsl_compile_messages().decode(errors="replace") or error.args[0],)
+    if error:
         raise error
     return Pack(handle)
 

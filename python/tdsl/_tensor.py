@@ -113,6 +113,8 @@ class Tensor:
 
     def take(self, stream):
         """Asks for the capsule; on a GPU the producer makes `stream` (the driver's, 0 = its default) wait for its work."""
+        if stream == 0 and self.t.device.device_type in (2, 13):
+            stream = 1                                       # what DLPack calls CUDA's default one; 0 is HIP's
         named = {} if stream is None else {"stream": stream}
         try:
             self.capsule = self.value.__dlpack__(max_version=(1, 1), **named)

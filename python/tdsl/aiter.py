@@ -385,7 +385,7 @@ def _serve(row, arguments):
             raise Refused(f"aiter.{row.call}: {sources[0]}: {e}") from None
         if value is not None:
             values[name] = value
-    kernel = getattr(pack, row.kernel)
+    kernel = pack[row.kernel]
     result = kernel(**values)
     if row.gives is None:
         return None

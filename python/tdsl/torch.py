@@ -24,7 +24,7 @@ import torch
 from . import bundled
 from ._abi import Arg, DLDataType, DLTensor, lib
 from ._device import check, device_of
-from ._kernel import Pack
+from ._kernel import Pack, shown
 from ._tensor import CPU, E2M1, TORCH, torch_dtype
 
 CODES = {name: code for code, name in TORCH.items()}
@@ -60,6 +60,13 @@ def _parsed(text):
 
 def _extents(param):
     return _parsed(param.extents.strip())
+
+
+def _folded(value, rank):
+    """A tensor whose leading dimensions have one stride where a kernel's formal has `rank` dimensions: the same, or a copy."""
+    sizes, strides = value.shape, value.stride()
+    rows = [i for i in range(value.dim() - rank + 1) if sizes[i] != 1]
+    return value if all(strides[a] == strides[b] * sizes[b] for a, b in zip(rows, rows[1:])) else value.contiguous()
 
 
 class _Ones(dict):
@@ -99,9 +106,9 @@ class _Operator:
             default = default and (p.is_optional if p.is_tensor else p.default is not None)
             if p.is_tensor:
                 mark = f"({chr(97 + i)}!)" if p.is_output else "?" if p.is_optional else ""
-                parts.insert(0, f"Tensor{mark} {p.name}" + ("=None" if default else ""))
+                parts.insert(0, f"Tensor{mark} {shown(p.name)}" + ("=None" if default else ""))
             else:
-                parts.insert(0, f"{'int' if p.letter in 'il' else 'float'} {p.name}" + (f"={p.default!r}" if default else ""))
+                parts.insert(0, f"{'int' if p.letter in 'il' else 'float'} {shown(p.name)}" + (f"={p.default!r}" if default else ""))
         named = [f"Tensor({chr(97 + len(self.takes) + i)}!) {p.name}" for i, p in enumerate(self.also)]
         named += [f"ScalarType? {self.kernel.params[i].name}_dtype=None" for i in self.chosen] + [f"bool {name}=False" for name in self.flags]
         n = len(self.outputs)
@@ -117,11 +124,12 @@ class _Operator:
     def run(self, *args, **named):
         key = (lib.tdsl_default(_default), _default.value, *[(v.shape, v.dtype) if isinstance(v, torch.Tensor) else None for v in args],
                *[(n, v.shape, v.dtype) if isinstance(v, torch.Tensor) else (n, v) for n, v in named.items()])
-        if key not in self.plans:
+        plan = self.plans.get(key)
+        if plan is None:
             if len(self.plans) >= PLANS:
                 self.plans.clear()
-            self.plans[key] = self.plan(*self.values(args, named))
-        outputs, given, new, direct = self.plans[key]
+            plan = self.plans[key] = self.plan(*self.values(args, named))
+        outputs, given, new, direct = plan
         values = dict(zip(self.names, args))
         values.update((n, v) for n, v in named.items() if isinstance(v, torch.Tensor))
         if direct:                                           # the warm path of a call makes the same outputs, sooner
@@ -263,7 +271,8 @@ class _Operator:
         for name in ctx.types:
             if name not in takes and "d" + name not in gives and name not in HARMLESS and not (both and name == "res") and next(p for p in self.takes if p.name == name).is_optional:
                 raise NotImplementedError(f"tdsl::{self.name} has no backward with {name}: {self.backward} does not take it")
-        values = {**{n: v for n, v in ctx.scalars.items() if n in takes}, **dict(zip(ctx.names, ctx.saved_tensors))}
+        values = {n: v for n, v in ctx.scalars.items() if n in takes}
+        values.update((n, _folded(v, len(_extents(takes[n])))) for n, v in zip(ctx.names, ctx.saved_tensors))
         for i, grad in zip(self.outputs, grads):
             name = self.kernel.params[i].name
             if "d" + name in takes:
@@ -276,7 +285,7 @@ class _Operator:
             missing = ["res_out" if both and n == "x" else n for n in missing]
             raise NotImplementedError(f"tdsl::{self.name}: its backward needs {', '.join(missing)}: call it with {missing[0]}=True, or as tdsl.torch.{self.name}")
         values.update((p.name, None) for p in back.takes if p.is_tensor and p.name not in values)
-        result = getattr(torch.ops.tdsl, self.backward)(**values, **{n: n[1:] in needs for n in back.flags})
+        result = getattr(torch.ops.tdsl, self.backward)(**{shown(n): v for n, v in values.items()}, **{n: n[1:] in needs for n in back.flags})
         found = dict(zip((back.kernel.params[i].name for i in back.outputs), result if isinstance(result, (tuple, list)) else (result,)))
         source = {p.name: "dx" if both and p.name == "res" else "d" + p.name for p in self.takes}
         return tuple(found[source[p.name]].to(ctx.types[p.name]) if p.name in needs else None for p in self.takes)
@@ -290,9 +299,9 @@ def _backward_of(kernel, pack):
     # only numbers have gradients, codes do not
     wide = {p.name for p in (kernel.params[i] for i in kernel.outputs) if set(p.types) & set(WIDE)}
     for stem in [name] + [name[:-len(end)] for end in ("_act", "_rows") if name.endswith(end)]:
-        back = getattr(pack, stem + "_bwd") if stem + "_bwd" in pack.kernels else None
-        if back is None:
+        if stem + "_bwd" not in pack.kernels:
             continue
+        back = pack[stem + "_bwd"]
         takes = [back.params[i] for i in back.takes]
         if (all(p.name in inputs | outputs | {"d" + o for o in wide} for p in takes if p.is_tensor and not p.is_optional)
                 and all(back.params[i].name in {"d" + i for i in inputs} for i in back.outputs)):
@@ -325,11 +334,11 @@ def _function(op):
 def register(pack: Pack):
     """Registers the kernels of a pack as operators; names registered before stay as they are.  Returns the new names."""
     new = [name for name in pack.kernels if name not in _functions]
-    lists = {name: getattr(pack, name) for name in new if any(p.is_list for p in getattr(pack, name).params)}
+    lists = {name: pack[name] for name in new if any(p.is_list for p in pack[name].params)}
     new = [name for name in new if name not in lists]
     _functions.update(lists)
     for name in new:
-        kernel = getattr(pack, name)
+        kernel = pack[name]
         backward = _backward_of(kernel, pack)
         _kernels[name] = _Operator(kernel, backward, False)
         overloads = [_kernels[name]] + ([_Operator(kernel, None, True)] if any(
