@@ -96,11 +96,12 @@ void ir_recompute_axes(struct ir_ins *i, void *ctx)
 {
 	(void)ctx;
 	const char *cls = ir_op_info[i->op].cls;
-	if (!i->nargs || strcmp(cls, "RED") == 0 || strcmp(cls, "REG") == 0)
+	if (!i->nargs || strcmp(cls, "REG") == 0)
 		return;
-	i->axes = 0;
+	ir_axes axes = 0;
 	for (int a = 0; a < i->nargs; a++)
-		i->axes |= i->args[a]->axes;
+		axes |= i->args[a]->axes;
+	i->axes = strcmp(cls, "RED") == 0 ? i->axes & axes : axes;
 }
 
 bool ir_is_tile_bound(const struct ir_ins *i)

@@ -339,20 +339,35 @@ static int classes_of(const struct planner *p)
 	return p->single || (p->special->npins && !any_tensors) ? SECOND : EACH;
 }
 
+/* Groups in so many positions: of 24 each, say, a power of two, for lanes divide no odd number of groups among them. */
+static int groups_within(int positions, int group)
+{
+	int most = positions / group, power = 1;
+	if (!(group & (group - 1)))
+		return most;
+	while (2 * power <= most)
+		power *= 2;
+	return most ? power : 0;
+}
+
 static void plan_classes(struct planner *p, bool is_aligned)
 {
 	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
 		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {16384, LARGEST}};
 	int wanted = classes_of(p);
 	int64_t group = p->target->more_variants ? open_group(p) : 1;
+	int before = 0;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		struct variant v = plan_variant(p);
-		int positions = classes[c].most, most = positions / (int)group;
+		int positions = classes[c].most, most = groups_within(positions, (int)group);
+		if (most == before)
+			continue;
 		/* small classes only where larger ones do not fit */
 		if (!most || !class_fits(p, &v, most) || (positions < 1024 && class_fits(p, &v, 4 * most)))
 			continue;
 		if (classes[c].from > wanted && (wanted > LARGEST || classes[c].from == BETWEEN || class_fits(p, &v, 2 * most)))
 			continue;
+		before = most;
 		class_fits(p, &v, most);
 		limit_open(p, &v, most, false);
 		if (is_aligned)
