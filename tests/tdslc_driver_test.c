@@ -200,6 +200,22 @@ START_TEST(manual_builds)
 }
 END_TEST
 
+/* Rows are taken by 64 for the sake of s alone: without it any number of rows is whole, sums over another axis or not. */
+START_TEST(rows_are_apart_where_their_sums_are_absent)
+{
+	static const char grouped[] = "kernel g(x: f32[M, N], b: f32[M, N]) -> (y: f32[M, N], r: f32[M, cdiv(N, 32)], s?: f32[cdiv(M, 64), N])\n"
+		"{\n    each m in M by 64, n in N by 32 {\n        j = 0..16\n        t = sum(x[m, n] * f32(j) over j)\n        y[m, n] = t\n"
+		"        r[m, n/32] = sum(b[m, n] over n)\n        s[m/64, n] = max(t over m)\n    }\n}\npack { g: with }\n";
+	struct compile_result r;
+	int rows_whole = 0;
+	ck_assert_msg(compile(grouped, (struct compile_options){0}, &r) == 0, "%s", r.messages);
+	for (int v = 0; v < r.pack.kernels[0].nvariants; v++)
+		rows_whole += strcmp(r.pack.kernels[0].variants[v].predicate_text, "N%32=0 aligned bare") == 0;
+	ck_assert_int_eq(rows_whole, 2);
+	compile_result_free(&r);
+}
+END_TEST
+
 /* The epilogue of product_join holds more than the planned tiles leave room for: smaller ones are built.  A schedule's own are kept. */
 START_TEST(tiles_that_do_not_fit_are_made_smaller)
 {
@@ -246,6 +262,7 @@ int main(void)
 	tcase_add_test(c, any_bytes_are_read_without_a_crash);
 	tcase_add_test(c, reports_have_a_row_per_variant);
 	tcase_add_test(c, manual_builds);
+	tcase_add_test(c, rows_are_apart_where_their_sums_are_absent);
 	tcase_add_test(c, tiles_that_do_not_fit_are_made_smaller);
 	tcase_add_test(c, generated_functions_take_inputs_scalars_outputs);
 	suite_add_tcase(suite, c);
