@@ -229,6 +229,11 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 		ELAB_ERROR(E, E_UPDATE_TILES, at, target->name, elab_axis_name(E, unseen));
 		return;
 	}
+	ir_axes again = update ? 0 : tiles_again(E, v.ins, t, axes, E->open_axes);
+	if (again) {
+		ELAB_ERROR(E, E_STORE_AGAIN, at, target->name, elab_axis_name(E, again));
+		return;
+	}
 	guards_for_access(E, axes | v.ins->axes, true, used);
 	struct ir_ins *mask = bounds(E, t, subs, used, guards_and(E, used));
 	if (update)

@@ -1,8 +1,8 @@
 /* elab_tiles.c -- whether what a statement does depends on the size of tiles, which is the schedule's choice.
  *
  * In: a value, axes.  Out: what it was computed from.  Inside of `n tiled` a statement runs once a tile.  An update of a value that
- * does not come from n would take effect as often as there are tiles, so it is refused; a store or a maximum is the same however
- * often it is made. */
+ * does not come from n would take effect as often as there are tiles, so it is refused; a maximum is the same however often it is
+ * made, and so is a store of what does not come from the same tensor. */
 #include <stdlib.h>
 #include "elab.h"
 
@@ -11,6 +11,7 @@ struct origin {
 	bool *seen;                           /* by id */
 	ir_axes axes;                         /* of all instructions met, and what they contract */
 	const struct ir_ins *wanted; bool found;      /* wanted: looked for where a change of it always changes the value */
+	int tensor; bool loaded;                      /* whether anything is loaded from it; -1: of no interest */
 };
 
 static void origin_add(struct origin *o, const struct ir_ins *a)
@@ -34,6 +35,7 @@ static void origin_follow(struct origin *o)
 		const struct ir_ins *a = o->todo[--o->n];
 		o->axes |= a->axes | a->over;
 		o->found |= a == o->wanted;
+		o->loaded |= a->op == IR_LOAD && a->imm == o->tensor;
 		if (o->wanted && chooses(a))
 			continue;
 		for (int i = 0; i < a->nargs; i++)
@@ -45,20 +47,20 @@ static void origin_follow(struct origin *o)
 	}
 }
 
-/* The axes met on the way from v; *found, where not NULL, whether `wanted` was. */
-static ir_axes origin_of(struct elab *E, const struct ir_ins *v, const struct ir_ins *wanted, bool *found)
+struct met { ir_axes axes; bool found, loaded; };
+
+/* What was met on the way from v. */
+static struct met origin_of(struct elab *E, const struct ir_ins *v, const struct ir_ins *wanted, int tensor)
 {
 	size_t n = (size_t)E->k->next_id + 1;
-	struct origin o = {.todo = malloc(n * sizeof *o.todo), .seen = calloc(n, sizeof *o.seen), .wanted = wanted};
+	struct origin o = {.todo = malloc(n * sizeof *o.todo), .seen = calloc(n, sizeof *o.seen), .wanted = wanted, .tensor = tensor};
 	if (!o.todo || !o.seen)
 		abort();
 	origin_add(&o, v);
 	origin_follow(&o);
 	free(o.todo);
 	free(o.seen);
-	if (found)
-		*found = o.found;
-	return o.axes;
+	return (struct met){o.axes, o.found, o.loaded};
 }
 
 ir_axes tiles_unseen(struct elab *E, const struct ir_ins *v, ir_axes open)
@@ -68,12 +70,24 @@ ir_axes tiles_unseen(struct elab *E, const struct ir_ins *v, ir_axes open)
 		if (open & IR_AXIS(a) && E->ph->axes[a].tiled)
 			tiled |= IR_AXIS(a);
 	tiled &= ~(v->axes | v->over);
-	return tiled ? tiled & ~origin_of(E, v, NULL, NULL) : 0;
+	return tiled ? tiled & ~origin_of(E, v, NULL, -1).axes : 0;
 }
 
 bool tiles_change(struct elab *E, const struct ir_ins *v, const struct ir_ins *from)
 {
-	bool found;
-	origin_of(E, v, from, &found);
-	return found;
+	return origin_of(E, v, from, -1).found;
+}
+
+ir_axes tiles_again(struct elab *E, const struct ir_ins *v, int tensor, ir_axes subscripts, ir_axes open)
+{
+	ir_axes again = 0;
+	bool ragged = false;
+	for (int a = 0; a < E->ph->naxes; a++) {
+		const struct ir_axis *ax = &E->ph->axes[a];
+		if (open & IR_AXIS(a) && ax->kind == AXIS_GRID)
+			again |= IR_AXIS(a) & ~subscripts;
+		ragged = ragged || (subscripts & IR_AXIS(a) && ax->ragged);
+	}
+	again = (ragged ? 0 : again) | tiles_unseen(E, v, open & ~subscripts);
+	return again && origin_of(E, v, NULL, tensor).loaded ? again : 0;
 }
