@@ -87,7 +87,7 @@ static int64_t extent_of(const struct ir_tensor *t)
 /* The same by the interpreter of PTX. */
 static void launch_ptx(struct device_run *d, const struct device_code *c, const struct model_launch *l, void *workspace, size_t bytes, const char *what)
 {
-	struct ptx_range memory[20];
+	struct ptx_range memory[2 * MOST_PARAMS + 1];
 	_Alignas(16) uint8_t block[1024] = {0};
 	struct ptx_launch p = {.text = c->elf, .kernel = l->symbol, .block = (uint32_t)l->block, .arguments = block,
 	                       .argument_bytes = (size_t)l->kernarg_bytes, .memory = memory, .shared = l->lds, .fetched = d->fetched, .most_fetched = d->most_fetched};
@@ -225,10 +225,11 @@ static void compare(struct device_run *d, int p, const uint8_t *want, const uint
 void device_compile(struct device_run *d, const struct variant *v, struct device_code *c, const char *what)
 {
 	struct variant_code code;
+	struct variant built = *v;
 	*c = (struct device_code){.v = v};
-	ck_assert_msg(run_passes(&d->arena, d->r->k, v, NULL, &c->final, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	setenv("TDSL_PTXAS", "", 1);                     /* PTX as text, for ptx_run */
-	ck_assert_msg(variant_code(&d->arena, c->final, v, d->session, &code, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	ck_assert_msg(variant_build(&d->arena, d->r->k, &built, d->session, &code, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	ck_assert_msg(run_passes(&d->arena, d->r->k, &built, NULL, &c->final, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	c->launches = code.made.launches;
 	c->nlaunches = code.made.nlaunches;
 	c->workspace = code.made.workspace;
@@ -242,7 +243,7 @@ void device_compile(struct device_run *d, const struct variant *v, struct device
 /* Outputs count as aligned: they are given aligned memory. */
 static bool holds(struct device_run *d, const struct hexpr *asked)
 {
-	bool fresh[16] = {false}, yes;
+	bool fresh[MOST_PARAMS] = {false}, yes;
 	for (int p = 0; p < d->r->k->nparams; p++)
 		if (d->r->k->params[p].is_tensor && d->r->k->params[p].role == IR_OUT && d->r->tensors[p].rank >= 0 && !d->r->tensors[p].data) {
 			fresh[p] = true;
@@ -261,9 +262,9 @@ bool device_takes(struct device_run *d, const struct device_code *c) { return ho
 void device_check(struct device_run *d, const struct device_code *c, const char *what, bool keep)
 {
 	const struct ir_kernel *k = d->r->k;
-	uint8_t *want[16] = {0}, *got[16] = {0}, *before[16] = {0};
+	uint8_t *want[MOST_PARAMS] = {0}, *got[MOST_PARAMS] = {0}, *before[MOST_PARAMS] = {0};
 	struct ir_tensor *t = d->r->tensors;
-	struct ir_tensor seen[16];
+	struct ir_tensor seen[MOST_PARAMS];
 	struct ir_eval e = {c->final, seen, d->r->scalars, d->r->symbols, true};
 	for (int p = 0; p < k->nparams; p++)
 		if (k->params[p].is_tensor && t[p].rank >= 0 && (k->params[p].role == IR_OUT || (k->params[p].role == IR_INOUT && t[p].data))) {

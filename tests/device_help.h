@@ -14,7 +14,7 @@ struct device_run {
 	const struct target *target;
 	struct object_session *session;
 	struct arena arena;
-	uint8_t *table[16];                   /* of each list while device_check runs: addresses and lengths */
+	uint8_t *table[MOST_PARAMS];                   /* of each list while device_check runs: addresses and lengths */
 	uint64_t *fetched; int nfetched, most_fetched;   /* what PTX asked the L2 for (ptx_run.h); NULL = nobody asks */
 	int kept_loads, kept_stores, other_loads;        /* of PTX by the L2's policies, of the last launch (ptx_run.h) */
 	uint64_t accesses;                    /* of memory by tensors' addresses: instructions that simulated AMD waves executed */

@@ -3,12 +3,14 @@
 #define TDSL_TEST_IR_HELP_H
 #include "../compiler/ir.h"
 
+enum { MOST_PARAMS = 64 };                              /* those of a text and its workspaces */
+
 struct ir_run {
 	struct arena arena;
 	struct ir_kernel *k;
-	struct ir_tensor tensors[16];
-	double scalars[16];
-	int64_t symbols[16];
+	struct ir_tensor tensors[MOST_PARAMS];
+	double scalars[MOST_PARAMS];
+	int64_t symbols[MOST_PARAMS];
 	uint64_t random;
 	char err[500];
 };

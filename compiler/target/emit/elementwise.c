@@ -232,12 +232,20 @@ static LLVMValueRef choose(struct emit *e, LLVMValueRef *a)
 	return vector_join(e, part, n, 1);
 }
 
+/* Narrow floats are their codes. */
+static LLVMValueRef constant(struct emit *e, const struct ir_ins *i)
+{
+	LLVMTypeRef type = emit_type(e, i->dtype);
+	if (!dtype_is_float(i->dtype))
+		return LLVMConstInt(type, (uint64_t)i->imm, 1);
+	return type == e->i8 ? LLVMConstInt(type, num_from_f32((float)i->num, i->dtype, false), 0) : LLVMConstReal(type, i->num);
+}
+
 LLVMValueRef op_build(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 {
 	bool f = dtype_is_float(i->dtype);
 	switch (i->op) {
-	case IR_CONST:
-		return f ? LLVMConstReal(emit_type(e, i->dtype), i->num) : LLVMConstInt(emit_type(e, i->dtype), (uint64_t)i->imm, 1);
+	case IR_CONST: return constant(e, i);
 	case IR_NEG: return f ? LLVMBuildFNeg(e->b, a[0], "") : LLVMBuildNeg(e->b, a[0], "");
 	case IR_ABS:
 		if (f)
