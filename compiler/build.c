@@ -521,3 +521,9 @@ struct ir_kernel *ir_clone(struct arena *ar, const struct ir_kernel *k)
 		copy->phases[i].body = clone_block(&c, k->phases[i].body, NULL);
 	return copy;
 }
+
+bool ir_is_tile_bound(const struct ir_ins *i)
+{
+	return i->op == IR_REDUCE && (i->kind == RED_MAX || i->kind == RED_MIN) && !(i->flags & IR_MASKED) && i->args[0]->op == IR_IOTA &&
+	       i->over == IR_AXIS(i->args[0]->imm);
+}

@@ -156,6 +156,8 @@ struct ir_kernel *ir_clone(struct arena *, const struct ir_kernel *);      /* de
 bool ir_is_const(const struct ir_ins *, double *value);                    /* CONST of any type */
 /* Calls fn for every instruction of the block and its inner blocks, in order; the instruction may be removed by fn. */
 void ir_walk(struct ir_block *, void (*fn)(struct ir_ins *, void *), void *);
+/* The first or last position of an axis's tile: reduce min or max of iota over its own axis. */
+bool ir_is_tile_bound(const struct ir_ins *);
 
 /* --- text (text.c) */
 char *ir_print(struct arena *, const struct ir_kernel *);                  /* print(parse(print(k))) == print(k) */

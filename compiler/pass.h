@@ -23,8 +23,6 @@ bool ir_stores(struct ir_block *);           /* into a tensor, or updates one */
 bool phase_is_guarded(const struct ir_phase *); /* all that it stores is masked by a condition on data that is one for the workgroup */
 /* For ir_walk: an elementwise result has the axes of its operands, which may have lost some. */
 void ir_recompute_axes(struct ir_ins *, void *unused);
-/* The first or last position of an axis's tile: reduce min or max of iota over its own axis. */
-bool ir_is_tile_bound(const struct ir_ins *);
 /* All conversions of the phase to the chip's 8-bit floats saturate, there are some, and nothing else in it minds the mode that does that. */
 bool pass_clamps_by_mode(const struct ir_phase *, const struct target *);
 /* The plan's tile of an axis in a phase; 0 = none. */

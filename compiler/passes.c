@@ -104,12 +104,6 @@ void ir_recompute_axes(struct ir_ins *i, void *ctx)
 	i->axes = strcmp(cls, "RED") == 0 ? i->axes & axes : axes;
 }
 
-bool ir_is_tile_bound(const struct ir_ins *i)
-{
-	return i->op == IR_REDUCE && (i->kind == RED_MAX || i->kind == RED_MIN) && !(i->flags & IR_MASKED) && i->args[0]->op == IR_IOTA &&
-	       i->over == IR_AXIS(i->args[0]->imm);
-}
-
 static void count(struct ir_ins *i, void *uses)
 {
 	for (int a = 0; a < i->nargs; a++)

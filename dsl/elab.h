@@ -195,6 +195,8 @@ ir_axes tiles_unseen(struct elab *, const struct ir_ins *v, ir_axes open);
 /* The axes among `open`, divided among workgroups or in tiles that say nothing about v, that tell apart no element of a tensor so subscripted, if
  * v, which is stored there, comes from that tensor.  Rows of ragged ranges are each in one range alone. */
 ir_axes tiles_again(struct elab *, const struct ir_ins *v, int tensor, ir_axes subscripts, ir_axes open);
+/* Those axes of `each .. tiled` over which something that v comes from was reduced, a tile at a time. */
+ir_axes tiles_parts(struct elab *, const struct ir_ins *v);
 /* Whether v is computed from `from` by more than a choice, as from + 1 is. */
 bool tiles_change(struct elab *, const struct ir_ins *v, const struct ir_ins *from);
 

@@ -229,6 +229,13 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 		ELAB_ERROR(E, E_UPDATE_TILES, at, target->name, elab_axis_name(E, unseen));
 		return;
 	}
+	ir_axes parts = update ? 0 : tiles_parts(E, v.ins);
+	for (int d = 0; d < E->k->params[t].rank; d++)
+		parts |= tiles_parts(E, subs[d]);
+	if (parts) {
+		ELAB_ERROR(E, E_STORE_TILES, at, target->name, elab_axis_name(E, parts));
+		return;
+	}
 	ir_axes again = update ? 0 : tiles_again(E, v.ins, t, axes, E->open_axes);
 	if (again) {
 		ELAB_ERROR(E, E_STORE_AGAIN, at, target->name, elab_axis_name(E, again));

@@ -2,14 +2,15 @@
  *
  * In: a value, axes.  Out: what it was computed from.  Inside of `n tiled` a statement runs once a tile.  An update of a value that
  * does not come from n would take effect as often as there are tiles, so it is refused; a maximum is the same however often it is
- * made, and so is a store of what does not come from the same tensor. */
+ * made, and so is a store of what does not come from the same tensor.  What is reduced over an `each .. tiled` is the tile's part, which
+ * only an update puts together with those of other tiles. */
 #include <stdlib.h>
 #include "elab.h"
 
 struct origin {
 	const struct ir_ins **todo; int n;
 	bool *seen;                           /* by id */
-	ir_axes axes;                         /* of all instructions met, and what they contract */
+	ir_axes axes, over;                   /* of all instructions met, and what they contract; the latter but for bounds of loops */
 	const struct ir_ins *wanted; bool found;      /* wanted: looked for where a change of it always changes the value */
 	int tensor; bool loaded;                      /* whether anything is loaded from it; -1: of no interest */
 };
@@ -34,6 +35,7 @@ static void origin_follow(struct origin *o)
 	while (o->n) {
 		const struct ir_ins *a = o->todo[--o->n];
 		o->axes |= a->axes | a->over;
+		o->over |= ir_is_tile_bound(a) ? 0 : a->over;
 		o->found |= a == o->wanted;
 		o->loaded |= a->op == IR_LOAD && a->imm == o->tensor;
 		if (o->wanted && chooses(a))
@@ -47,7 +49,7 @@ static void origin_follow(struct origin *o)
 	}
 }
 
-struct met { ir_axes axes; bool found, loaded; };
+struct met { ir_axes axes, over; bool found, loaded; };
 
 /* What was met on the way from v. */
 static struct met origin_of(struct elab *E, const struct ir_ins *v, const struct ir_ins *wanted, int tensor)
@@ -60,7 +62,7 @@ static struct met origin_of(struct elab *E, const struct ir_ins *v, const struct
 	origin_follow(&o);
 	free(o.todo);
 	free(o.seen);
-	return (struct met){o.axes, o.found, o.loaded};
+	return (struct met){o.axes, o.over, o.found, o.loaded};
 }
 
 ir_axes tiles_unseen(struct elab *E, const struct ir_ins *v, ir_axes open)
@@ -71,6 +73,15 @@ ir_axes tiles_unseen(struct elab *E, const struct ir_ins *v, ir_axes open)
 			tiled |= IR_AXIS(a);
 	tiled &= ~(v->axes | v->over);
 	return tiled ? tiled & ~origin_of(E, v, NULL, -1).axes : 0;
+}
+
+ir_axes tiles_parts(struct elab *E, const struct ir_ins *v)
+{
+	ir_axes tiled = 0;
+	for (int a = 0; a < E->ph->naxes; a++)
+		if (E->ph->axes[a].kind == AXIS_GRID && E->ph->axes[a].tiled)
+			tiled |= IR_AXIS(a);
+	return tiled ? tiled & origin_of(E, v, NULL, -1).over : 0;
 }
 
 bool tiles_change(struct elab *E, const struct ir_ins *v, const struct ir_ins *from)
