@@ -2,8 +2,7 @@
  * Problem: rows are taken by 64, say, for the sake of sums over each 64; where the tensor of the sums is absent a workgroup still
  *          holds 64 rows, and a variant that holds them without masks asks M % 64 == 0.
  * Method:  a grid axis o of cdiv(S, c) and a held axis i of c positions that occur in c * o + i alone, with nothing reduced over i and
- *          no block inside, are one tiled grid axis of S positions: o takes its place, i has one position.  Only where the plan has a
- *          size for it.
+ *          no block inside, are one tiled grid axis of S positions: o takes its place, i has one position.
  * Needs:   specialised IR without unused instructions.   Keeps: values exactly. */
 #include "pass.h"
 
@@ -48,13 +47,19 @@ static bool is_pair(const struct ir_phase *ph, int outer, int inner, int64_t *by
 	       i->tile == *by;
 }
 
+/* The variant was planned for the axis as it is; plans are made of what this pass leaves where tensors are absent. */
+static bool is_planned_apart(const struct pass *p, const struct ir_phase *ph, int outer)
+{
+	return p->v->waves && !pass_planned_tile(p->v, (int)(ph - p->k->phases), ph->axes[outer].name);
+}
+
 int pass_ungroup(struct pass *p)
 {
 	bool changed = false;
 	FOR_PHASES(p, ph)
 		for (int a = 0; a + 1 < ph->naxes; a++) {
 			struct group g = {.p = p, .outer = a, .inner = a + 1};
-			if (!is_pair(ph, a, a + 1, &g.by) || !pass_planned_tile(p->v, (int)(ph - p->k->phases), ph->axes[a].name))
+			if (!is_pair(ph, a, a + 1, &g.by) || is_planned_apart(p, ph, a))
 				continue;
 			ir_walk(ph->body, look, &g);
 			if (g.apart || !g.sums)

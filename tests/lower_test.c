@@ -22,7 +22,7 @@
 #include "../base/num.h"
 
 static const char *const chips[] = {"gfx942", "gfx950", "sm_90a"};
-static const char *const files[] = {"rows", "quant", "act", "index", "loops", "phases", "types", "dots", "refused"};
+static const char *const files[] = {"rows", "quant", "act", "index", "loops", "phases", "types", "dots", "mixed", "refused"};
 
 enum { CHIPS = 3, MOST_CODES = 32, MOST_INSTRUCTIONS = 4000 };
 

@@ -91,6 +91,7 @@ LLVMValueRef emit_call(struct emit *, const char *intrinsic, LLVMTypeRef *overlo
 LLVMTypeRef emit_type(struct emit *, enum dtype);                    /* of one element in registers */
 LLVMTypeRef emit_vector(LLVMTypeRef element, int n);                 /* the element itself for n = 1 */
 
+LLVMValueRef emit_both(struct emit *, LLVMValueRef a, LLVMValueRef b); /* i1; NULL = always */
 LLVMValueRef emit_hexpr(struct emit *, const struct hexpr *);        /* i32, of symbols that the function is given */
 
 void emit_block(struct emit *, const struct ir_block *);

@@ -40,20 +40,15 @@ static LLVMValueRef are_beside(struct emit *e, const struct access *a)
 /* One run, by lane (i1): whole, or not whole, but some of it may be there; NULL = runs are whole in any case. */
 struct run { LLVMValueRef whole, some; };
 
-static LLVMValueRef both(struct emit *e, LLVMValueRef a, LLVMValueRef b)
-{
-	return a && b ? LLVMBuildAnd(e->b, a, b, "") : a ? a : b;
-}
-
 static struct run run_of(struct emit *e, const struct access *a, int r)
 {
 	LLVMValueRef beside = are_beside(e, a);
 	if (!beside && !(a->mask && a->mask->axes & IR_AXIS(a->loose)))
 		return (struct run){NULL, NULL};
-	LLVMValueRef first = both(e, a->first, a->mask ? index_value(e, a->mask, a->l, r) : NULL);
-	LLVMValueRef last = both(e, a->first, a->mask ? index_value(e, a->mask, a->l, r + a->width - 1) : NULL);
-	LLVMValueRef whole = both(e, last, beside);
-	return (struct run){whole, both(e, LLVMBuildNot(e->b, whole, ""), first)};
+	LLVMValueRef first = emit_both(e, a->first, a->mask ? index_value(e, a->mask, a->l, r) : NULL);
+	LLVMValueRef last = emit_both(e, a->first, a->mask ? index_value(e, a->mask, a->l, r + a->width - 1) : NULL);
+	LLVMValueRef whole = emit_both(e, last, beside);
+	return (struct run){whole, emit_both(e, LLVMBuildNot(e->b, whole, ""), first)};
 }
 
 /* Opens the block in which single elements are accessed; returns the one behind it, where all waves go. */
@@ -76,7 +71,7 @@ static struct access single(struct emit *e, const struct access *a, const struct
 	LLVMValueRef stride = e->tensors[a->i->imm].stride[a->t->rank - 1];
 	one.width = 1;
 	one.lane = *at;
-	one.on = both(e, run->some, a->mask ? index_value(e, a->mask, a->l, r + k) : NULL);
+	one.on = emit_both(e, run->some, a->mask ? index_value(e, a->mask, a->l, r + k) : NULL);
 	LLVMValueRef by = stride ? op_times(e, LLVMBuildTrunc(e->b, stride, e->i32, ""), a->bytes) : emit_int(e, a->bytes);
 	*at = LLVMBuildAdd(e->b, *at, by, "");
 	return one;
