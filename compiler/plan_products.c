@@ -36,6 +36,24 @@ static void hold(struct planner *p, struct variant *v, int64_t most)
 				plan_tile(v, i, p->k->phases[i].axes[a].name, (int)most);
 }
 
+struct contracted { const struct target *target; int most; };
+
+static void look_at_dot(struct ir_ins *i, void *ctx)
+{
+	struct contracted *c = ctx;
+	const struct mfma *m = i->op == IR_DOT ? target_mfma(c->target, i->args[0]->dtype, i->args[1]->dtype) : NULL;
+	c->most = m && m->k > c->most ? m->k : c->most;
+}
+
+/* What the matrix instructions of all products contract at a time, at most. */
+static int most_contracted(const struct planner *p)
+{
+	struct contracted c = {p->target, 1};
+	for (int i = 0; i < p->k->nphases; i++)
+		ir_walk(p->k->phases[i].body, look_at_dot, &c);
+	return c.most;
+}
+
 /* shrink: divide grid tiles and waves, for variants that hold more registers a row */
 static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 {
@@ -48,7 +66,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 		if (strcmp(s->knobs[i].name, "waves") == 0)
 			v->waves = s->knobs[i].value;
 	}
-	int most = variant_in_runs(v) ? 128 : 64;    /* of a side of tiles that are not aligned: each run, or element, has its own mask */
+	int least = most_contracted(p), most = variant_in_runs(v) ? 128 : 64;    /* of a side of tiles that are not aligned: each run, or element, has its own mask */
 	if (!v->aligned && !variant_in_runs(v))      /* long rows element by element: more lanes, fewer elements each */
 		v->waves = waves_of(p, shrink > 1 ? 2 * FEW_THREADS : FEW_THREADS);
 	for (int i = 0; i < p->k->nphases; i++)
@@ -64,8 +82,8 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 			if (!v->aligned && tile > fits)
 				tile = fits;
 			tile /= shrink;
-			if (ax->kind == AXIS_LOOP && tile < p->target->mfma[0].k)
-				tile = p->target->mfma[0].k;
+			if (ax->kind == AXIS_LOOP && tile < least)
+				tile = least;
 			plan_tile(v, i, ax->name, tile);
 		}
 }
