@@ -13,9 +13,9 @@ enum { OPERANDS = 24 };
 	X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prefetch) X(prmt) X(rcp) X(red) X(rem) X(ret) X(rsqrt) X(selp) \
 	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
 #define MODIFIERS(X) \
-	X(add) X(approx) X(cache_hint) X(eq) X(evict_last) X(ftz) X(ge) X(global) X(gt) X(hi) X(idx) X(le) X(lo) X(lt) X(max) X(nan) X(nc) X(ne) \
-	X(neu) X(num) X(pack) X(param) X(rmi) X(rn) X(rni) X(rpi) X(rzi) X(sat) X(satfinite) X(shared) X(v2) X(v4) \
-	X(warp) X(wide)
+	X(add) X(approx) X(cache_hint) X(eq) X(equ) X(evict_last) X(ftz) X(ge) X(geu) X(global) X(gt) X(gtu) X(hi) X(idx) X(le) X(leu) X(lo) X(lt) \
+	X(ltu) X(max) X(nan) X(nc) X(ne) X(neu) X(num) X(pack) X(param) X(relu) X(rmi) X(rn) X(rni) X(rpi) X(rzi) X(sat) X(satfinite) X(shared) X(v2) \
+	X(v4) X(warp) X(wide)
 #define OP(w) OP_##w,
 #define MOD(w) MOD_##w,
 enum { OPCODES(OP) OP_UNKNOWN };

@@ -58,8 +58,8 @@ static bool real_op(const struct ins *i, const uint64_t *v, uint64_t *out)
 	else if (is(i, mul)) r = a * b;
 	else if (is(i, fma)) r = fmaf(a, b, c);
 	else if (is(i, div)) r = a / b;
-	else if (is(i, min)) r = least(a, b);
-	else if (is(i, max)) r = -least(-a, -b);
+	else if (is(i, min) && !has(i, nan)) r = least(a, b);
+	else if (is(i, max) && !has(i, nan)) r = -least(-a, -b);
 	else if (is(i, neg)) r = -a;
 	else if (is(i, abs)) r = fabsf(a);
 	else if (is(i, sqrt) && !approx) r = sqrtf(a);
@@ -71,7 +71,7 @@ static bool real_op(const struct ins *i, const uint64_t *v, uint64_t *out)
 	else if (is(i, cos) && approx) r = (float)cos(a);
 	else return false;
 	*out = num_bits(r);
-	return true;
+	return i->modifiers >> MOD_UNKNOWN == 0 && !has(i, relu) && !has(i, sat);
 }
 
 static uint64_t bit_field(uint64_t v, uint64_t at, uint64_t n, bool is_signed)
@@ -101,7 +101,7 @@ static bool integer_op(const struct ins *i, struct type t, const uint64_t *v, ui
 	if (is(i, add)) *out = a + b;
 	else if (is(i, sub)) *out = a - b;
 	else if (is(i, mul) && has(i, wide)) *out = s ? (uint64_t)(sa * sb) : a * b;
-	else if (is(i, mul) && has(i, hi) && n == 32) *out = s ? (uint64_t)((sa * sb) >> 32) : (a * b) >> 32;
+	else if (is(i, mul) && has(i, hi)) *out = s ? (uint64_t)(((__int128)sa * sb) >> n) : (uint64_t)(((unsigned __int128)a * b) >> n);
 	else if (is(i, mul) && has(i, lo)) *out = a * b;
 	else if (is(i, mad) && has(i, lo)) *out = a * b + c;
 	else if (is(i, div)) *out = !b ? ~0ull : s ? (uint64_t)(sb == -1 ? -sa : sa / sb) : a / b;
@@ -122,7 +122,9 @@ static bool integer_op(const struct ins *i, struct type t, const uint64_t *v, ui
 	else if (is(i, popc)) *out = (uint64_t)__builtin_popcountll(a);
 	else if (is(i, prmt)) *out = permute(v[0], v[1], v[2]);
 	else return false;
-	return true;
+	if (has(i, relu) && sign(*out, n) < 0)
+		*out = 0;
+	return i->modifiers >> MOD_UNKNOWN == 0 && (!has(i, relu) || (s && (is(i, min) || is(i, max)))) && !has(i, sat);
 }
 
 static bool compare(const struct ins *i, const uint64_t *v, uint64_t *out)
@@ -131,8 +133,10 @@ static bool compare(const struct ins *i, const uint64_t *v, uint64_t *out)
 	if (t.kind == 'f') {
 		float a = num_float((uint32_t)v[0]), b = num_float((uint32_t)v[1]);
 		bool nan = isnan(a) || isnan(b);
-		*out = has(i, eq) ? a == b : has(i, ne) ? !nan && a != b : has(i, neu) ? nan || a != b : has(i, lt) ? a < b : has(i, le) ? a <= b
-		     : has(i, gt) ? a > b : has(i, ge) ? a >= b : has(i, nan) ? nan : !nan;
+		bool or_nan = has(i, equ) || has(i, neu) || has(i, ltu) || has(i, leu) || has(i, gtu) || has(i, geu);
+		bool holds = has(i, eq) || has(i, equ) ? a == b : has(i, ne) || has(i, neu) ? a != b : has(i, lt) || has(i, ltu) ? a < b
+		           : has(i, le) || has(i, leu) ? a <= b : has(i, gt) || has(i, gtu) ? a > b : has(i, ge) || has(i, geu) ? a >= b : true;
+		*out = nan ? or_nan || has(i, nan) : holds && !has(i, nan);
 		return t.bits == 32 && i->modifiers >> MOD_UNKNOWN == 0;
 	}
 	int64_t a = t.kind == 's' ? sign(v[0], t.bits) : (int64_t)cut(v[0], t.bits), b = t.kind == 's' ? sign(v[1], t.bits) : (int64_t)cut(v[1], t.bits);
