@@ -72,6 +72,7 @@ struct guard {
 	struct lin fact[2]; int nfacts;
 	int stronger;                         /* another guard that implies this one, or -1 */
 	bool control;                         /* without explicit axes (untiled indices, `if`): every store and assignment of state obeys it */
+	bool ends;                            /* the end of an untiled `each`, which begins with a position that is there if any is */
 	struct ir_ins *count;                 /* one held axis: how many positions pass, i32 */
 	struct ir_ins *whole;                 /* two held axes, a group and its inside: how many pass in all */
 };

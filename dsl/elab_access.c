@@ -24,12 +24,16 @@ static void drop_weaker(struct elab *E, guard_set used)
 			used[i] = false;
 }
 
-static void guards_for_access(struct elab *E, ir_axes axes, bool control, guard_set used)
+/* control: all that obey guards of control do; BUT_ENDS: a store of the same for all positions of an untiled index is no business of its end. */
+enum control { NO_CONTROL, CONTROL, CONTROL_BUT_ENDS };
+
+static void guards_for_access(struct elab *E, ir_axes axes, enum control control, guard_set used)
 {
 	for (int i = 0; i < E->nguards; i++) {
 		const struct guard *g = &E->guards[i];
 		bool within = !(g->axes & ~(axes | E->implicit_axes));
-		used[i] = within && (!g->axes || g->axes & axes || (control && g->control));
+		bool obeyed = control && g->control && !(control == CONTROL_BUT_ENDS && g->ends);
+		used[i] = within && (!g->axes || g->axes & axes || obeyed);
 	}
 	drop_weaker(E, used);
 }
@@ -64,7 +68,7 @@ struct ir_ins *elab_present(struct elab *E, struct ir_ins *a, ir_axes over)
 	guard_set used, loaded = {false};
 	guards_for_reduction(E, over, used);
 	if (zero_where_absent(a))
-		guards_for_access(E, a->axes, false, loaded);
+		guards_for_access(E, a->axes, NO_CONTROL, loaded);
 	for (int i = 0; i < E->nguards; i++) {
 		bool covered = !(E->guards[i].axes & ~(a->axes | E->implicit_axes));
 		used[i] = used[i] && covered && !loaded[i];
@@ -157,7 +161,7 @@ struct value elab_load(struct elab *E, const struct ast_expr *e)
 	}
 	if (!subscripts(E, e, subs, &axes) || !list_followed(E, e, t, subs))
 		return none;
-	guards_for_access(E, axes, false, used);
+	guards_for_access(E, axes, NO_CONTROL, used);
 	struct ir_ins *mask = bounds(E, t, subs, used, guards_and(E, used));
 	struct ir_ins *element = ir_load(&E->b, t, subs, mask);
 	if (E->k->params[t].optional && (element->dtype == DT_F32 || element->dtype == DT_F16 || element->dtype == DT_BF16)) {
@@ -241,7 +245,7 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 		ELAB_ERROR(E, E_STORE_AGAIN, at, target->name, elab_axis_name(E, again));
 		return;
 	}
-	guards_for_access(E, axes | v.ins->axes, true, used);
+	guards_for_access(E, axes | v.ins->axes, update ? CONTROL : CONTROL_BUT_ENDS, used);
 	struct ir_ins *mask = bounds(E, t, subs, used, guards_and(E, used));
 	if (update)
 		ir_update(&E->b, kind[*update], t, subs, v.ins, mask);

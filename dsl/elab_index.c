@@ -292,6 +292,7 @@ static bool each_by(struct elab *E, const struct ast_binder *b, const struct hex
 	if (outer < 0 || !group_inside(E, &b->name, g, number, elab_extent(E, extent)))
 		return false;
 	E->guards[outer].stronger = E->nguards - 1;
+	E->guards[outer].ends = true;
 	return true;
 }
 
@@ -306,7 +307,10 @@ static bool each_plain(struct elab *E, const struct ast_binder *b, const struct 
 	*(b->tiled ? &E->explicit_axes : &E->implicit_axes) |= IR_AXIS(a);
 	x->over = b->tiled ? IR_AXIS(a) : 0;
 	x->position = first ? ir_bin(&E->b, IR_ADD, at, elab_extent(E, first)) : at;
-	return guard_add(E, ir_bin(&E->b, IR_LT, at, elab_extent(E, extent))) >= 0;
+	int end = guard_add(E, ir_bin(&E->b, IR_LT, at, elab_extent(E, extent)));
+	if (end >= 0)
+		E->guards[end].ends = !b->tiled;
+	return end >= 0;
 }
 
 static bool each_binder(struct elab *E, const struct ast_binder *b, const struct ast_block *body)
