@@ -413,6 +413,17 @@ static struct ir_ins *moved(struct assign *s, struct ir_ins *v, const struct lay
 	return r;
 }
 
+/* The same for all positions of axes that `v` has lost, because what varied with them is an absent tensor: whoever reduces over these
+ * counts them. */
+static struct ir_ins *spread(struct assign *s, struct ir_ins *user, struct ir_ins *v, ir_axes axes, const struct layout *l)
+{
+	struct ir_builder b = pass_before(s->p, s->ph, user);
+	struct ir_ins *r = ir_new(&b, IR_RELAYOUT, v->dtype, axes, 1);
+	r->args[0] = v;
+	r->layout = l;
+	return r;
+}
+
 static int registers_reduced(const struct layout *l, ir_axes over, struct arena *arena)
 {
 	const struct layout *rest = layout_project(arena, l, over, NULL);
@@ -475,7 +486,7 @@ static void place(struct assign *s, struct ir_ins *i)
 		place_dot(s, i);
 		return;
 	case IR_REDUCE: case IR_ARGMAX: {
-		ir_axes all = 0;
+		ir_axes all = i->over;
 		if (ir_is_tile_bound(i))
 			return;
 		for (int a = 0; a < i->nargs; a++)
@@ -483,7 +494,8 @@ static void place(struct assign *s, struct ir_ins *i)
 		const struct layout *l = i->args[0]->axes == all && i->args[0]->layout ? i->args[0]->layout : home(s, all);
 		for (int a = 0; a < i->nargs; a++)
 			i->args[a] = moved(s, i->args[a], projected(s, l, wide_axes(s->ph, all & ~i->args[a]->axes)));
-		i->args[0] = materialised(s, i->args[0], projected(s, l, wide_axes(s->ph, all & ~i->args[0]->axes)));
+		i->args[0] = l && wide_axes(s->ph, all & ~i->args[0]->axes) ? spread(s, i, i->args[0], all, l)
+		           : materialised(s, i->args[0], projected(s, l, wide_axes(s->ph, all & ~i->args[0]->axes)));
 		i->layout = projected(s, l, wide_axes(s->ph, i->over));
 		int n = registers_reduced(l, wide_axes(s->ph, i->over), s->space.arena);
 		if (i->op == IR_REDUCE)

@@ -140,7 +140,8 @@ static int verify_types(struct verifier *v, const struct ir_ins *ins)
 static int verify_cvt(struct verifier *v, const struct ir_ins *ins)
 {
 	enum dtype from = ins->args[0]->dtype, to = ins->dtype;
-	DEMAND(v, ins, ins->axes == ins->args[0]->axes, "the axes are not the operand's");
+	ir_axes more = ins->op == IR_RELAYOUT ? ins->axes : 0;      /* the same along them */
+	DEMAND(v, ins, ins->axes == (ins->args[0]->axes | more), "the axes are not the operand's");
 	if (ins->op == IR_RELAYOUT)
 		DEMAND(v, ins, from == to, "a relayout keeps the type");
 	else if (ins->op == IR_CVT)

@@ -58,10 +58,13 @@ LLVMValueRef lane_xor(struct emit *e, LLVMValueRef v, int bit, bool lower_equal)
 
 /* --- moves ------------------------------------------------------------------------------------------------------------------ */
 
-static bool same_lanes(struct emit *e, const struct layout *a, const struct layout *b)
+/* Of what varies with `axes` alone. */
+static bool same_lanes(struct emit *e, const struct layout *a, const struct layout *b, ir_axes axes)
 {
 	for (int bit = 0; bit < a->nlane + a->nwave; bit++)
 		for (int x = 0; x < e->ph->naxes; x++) {
+			if (!(axes & IR_AXIS(x)))
+				continue;
 			int sa = bit < a->nlane ? a->lane[bit].step[x] : a->wave[bit - a->nlane].step[x];
 			int sb = bit < b->nlane ? b->lane[bit].step[x] : b->wave[bit - b->nlane].step[x];
 			if (sa != sb)
@@ -262,7 +265,7 @@ void emit_relayout(struct emit *e, const struct ir_ins *i)
 {
 	const struct ir_ins *v = i->args[0];
 	struct value *out = value_new(e, i);
-	if (!v->layout || same_lanes(e, v->layout, i->layout)) {
+	if (!v->layout || same_lanes(e, v->layout, i->layout, v->axes)) {
 		rename_registers(e, i);
 		return;
 	}
