@@ -463,55 +463,6 @@ static int64_t row_bytes_of(struct emit *e, const struct access *a)
 	return several ? a->pairs ? (n + 1) / 2 : n * a->bytes : 0;
 }
 
-struct behind { bool *seen, *met; ir_axes axes; };          /* by number; met: as parts of masks */
-
-/* The axes that what i computes may depend on; all of them where it comes from a loop or a branch. */
-static void look_behind(struct behind *b, const struct ir_ins *i)
-{
-	if (b->seen[i->id])
-		return;
-	b->seen[i->id] = true;
-	b->axes |= i->op == IR_ARG || i->op == IR_RESULT || i->op == IR_LIMIT ? ~(ir_axes)0 : i->axes | i->over;
-	for (int a = 0; a < i->nargs; a++)
-		look_behind(b, i->args[a]);
-}
-
-/* The same of a mask; that a tile's positions are below an end holds where an axis begins if it does anywhere. */
-static void look_behind_mask(struct behind *b, const struct ir_ins *m)
-{
-	if (b->met[m->id])
-		return;
-	b->met[m->id] = true;
-	struct affine at = m->op == IR_LT ? affine_of(m->args[0]) : (struct affine){.ok = false};
-	if (m->op == IR_AND) {
-		look_behind_mask(b, m->args[0]);
-		look_behind_mask(b, m->args[1]);
-	} else if (at.ok && !at.nterms && never_negative(&at)) {
-		look_behind(b, m->args[1]);
-	} else {
-		look_behind(b, m);
-	}
-}
-
-/* i1, or NULL: of many workgroups that store the same to a place, which depends on none of some axes, the first one does.  In a loop or a
- * branch, and of ragged axes, all do. */
-static LLVMValueRef is_first_part(struct emit *e, const struct access *a)
-{
-	struct behind b = {arena_alloc(e->arena, (size_t)e->k->next_id), arena_alloc(e->arena, (size_t)e->k->next_id), 0};
-	LLVMValueRef first = NULL;
-	bool plain = a->i->block == e->ph->body;
-	for (int d = 0; d < a->t->rank; d++)
-		look_behind(&b, a->i->args[d]);
-	if (a->mask)
-		look_behind_mask(&b, a->mask);
-	for (int x = 0; x < e->ph->naxes; x++)
-		plain = plain && !e->ph->axes[x].ragged;
-	for (int x = 0; plain && x < e->ph->naxes; x++)
-		if (e->ph->axes[x].kind == AXIS_GRID && !(b.axes & IR_AXIS(x)))
-			first = emit_both(e, first, LLVMBuildICmp(e->b, LLVMIntEQ, e->axis_base[x], emit_int(e, 0), ""));
-	return first;
-}
-
 LLVMValueRef emit_both(struct emit *e, LLVMValueRef a, LLVMValueRef b)
 {
 	return a && b ? LLVMBuildAnd(e->b, a, b, "") : a ? a : b;
@@ -549,7 +500,7 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 	limit_strides(e, a);
 	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l, i->op == IR_STORE && !a->pairs);
 	if (i->op == IR_STORE)
-		a->first = emit_both(e, a->first, is_first_part(e, a));
+		a->first = emit_both(e, a->first, store_is_first(e, a));
 	address_parts(e, a);
 	if (a->pairs && a->width == 1 && i->op == IR_STORE) {       /* of two lanes the even one stores */
 		LLVMValueRef even = LLVMBuildNot(e->b, is_odd(e, a), "");

@@ -41,6 +41,8 @@ LLVMValueRef access_base(struct emit *, const struct access *, LLVMValueRef elem
 /* Byte offset of register r beside the lane part, to be added up: *constant known now, *uniform an i32 scalar (or NULL), *vector an i32 by
  * lane (or NULL).  The sum with the lane part is below 2^31. */
 void access_offset(struct emit *, const struct access *, int r, int64_t *constant, LLVMValueRef *uniform, LLVMValueRef *vector);
+/* i1, or NULL: this workgroup is the first of those that store the same to this place (once.c).  Along ragged axes all of them do. */
+LLVMValueRef store_is_first(struct emit *, const struct access *);
 LLVMValueRef access_condition(struct emit *, const struct access *, int r);   /* i1, NULL = always */
 LLVMTypeRef access_type(struct emit *, const struct access *);                /* of what one instruction moves: i8, i16 or dwords */
 /* The same as an i32 of each lane whose highest bit says that the access is not made: of masks of many elements, which would fill the
