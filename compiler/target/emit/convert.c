@@ -109,7 +109,8 @@ static LLVMValueRef soft_narrow(struct emit *e, LLVMValueRef x, enum dtype t, bo
 	return LLVMBuildTrunc(b, choose(e, is_nan, nan, with_sign), emit_vector(e->i8, n), "");
 }
 
-/* The magnitude below f32's exponent, times a power of two: exact for denormals as well. */
+/* The magnitude below f32's exponent, times a power of two: exact for denormals as well.  The last choice is one between floats: of pairs whose
+ * words were chosen LLVM 22 negates the second alone (performFNegCombine in AMDGPUISelLowering.cpp takes them for an f64). */
 static LLVMValueRef soft_widen(struct emit *e, LLVMValueRef x, enum dtype t)
 {
 	int n = vector_length(x);
@@ -120,15 +121,15 @@ static LLVMValueRef soft_widen(struct emit *e, LLVMValueRef x, enum dtype t)
 	LLVMValueRef sign = LLVMBuildShl(b, LLVMBuildAnd(b, code, ints(e, 1 << (f.bits - 1), n), ""), ints(e, 32 - f.bits, n), "");
 	LLVMValueRef v = LLVMBuildBitCast(b, LLVMBuildShl(b, mag, ints(e, 23 - f.mantissa, n), ""), tf, "");
 	v = LLVMBuildFMul(b, v, real(e, DT_F32, ldexp(1, 127 - f.bias), n), "");
-	LLVMValueRef u = LLVMBuildBitCast(b, v, ti, ""), nan = ints(e, 0x7fc00000, n);
+	LLVMValueRef u = LLVMBuildBitCast(b, v, ti, ""), is_nan = NULL;
 	if (t == DT_E5M2)
 		u = choose(e, LLVMBuildICmp(b, LLVMIntEQ, mag, ints(e, 0x7c, n), ""), ints(e, 0x7f800000, n), u);
-	u = LLVMBuildOr(b, u, sign, "");
+	u = LLVMBuildBitCast(b, LLVMBuildOr(b, u, sign, ""), tf, "");
 	if (f.fnuz)
-		u = choose(e, LLVMBuildICmp(b, LLVMIntEQ, code, ints(e, 0x80, n), ""), nan, u);
+		is_nan = LLVMBuildICmp(b, LLVMIntEQ, code, ints(e, 0x80, n), "");
 	else if (t != DT_E2M1)
-		u = choose(e, above(e, mag, t == DT_E4M3 ? 0x7e : 0x7c), nan, u);
-	return LLVMBuildBitCast(b, u, tf, "");
+		is_nan = above(e, mag, t == DT_E4M3 ? 0x7e : 0x7c);
+	return is_nan ? choose(e, is_nan, real(e, DT_F32, NAN, n), u) : u;
 }
 
 /* The nearest power of two, half way up; below 2^-126 that is 1.5 * 2^-127. */

@@ -232,6 +232,16 @@ static LLVMValueRef choose(struct emit *e, LLVMValueRef *a)
 	return vector_join(e, part, n, 1);
 }
 
+/* One by one: of pairs of words that were chosen and then count as floats LLVM negates one (convert.c, soft_widen). */
+static LLVMValueRef same_bits(struct emit *e, enum dtype t, LLVMValueRef x)
+{
+	int n = vector_length(x);
+	LLVMValueRef part[64];
+	for (int k = 0; k < n; k++)
+		part[k] = LLVMBuildBitCast(e->b, vector_part(e, x, k, 1), emit_type(e, t), "");
+	return vector_join(e, part, n, 1);
+}
+
 /* Narrow floats are their codes. */
 static LLVMValueRef constant(struct emit *e, const struct ir_ins *i)
 {
@@ -276,7 +286,7 @@ LLVMValueRef op_build(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 	case IR_SELECT: return choose(e, a);
 	case IR_PHILOX: return philox(e, a[0], a[1]);
 	case IR_CVT: return convert(e, i, a[0]);
-	case IR_BITCAST: return LLVMBuildBitCast(e->b, a[0], op_type_like(e, i->dtype, a[0]), "");
+	case IR_BITCAST: return same_bits(e, i->dtype, a[0]);
 	default:
 		return emit_fail(e, i, "%s is not lowered yet", ir_op_info[i->op].text);
 	}
