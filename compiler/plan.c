@@ -82,7 +82,7 @@ static void row_tiles(struct planner *p, struct variant *v, int64_t most, int ea
 			plan_phase_tiles(p, v, i, most, each);
 }
 
-/* The most that a variant may hold of each open axis for its tiles to fit, and the waves that it takes. */
+/* The most that a variant may hold of each open axis, in plan_unit's, for its tiles to fit, and the waves that it takes. */
 static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 {
 	int waves = 1;
@@ -91,8 +91,9 @@ static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 		int64_t n = s.fixed;
 		if (stands_apart(p, i))
 			continue;
-		for (int o = 0; o < s.open; o++)
-			n *= most;
+		for (int a = 0; a < p->k->phases[i].naxes; a++)
+			if (phase_is_open(v, &p->k->phases[i].axes[a]))
+				n *= plan_open_most(p, &p->k->phases[i].axes[a], most);
 		if (n > plan_row_most(p, v) || (s.open && s.tiled && most > ROW_BESIDE))
 			return false;
 		if (s.tiled && n > 1)
@@ -103,35 +104,39 @@ static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 	return true;
 }
 
-/* Open axes hold at most `most`, by the variant's predicate; or_none: perhaps nothing. */
+/* "N<=1024", once. */
+static void say_most(struct planner *p, struct variant *v, const struct hexpr *n, int64_t most)
+{
+	const char *before = v->text ? v->text : "";
+	struct variant alone = {.text = ""};
+	plan_say_most(p, &alone, n, most);
+	size_t length = strlen(alone.text);
+	for (const char *at = before; (at = strstr(at, alone.text)); at += length)
+		if ((at == before || at[-1] == ' ') && (!at[length] || at[length] == ' '))
+			return;
+	plan_say(p, v, alone.text);
+}
+
+/* Open axes hold at most `most` of plan_unit's, by the variant's predicate; or_none: perhaps nothing. */
 static void limit_open(struct planner *p, struct variant *v, int64_t most, bool or_none)
 {
 	bool done[MODEL_MAX_SYMBOL] = {false};
-	for (int i = 0; i < p->k->nphases; i++)
-		for (int a = 0; a < p->k->phases[i].naxes; a++) {
-			const struct hexpr *n = p->k->phases[i].axes[a].extent;
-			if (!phase_is_open(v, &p->k->phases[i].axes[a]))
-				continue;
-			if (n->op != HX_SYM || or_none) {
-				v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, n, hexpr_const(p->arena, most)));
-				plan_say_most(p, v, n, most);
-			} else if (!done[n->imm]) {
-				done[n->imm] = true;
-				plan_limit(p, v, (int)n->imm, most);
+	for (int groups = or_none; groups <= 1; groups++)
+		for (int i = 0; i < p->k->nphases; i++)
+			for (int a = 0; a < p->k->phases[i].naxes; a++) {
+				const struct ir_axis *ax = &p->k->phases[i].axes[a];
+				const struct hexpr *n = ax->extent;
+				if (!phase_is_open(v, ax) || (!or_none && (n->op != HX_SYM) != groups))
+					continue;
+				int64_t each = plan_open_most(p, ax, most);
+				if (groups) {
+					v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, n, hexpr_const(p->arena, each)));
+					say_most(p, v, n, each);
+				} else if (!done[n->imm]) {
+					done[n->imm] = true;
+					plan_limit(p, v, (int)n->imm, each);
+				}
 			}
-		}
-}
-
-/* Positions that one of an open axis stands for: of an axis of groups, as many as each has. */
-static int64_t open_group(const struct planner *p)
-{
-	for (int i = 0; i < p->k->nphases; i++)
-		for (int a = 0; a < p->k->phases[i].naxes; a++) {
-			const struct ir_axis *ax = &p->k->phases[i].axes[a];
-			if (phase_is_open(NULL, ax) && ax->extent->op == HX_CDIV)
-				return plan_axis_by(ax);
-		}
-	return 1;
 }
 
 static bool any_open(struct planner *p, const struct variant *v)
@@ -339,27 +344,16 @@ static int classes_of(const struct planner *p)
 	return p->single || (p->special->npins && !any_tensors) ? SECOND : EACH;
 }
 
-/* Groups in so many positions: of 24 each, say, a power of two, for lanes divide no odd number of groups among them. */
-static int groups_within(int positions, int group)
-{
-	int most = positions / group, power = 1;
-	if (!(group & (group - 1)))
-		return most;
-	while (2 * power <= most)
-		power *= 2;
-	return most ? power : 0;
-}
-
 static void plan_classes(struct planner *p, bool is_aligned)
 {
 	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
 		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {16384, LARGEST}};
 	int wanted = classes_of(p);
-	int64_t group = p->target->more_variants ? open_group(p) : 1;
+	int64_t group = p->target->more_variants ? plan_unit(p) : 1;
 	int before = 0;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		struct variant v = plan_variant(p);
-		int positions = classes[c].most, most = groups_within(positions, (int)group);
+		int positions = classes[c].most, most = plan_groups_within(positions, (int)group);
 		if (most == before)
 			continue;
 		/* small classes only where larger ones do not fit */

@@ -109,6 +109,37 @@ int64_t plan_axis_by(const struct ir_axis *ax)
 	return by;
 }
 
+/* Groups in so many positions: of 24 each, say, a power of two, for lanes divide no odd number of groups among them. */
+int plan_groups_within(int positions, int group)
+{
+	int most = positions / group, power = 1;
+	if (!(group & (group - 1)))
+		return most;
+	while (2 * power <= most)
+		power *= 2;
+	return most ? power : 0;
+}
+
+/* Positions that the open axes' ones stand for, the least of them: 1, or of groups alone as many as each has. */
+int64_t plan_unit(const struct planner *p)
+{
+	int64_t unit = 0;
+	for (int i = 0; i < p->k->nphases; i++)
+		for (int a = 0; a < p->k->phases[i].naxes; a++) {
+			const struct ir_axis *ax = &p->k->phases[i].axes[a];
+			int64_t by = !phase_is_open(NULL, ax) ? unit : ax->extent->op == HX_CDIV ? plan_axis_by(ax) : 1;
+			unit = !unit || by < unit ? by : unit;
+		}
+	return unit ? unit : 1;
+}
+
+int64_t plan_open_most(const struct planner *p, const struct ir_axis *ax, int64_t most)
+{
+	int64_t unit = plan_unit(p), by = ax->extent->op == HX_CDIV ? plan_axis_by(ax) : 1;
+	int64_t groups = by == unit ? most : plan_groups_within((int)(most * unit), (int)by);
+	return groups ? groups : 1;
+}
+
 /* The symbol whose positions stand side by side in every phase, as lines or as groups in a line; -1 = none. */
 int plan_line_symbol(const struct planner *p)
 {
@@ -167,7 +198,7 @@ int plan_few_waves(const struct planner *p, const struct variant *v)
 	return waves_of(p, lines ? p->target->few_threads : turned ? tile.rows * tile.columns / tile.each : FEW_THREADS);
 }
 
-/* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most.
+/* Tiles of a phase.  most: of an open axis, in plan_unit's, 0 = as many as there is room for.  each: elements a lane is to hold at most.
  * One axis that is tiled fills the lanes; of several each gets the side of a square, the last declared first, or that one a long
  * piece of a line; groups of `by` fill the lanes with groups. */
 void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t most, int each)
@@ -177,14 +208,16 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 	int vector = plan_vector(p, v, each), filled = plan_filled(p, v, each);
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
 	int line = plan_line(p, v), side = plan_is_wide(v) && s.fixed == 1 && phase_is_lines(p->k, ph) ? line ? line : LINE : SIDE;
+	bool given = most > 0;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;
 		if (s.tiled || s.open > 1)
 			most = most > SIDE ? SIDE : most;
 		most = most > 1 ? most : 1;
 	}
-	for (int n = 0; n < s.open; n++)
-		held *= most;
+	for (int a = 0; a < ph->naxes; a++)
+		if (phase_is_open(v, &ph->axes[a]))
+			held *= given ? plan_open_most(p, &ph->axes[a], most) : most;
 	bool turns = plan_is_wide(v) && phase_is_turning(p->k, ph);
 	struct turned_tile matrix = turned_tile(p);
 	bool more = p->target->lanes_adjacent && !p->single && 2 * TURNING * p->f.cost <= LANE_CODE;
@@ -198,7 +231,7 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 	for (int a = ph->naxes - 1; a >= 0; a--) {
 		const struct ir_axis *ax = &ph->axes[a];
 		if (phase_is_open(v, ax))
-			plan_tile(v, phase, ax->name, (int)most);
+			plan_tile(v, phase, ax->name, (int)(given ? plan_open_most(p, ax, most) : most));
 		else if (ax->tiled && !ax->tile) {
 			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
 			tile = turns && held == 1 ? a < last ? matrix.rows : matrix.columns : tile;

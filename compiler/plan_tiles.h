@@ -22,8 +22,11 @@ int plan_vector(const struct planner *, const struct variant *, int each);
 int plan_filled(const struct planner *, const struct variant *, int each);
 int plan_one_by_one(const struct planner *);                                          /* elements of a lane that accesses them so */
 int64_t plan_axis_by(const struct ir_axis *);                                         /* positions that an axis of groups stands for each */
+int plan_groups_within(int positions, int group);
+int64_t plan_unit(const struct planner *);                                            /* positions that one of an open axis stands for: of groups, in each */
+int64_t plan_open_most(const struct planner *, const struct ir_axis *, int64_t most); /* of an open axis, where the variant holds so many units of each */
 int plan_line_symbol(const struct planner *);                                         /* whose positions stand side by side in every phase; -1 = none */
 int plan_line(const struct planner *, const struct variant *);                        /* elements of the target's long lines; 0 = rows are not known to be made of such */
-/* Tiles of a phase.  most: of an open axis, 0 = as many as there is room for.  each: elements a lane is to hold at most. */
+/* Tiles of a phase.  most: of an open axis, in plan_unit's, 0 = as many as there is room for.  each: elements a lane is to hold at most. */
 void plan_phase_tiles(struct planner *, struct variant *, int phase, int64_t most, int each);
 #endif
