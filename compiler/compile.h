@@ -47,6 +47,8 @@ const struct target *target_by_name(const char *);
 const char *target_names(void);                            /* "gfx942, gfx950, .." */
 bool target_is_nvptx(const struct target *);               /* objects are PTX or cubins */
 
+enum { PHASES_APART = 4 };                                 /* of a variant, at most */
+
 /* A variant of an instance on a target: when it applies, and the choices made for it. */
 struct variant {
 	const struct hexpr *predicate; const char *text;      /* NULL, "any" */
@@ -60,7 +62,7 @@ struct variant {
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
 	bool scheduled;                                        /* tiles and waves are the text's own */
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
-	struct { int phase, waves; } apart[4]; int napart;     /* phases whose workgroups have others */
+	struct { int phase, waves; } apart[PHASES_APART]; int napart;     /* phases whose workgroups have others */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
 	bool stored_first;                                     /* lines that it stores leave the L2 first where a call reads more than that holds */
 	bool sideways;                                         /* workgroups that follow each other hold what lies side by side in rows, not one row behind another */

@@ -58,14 +58,14 @@ static bool any_apart(const struct planner *p)
 
 static void plan_rest(struct planner *p, bool is_aligned, bool open);
 
-static void plan_apart(struct planner *p, struct variant *v, int phase)
+void plan_apart(struct planner *p, struct variant *v, int phase, bool open)
 {
 	struct ir_kernel alone = *p->k;
 	struct planner q = {.arena = p->arena, .k = &alone, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent, .single = p->single};
 	alone.phases += phase;
 	alone.nphases = 1;
 	facts_look(&q.f, &alone);
-	plan_rest(&q, v->aligned, false);
+	plan_rest(&q, v->aligned, open);
 	const struct variant *w = &q.out.items[0];
 	for (int i = 0; i < w->ntiles; i++)
 		plan_tile(v, phase, w->tiles[i].axis, w->tiles[i].tile);
@@ -76,8 +76,8 @@ static void plan_apart(struct planner *p, struct variant *v, int phase)
 static void row_tiles(struct planner *p, struct variant *v, int64_t most, int each)
 {
 	for (int i = 0; i < p->k->nphases; i++)
-		if (stands_apart(p, i) && v->napart < (int)(sizeof v->apart / sizeof *v->apart))
-			plan_apart(p, v, i);
+		if (stands_apart(p, i) && v->napart < PHASES_APART)
+			plan_apart(p, v, i, false);
 		else
 			plan_phase_tiles(p, v, i, most, each);
 }
@@ -147,20 +147,24 @@ static bool any_open(struct planner *p, const struct variant *v)
 	return false;
 }
 
-/* Rows of any length can be swept (pass_stream.c): one axis of a phase is reduced over, and not inside a loop or a branch. */
-static bool can_stream(struct planner *p)
+/* Rows of any length can be swept (pass_stream.c): one axis of the phase is reduced over, and not inside a loop or a branch. */
+bool plan_can_sweep(const struct planner *p, int phase)
 {
-	for (int i = 0; i < p->k->nphases; i++) {
-		const struct ir_phase *ph = &p->k->phases[i];
-		int reduced = 0;
-		for (int a = 0; a < ph->naxes; a++)
-			reduced += phase_is_open(NULL, &ph->axes[a]) && !axis_is_independent(p->k, ph, a);
-		if (reduced > 1)
+	const struct ir_phase *ph = &p->k->phases[phase];
+	int reduced = 0;
+	for (int a = 0; a < ph->naxes; a++)
+		reduced += phase_is_open(NULL, &ph->axes[a]) && !axis_is_independent(p->k, ph, a);
+	for (const struct ir_ins *x = ph->body->first; reduced && x; x = x->next)
+		if (x->op == IR_FOR || x->op == IR_IF)
 			return false;
-		for (const struct ir_ins *x = ph->body->first; reduced && x; x = x->next)
-			if (x->op == IR_FOR || x->op == IR_IF)
-				return false;
-	}
+	return reduced <= 1;
+}
+
+static bool can_stream(const struct planner *p)
+{
+	for (int i = 0; i < p->k->nphases; i++)
+		if (!plan_can_sweep(p, i))
+			return false;
 	return true;
 }
 

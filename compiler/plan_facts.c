@@ -159,6 +159,21 @@ bool phase_is_turning(const struct ir_kernel *k, const struct ir_phase *ph)
 	return l.axes & (l.axes - 1);
 }
 
+struct product_search { const struct ir_phase *ph; bool found; };
+
+static void look_for_product(struct ir_ins *i, void *ctx)
+{
+	struct product_search *s = ctx;
+	s->found = s->found || (i->op == IR_DOT && dot_is_matrix(s->ph, i));
+}
+
+bool phase_has_product(const struct ir_phase *ph)
+{
+	struct product_search s = {ph, false};
+	ir_walk(ph->body, look_for_product, &s);
+	return s.found;
+}
+
 int variant_waves(const struct variant *v, int phase)
 {
 	for (int i = 0; i < v->napart; i++)

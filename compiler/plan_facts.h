@@ -26,6 +26,7 @@ void facts_look(struct facts *, const struct ir_kernel *);
 bool phase_is_lines(const struct ir_kernel *, const struct ir_phase *);
 /* Lines run along several axes: tiles are turned in group memory. */
 bool phase_is_turning(const struct ir_kernel *, const struct ir_phase *);
+bool phase_has_product(const struct ir_phase *);                   /* by matrix instructions */
 
 /* The extent of an axis where the variant fixes it: N, and cdiv(N, 128).  variant: or NULL. */
 bool phase_extent(const struct variant *, const struct hexpr *extent, int64_t *n);

@@ -1,8 +1,9 @@
 /* plan_products.c -- the variants of kernels with dots.
  * In: an elaborated kernel, its schedule and pinned sizes.  Out: variants: the schedule's tiles for aligned tensors, for each pinned size, then
- * without alignment; held axes (head dimensions) by classes, with the less rows the more they hold of each. */
+ * without alignment; held axes (head dimensions) by classes, with the less rows the more they hold of each.  Phases of rows beside the
+ * products are planned as a kernel of rows alone, swept. */
 #include "pass.h"
-#include "plan_variant.h"
+#include "plan_tiles.h"
 #include "target/mfma.h"
 
 #include <string.h>
@@ -20,20 +21,55 @@ static const struct dsl_schedule *schedule_for(const struct planner *p)
 	return NULL;
 }
 
-static bool has_held(const struct planner *p)
+/* Phases of rows beside those of products, which are planned as a kernel of their own; the rest is held whole. */
+struct beside { bool apart[PHASES_APART + 1], held[MODEL_MAX_SYMBOL], any_held; int n; };
+
+static bool is_apart(const struct beside *b, int phase) { return phase <= PHASES_APART && b->apart[phase]; }
+
+static bool is_open(const struct ir_phase *ph)
 {
-	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
-		if (p->f.held[s])
+	for (int a = 0; a < ph->naxes; a++)
+		if (phase_is_open(NULL, &ph->axes[a]))
 			return true;
 	return false;
 }
 
-static void hold(struct planner *p, struct variant *v, int64_t most)
+static void find_beside(const struct planner *p, struct beside *b)
+{
+	for (int i = 0; i < p->k->nphases; i++) {
+		const struct ir_phase *ph = &p->k->phases[i];
+		if (i <= PHASES_APART && b->n < PHASES_APART && !phase_has_product(ph) && plan_can_sweep(p, i)) {
+			b->apart[i] = true;
+			b->n++;
+			continue;
+		}
+		for (int a = 0; a < ph->naxes; a++) {
+			const struct hexpr *n = ph->axes[a].extent;
+			if (phase_is_open(NULL, &ph->axes[a]) && n->op == HX_CDIV)
+				n = n->a;
+			if (phase_is_open(NULL, &ph->axes[a]) && n->op == HX_SYM && n->imm < MODEL_MAX_SYMBOL)
+				b->held[n->imm] = b->any_held = true;
+		}
+	}
+}
+
+static void plan_beside(struct planner *p, struct variant *v, const struct beside *b)
 {
 	for (int i = 0; i < p->k->nphases; i++)
-		for (int a = 0; a < p->k->phases[i].naxes; a++)
-			if (phase_is_open(v, &p->k->phases[i].axes[a]))
-				plan_tile(v, i, p->k->phases[i].axes[a].name, (int)most);
+		if (is_apart(b, i)) {
+			plan_apart(p, v, i, is_open(&p->k->phases[i]));
+			v->stream = v->stream || is_open(&p->k->phases[i]);
+		}
+}
+
+static void hold(struct planner *p, struct variant *v, const struct beside *b, int64_t most)
+{
+	for (int i = 0; i < p->k->nphases; i++)
+		for (int a = 0; a < p->k->phases[i].naxes; a++) {
+			const struct ir_axis *ax = &p->k->phases[i].axes[a];
+			if (!is_apart(b, i) && phase_is_open(v, ax))
+				plan_tile(v, i, ax->name, ax->extent->op == HX_CDIV ? plan_groups_within((int)most, (int)plan_axis_by(ax)) : (int)most);
+		}
 }
 
 struct contracted { const struct target *target; int most; };
@@ -55,7 +91,7 @@ static int most_contracted(const struct planner *p)
 }
 
 /* shrink: divide grid tiles and waves, for variants that hold more registers a row */
-static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
+static void matrix_tiles(struct planner *p, struct variant *v, const struct beside *b, int shrink)
 {
 	const struct dsl_schedule *s = schedule_for(p);
 	v->waves = waves_of(p, FEW_THREADS);
@@ -73,7 +109,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
 			int tile = ax->kind == AXIS_GRID ? 128 : 64;
-			if (!ax->tiled)
+			if (!ax->tiled || is_apart(b, i))
 				continue;
 			for (int n = 0; s && n < s->nknobs; n++)
 				if (s->knobs[n].has_value && strcmp(s->knobs[n].name, ax->name) == 0)
@@ -91,7 +127,9 @@ static void matrix_tiles(struct planner *p, struct variant *v, int shrink)
 void plan_products(struct planner *p)
 {
 	static const int classes[] = {64, 128, 256, 512};
-	bool held = has_held(p);
+	struct beside b = {0};
+	find_beside(p, &b);
+	bool held = b.any_held;
 	for (int i = 0; i < p->special->npins; i++) {
 		int s = plan_symbol(p, p->special->pins[i].symbol);
 		if (s < 0 || (p->f.multiple[s] && p->special->pins[i].value % p->f.multiple[s]))
@@ -99,7 +137,8 @@ void plan_products(struct planner *p)
 		struct variant *v = plan_add(p);
 		plan_pin_symbol(p, v, s, p->special->pins[i].value);
 		plan_aligned(p, v);
-		matrix_tiles(p, v, p->f.held[s] && p->special->pins[i].value > 256 ? 4 : p->f.held[s] && p->special->pins[i].value > 128 ? 2 : 1);
+		matrix_tiles(p, v, &b, b.held[s] && p->special->pins[i].value > 256 ? 4 : b.held[s] && p->special->pins[i].value > 128 ? 2 : 1);
+		plan_beside(p, v, &b);
 	}
 	for (int a = 1; a >= 0; a--)
 		for (unsigned c = 0; c < (held ? sizeof classes / sizeof *classes : 1); c++) {
@@ -107,15 +146,16 @@ void plan_products(struct planner *p)
 				continue;
 			struct variant *v = plan_add(p);
 			for (int s = 0; held && s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
-				if (p->f.held[s])
+				if (b.held[s])
 					plan_limit(p, v, s, classes[c]);
 			if (a)
 				plan_aligned(p, v);
 			else
 				v->single = held;                /* rows so short that most runs of a wave stand beside one that is not whole */
-			matrix_tiles(p, v, held && classes[c] > 256 ? 4 : held && classes[c] > 128 ? 2 : 1);
+			matrix_tiles(p, v, &b, held && classes[c] > 256 ? 4 : held && classes[c] > 128 ? 2 : 1);
 			if (held)
-				hold(p, v, classes[c]);
+				hold(p, v, &b, classes[c]);
+			plan_beside(p, v, &b);
 			if (!v->text[0])
 				v->text = "any";
 		}

@@ -31,5 +31,8 @@ struct variant plan_variant(const struct planner *);                            
 struct variant *plan_add(struct planner *);
 void plan_tile(struct variant *, int phase, const char *axis, int tile);                          /* unless it has one */
 int plan_symbol(const struct planner *, const char *name);                                        /* -1 = none */
+bool plan_can_sweep(const struct planner *, int phase);                                           /* rows of any length, in chunks */
+/* The phase by workgroups of its own, as those of a kernel that has no other; open: whose rows are swept. */
+void plan_apart(struct planner *, struct variant *, int phase, bool open);
 void plan_products(struct planner *);                                                             /* plan_products.c: all variants of a kernel with dots */
 #endif
