@@ -6,7 +6,22 @@
 #include "compile.h"
 #include "object.h"
 
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Core.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* LLVM ends the process on what is no IR. */
+static int verify_module(LLVMModuleRef module, char *err, size_t errlen)
+{
+	char *why = NULL;
+	bool broken = LLVMVerifyModule(module, LLVMReturnStatusAction, &why);
+	if (broken)
+		snprintf(err, errlen, "internal: %.*s", (int)(why ? strcspn(why, "\n") : 0), why ? why : "");
+	LLVMDisposeMessage(why);
+	return broken ? -1 : 0;
+}
 
 static int attempt(struct arena *a, const struct ir_kernel *final, const struct variant *v, struct object_session *session, bool may_order,
                    struct variant_code *out, char *err, size_t errlen)
@@ -18,6 +33,10 @@ static int attempt(struct arena *a, const struct ir_kernel *final, const struct 
 	out->made.ordered = out->made.ordered && may_order;
 	LLVMModuleRef module = out->made.module;
 	out->made.module = NULL;
+	if (verify_module(module, err, errlen)) {
+		LLVMDisposeModule(module);
+		return -1;
+	}
 	enum shim_order order = !out->made.ordered ? SHIM_OWN : out->made.tiles ? SHIM_KEPT : SHIM_KEPT_PLAIN;
 	if (object_build(session, v->target, module, order, &out->elf, &out->size, err, errlen))
 		return -1;

@@ -3,7 +3,7 @@
  *
  * How many registers the code of a kernel takes is known when it is compiled: masks, addresses and what an epilogue holds beside its
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
- * built again with the larger side of its tiles halved, then by workgroups of twice the waves.  A schedule's own tiles are kept: who
+ * built again with arguments that are loaded where they are used, then with the larger side of its tiles halved, then by workgroups of twice the waves.  A schedule's own tiles are kept: who
  * writes them wants to hear that they do not fit. */
 #include "compile.h"
 #include "ir.h"
@@ -67,6 +67,10 @@ int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v,
 	struct variant planned = *v;
 	char other[400];
 	int rc = build(a, k, v, session, out, err, errlen);
+	if (rc == OBJECT_SPILLS) {
+		v->late_arguments = true;
+		rc = build(a, k, v, session, out, other, sizeof other);
+	}
 	while (rc == OBJECT_SPILLS && make_smaller(k, v))
 		rc = build(a, k, v, session, out, other, sizeof other);
 	if (rc == 0)

@@ -54,6 +54,15 @@ static LLVMValueRef hidden_copy(struct emit *e, LLVMValueRef lane, LLVMValueRef 
 	return LLVMBuildCall2(e->b, t, text, args, loop ? 2 : 1, "");
 }
 
+static LLVMValueRef argument_block(struct emit *e)
+{
+	LLVMTypeRef t = LLVMFunctionType(e->i64, &e->i64, 1, 0);
+	static const char move[] = "s_mov_b64 $0, $1";   /* of tied registers of two words LLVM 22 ends the process */
+	LLVMValueRef text = LLVMGetInlineAsm(t, move, sizeof move - 1, "=s,s", 4, 1, 0, LLVMInlineAsmDialectATT, 0);
+	LLVMValueRef block = LLVMBuildPtrToInt(e->b, emit_call(e, "llvm.amdgcn.kernarg.segment.ptr", NULL, 0, NULL, 0), e->i64, "");
+	return LLVMBuildIntToPtr(e->b, LLVMBuildCall2(e->b, t, text, &block, 1, ""), LLVMPointerTypeInContext(e->ctx, 4), "");
+}
+
 /* --- lanes ------------------------------------------------------------------------------------------------------------------ */
 
 static LLVMValueRef dpp(struct emit *e, LLVMValueRef v, int control)
@@ -186,7 +195,7 @@ static void clamp_by_mode(struct emit *e)
 }
 
 static const struct machine machine = {
-	.kernel = kernel, .scalar_masks = true, .scalar_offsets = true, .separator = '.', .grid_dims = 3, .argument_unit = 8, .static_lds = INT_MAX, .thread = thread, .workgroup = workgroup, .hidden_copy = hidden_copy,
+	.kernel = kernel, .scalar_masks = true, .scalar_offsets = true, .separator = '.', .grid_dims = 3, .argument_unit = 8, .argument_block = argument_block, .static_lds = INT_MAX, .thread = thread, .workgroup = workgroup, .hidden_copy = hidden_copy,
 	.row_bits = 4, .exchange_wait = 2, .lane_xor = exchange, .lane_gather = gather, .lane_read = read_lane, .ballot = ballot, .bytes = bytes, .uniform = uniform,
 	.barrier = barrier, .memory_barrier = memory_barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = amdgcn_to_fp8, .clamp_by_mode = clamp_by_mode, .from_fp8 = amdgcn_from_fp8, .from_bf16 = amdgcn_from_bf16, .round_bf16 = amdgcn_round_bf16, .to_fp4 = amdgcn_to_fp4,

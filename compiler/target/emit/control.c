@@ -142,7 +142,7 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 void emit_gap(struct emit *e, LLVMValueRef before, int room)
 {
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-	if (room <= 0 || e->loop_depth || e->has_dot)
+	if (room <= 0 || e->loop_depth || e->has_dot || e->late)       /* late: what addresses are made of comes behind the gap */
 		return;
 	if (e->gaps_in != here)
 		e->ngaps = 0;

@@ -329,7 +329,7 @@ static LLVMValueRef absent_bits(struct emit *e, int64_t tensor, uint32_t constan
 		return known[0];
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
 	LLVMPositionBuilderBefore(e->b, e->entry_end);
-	LLVMValueRef absent = LLVMBuildICmp(e->b, LLVMIntEQ, e->tensors[tensor].pointer, LLVMConstNull(e->p1), "");
+	LLVMValueRef absent = LLVMBuildICmp(e->b, LLVMIntEQ, arguments_pointer(e, (int)tensor), LLVMConstNull(e->p1), "");
 	known[0] = LLVMBuildSelect(e->b, absent, bits, LLVMConstNull(e->i32), "");
 	if (!e->v->aligned)                                 /* element by element there are many masks: vector registers are what is left */
 		known[0] = e->machine->hidden_copy(e, known[0], NULL);

@@ -56,6 +56,7 @@ struct emit {
 	struct { LLVMValueRef pointer, stride[6], fold_stride, absent[2]; } *tensors;  /* by parameter; absent: optional_load's */
 	LLVMValueRef *scalars, *symbols;         /* by parameter, by symbol */
 	struct { LLVMValueRef row, q, r; } folded; /* the workgroup's row, divided */
+	const struct model_karg *arguments; int narguments; bool late;   /* late: outside loops tensors' are loaded where they are used (arguments_bind) */
 	LLVMValueRef fold_inner;                 /* rows are (row / inner, row % inner) of tensors with a fold_stride */
 	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
 	int lds_bytes, lds_small_bytes, lds_top; /* needed; lds_top: handed out inside the present outermost loop */
@@ -91,6 +92,9 @@ LLVMValueRef emit_call(struct emit *, const char *intrinsic, LLVMTypeRef *overlo
 LLVMTypeRef emit_type(struct emit *, enum dtype);                    /* of one element in registers */
 LLVMTypeRef emit_vector(LLVMTypeRef element, int n);                 /* the element itself for n = 1 */
 
+/* Of a tensor that is accessed next: pointer and strides, as loaded once or, where that fills the scalar registers, now. */
+void arguments_bind(struct emit *, int tensor);
+LLVMValueRef arguments_pointer(const struct emit *, int tensor);     /* as loaded once */
 LLVMValueRef emit_both(struct emit *, LLVMValueRef a, LLVMValueRef b); /* i1; NULL = always */
 LLVMValueRef emit_hexpr(struct emit *, const struct hexpr *);        /* i32, of symbols that the function is given */
 

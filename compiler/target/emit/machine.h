@@ -32,6 +32,8 @@ struct machine {
 	void (*wait_for_launch)(struct emit *, LLVMValueRef *pointers, int n);
 	/* i1 that is true, which nobody but the machine knows: keeps loads together (ask.c).  NULL = they stay together by themselves. */
 	LLVMValueRef (*certain)(struct emit *);
+	/* Pointer to the launch's arguments, each time to LLVM another one.  NULL = arguments fill no registers. */
+	LLVMValueRef (*argument_block)(struct emit *);
 	bool keeps_order;                                                /* of what is computed, much as it is written (order.c) */
 	LLVMValueRef (*thread)(struct emit *);                           /* number in the workgroup */
 	LLVMValueRef (*workgroup)(struct emit *, int dim);               /* 0..2 */

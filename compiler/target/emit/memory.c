@@ -475,6 +475,7 @@ static void access_open(struct emit *e, struct access *a, const struct ir_ins *i
 	a->on = NULL;
 	a->t = &e->k->params[i->imm];
 	a->l = l;
+	arguments_bind(e, (int)i->imm);
 	a->mask = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
 	a->bytes = dtype_info(a->t->dtype)->bits / 8;
 	a->affine = true;

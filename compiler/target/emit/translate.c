@@ -103,7 +103,7 @@ static void emit_leaf(struct emit *e, const struct ir_ins *i)
 	case IR_PARAM: v->group[0] = e->scalars[i->imm]; break;
 	case IR_LIMIT: v->group[0] = e->axis_limit[i->imm]; break;
 	case IR_HAS:
-		v->group[0] = LLVMBuildICmp(e->b, LLVMIntNE, e->tensors[i->imm].pointer, LLVMConstNull(e->p1), "");
+		v->group[0] = LLVMBuildICmp(e->b, LLVMIntNE, arguments_pointer(e, (int)i->imm), LLVMConstNull(e->p1), "");
 		break;
 	default: v->group[0] = op_build(e, i, NULL);
 	}
@@ -260,6 +260,36 @@ static void bind_pointers(struct emit *e, const struct arguments *a)
 	for (int n = 0, next = 0; n < a->n; n++)
 		if (is_pointer(&a->list[n]))
 			e->tensors[a->list[n].a].pointer = pointers[next++];
+}
+
+void arguments_bind(struct emit *e, int tensor)
+{
+	bool now = !e->loop_depth && !e->before_asked;
+	if (!e->late || e->k->params[tensor].list || e->k->params[tensor].role == IR_TEMP)
+		return;
+	LLVMValueRef block = now ? e->machine->argument_block(e) : NULL;
+	for (int n = 0; n < e->narguments; n++) {
+		const struct model_karg *k = &e->arguments[n];
+		if (k->a != tensor || (k->kind != KA_POINTER && k->kind != KA_STRIDE && k->kind != KA_STRIDE32 && k->kind != KA_FOLD_STRIDE))
+			continue;
+		LLVMValueRef x = LLVMGetParam(e->fn, (unsigned)n), at = emit_int(e, k->offset);
+		if (now)
+			x = LLVMBuildLoad2(e->b, LLVMTypeOf(x), LLVMBuildInBoundsGEP2(e->b, e->i8, block, &at, 1, ""), "");
+		if (k->kind == KA_POINTER)
+			e->tensors[tensor].pointer = x;
+		else if (k->kind == KA_FOLD_STRIDE)
+			e->tensors[tensor].fold_stride = x;
+		else
+			e->tensors[tensor].stride[k->b] = x;
+	}
+}
+
+LLVMValueRef arguments_pointer(const struct emit *e, int tensor)
+{
+	for (int n = 0; e->late && n < e->narguments; n++)
+		if (e->arguments[n].kind == KA_POINTER && e->arguments[n].a == tensor)
+			return LLVMGetParam(e->fn, (unsigned)n);
+	return e->tensors[tensor].pointer;
 }
 
 /* a / b rounded up, b > 0.  Where a may be below 0: rounded toward zero, and one more where a rest is above 0. */
@@ -484,6 +514,7 @@ static bool has_many_masks(const struct emit *e)
 static void start_function(struct emit *e, const char *name, const struct arguments *a)
 {
 	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->ctx), a->types, (unsigned)a->n, 0);
+	LLVMSetCurrentDebugLocation2(e->b, NULL);                        /* of the phase before */
 	e->fn = LLVMAddFunction(e->mod, name, type);
 	e->machine->kernel(e);
 	unsigned nounwind = LLVMGetEnumAttributeKindForName("nounwind", 8);
@@ -572,6 +603,9 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	grid_leave(e);
 	bind_pointers(e, &args);
 	bind_temps(e);
+	e->arguments = args.list;
+	e->narguments = args.n;
+	e->late = e->v->late_arguments && e->machine->argument_block && !e->has_dot;
 	const struct hexpr **grid = arena_alloc(e->arena, 3 * sizeof *grid);
 	grid_bind(e, grid);
 	for (int a = 0; a < ph->naxes; a++)
