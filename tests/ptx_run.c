@@ -74,12 +74,12 @@ static bool real_op(const struct ins *i, const uint64_t *v, uint64_t *out)
 	return i->modifiers >> MOD_UNKNOWN == 0 && !has(i, relu) && !has(i, sat);
 }
 
-static uint64_t bit_field(uint64_t v, uint64_t at, uint64_t n, bool is_signed)
+static uint64_t bit_field(uint64_t v, uint64_t at, uint64_t n, bool is_signed, int bits)
 {
 	at &= 255;
 	n &= 255;
-	uint64_t x = at > 31 ? 0 : cut(cut(v, 32) >> at, n > 32 ? 32 : (int)n);
-	return is_signed && n && n < 32 ? (uint64_t)sign(x, (int)n) : x;
+	uint64_t x = at >= (unsigned)bits ? 0 : cut(cut(v, bits) >> at, n > (unsigned)bits ? bits : (int)n);
+	return is_signed && n && n < (unsigned)bits ? (uint64_t)sign(x, (int)n) : x;
 }
 
 static uint64_t permute(uint64_t a, uint64_t b, uint64_t pick)
@@ -118,7 +118,7 @@ static bool integer_op(const struct ins *i, struct type t, const uint64_t *v, ui
 	else if (is(i, shr)) {
 		uint64_t by = cut(v[1], 32) >= (unsigned)n ? (unsigned)n - 1 : cut(v[1], 32);
 		*out = s ? (uint64_t)(sa >> by) : cut(v[1], 32) >= (unsigned)n ? 0 : a >> by;
-	} else if (is(i, bfe) && n == 32) *out = bit_field(v[0], v[1], v[2], s);
+	} else if (is(i, bfe) && (n == 32 || !s)) *out = bit_field(v[0], v[1], v[2], s, n);
 	else if (is(i, popc)) *out = (uint64_t)__builtin_popcountll(a);
 	else if (is(i, prmt)) *out = permute(v[0], v[1], v[2]);
 	else return false;

@@ -17,7 +17,7 @@ void emit_continue(struct emit *e, LLVMBasicBlockRef block)
 LLVMBasicBlockRef emit_before_loop(struct emit *e)
 {
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-	if (e->loop_body && !e->has_dot)
+	if (e->loop_body && !e->has_dot && !e->late)
 		emit_continue(e, e->before_loop);
 	return here;
 }

@@ -56,7 +56,7 @@ struct emit {
 	struct { LLVMValueRef pointer, stride[6], fold_stride, absent[2]; } *tensors;  /* by parameter; absent: optional_load's */
 	LLVMValueRef *scalars, *symbols;         /* by parameter, by symbol */
 	struct { LLVMValueRef row, q, r; } folded; /* the workgroup's row, divided */
-	const struct model_karg *arguments; int narguments; bool late;   /* late: outside loops tensors' are loaded where they are used (arguments_bind) */
+	const struct model_karg *arguments; int narguments; bool late;   /* late: tensors' are loaded where they are used (arguments_bind) */
 	LLVMValueRef fold_inner;                 /* rows are (row / inner, row % inner) of tensors with a fold_stride */
 	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
 	int lds_bytes, lds_small_bytes, lds_top; /* needed; lds_top: handed out inside the present outermost loop */

@@ -331,7 +331,7 @@ static void address_parts(struct emit *e, struct access *a)
 	LLVMBasicBlockRef here = e->before_asked && !e->loop_body ? emit_before_asked(e) : emit_before_loop(e);
 	a->lane = lane_of(e, a);
 	a->in_loop = here;
-	if (is_carried(e, a, f, uniform, constant)) {
+	if (!e->late && is_carried(e, a, f, uniform, constant)) {
 		e->machine->access_open(e, a, carried_base(e, a, f, uniform));
 		emit_continue(e, here);
 		return;

@@ -264,17 +264,15 @@ static void bind_pointers(struct emit *e, const struct arguments *a)
 
 void arguments_bind(struct emit *e, int tensor)
 {
-	bool now = !e->loop_depth && !e->before_asked;
 	if (!e->late || e->k->params[tensor].list || e->k->params[tensor].role == IR_TEMP)
 		return;
-	LLVMValueRef block = now ? e->machine->argument_block(e) : NULL;
+	LLVMValueRef block = e->machine->argument_block(e);
 	for (int n = 0; n < e->narguments; n++) {
 		const struct model_karg *k = &e->arguments[n];
 		if (k->a != tensor || (k->kind != KA_POINTER && k->kind != KA_STRIDE && k->kind != KA_STRIDE32 && k->kind != KA_FOLD_STRIDE))
 			continue;
-		LLVMValueRef x = LLVMGetParam(e->fn, (unsigned)n), at = emit_int(e, k->offset);
-		if (now)
-			x = LLVMBuildLoad2(e->b, LLVMTypeOf(x), LLVMBuildInBoundsGEP2(e->b, e->i8, block, &at, 1, ""), "");
+		LLVMValueRef at = emit_int(e, k->offset);
+		LLVMValueRef x = LLVMBuildLoad2(e->b, LLVMTypeOf(LLVMGetParam(e->fn, (unsigned)n)), LLVMBuildInBoundsGEP2(e->b, e->i8, block, &at, 1, ""), "");
 		if (k->kind == KA_POINTER)
 			e->tensors[tensor].pointer = x;
 		else if (k->kind == KA_FOLD_STRIDE)
@@ -606,6 +604,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	e->arguments = args.list;
 	e->narguments = args.n;
 	e->late = e->v->late_arguments && e->machine->argument_block && !e->has_dot;
+	e->forgets = e->forgets || e->late;
 	const struct hexpr **grid = arena_alloc(e->arena, 3 * sizeof *grid);
 	grid_bind(e, grid);
 	for (int a = 0; a < ph->naxes; a++)
