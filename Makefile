@@ -81,7 +81,7 @@ E2E_TESTS = $(addprefix $(B)/tests/, e2e_lists_test e2e_matrix_test e2e_rows_act
 HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/nvptx_help.c tests/ptx_run.c tests/ptx_text.c tests/sim_build.c tests/sim_single.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
 PY_TESTS = tests/wheel_test.py tests/e2e_new_kernel_test.py tests/progress_test.py tests/ref_formats_test.py tests/support_test.py \
-	"tests/sim_num_test.py $(B)/tests/libnum.so" "tests/sim_convert_test.py $(B)/tdsl-sim"
+	"tests/sim_num_test.py $(B)/tests/libnum.so" "tests/sim_convert_test.py $(B)/tdsl-sim" "tests/lower_random.py $(B)"
 
 # Objects: $(call obj,sources).
 obj = $(patsubst %,$(B)/o/%.o,$(basename $(1)))
@@ -98,7 +98,7 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: h200 all profile run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
+.PHONY: h200 all profile random run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
@@ -320,6 +320,11 @@ $(B)/hip_threads: $(B)/o/tests/hip_api_test.o $(B)/o/tests/sim_build.o
 	$(Q)$(CC) $(LDFLAGS) $^ $$(pkg-config --libs check) $(SYSTEM) -o $@
 tsan-run: $(B)/libtdsl_sim.so $(B)/hip_threads
 	@TDSL_SIM_LIB=$(B)/libtdsl_sim.so TSAN_OPTIONS=exitcode=66 CK_RUN_CASE=threads $(B)/hip_threads
+# Kernels drawn at random, from number FROM to TO: for whoever has changed a pass.
+FROM ?= 1000
+TO ?= 1100
+random: $(B)/tests/lower_test
+	@python3 tests/lower_random.py $(B) $(FROM) $(TO)
 # Each reader of foreign bytes for FUZZ_SECONDS of its own time; the input at hand is kept in a file, for a crash to be repeated.
 FUZZ_SECONDS ?= 30
 fuzz:

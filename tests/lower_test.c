@@ -7,6 +7,7 @@
  *     scale: x 300                     an input holds numbers in -300 .. 300 (2 where nothing is said)
  *     bound: 1e-5                      how far results may be from the evaluated text, relative to 1 + |result| (0 where not said)
  *     refused: text                    no sizes: some variant fails with this message, at a place in the file
+ * With LOWER_FILE it is that file's kernels (tests/lower_random.py), whatever the length of their code.
  * Checked: the object against the evaluated laid-out IR, bit for bit; that against the evaluated text, within the bound, one
  * step for 8-bit results of bounded kernels; the length of the code. */
 #include "device_help.h"

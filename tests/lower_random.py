@@ -1,0 +1,314 @@
+#!/usr/bin/env python3
+"""lower_random.py B [FIRST LAST] -- kernels drawn at random, lowered for every chip and compared with the evaluator by lower_test.
+
+In: the build folder, which kernels (numbers that seed them; by default eight that the tests run).  Out: Check's line of totals; for each
+kernel that fails what lower_test says, and its text in B/random.  `make random FROM=1000 TO=2000` is for whoever has changed a pass.
+
+Each text is right by construction: rows, tiles, groups of one and two axes, columns, products, one phase or two; loads of every type under
+any order of subscripts, shifted, divided and beyond the ends; arithmetic, comparisons, casts, reductions, loops with state, stores of what
+varies with any part of the axes.  `exact` says of a value that no order of sums shows in it: only such a one is compared, rounded to few
+bits, or made an integer; others differ within a bound.  Magnitudes are kept so small that nothing overflows."""
+import os
+import random
+import re
+import subprocess
+import sys
+from collections import namedtuple
+
+TYPES = ["f32", "f32", "bf16", "f16", "e4m3", "e5m2", "i8", "u8", "i32", "fp8"]
+STORED = {("f32", True): ["f32", "bf16", "f16", "fp8", "e5m2", "i8"], ("f32", False): ["f32", "bf16", "f16", "f32"],
+          ("i32", True): ["i32", "i32", "i8", "u8"], ("i1", True): ["i8", "u8", "i32"]}
+ROWS = [1, 2, 3, 5, 16, 33, 64, 70]
+COLUMNS = [1, 2, 7, 8, 16, 24, 33, 48, 64, 77, 96, 100, 128, 130, 200, 256, 257, 384, 512, 769, 1024, 2000, 4096]
+MOST_PARAMETERS, MOST_ELEMENTS = 24, 40000
+
+# An index: its kind is "unit" (a number), "tiled", "held" or "by"; groups of `group` positions, 0 where there are none.
+Axis = namedtuple("Axis", "name kind extent group", defaults=[0])
+
+
+class Value:
+    """An expression: what it varies with (names of axes, "n/16" for a group of n's), and how large it gets."""
+
+    def __init__(self, text, kind, varies, exact=True, size=2.0):
+        self.text, self.kind, self.varies, self.exact, self.size = text, kind, frozenset(varies), exact, size
+
+
+class Kernel:
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.name = f"r{seed}"
+        self.inputs, self.updated, self.results, self.names = [], [], [], 0
+
+    def one_of(self, *choices):
+        return self.random.choice(choices)
+
+    def chance(self, p):
+        return self.random.random() < p
+
+    # --- values
+
+    def axis(self, what):
+        return next(a for a in self.axes if a.name == what.split("/")[0])
+
+    def subscript(self, what):
+        a = self.axis(what)
+        return (f"{a.name}/{a.group}", f"cdiv({a.extent}, {a.group})") if "/" in what else (a.name, a.extent)
+
+    def joined(self, text, kind, values, exact=None, size=None):
+        varies = frozenset().union(*[v.varies for v in values])
+        varies -= {a.name + "/" + str(a.group) for a in self.axes if a.name in varies}
+        return Value(text, kind, varies, all(v.exact for v in values) if exact is None else exact, max(v.size for v in values) if size is None else size)
+
+    def load(self, axes, kind):
+        axes, subscripts = list(axes), []
+        self.random.shuffle(axes)
+        for a in axes:
+            at, extent = self.subscript(a)
+            if "/" not in a and self.chance(.12):
+                c = self.one_of(1, 2, 3, 7, 8)
+                at, extent = self.one_of((f"{at} + {c}", extent), (f"{at} - {c}", extent), (f"{at} / {c + 1}", f"cdiv({extent}, {c + 1})"),
+                                         (f"{at} % {c + 1}", f"{c + 1}"), (f"{extent} + {at}", f"2*{extent}"))
+            subscripts.append((at, extent))
+        if self.chance(.05):
+            subscripts.insert(self.random.randrange(len(subscripts) + 1), (str(self.one_of(0, 1, 2)), "3"))
+        subscripts = subscripts or [("0", "1")]
+        held = "i1" if kind == "i1" else self.one_of("i32", "i32", "i8", "u8") if kind == "i32" else self.one_of(*TYPES)
+        name = f"t{len(self.inputs)}"
+        optional = "?" if held != "i1" and self.chance(.1) else ""
+        self.inputs.append(f"{name}{optional}: {held}[{', '.join(e for _, e in subscripts)}]")
+        text = f"{name}[{', '.join(s for s, _ in subscripts)}]"
+        return Value(text if held == kind else f"{kind}({text})", kind, axes, True, 2 if held[0] in "fbe" else 100)
+
+    def some(self, axes):
+        axes = [a for a in axes if "/" not in a]
+        return axes if self.chance(.7) else [a for a in axes if self.chance(.6)]
+
+    def leaf(self, kind, axes):
+        known = [v for v in self.known if v.kind == kind and all(w.split("/")[0] in axes for w in v.varies)]
+        if known and (len(self.inputs) > MOST_PARAMETERS or self.chance(.65)):
+            return self.random.choice(known[-6:])
+        if kind != "i1" and (len(self.inputs) > MOST_PARAMETERS or self.chance(.08)):
+            return Value(*(self.one_of("0.5", "2.0", "-1.25", "3.0", "0.125"), kind, []) if kind == "f32" else (self.one_of("1", "3", "7", "16", "-5"), kind, []), True, 16)
+        if kind == "i32" and self.chance(.3):
+            a = self.random.choice(axes)
+            return Value(a, "i32", [a], True, 3000)
+        return self.load(self.some(axes), kind)
+
+    def exact(self, kind, axes, depth):
+        for _ in range(6):
+            before = len(self.inputs)
+            v = self.value(kind, axes, depth)
+            if v.exact:
+                return v
+            del self.inputs[before:]
+        return self.load(self.some(axes), kind)
+
+    def value(self, kind, axes, depth):
+        if depth <= 0 or self.chance(.12):
+            return self.leaf(kind, axes)
+        return {"i1": self.condition, "i32": self.integer, "f32": self.real}[kind](axes, depth - 1)
+
+    def condition(self, axes, depth):
+        way = self.random.randrange(5)
+        if way < 3:
+            a, b = (self.exact("f32", axes, depth), self.exact("f32", axes, depth)) if way < 2 else (self.value("i32", axes, depth), self.value("i32", axes, depth))
+            return self.joined(f"({a.text} {self.one_of('<', '<=', '>', '>=', '==', '!=')} {b.text})", "i1", [a, b], size=1)
+        a = self.value("i1", axes, depth)
+        if way == 4:
+            return self.joined(f"(not {a.text})", "i1", [a])
+        b = self.value("i1", axes, depth)
+        return self.joined(f"({a.text} {self.one_of('and', 'or')} {b.text})", "i1", [a, b])
+
+    def integer(self, axes, depth):
+        way = self.random.randrange(9)
+        if way == 8:
+            a = self.exact("f32", axes, depth)
+            return self.joined(f"i32(min(max({a.text}, -1000.0), 1000.0))", "i32", [a], size=1000)
+        a = self.value("i32", axes, depth)
+        if way == 7:
+            return self.joined(f"{self.one_of('shl', 'shr')}({a.text}, {self.one_of(0, 1, 3, 5)})", "i32", [a])
+        b = self.value("i32", axes, depth)
+        if way == 6:
+            c = self.value("i1", axes, depth)
+            return self.joined(f"select({c.text}, {a.text}, {b.text})", "i32", [a, b, c])
+        if way == 5:
+            return self.joined(f"{self.one_of('min', 'max', 'bitand', 'bitor', 'bitxor', 'cdiv')}({a.text}, {b.text})", "i32", [a, b])
+        return self.joined(f"({a.text} {self.one_of('+', '-', '*', '/', '%')} {b.text})", "i32", [a, b])
+
+    def real(self, axes, depth):
+        way = self.random.randrange(13)
+        if way in (7, 8):
+            a = self.exact("f32", axes, depth)
+            if way == 7:
+                return self.joined(f"f32({self.one_of('bf16', 'f16', 'fp8', 'e5m2', 'e4m3', 'bf16')}({a.text}))", "f32", [a])
+            return self.joined(f"{self.one_of('floor', 'ceil', 'round')}({a.text})", "f32", [a], size=a.size + 1)
+        if way == 9:
+            a = self.value("i32", axes, depth)
+            return self.joined(f"f32(min(max({a.text}, -1000), 1000))", "f32", [a], size=1000)
+        a = self.value("f32", axes, depth)
+        if way == 10:
+            return self.joined(f"{self.one_of('abs', '-')}({a.text})", "f32", [a])
+        if way == 12:
+            text = self.one_of("tanh({})", "sigmoid({})", "silu({})", "gelu({})", "softplus({})", "sqrt(abs({}) + 1.0)", "exp(-abs({}))")
+            return self.joined(text.format(a.text), "f32", [a], exact=False)
+        b = self.value("f32", axes, depth)
+        if way == 11:
+            return self.joined(f"({a.text} / (abs({b.text}) + 1.0))", "f32", [a, b], exact=False)
+        if way == 4 or a.size * b.size > 1e4:
+            return self.joined(f"{self.one_of('min', 'max')}({a.text}, {b.text})", "f32", [a, b])
+        if way in (5, 6):
+            c = self.value("f32" if way == 5 else "i1", axes, depth)
+            if way == 5:
+                return self.joined(f"fma({a.text}, {b.text}, {c.text})", "f32", [a, b, c], size=a.size * b.size + c.size)
+            return self.joined(f"select({c.text}, {a.text}, {b.text})", "f32", [a, b, c])
+        sign = self.one_of("+", "-", "*")
+        return self.joined(f"({a.text} {sign} {b.text})", "f32", [a, b], size=a.size * b.size if sign == "*" else a.size + b.size)
+
+    def reduced(self, axes, over):
+        name, grouped = self.random.choice(over)
+        kind = self.one_of("f32", "f32", "f32", "i32", "i1")
+        v = self.value(kind, axes, self.one_of(1, 2, 3))
+        if name not in v.varies:
+            more = self.load(sorted(set(self.some(axes)) | {name}), kind)
+            v = self.joined(f"({v.text} {'and' if kind == 'i1' else '+'} {more.text})", kind, [v, more])
+        a = self.axis(name)
+        left = v.varies - {name} | ({f"{name}/{a.group}"} if grouped or a.kind == "by" else set())
+        over = f"{name} by {a.group}" if grouped else name
+        if kind == "i1":
+            return Value(f"{self.one_of('any', 'all')}({v.text} over {over})", kind, left, v.exact, 1)
+        if kind == "i32":
+            return Value(f"{self.one_of('sum', 'max', 'min')}({v.text} over {over})", kind, left, v.exact, v.size)
+        f = self.one_of("sum", "mean", "max", "min", "max")
+        if f in ("max", "min"):
+            return Value(f"min(max({f}({v.text} over {over}), -9999.0), 9999.0)", kind, left, v.exact, v.size)
+        return Value(f"mean({v.text} over {over})" if f == "mean" else f"(sum({v.text} over {over}) * 0.01)", kind, left, False, v.size * 8)
+
+    # --- statements
+
+    def fresh(self, letter):
+        self.names += 1
+        return f"{letter}{self.names}"
+
+    def bind(self, v):
+        name = self.fresh("v")
+        self.lines.append(f"{name} = {v.text}")
+        self.known.append(Value(name, v.kind, v.varies, v.exact, v.size))
+
+    def statements(self, axes, over, count):
+        for _ in range(count):
+            self.bind(self.reduced(axes, over) if over and self.chance(.4) else self.value(self.one_of("f32", "f32", "f32", "i32", "i1"), axes, self.one_of(1, 2, 3, 3)))
+
+    def loop(self, axes, over):
+        kind, state, t, times = self.one_of("f32", "f32", "i32"), self.fresh("s"), self.fresh("k"), self.one_of("3", "5")
+        varies = [a for a in axes if self.axis(a).kind != "unit"]
+        self.lines += [f"{state}: {kind}{'[' + ', '.join(varies) + ']' if varies else ''} = {'0' if kind == 'i32' else self.one_of('0', '1.5', 'f32.lowest')}", f"for {t} in {times} {{"]
+        outside = list(self.known)
+        self.axes.append(Axis(t, "unit", times))
+        self.statements(axes + [t], over, self.one_of(1, 2))
+        v, more = self.value(kind, axes + [t], 2), self.load(axes + [t], kind)
+        step = f"({v.text} + {more.text})" if kind == "i32" else f"(min(max({v.text}, -4.0), 4.0) + {more.text})"
+        self.lines += [self.one_of(f"{state} max= {step}", f"{state} += {step}", f"{state} = {state} * {'0.5' if kind == 'f32' else '3'} + {step}"), "}"]
+        self.axes.pop()
+        self.known = outside + [Value(state, kind, axes, kind == "i32" and v.exact, 1e4)]
+
+    def store(self, v):
+        axes = sorted(v.varies)
+        self.random.shuffle(axes)
+        where = [self.subscript(a) for a in axes] or [("0", "1")]
+        held, name = self.one_of(*STORED.get((v.kind, v.exact), STORED[(v.kind, True)])), f"y{len(self.results)}"
+        self.results.append(f"{name}: {held}[{', '.join(e for _, e in where)}]")
+        self.lines.append(f"{name}[{', '.join(s for s, _ in where)}] = {v.text if v.kind == held else f'{held}({v.text})'}")
+
+    def product(self, batch):
+        held = self.one_of("bf16", "bf16", "f16", "fp8", "i8")
+        kind = "i32" if held == "i8" else "f32"
+        a, b = (f"{batch}{self.one_of(*order)}" for order in (("m, k", "k, m"), ("n, k", "k, n")))
+        n = len(self.inputs)
+        self.inputs += [f"t{n}: {held}[{a.upper()}]", f"t{n + 1}: {held}[{b.upper()}]"]
+        self.lines += [f"acc: {kind}[m, n] = 0", "for k in K tiled {", f"acc += dot(t{n}[{a}], t{n + 1}[{b}] over k)", "}"]
+        self.known.append(Value("acc" if kind == "i32" else "(acc * 0.05)", kind, [x.name for x in self.axes], kind == "i32", 8))
+
+    def phase(self, form):
+        self.known, self.lines, before = [], [], []
+        self.axes = [Axis("b", "unit", "B")] if self.chance(.2) else []
+        batch, over = "b, " if self.axes else "", []
+        if form == "rows":
+            group = self.one_of(0, 8, 16, 24, 32, 48, 64, 128)
+            self.axes += [Axis("m", "unit", "M"), Axis("n", "held", "N", group)]
+            over = [("n", False)] + ([("n", True)] * 2 if group else [])
+        elif form == "groups":
+            self.axes += [Axis("m", "unit", "M"), Axis("n", "by", "N", self.one_of(8, 16, 24, 32, 40, 64, 128))]
+            over = [("n", False)]
+        elif form == "blocks":
+            self.axes += [Axis("m", "by", "M", self.one_of(8, 16, 24, 32, 64)), Axis("n", "by", "N", self.one_of(16, 32, 64, 128))]
+            over = [("n", False), ("m", False)]
+        elif form == "columns":
+            self.axes += [Axis("m", "held", "M"), Axis("n", "tiled", "N")]
+            over = [("m", False)]
+        else:
+            self.axes += [Axis("m", "tiled" if form == "product" else self.one_of("unit", "tiled"), "M"), Axis("n", "tiled", "N")]
+        axes = [a.name for a in self.axes]
+        head = [f"{a.name} in {a.extent}" + {"unit": "", "tiled": " tiled", "by": f" by {a.group}"}[a.kind] for a in self.axes if a.kind != "held"]
+        before = [f"{a.name} = 0..{a.extent}" for a in self.axes if a.kind == "held"]
+        if form == "product":
+            self.product(batch)
+        elif self.chance(.25):
+            self.loop(axes, over if form == "rows" else [])
+        self.statements(axes, over, self.one_of(2, 3, 4, 6))
+        if self.chance(.15):
+            self.loop(axes, over)
+        for v in self.random.sample(self.known, min(len(self.known), self.one_of(1, 2, 3))):
+            self.store(v)
+        self.store(self.known[-1])
+        depth, out = 2, [f"    each {', '.join(head)} {{"]
+        for line in before + self.lines:
+            depth -= line == "}"
+            out.append("    " * depth + line)
+            depth += line.endswith("{")
+        return out + ["    }"]
+
+    def text(self):
+        form, body = self.one_of("rows", "rows", "rows", "points", "groups", "blocks", "columns", "product"), []
+        for _ in range(self.one_of(1, 1, 1, 2)):
+            body += self.phase(form)
+            form = self.one_of("rows", "points", "groups")
+        whole = "\n".join(body) + " ".join(self.inputs + self.results)
+        sizes = []
+        for _ in range(4):
+            n, m = self.one_of(*COLUMNS), self.one_of(*ROWS)
+            of = {"M": m if m * n <= MOST_ELEMENTS else 2, "N": n, "B": self.one_of(1, 2), "K": self.one_of(1, 3, 8, 16, 32, 33, 64, 100, 128)}
+            sizes.append(" ".join(f"{s}={of[s]}" for s in "MNBK" if re.search(rf"\b{s}\b", whole)))
+        return (f"# sizes: {', '.join(sizes)}\n# bound: 2e-3\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(body) + "\n}\n")
+
+
+def run(build, seed):
+    """What is wrong with kernel `seed`, or None.  A row that is held and longer than any variant holds is no failure."""
+    path = f"{build}/random/r{seed}.tdsl"
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(Kernel(seed).text())
+    done = subprocess.run([f"{build}/tests/lower_test"], env=dict(os.environ, LOWER_FILE=path), capture_output=True, text=True, timeout=500)
+    failed = [x for x in (done.stdout + done.stderr).split("\n") if (":F:" in x or ":E:" in x) and "no variant applies" not in x]
+    if done.returncode and not failed and "no variant applies" not in done.stdout + done.stderr:
+        failed = [done.stdout + done.stderr]
+    if not failed:
+        os.remove(path)
+    return failed or None
+
+
+def main():
+    build = sys.argv[1]
+    first, last = (int(sys.argv[2]), int(sys.argv[3])) if len(sys.argv) > 3 else (1, 9)
+    os.makedirs(f"{build}/random", exist_ok=True)
+    failures = 0
+    for seed in range(first, last):
+        failed = run(build, seed)
+        failures += failed is not None
+        for line in failed or []:
+            print(f"kernel {seed}: {line}", flush=True)
+    count = last - first
+    print(f"{100 * (count - failures) // max(count, 1)}%: Checks: {count}, Failures: {failures}, Errors: 0")
+    sys.exit(failures > 0)
+
+
+if __name__ == "__main__":
+    main()
