@@ -4,6 +4,7 @@
 #   make run         the pack, then the demonstration on both chips         make test-full   the large grids as well
 #   make bench       tables, then every figure with met / not met           make san, fuzz   under ASan and UBSan (tsan: threads)
 #   make wheel       the Python wheels                                      make bless       rewrite the golden files
+#   make random      kernels drawn at random, FROM to TO, on every chip
 #   make profile     counts anew by which llvm-bolt lays out LLVM's code; BOLT= on the command line leaves the linker's order
 #
 # Every target installs the Debian packages it lacks first (tests/setup.sh; TDSL_SETUP=check only names them).
