@@ -11,6 +11,13 @@
 #include "../runtime/include/tdsl.h"
 #include "rt_model.h"
 
+/* Children of several threads inherit locks of AddressSanitizer's allocator that nobody frees (GCC 12 has no handler for forks). */
+#ifdef __SANITIZE_ADDRESS__
+enum { THREADS_MAY_FORK = 0 };
+#else
+enum { THREADS_MAY_FORK = 1 };
+#endif
+
 #define OK(call) ck_assert_msg((call) == 0, "%s", tdsl_error())
 /* In a child: its status tells the line. */
 #define MUST(condition) do { if (!(condition)) { fprintf(stderr, "line %d: %s\n", __LINE__, tdsl_error()); _exit(1); } } while (0)
@@ -279,8 +286,10 @@ int main(int argc, char **argv)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, devices_of_drivers_are_refused);
 	tcase_add_test(c, packs_lists_and_simulated_devices_go_on);
-	tcase_add_test(c, locks_of_other_threads_are_free);
-	tcase_add_test(c, compiling_goes_on_in_both);
+	if (THREADS_MAY_FORK) {
+		tcase_add_test(c, locks_of_other_threads_are_free);
+		tcase_add_test(c, compiling_goes_on_in_both);
+	}
 	suite_add_tcase(s, c);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_NORMAL);
