@@ -67,7 +67,7 @@ int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v,
 	struct variant planned = *v;
 	char other[400];
 	int rc = build(a, k, v, session, out, err, errlen);
-	if (rc == OBJECT_SPILLS) {
+	if (rc == OBJECT_SPILLS && !target_is_nvptx(v->target)) {         /* whose arguments lie in memory anyway */
 		v->late_arguments = true;
 		rc = build(a, k, v, session, out, other, sizeof other);
 	}
