@@ -3,8 +3,8 @@
  *
  * How many registers the code of a kernel takes is known when it is compiled: masks, addresses and what an epilogue holds beside its
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
- * built again with arguments that are loaded where they are used, then with the larger side of its tiles halved, then by workgroups of twice the waves.  A schedule's own tiles are kept: who
- * writes them wants to hear that they do not fit. */
+ * built again with arguments that are loaded where they are used, then with the larger side of its tiles halved, then by workgroups of
+ * twice the waves.  A schedule's own tiles are kept: who writes them wants to hear that they do not fit. */
 #include "compile.h"
 #include "ir.h"
 #include "object.h"

@@ -72,8 +72,20 @@ static void look_behind_mask(struct behind *b, const struct ir_ins *m)
 	}
 }
 
+struct reading { int64_t tensor; bool found; };
+
+static void look_for_load(struct ir_ins *i, void *ctx)
+{
+	struct reading *r = ctx;
+	r->found = r->found || (i->op == IR_LOAD && i->imm == r->tensor);
+}
+
 LLVMValueRef store_is_first(struct emit *e, const struct access *a)
 {
+	struct reading r = {a->i->imm, false};
+	ir_walk(e->ph->body, look_for_load, &r);
+	if (r.found)                                       /* each workgroup sees what it stored itself */
+		return NULL;
 	struct behind b = {arena_alloc(e->arena, (size_t)e->k->next_id), arena_alloc(e->arena, (size_t)e->k->next_id), 0};
 	LLVMValueRef first = NULL;
 	bool plain = true;
