@@ -162,8 +162,7 @@ static void *list_table(struct device_run *d, int p, void *data)
 	return d->table[p] = table;
 }
 
-/* What the evaluator sees and the device gets: of lists the tables, of all else the tensors. */
-static void open_tables(struct device_run *d, struct ir_tensor *seen)
+void device_tables(struct device_run *d, struct ir_tensor *seen)
 {
 	memcpy(seen, d->r->tensors, (size_t)d->r->k->nparams * sizeof *seen);
 	for (int p = 0; p < d->r->k->nparams; p++)
@@ -273,12 +272,12 @@ void device_check(struct device_run *d, const struct device_code *c, const char 
 			got[p] = guarded(&t[p], k->params[p].role == IR_INOUT ? before[p] : NULL);
 			t[p].data = want[p] + GUARD;
 		}
-	open_tables(d, seen);
+	device_tables(d, seen);
 	ck_assert_msg(ir_evaluate(&e, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	for (int p = 0; p < k->nparams; p++)
 		if (want[p])
 			t[p].data = got[p] + GUARD;
-	open_tables(d, seen);
+	device_tables(d, seen);
 	struct sim_object *o = NULL;
 	size_t bytes = c->workspace ? (size_t)host_value(d, c->workspace) : 0;
 	void *workspace = bytes ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;

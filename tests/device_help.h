@@ -39,6 +39,8 @@ void device_compile(struct device_run *, const struct variant *, struct device_c
 bool device_applies(struct device_run *, const struct variant *);
 /* Does what translation asks besides hold as well? */
 bool device_takes(struct device_run *, const struct device_code *);
+/* What evaluator and device get: of lists tables, in d's arena, of all else the run's tensors. */
+void device_tables(struct device_run *, struct ir_tensor *seen);
 /* Evaluates and executes; outputs must agree bit for bit.  Outputs (in tensors without data, and inout tensors) hold the evaluator's
  * results afterwards if `keep`, or else are as before. */
 void device_check(struct device_run *, const struct device_code *, const char *what, bool keep);
