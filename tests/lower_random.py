@@ -37,7 +37,7 @@ class Kernel:
     def __init__(self, name):
         self.random = random.Random(name)
         self.name = name
-        self.inputs, self.results, self.names = [], [], 0
+        self.inputs, self.results, self.notes, self.names = [], [], [], 0
 
     def one_of(self, *choices):
         return self.random.choice(choices)
@@ -46,6 +46,19 @@ class Kernel:
         return self.random.random() < p
 
     # --- values
+
+    def scalar(self, kind):
+        name = f"c{len(self.inputs)}"
+        default = self.one_of("0.5", "-1.25", "3.0") if kind == "f32" else self.one_of("0", "2", "-3", "7")
+        self.inputs.append(f"{name}: {kind} = {default}")
+        return Value(name, kind, [], True, 7)
+
+    def numbers(self, axes, below):
+        """A tensor's whole numbers in 0 .. below - 1, one for each position of these axes: places in another one, lengths."""
+        name, where = f"t{len(self.inputs)}", [self.subscript(a) for a in axes] or [("0", "1")]
+        self.inputs.append(f"{name}: i32[{', '.join(e for _, e in where)}]")
+        self.notes.append(f"# below: {name} {below}")
+        return f"{name}[{', '.join(s for s, _ in where)}]"
 
     def axis(self, what):
         return next(a for a in self.axes if a.name == what.split("/")[0])
@@ -71,6 +84,10 @@ class Kernel:
             subscripts.append((at, extent))
         if self.chance(.05):
             subscripts.insert(self.random.randrange(len(subscripts) + 1), (str(self.one_of(0, 1, 2)), "3"))
+        if axes and self.chance(.08):
+            rows, most = self.one_of((5, 5), (7, 9))
+            at = self.random.randrange(len(axes))
+            subscripts[at] = (self.numbers(axes[at:at + self.one_of(1, 1, 2)], most), str(rows))
         subscripts = subscripts or [("0", "1")]
         held = "i1" if kind == "i1" else self.one_of("i32", "i32", "i8", "u8") if kind == "i32" else self.one_of(*TYPES)
         name = f"t{len(self.inputs)}"
@@ -88,6 +105,8 @@ class Kernel:
         if known and (len(self.inputs) > MANY_INPUTS or self.chance(.65)):
             return self.random.choice(known[-6:])
         if kind != "i1" and (len(self.inputs) > MANY_INPUTS or self.chance(.08)):
+            if self.chance(.3):
+                return self.scalar(kind)
             return Value(*(self.one_of("0.5", "2.0", "-1.25", "3.0", "0.125"), kind, []) if kind == "f32" else (self.one_of("1", "3", "7", "16", "-5"), kind, []), True, 16)
         if kind == "i32" and self.chance(.3):
             a = self.random.choice(axes)
@@ -96,11 +115,11 @@ class Kernel:
 
     def exact(self, kind, axes, depth):
         for _ in range(6):
-            before = len(self.inputs)
+            inputs, notes = len(self.inputs), len(self.notes)
             v = self.value(kind, axes, depth)
             if v.exact:
                 return v
-            del self.inputs[before:]
+            del self.inputs[inputs:], self.notes[notes:]
         return self.load(self.some(axes), kind)
 
     def value(self, kind, axes, depth):
@@ -177,7 +196,9 @@ class Kernel:
         if kind == "i1":
             return Value(f"{self.one_of('any', 'all')}({v.text} over {over})", kind, left, v.exact, 1)
         if kind == "i32":
-            return Value(f"{self.one_of('sum', 'max', 'min')}({v.text} over {over})", kind, left, v.exact, v.size)
+            return Value(f"{self.one_of('sum', 'max', 'min', 'prod')}({v.text} over {over})", kind, left, v.exact, v.size)
+        if v.exact and a.kind == "held" and self.chance(.12):
+            return Value(f"argmax({v.text} over {over})", "i32", left, True, 4096)
         f = self.one_of("sum", "mean", "max", "min", "max")
         if f in ("max", "min"):
             return Value(f"min(max({f}({v.text} over {over}), -9999.0), 9999.0)", kind, left, v.exact, v.size)
@@ -216,7 +237,7 @@ class Kernel:
         self.random.shuffle(axes)
         where = [self.subscript(a) for a in axes] or [("0", "1")]
         held, name = self.one_of(*STORED.get((v.kind, v.exact), STORED[(v.kind, True)])), f"y{len(self.results)}"
-        self.results.append(f"{name}: {held}[{', '.join(e for _, e in where)}]")
+        self.results.append(f"{name}{'?' if self.chance(.1) else ''}: {held}[{', '.join(e for _, e in where)}]")
         self.lines.append(f"{name}[{', '.join(s for s, _ in where)}] = {v.text if v.kind == held else f'{held}({v.text})'}")
 
     def product(self, batch):
@@ -227,6 +248,14 @@ class Kernel:
         self.inputs += [f"t{n}: {held}[{a.upper()}]", f"t{n + 1}: {held}[{b.upper()}]"]
         self.lines += [f"acc: {kind}[m, n] = 0", "for k in K tiled {", f"acc += dot(t{n}[{a}], t{n + 1}[{b}] over k)", "}"]
         self.known.append(Value("acc" if kind == "i32" else "(acc * 0.05)", kind, [x.name for x in self.axes], kind == "i32", 8))
+
+    def where(self, a):
+        """Some of the positions of an index of `each`, by it and by those in front of it."""
+        if not self.chance(.12):
+            return ""
+        units = [x.name for x in self.axes[:self.axes.index(a)] if x.kind == "unit"]
+        limits = ["5", "20", "40"] + [f"3 * {u}" for u in units] + [self.numbers(units, a.extent)] * self.chance(.4)
+        return f" where {a.name} {self.one_of('<', '<', '>=')} {self.one_of(*limits)}" + self.one_of("", "", f" and {a.name} % 3 != 1")
 
     def phase(self, form):
         self.known, self.lines, before = [], [], []
@@ -248,7 +277,7 @@ class Kernel:
         else:
             self.axes += [Axis("m", "tiled" if form == "product" else self.one_of("unit", "tiled"), "M"), Axis("n", "tiled", "N")]
         axes = [a.name for a in self.axes]
-        head = [f"{a.name} in {a.extent}" + {"unit": "", "tiled": " tiled", "by": f" by {a.group}"}[a.kind] for a in self.axes if a.kind != "held"]
+        head = [f"{a.name} in {a.extent}" + {"unit": "", "tiled": " tiled", "by": f" by {a.group}"}[a.kind] + self.where(a) for a in self.axes if a.kind != "held"]
         before = [f"{a.name} = 0..{a.extent}" for a in self.axes if a.kind == "held"]
         if form == "product":
             self.product(batch)
@@ -278,7 +307,8 @@ class Kernel:
             n, m = self.one_of(*COLUMNS), self.one_of(*ROWS)
             of = {"M": m if m * n <= MOST_ELEMENTS else 2, "N": n, "B": self.one_of(1, 2), "K": self.one_of(1, 3, 8, 16, 32, 33, 64, 100, 128)}
             sizes.append(" ".join(f"{s}={of[s]}" for s in "MNBK" if re.search(rf"\b{s}\b", whole)))
-        return (f"# sizes: {', '.join(sizes)}\n# bound: 2e-3\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(body) + "\n}\n")
+        notes = "".join(x + "\n" for x in self.notes)
+        return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 2e-3\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(body) + "\n}\n")
 
 
 def text_of(seed):
