@@ -5,7 +5,7 @@ In: the build folder, which kernels (numbers that seed them; by default eight th
 kernel that fails what lower_test says, and its text in B/random.  `make random FROM=1000 TO=2000` is for whoever has changed a pass.
 
 Each text is right by construction: rows, tiles, groups of one and two axes, columns, products, one phase or two; loads of every type under
-any order of subscripts, shifted, divided and beyond the ends; arithmetic, comparisons, casts, reductions, loops with state, stores of what
+any order of subscripts, shifted, divided, gathered and beyond the ends; scalars, `where`, optional results, updates; arithmetic, comparisons, casts, reductions, loops with state, stores of what
 varies with any part of the axes.  `exact` says of a value that no order of sums shows in it: only such a one is compared, rounded to few
 bits, or made an integer; others differ within a bound.  Magnitudes are kept so small that nothing overflows."""
 import os
@@ -240,6 +240,23 @@ class Kernel:
         self.results.append(f"{name}{'?' if self.chance(.1) else ''}: {held}[{', '.join(e for _, e in where)}]")
         self.lines.append(f"{name}[{', '.join(s for s, _ in where)}] = {v.text if v.kind == held else f'{held}({v.text})'}")
 
+    def update(self, axes):
+        """A tensor that many positions raise or add to, in places that a tensor gives or in those of some axes: only what no order shows."""
+        kind, name = self.one_of("i32", "i32", "f32"), f"u{len(self.inputs)}"
+        v = self.exact(kind, axes, 2)
+        if kind == "f32":
+            v = Value(f"floor(min(max({v.text}, -9.0), 9.0))", kind, v.varies, True, 9)
+        named = sorted(v.varies | {a.name for a in self.axes if a.kind in ("tiled", "by") and a.name not in v.varies and f"{a.name}/{a.group}" not in v.varies})
+        where = [self.subscript(a) for a in named]
+        if len(named) > len(v.varies):
+            v = Value(f"fill({v.text} over {', '.join(sorted(set(named) - v.varies))})", kind, named, True, v.size)
+        if named and self.chance(.4):
+            where = [(self.numbers(named, 6), "5")]
+        where = where or [("0", "1")]
+        self.inputs.append(f"inout {name}: {kind}[{', '.join(e for _, e in where)}]")
+        self.notes.append(f"# below: {name} 50")
+        self.lines.append(f"{name}[{', '.join(s for s, _ in where)}] {self.one_of('+=', '+=', 'max=', 'min=')} {v.text}")
+
     def product(self, batch):
         held = self.one_of("bf16", "bf16", "f16", "fp8", "i8")
         kind = "i32" if held == "i8" else "f32"
@@ -289,6 +306,8 @@ class Kernel:
         for v in self.random.sample(self.known, min(len(self.known), self.one_of(1, 2, 3))):
             self.store(v)
         self.store(self.known[-1])
+        if self.chance(.2):
+            self.update(axes)
         depth, out = 2, [f"    each {', '.join(head)} {{"]
         for line in before + self.lines:
             depth -= line == "}"
