@@ -5,9 +5,10 @@ In: the build folder, which kernels (numbers that seed them; by default eight th
 kernel that fails what lower_test says, and its text in B/random.  `make random FROM=1000 TO=2000` is for whoever has changed a pass.
 
 Each text is right by construction: rows, tiles, groups of one and two axes, columns, products, one phase or two; loads of every type under
-any order of subscripts, shifted, divided, gathered and beyond the ends; scalars, `where`, optional results, updates; arithmetic, comparisons, casts, reductions, loops with state, stores of what
-varies with any part of the axes.  `exact` says of a value that no order of sums shows in it: only such a one is compared, rounded to few
-bits, or made an integer; others differ within a bound.  Magnitudes are kept so small that nothing overflows."""
+any order of subscripts, shifted, divided, gathered and beyond the ends; scalars, `where`, optional results, updates in any order; arithmetic,
+comparisons, casts, reductions, loops with state, stores of what varies with any part of the axes.  `exact` says of a value that no order of
+sums shows in it: only such a one is compared, rounded to few bits, or made an integer; others differ within a bound.  Magnitudes are kept
+so small that nothing overflows."""
 import os
 import random
 import re
@@ -242,7 +243,7 @@ class Kernel:
 
     def update(self, axes):
         """A tensor that many positions raise or add to, in places that a tensor gives or in those of some axes: only what no order shows."""
-        kind, name = self.one_of("i32", "i32", "f32"), f"u{len(self.inputs)}"
+        kind, name = self.one_of("i32", "i32", "f32"), f"sum{len(self.inputs)}"
         v = self.exact(kind, axes, 2)
         if kind == "f32":
             v = Value(f"floor(min(max({v.text}, -9.0), 9.0))", kind, v.varies, True, 9)
