@@ -311,12 +311,19 @@ def plain_sum(ref, terms):
     return rule
 
 
+def turned(rule):
+    """Of scales that lie group by group."""
+    return lambda got: rule(got.T.contiguous())
+
+
 def add_transposed(p, out, rules, v, g, q, mx, error=None, ulps=4.0):
-    """The same once more of v's columns, in groups of g rows."""
+    """The same once more of v's columns, in groups of g rows; both ways a group's scales lie side by side."""
     n, m = v.shape[1], v.shape[0]
     down = grouped(v.T.contiguous(), g, q, mx, None if error is None else error.T.contiguous(), ulps)
-    out["yt"], out["scale_t"] = p.empty((n, m), q), p.empty((n, cdiv(m, g)), torch.float8_e8m0fnu if mx else F32)
-    rules["yt"], rules["scale_t"] = down["y"], down["scale"]
+    kind = torch.float8_e8m0fnu if mx else F32
+    out["scale"], rules["scale"] = p.empty((cdiv(n, g), m), kind), turned(rules["scale"])
+    out["yt"], out["scale_t"] = p.empty((n, m), q), p.empty((cdiv(m, g), n), kind)
+    rules["yt"], rules["scale_t"] = down["y"], turned(down["scale"])
 
 
 def norm_both(p, m, n, full, layer=False):
@@ -414,9 +421,9 @@ def quantized(p, m, n, full, kind="rows", q=None, g=0, mx=False):
     elif kind == "both":
         y, s = exact_groups(v, g, q, mx)
         yt, st = exact_groups(v.T, g, q, mx)
-        out = {"y": p.empty((m, n), q), "scale": p.empty((m, cdiv(n, g)), e8 if mx else F32),
-               "yt": p.empty((n, m), q), "scale_t": p.empty((n, cdiv(m, g)), e8 if mx else F32)}
-        rules = {"yt": same(yt), "scale_t": same(st)}
+        out = {"y": p.empty((m, n), q), "scale": p.empty((cdiv(n, g), m), e8 if mx else F32),
+               "yt": p.empty((n, m), q), "scale_t": p.empty((cdiv(m, g), n), e8 if mx else F32)}
+        rules = {"yt": same(yt), "scale_t": turned(same(st))}
     elif kind == "blocks":
         host = v.to("cpu")
         pad = torch.nn.functional.pad(host, (0, -n % g, 0, -m % g)).unflatten(1, (-1, g)).unflatten(0, (-1, g))
@@ -450,7 +457,7 @@ def quantized(p, m, n, full, kind="rows", q=None, g=0, mx=False):
             given["amax"] = torch.full((1,), 0.25, device=p.device, dtype=F32)
             rules.update(yt=same(y.T), amax=same(v.abs().max().clamp_min(0.25).reshape(1)))
         return given, out, {**rules, "y": same(y)}
-    return given, out, {**rules, "y": same(y), "scale": same(s)}
+    return given, out, {**rules, "y": same(y), "scale": turned(same(s)) if kind == "both" else same(s)}
 
 
 def dequantized(p, m, n, full, kind="rows", g=0, mx=False):

@@ -198,7 +198,7 @@ def square_work(name, g, mx, both, f="none", gated=False, clamp=False):
     def make(m, n, device):
         t = {given: bf(m, 2 * n if gated else n, device=device), "y": empty(m, n, dtype=FP8, device=device)}
         if both:
-            t.update(scale=empty(m, n // g, dtype=e, device=device), yt=empty(n, m, dtype=FP8, device=device), scale_t=empty(n, m // g, dtype=e, device=device))
+            t.update(scale=empty(n // g, m, dtype=e, device=device), yt=empty(n, m, dtype=FP8, device=device), scale_t=empty(m // g, n, dtype=e, device=device))
         else:
             t["scale"] = empty(triton.cdiv(m, g), n // g, dtype=e, device=device)
         return t
@@ -222,8 +222,8 @@ def square_work(name, g, mx, both, f="none", gated=False, clamp=False):
 def norm_both_work(name, layer):
     """Counted as read once, though a row's norm comes before its groups of 32 rows, of which a multiprocessor does not hold so many."""
     def make(m, n, device):
-        return dict(x=bf(m, n, device=device), w=bf(n, device=device), y=empty(m, n, dtype=FP8, device=device), scale=empty(m, n // 32, dtype=E8, device=device),
-                    yt=empty(n, m, dtype=FP8, device=device), scale_t=empty(n, m // 32, dtype=E8, device=device))
+        return dict(x=bf(m, n, device=device), w=bf(n, device=device), y=empty(m, n, dtype=FP8, device=device), scale=empty(n // 32, m, dtype=E8, device=device),
+                    yt=empty(n, m, dtype=FP8, device=device), scale_t=empty(m // 32, n, dtype=E8, device=device))
 
     def candidates(m, n):
         for b, w in ((32, 2), (32, 4), (64, 4), (128, 4), (128, 8), (256, 8)):

@@ -356,12 +356,12 @@ def both_quant(X, Y, S, YT, ST, M, N, FMAX: tl.constexpr, B: tl.constexpr, G: tl
 
 @triton.jit
 def _both(x, r, c, m, i, j, Y, S, YT, ST, M, N, P: tl.constexpr, Q: tl.constexpr, G: tl.constexpr, FMAX: tl.constexpr, MX: tl.constexpr):
-    """Stores tile (i, j) of P x Q both ways."""
+    """Stores tile (i, j) of P x Q both ways; scales of a group side by side."""
     k = j * (Q // G) + tl.arange(0, Q // G)
     l = i * (P // G) + tl.arange(0, P // G)
     rows, columns = r[:, None].to(tl.int64), c[:, None].to(tl.int64)
-    _groups(x, m, Y, S, rows * N + c[None, :], rows * (N // G) + k[None, :], (r[:, None] < M) & (k[None, :] < N // G), P, Q, G, FMAX, MX)
-    _groups(tl.trans(x), (c[:, None] < N) & (r[None, :] < M), YT, ST, columns * M + r[None, :], columns * (M // G) + l[None, :],
+    _groups(x, m, Y, S, rows * N + c[None, :], k[None, :].to(tl.int64) * M + rows, (r[:, None] < M) & (k[None, :] < N // G), P, Q, G, FMAX, MX)
+    _groups(tl.trans(x), (c[:, None] < N) & (r[None, :] < M), YT, ST, columns * M + r[None, :], l[None, :].to(tl.int64) * N + columns,
             (c[:, None] < N) & (l[None, :] < M // G), Q, P, G, FMAX, MX)
 
 

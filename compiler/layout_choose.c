@@ -58,7 +58,7 @@ const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int
 	if (next >= 0 && (axes & IR_AXIS(next)))             /* the line goes on in the next group */
 		order[n++] = next;
 	int beside = next >= 0 ? groups_of(s->ph, across) : -1;
-	if (beside >= 0 && (axes & IR_AXIS(beside)))         /* a wave stores side by side what there is once a group across */
+	if (beside >= 0 && (axes & IR_AXIS(beside)))         /* groups across to lanes: each then finishes the numbers of one */
 		order[n++] = beside;
 	for (int a = s->ph->naxes - 1; a >= 0; a--)
 		if ((axes & IR_AXIS(a)) && a != inner && a != next && a != beside)

@@ -163,13 +163,13 @@ static int most_threads(const char *ptx, size_t n)
 
 /* ptxas takes registers as if there were no other workgroup: a few less, and a multiprocessor holds more of them.  The least cap under
  * which nothing goes to memory is taken: a word that does costs more than a workgroup brings.  Kernels of many registers hide latency by
- * themselves: 96 are five workgroups of 128 threads, 128 two of 256.  Where its own choice keeps words in memory it gets more, if a workgroup
- * still finds that many: the cap goes before its size. */
+ * themselves: 96 are five workgroups of 128 threads, 128 two of 256.  Where its own choice keeps words in memory it is told as many, with which
+ * it often does without, and gets more, if a workgroup still finds that many: the cap goes before its size. */
 static bool is_worth_trying(int cap, int own, bool spills, bool small)
 {
 	enum { MANY = 104, FIVE = 96, TWO = 128 };
 	if (spills)
-		return cap > own;
+		return cap >= own;
 	return cap < own && own - cap <= cap / 2 && (own > MANY ? cap >= (small ? FIVE : TWO) : cap != FIVE);
 }
 

@@ -48,8 +48,8 @@ static bool is_index(const struct ir_phase *ph, const struct ir_ins *i)
 
 /* --- the axis along which memory is contiguous ------------------------------------------------------------------------ */
 
-/* Of the elements along an axis the narrowest and the widest. */
-struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int least[LAYOUT_AXES], most[LAYOUT_AXES]; };
+/* Of the elements along an axis the narrowest and the widest; tile: of those with a place in the whole tile, not of numbers for a part of it. */
+struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int least[LAYOUT_AXES], most[LAYOUT_AXES], tile[LAYOUT_AXES]; };
 
 static void vote(struct ir_ins *i, void *ctx)
 {
@@ -68,6 +68,8 @@ static void vote(struct ir_ins *i, void *ctx)
 				c->least[a] = bits;
 			if (bits > c->most[a])
 				c->most[a] = bits;
+			if (bits > c->tile[a] && !(c->axes & ~i->axes))
+				c->tile[a] = bits;
 		}
 }
 
@@ -108,7 +110,7 @@ static bool is_turned(struct assign *s, struct ir_ins *i, ir_axes axes, int inne
 	return *line >= 0 && *line != inner && *bits <= 16 && s->ph->axes[*line].tile * *bits >= SECTOR_BITS && product_of_tiles(s->ph, axes) <= TURNED_BYTES / (*bits / 8 ? *bits / 8 : 1);
 }
 
-struct turned { struct assign *s; ir_axes axes; int inner, line, run; };
+struct turned { struct assign *s; ir_axes axes; int inner, line, run; bool turns; };
 
 static void find_turned(struct ir_ins *i, void *ctx)
 {
@@ -117,6 +119,7 @@ static void find_turned(struct ir_ins *i, void *ctx)
 	if (is_turned(t->s, i, t->axes, t->inner, &line, &bits)) {
 		t->line = line;
 		t->run = t->run > 32 / bits ? t->run : 32 / bits;
+		t->turns = true;
 	}
 }
 
@@ -144,7 +147,7 @@ static void find_numbers(struct ir_ins *i, void *ctx)
 /* The axis across the inner one of which a lane holds several positions, how many. */
 static struct turned across(struct assign *s, ir_axes axes, int inner)
 {
-	struct turned t = {s, axes, inner, -1, 1};
+	struct turned t = {s, axes, inner, -1, 1, false};
 	ir_walk(s->ph->body, find_turned, &t);
 	if (t.line < 0 && inner >= 0 && !s->nproducts && s->p->v->aligned && s->p->v->target->lanes_adjacent)
 		ir_walk(s->ph->body, find_numbers, &t);
@@ -152,7 +155,7 @@ static struct turned across(struct assign *s, ir_axes axes, int inner)
 }
 
 /* bits: of the element whose 16 bytes a lane holds side by side: the narrowest, so that all accesses are of 16 bytes; or the widest where
- * lanes must lie side by side as well, or where tiles are turned, since lanes then hold several rows as well. */
+ * lanes must lie side by side as well; or where tiles are turned, since lanes then hold several rows as well, the widest of these tiles. */
 static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
 {
 	struct contiguity c = {.s = s, .axes = axes};
@@ -162,7 +165,8 @@ static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
 		if (c.votes[a] && (best < 0 || c.votes[a] >= c.votes[best]))
 			best = a;
 	struct turned t = across(s, axes, best);
-	*bits = best < 0 ? 32 : t.line >= 0 || s->p->v->target->lanes_adjacent ? c.most[best] : c.least[best];
+	bool tile = best >= 0 && t.turns && c.tile[best];
+	*bits = best < 0 ? 32 : tile ? c.tile[best] : t.line >= 0 || s->p->v->target->lanes_adjacent ? c.most[best] : c.least[best];
 	return best;
 }
 

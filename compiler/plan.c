@@ -439,13 +439,13 @@ static int64_t tile_elements(const struct variant *v, const struct ir_phase *ph,
 }
 
 /* How many workgroups later the one is whose tile the L2 is asked for: those between read as much as stays there.  For tiles that are turned,
- * of one group both ways, of which few are resident, and for long lines of one tensor of which nothing is reduced and that are stored as
- * wide as they are loaded: others wait for more than memory, or have as much in flight as it takes (docs/performance.md). */
+ * of groups of one tensor or of one group both ways, of which few are resident, and for long lines of one tensor of which nothing is reduced and
+ * that are stored as wide as they are loaded: others wait for more than memory, or have as much in flight as it takes (docs/performance.md). */
 static void plan_ahead(const struct planner *p, struct variant *v)
 {
 	const struct ir_phase *ph = &p->k->phases[0];
-	int64_t n = tile_elements(v, ph, 0);
-	bool turns = phase_is_turning(p->k, ph), large = turns && n == phase_shape(v, ph).fixed;
+	int64_t n = tile_elements(v, ph, 0), fixed = phase_shape(v, ph).fixed;
+	bool turns = phase_is_turning(p->k, ph), large = turns && fixed > 1 && (p->f.rows == 1 || n == fixed);
 	bool light = plan_line(p, v) && p->f.rows == 1 && !p->f.reduces && !turns && p->f.stored == p->f.widest;
 	if (p->target->ahead_bytes && p->f.rows && p->k->nphases == 1 && v->aligned && !v->single && (large || light))
 		v->ahead = (int)(p->target->ahead_bytes / (n * p->f.widest * p->f.rows));
@@ -453,13 +453,13 @@ static void plan_ahead(const struct planner *p, struct variant *v)
 
 /* Whether workgroups that follow each other lie side by side in rows.  Where tiles do not end with sectors of memory, the two that share one
  * then write it at about the same time, and it goes to memory once; other tiles are of fewer pages at a time.  Few rows are as fast one
- * behind the other, or faster, and so are tiles that another phase has just read; what is asked for ahead keeps the order in which its
- * distance was measured (docs/performance.md). */
+ * behind the other, or faster, and so are tiles that another phase has just read; lines that are asked for ahead keep the order in which
+ * their distance was measured (docs/performance.md). */
 static bool is_sideways(const struct planner *p, const struct variant *v)
 {
 	bool turns = phase_is_turning(p->k, &p->k->phases[0]);
 	bool lines = v->many && plan_line_symbol(p) >= 0 && !plan_line(p, v);
-	return p->target->sideways && !v->ahead && (v->single || turns || lines);
+	return p->target->sideways && (turns || (!v->ahead && (v->single || lines)));
 }
 
 /* Whether what is stored leaves the L2 first: not by single elements, the code of which suffers; nor by several short rows with weights to a
@@ -470,7 +470,7 @@ static bool is_stored_first(const struct planner *p, const struct variant *v)
 	bool joined = false, waits = p->f.rounds > 2 && p->f.narrowest < p->f.widest;
 	for (int t = 0; t < v->ntiles; t++)
 		joined = joined || (v->npins && !v->abreast && p->f.reduces && p->f.weights && v->tiles[t].tile > 1);
-	return p->target->stored_first && !v->single && !v->ahead && !waits && !joined;
+	return p->target->stored_first && !v->single && (!v->ahead || v->sideways) && !waits && !joined;
 }
 
 static void plan_rows(struct planner *p)

@@ -31,8 +31,18 @@ static intptr_t note_rounds(struct ir_ins *i)
 	return n;
 }
 
+/* A store of one number for each group across axis a, of positions in a group, along which it runs: scale[n/128, m], where n is reduced over. */
+static bool is_of_groups(const struct ir_phase *ph, const struct ir_ins *i, int a)
+{
+	bool position = ph->axes[a].kind == AXIS_HELD && ph->axes[a].extent && ph->axes[a].extent->op == HX_CONST;
+	for (int o = 0; i->op == IR_STORE && position && o < ph->naxes; o++)
+		if (ph->axes[o].kind == AXIS_HELD && !(i->axes & IR_AXIS(o)))
+			return true;
+	return false;
+}
+
 /* The axes along which accesses of a phase are contiguous, of those that a workgroup may hold more than one position of; axes that
- * number groups are left out. */
+ * number groups are left out, and numbers of groups. */
 struct lines { const struct ir_kernel *k; const struct ir_phase *ph; bool read; ir_axes axes; };      /* read: of loads alone */
 
 static void note_line(struct ir_ins *i, void *ctx)
@@ -42,7 +52,7 @@ static void note_line(struct ir_ins *i, void *ctx)
 	struct affine s = t && t->rank > 1 ? affine_of(i->args[t->rank - 1]) : (struct affine){0};
 	for (int a = 0; s.ok && a < l->ph->naxes; a++) {
 		const struct ir_axis *ax = &l->ph->axes[a];
-		if (s.coef[a] == 1 && (ax->tiled || ax->kind != AXIS_GRID) && !(ax->extent && ax->extent->op == HX_CDIV))
+		if (s.coef[a] == 1 && (ax->tiled || ax->kind != AXIS_GRID) && !(ax->extent && ax->extent->op == HX_CDIV) && !is_of_groups(l->ph, i, a))
 			l->axes |= IR_AXIS(a);
 	}
 }
@@ -74,11 +84,12 @@ static void note_access(struct ir_ins *i, void *ctx)
 		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile) || (t->rank == 1 && f->lines && !(f->lines & IR_AXIS(a))))
 			continue;
 		int bytes = dtype_info(t->dtype)->bits / 8, width = 16 / (bytes ? bytes : 1);
-		if (bytes < f->narrowest)
+		bool numbers = is_of_groups(f->ph, i, a);
+		if (!numbers && bytes < f->narrowest)
 			f->narrowest = bytes;
-		if (bytes > f->widest)
+		if (!numbers && bytes > f->widest)
 			f->widest = bytes;
-		if (i->op == IR_STORE && bytes < f->stored)
+		if (!numbers && i->op == IR_STORE && bytes < f->stored)
 			f->stored = bytes;
 		note_multiple(f, ax->extent, width);
 		for (int o = 0; o < f->ph->naxes; o++) {                /* of a position in a group, with the group's number beside it */

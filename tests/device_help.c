@@ -64,6 +64,7 @@ static void fill_arguments(struct device_run *d, const struct model_launch *l, v
 		case KA_SYMBOL: v = d->r->symbols[k->a]; break;
 		case KA_FOLD_INNER: v = 1; break;
 		case KA_FOLD_STRIDE: v = t->stride[0]; break;      /* inner is 1 */
+		case KA_EXPR: v = host_value(d, l->exprs[k->b]); break;
 		case KA_SCALAR:
 			v = (int64_t)d->r->scalars[k->a];
 			if (d->r->k->params[k->a].dtype == DT_F32)

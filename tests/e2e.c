@@ -72,6 +72,15 @@ struct e2e_tensor *e2e_tensor(enum e2e_type type, int rank, const int64_t *shape
 		x->strides[2] = shape[1] * x->strides[1] / (shape[2] ? shape[2] : 1);
 		x->strides[1] = shape[3] * step;
 	}
+	if (place.turned) {
+		x->strides[rank - 1] = shape[rank - 2];
+		x->strides[rank - 2] = 1;
+	}
+	for (int d = 0; d < rank; d++) {
+		int from = place.turned && d >= rank - 2 ? 2 * rank - 3 - d : d;
+		x->call_shape[d] = x->shape[from];
+		x->call_strides[d] = x->strides[from];
+	}
 	for (int d = 0; d < rank; d++)
 		span += x->shape[d] ? (x->shape[d] - 1) * x->strides[d] : 0;
 	x->bytes = 2 * E2E_GUARD + (size_t)(span + place.shift) * x->size;
@@ -81,7 +90,7 @@ struct e2e_tensor *e2e_tensor(enum e2e_type type, int rank, const int64_t *shape
 	ck_assert(x->memory && x->element);
 	memset(x->memory, E2E_POISON, x->bytes);
 	x->t = (DLTensor){.data = x->memory + E2E_GUARD + (size_t)place.shift * x->size, .device = {kDLCPU, 0}, .ndim = rank,
-	                  .dtype = types[type], .shape = x->shape, .strides = x->strides};
+	                  .dtype = types[type], .shape = x->call_shape, .strides = x->call_strides};
 	x->output = !dense;
 	for (int64_t i = 0, n = count(x); i < n; i++) {
 		uint8_t *p = at(x, i);

@@ -22,12 +22,14 @@ enum ref_code e2e_type_code(enum e2e_type);            /* of such a type */
 enum e2e_type e2e_half_type(enum ref_half);
 
 /* How a tensor lies: the rows' pitch and the innermost step in elements (0 = compact), elements between an aligned address and
- * the base; swapped: of four dimensions the middle two lie in the other order in memory. */
-struct e2e_place { int64_t pitch, step, shift; bool swapped; };
+ * the base; swapped: of four dimensions the middle two lie in the other order in memory; turned: the call has the last two in the other
+ * order, compact. */
+struct e2e_place { int64_t pitch, step, shift; bool swapped, turned; };
 
 struct e2e_tensor {
 	DLTensor t;
-	int64_t shape[8], strides[8];
+	int64_t shape[8], strides[8];                        /* of the dense array */
+	int64_t call_shape[8], call_strides[8];
 	uint8_t *memory, *element;   /* the whole allocation; 1 for bytes that belong to an element */
 	size_t bytes, size;          /* of the allocation; of one element */
 	bool output;

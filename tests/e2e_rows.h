@@ -25,6 +25,7 @@ struct call {
 /* rank and shape as (rank, (int64_t[]){..}); place as for e2e_tensor. */
 struct shape { int rank; int64_t n[4]; struct e2e_place place; };
 #define SHAPE(...) (struct shape){(int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)), {__VA_ARGS__}, {0}}
+#define TURNED(...) (struct shape){(int)(sizeof(int64_t[]){__VA_ARGS__} / sizeof(int64_t)), {__VA_ARGS__}, {.turned = true}}   /* to the call, the last two */
 struct shape rows_of(int64_t batch, int64_t m, int64_t columns, struct e2e_place); /* batch 0: of two dimensions */
 
 /* Zeroes, and v [rows, n] with its dimensions changed over; free them. */

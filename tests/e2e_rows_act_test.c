@@ -123,11 +123,11 @@ static void activate(const struct e2e_chip *chip, const struct formula *f, const
 	if (o->scales == ROWS)
 		at_s = call_out(&c, E2E_F32, z.batch ? SHAPE(z.batch, z.m) : SHAPE(z.m));
 	else if (o->scales != WHOLE)
-		at_s = call_maybe(&c, there, type_s, rows_of(z.batch, z.m, (n + group - 1) / group, (struct e2e_place){0}));
+		at_s = call_maybe(&c, there, type_s, across ? TURNED(rows, (n + group - 1) / group) : rows_of(z.batch, z.m, (n + group - 1) / group, (struct e2e_place){0}));
 	if (o->scales == WHOLE || across)
 		at_yt = call_maybe(&c, across ? (z.ways & COLUMN_WISE) != 0 : z.full && !z.batch, type, SHAPE(n, z.m));
 	if (across)
-		at_st = call_maybe(&c, z.ways & COLUMN_WISE, type_s, SHAPE(n, (z.m + group - 1) / group));
+		at_st = call_maybe(&c, z.ways & COLUMN_WISE, type_s, TURNED(n, (z.m + group - 1) / group));
 	call_go(&c);
 	if (o->scales == WHOLE)
 		check_whole(&c, v, rows * n, scale, at_y);
@@ -324,12 +324,12 @@ static void quantise(const struct e2e_chip *chip, const struct quant *k, struct 
 		call_values(&c, E2E_F32, SHAPE(1), &amax);
 	else if (k->amax)
 		call_absent(&c);
-	struct shape ss = k->gn ? SHAPE(sm, sn) : SHAPE(m);
+	struct shape ss = k->both ? TURNED(sm, sn) : k->gn ? SHAPE(sm, sn) : SHAPE(m);
 	int at_y = call_maybe(&c, rows, type, SHAPE(m, n)), at_s = call_maybe(&c, rows || k->block, ts, ss), at_t = -1, at_st = -1;
 	if (k->both || k->block)
 		at_t = call_maybe(&c, columns, type, SHAPE(n, m));
 	if (k->both)
-		at_st = call_maybe(&c, columns, ts, SHAPE(n, (m + gn - 1) / gn));
+		at_st = call_maybe(&c, columns, ts, TURNED(n, (m + gn - 1) / gn));
 	call_go(&c);
 	ref_quantize(k->scale, code, cap, v, m, n, k->gm, gn, y, scales);
 	for (int64_t i = 0; i < m && !n && !k->gn; i++)
@@ -349,7 +349,7 @@ static void quantise(const struct e2e_chip *chip, const struct quant *k, struct 
 	if (k->amax && z.full)
 		call_near(&c, at_amax, &(double){top > amax ? top : (float)amax}, 0x1p-22, 0);
 	if (rows)
-		back(chip, k, &c, at_y, at_s, ss, m, n);
+		back(chip, k, &c, at_y, at_s, k->gn ? SHAPE(sm, sn) : SHAPE(m), m, n);
 	if (columns && k->both)
 		back(chip, k, &c, at_t, at_st, SHAPE(n, (m + gn - 1) / gn), n, m);
 	call_end(&c);

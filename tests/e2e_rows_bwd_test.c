@@ -145,11 +145,11 @@ static void backward(const struct e2e_chip *chip, const struct formula *f, const
 	int at_amax = inputs(&c, f, o, &z, scale, d, dw, db), at_s = -1, at_t = -1, at_st = -1, at_dw = -1;
 	int at = call_maybe(&c, row_wise, type, SHAPE(m, width));
 	if (o->scales != STATIC)
-		at_s = call_maybe(&c, row_wise, type_s, o->scales == ROWS ? SHAPE(m) : SHAPE(m, groups));
+		at_s = call_maybe(&c, row_wise, type_s, o->scales == ROWS ? SHAPE(m) : TURNED(m, groups));
 	if (o->scales != ROWS)
 		at_t = call_maybe(&c, column_wise, type, SHAPE(width, m));
 	if (o->scales == BOTH)
-		at_st = call_maybe(&c, column_wise, type_s, SHAPE(width, (m + group - 1) / group));
+		at_st = call_maybe(&c, column_wise, type_s, TURNED(width, (m + group - 1) / group));
 	if (norm)
 		at_dw = call_maybe(&c, z.full, E2E_F32, SHAPE(n));
 	int at_db = f->kind == SOFTMAX ? -1 : call_maybe(&c, z.full && f->kind != RMS, E2E_F32, SHAPE(width));
@@ -211,7 +211,7 @@ START_TEST(refused)
 	const struct size z = {3, 33, false, false, ROW_WISE};
 	call_begin(&c, &e2e_chips[_i], "swiglu_bwd_both_mxfp8", "N 33");
 	inputs(&c, &formulas[2], &forms[3], &z, scale, d, dw, db);
-	call_out(&c, e2e_code_type(c.chip->fp8), SHAPE(3, 66)), call_out(&c, E2E_E8M0, SHAPE(3, 4));
+	call_out(&c, e2e_code_type(c.chip->fp8), SHAPE(3, 66)), call_out(&c, E2E_E8M0, TURNED(3, 4));
 	for (int i = 0; i < 3; i++)
 		call_absent(&c);
 	call_refused(&c, TDSL_ESHAPE, "N % 32 == 0");

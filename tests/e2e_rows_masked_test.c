@@ -116,9 +116,9 @@ static void forward(const struct e2e_chip *chip, const struct kernel *k, int64_t
 	if (k->scales == ROWS)
 		at_s = call_out(&c, E2E_F32, SHAPE(EXPERTS, m));
 	else if (k->scales != WHOLE)
-		at_s = call_out(&c, ts, SHAPE(EXPERTS, m, gn));
+		at_s = call_out(&c, ts, k->scales == BOTH ? TURNED(EXPERTS, m, gn) : SHAPE(EXPERTS, m, gn));
 	if (k->scales == BOTH)
-		at_yt = call_out(&c, type, SHAPE(EXPERTS, n, m)), at_st = call_out(&c, ts, SHAPE(EXPERTS, n, gm));
+		at_yt = call_out(&c, type, SHAPE(EXPERTS, n, m)), at_st = call_out(&c, ts, TURNED(EXPERTS, n, gm));
 	call_go(&c);
 	for (int e = 0; e < EXPERTS; e++) {
 		int64_t rows = there(e, m), at = e * m * n;
@@ -240,8 +240,8 @@ static void gradient(const struct e2e_chip *chip, const struct gradient *k, int6
 	if (k->scales == ROWS)
 		at_s = call_out(&c, E2E_F32, SHAPE(EXPERTS, m));
 	if (both) {
-		at_s = call_maybe(&c, row_wise, ts, SHAPE(EXPERTS, m, gw));
-		at_yt = call_out(&c, type, SHAPE(EXPERTS, width, m)), at_st = call_out(&c, ts, SHAPE(EXPERTS, width, gm));
+		at_s = call_maybe(&c, row_wise, ts, TURNED(EXPERTS, m, gw));
+		at_yt = call_out(&c, type, SHAPE(EXPERTS, width, m)), at_st = call_out(&c, ts, TURNED(EXPERTS, width, gm));
 	}
 	call_go(&c);
 	for (int e = 0; e < EXPERTS; e++) {

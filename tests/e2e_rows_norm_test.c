@@ -259,8 +259,8 @@ static void both(const struct e2e_chip *chip, const struct both *k, int64_t m, i
 	else if (!k->layer)
 		call_absent(&c);
 	call_number(&c, p.eps), call_number(&c, p.offset);
-	int at_y = call_maybe(&c, ways & ROW_WISE, fp8, SHAPE(m, n)), at_s = call_maybe(&c, ways & ROW_WISE, scale, SHAPE(m, gn)),
-		at_t = call_maybe(&c, ways & COLUMN_WISE, fp8, SHAPE(n, m)), at_st = call_maybe(&c, ways & COLUMN_WISE, scale, SHAPE(n, gm)),
+	int at_y = call_maybe(&c, ways & ROW_WISE, fp8, SHAPE(m, n)), at_s = call_maybe(&c, ways & ROW_WISE, scale, TURNED(m, gn)),
+		at_t = call_maybe(&c, ways & COLUMN_WISE, fp8, SHAPE(n, m)), at_st = call_maybe(&c, ways & COLUMN_WISE, scale, TURNED(n, gm)),
 		at_res = call_maybe(&c, full, e2e_input(), SHAPE(m, n)), at_rstd = call_maybe(&c, full, E2E_F32, SHAPE(m)),
 		at_mu = k->layer ? call_maybe(&c, full, E2E_F32, SHAPE(m)) : -1;
 	call_go(&c);

@@ -54,6 +54,8 @@ START_TEST(lanes_lie_side_by_side)
 			for (const struct ir_ins *i = k->phases[p].body->first; i; i = i->next) {
 				const struct ir_param *t = i->op == IR_LOAD || i->op == IR_STORE ? &k->params[i->imm] : NULL;
 				bool row = t && t->rank == 2 && t->extent[1]->op != HX_CDIV;
+				for (int a = 0; row && i->op == IR_STORE && a < k->phases[p].naxes; a++)         /* not of numbers of groups */
+					row = k->phases[p].axes[a].kind != AXIS_HELD || (i->axes & IR_AXIS(a));
 				struct affine last = row ? affine_of(i->args[t->rank - 1]) : (struct affine){.ok = false};
 				for (int a = 0; last.ok && i->layout && a < k->phases[p].naxes; a++)
 					ck_assert_msg(last.coef[a] != 1 || layout_size(i->layout, a) < 32 || layout_lane_bit(i->layout, a) == 0, "%s %s: %s", nvptx_kernels.names[_i],

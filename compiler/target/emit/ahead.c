@@ -1,5 +1,6 @@
 /* ahead.c -- what a later workgroup loads, asked for by this one.
- * In: loads of a tile, variant.ahead.  Out: behind them, the L2 is asked for the tile of the workgroup so many further on in the grid's order.
+ * In: loads of a tile, variant.ahead.  Out: behind them, the L2 is asked for the tile of the workgroup so many further on in the grid's order,
+ * or, where those that follow each other lie side by side, about so many: below this one, so that one number is as far for all.
  * All that is resident waits for memory at the same time: what is in the L2 by then comes in half of it.  Asked for too early it has left
  * the L2 again (docs/performance.md). */
 #include "machine.h"
@@ -15,13 +16,31 @@ static void set_distance(struct emit *e, int dim, LLVMValueRef tiles)
 	e->ahead[e->grid_axis[dim]] = op_times(e, tiles, e->ph->axes[e->grid_axis[dim]].tile);
 }
 
+const struct hexpr *ahead_below(struct emit *e, const struct hexpr *columns)
+{
+	const struct hexpr *one = hexpr_const(e->arena, 1), *row = hexpr_op(e->arena, HX_MAX, columns, one);
+	return hexpr_op(e->arena, HX_MAX, hexpr_op(e->arena, HX_DIV, hexpr_const(e->arena, e->v->ahead), row), one);
+}
+
+/* The last row of tiles is asked for by nobody: it may end early. */
+static void bind_below(struct emit *e)
+{
+	set_distance(e, 1, e->below);
+	LLVMValueRef at = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, e->machine->workgroup(e, 1), e->below, ""), emit_int(e, 1), "");
+	e->ahead_there = LLVMBuildICmp(e->b, LLVMIntULT, at, e->machine->workgroups(e, 1), "");
+}
+
 void ahead_bind(struct emit *e, const struct hexpr *const *grid, int dims)
 {
 	if (dims > 2)
 		return;
+	e->ahead = arena_alloc(e->arena, sizeof *e->ahead * LAYOUT_AXES);
+	if (e->below) {
+		bind_below(e);
+		return;
+	}
 	LLVMValueRef x = e->machine->workgroup(e, 0), columns = emit_hexpr(e, grid[0]);
 	LLVMValueRef later = LLVMBuildAdd(e->b, x, emit_int(e, e->v->ahead), "");
-	e->ahead = arena_alloc(e->arena, sizeof *e->ahead * LAYOUT_AXES);
 	if (dims == 1) {
 		set_distance(e, 0, emit_int(e, e->v->ahead));
 		e->ahead_there = LLVMBuildICmp(e->b, LLVMIntULT, later, columns, "");
@@ -51,10 +70,12 @@ static LLVMValueRef bytes_ahead(struct emit *e, const struct access *a)
 	return bytes;
 }
 
-/* Nothing where some of a tile may be masked off: beyond the tensor asking costs more than loading. */
+/* Nothing where some of a tile may be masked off, for beyond the tensor asking costs more than loading, unless by positions alone: what is
+ * beside a row's end is then the next one's. */
 void ahead_fetch(struct emit *e, const struct access *a)
 {
-	if (!e->machine->fetch || !a->affine || !a->l || a->mask || a->fold || e->loop_depth || a->t->role != IR_IN)
+	bool masked = a->mask && !(e->below && !a->mask->layout);
+	if (!e->machine->fetch || !a->affine || !a->l || masked || a->fold || e->loop_depth || a->t->role != IR_IN)
 		return;
 	LLVMValueRef bytes = bytes_ahead(e, a), in_line = LLVMBuildAnd(e->b, a->lane, emit_int(e, LINE - access_bytes(a)), "");
 	LLVMValueRef one = LLVMBuildICmp(e->b, LLVMIntEQ, in_line, emit_int(e, 0), "");      /* of the lanes that share a line, wherever it begins */

@@ -51,6 +51,7 @@ struct emit {
 	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */
 	int grid_axis[3];                        /* by dimension of a grid whose axes have one each */
 	LLVMValueRef *ahead, ahead_there;        /* ahead.c: by axis, i32: how far away the later tile lies; i1: there is one.  NULL = none is asked for */
+	LLVMValueRef below;                      /* i32: so many rows of tiles below this one it lies; NULL = it lies elsewhere */
 	struct value *values;                    /* by instruction id */
 	const int *uses;                         /* of each, by id */
 	struct { LLVMValueRef pointer, stride[6], fold_stride, absent[2]; } *tensors;  /* by parameter; absent: optional_load's */
@@ -107,11 +108,13 @@ LLVMBasicBlockRef emit_before_asked(struct emit *);                            /
 
 /* grid.c */
 bool grid_needs_extents(const struct emit *);                                  /* the function asks for the extents of the phase's axes */
+const struct hexpr *grid_below(struct emit *);                                  /* what emit.below is, for the launch to pass; NULL = nothing */
 void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
 void grid_bind(struct emit *, const struct hexpr *grid[3]);
 
 /* ahead.c */
 void ahead_bind(struct emit *, const struct hexpr *const *grid, int dims);     /* bound; of one or two dimensions, of others nothing is done */
+const struct hexpr *ahead_below(struct emit *, const struct hexpr *columns);    /* how many, of so many tiles each, hold what is read ahead */
 
 /* order.c */
 void emit_order(struct emit *);                        /* of all blocks of the function */

@@ -135,10 +135,17 @@ static void bind_declared(struct emit *e, const struct grid_slots *s, const stru
 	}
 }
 
+const struct hexpr *grid_below(struct emit *e)
+{
+	struct grid_slots s = slots_of(e);
+	bool below = e->v->ahead && is_short(e, &s) && is_sideways(e, &s) && !is_folded(e, &s);
+	return below ? ahead_below(e, s.of[1].tiles) : NULL;
+}
+
 bool grid_needs_extents(const struct emit *e)
 {
 	struct grid_slots s = slots_of(e);
-	return e->v->ahead || is_folded(e, &s) || (s.n > e->machine->grid_dims && !is_short(e, &s));
+	return (e->v->ahead && !is_sideways(e, &s)) || is_folded(e, &s) || (s.n > e->machine->grid_dims && !is_short(e, &s));
 }
 
 void grid_bind(struct emit *e, const struct hexpr *grid[3])
