@@ -24,7 +24,8 @@ struct target {
 	/* Tiles of a matrix that are turned in group memory; of few rows; where lanes access single elements; both.  The latter three where variants of that
 	 * kind are planned. */
 	struct turned_tile turned, turned_few, turned_single, turned_few_single;
-	int ahead_bytes;               /* that workgroups read between asking the L2 for a tile and the one that loads it; 0 = it is not asked */
+	int ahead_bytes;               /* that workgroups read between asking the L2 for a line and the one that loads it; 0 = it is not asked */
+	int below_bytes;               /* the same of a tile that is turned */
 	bool stored_first;             /* of calls that read more than the L2 holds, lines that are stored best leave it before those that were read */
 	bool sideways;                 /* what workgroups that follow each other write best lies side by side */
 	int line_bytes;                /* that a workgroup best has side by side where rows are made of such; 0 = any */

@@ -447,17 +447,17 @@ static void plan_ahead(const struct planner *p, struct variant *v)
 	int64_t n = tile_elements(v, ph, 0), fixed = phase_shape(v, ph).fixed;
 	bool turns = phase_is_turning(p->k, ph), large = turns && fixed > 1 && (p->f.rows == 1 || n == fixed);
 	bool light = plan_line(p, v) && p->f.rows == 1 && !p->f.reduces && !turns && p->f.stored == p->f.widest;
-	if (p->target->ahead_bytes && p->f.rows && p->k->nphases == 1 && v->aligned && !v->single && (large || light))
-		v->ahead = (int)(p->target->ahead_bytes / (n * p->f.widest * p->f.rows));
+	int bytes = large ? p->target->below_bytes : light ? p->target->ahead_bytes : 0;
+	if (p->f.rows && p->k->nphases == 1 && v->aligned && !v->single)
+		v->ahead = (int)(bytes / (n * p->f.widest * p->f.rows));
 }
 
 /* Whether workgroups that follow each other lie side by side in rows.  Where tiles do not end with sectors of memory, the two that share one
  * then write it at about the same time, and it goes to memory once; other tiles are of fewer pages at a time.  Few rows are as fast one
- * behind the other, or faster, and so are tiles that another phase has just read; lines that are asked for ahead keep the order in which
- * their distance was measured (docs/performance.md). */
+ * behind the other, or faster; lines that are asked for ahead keep the order in which their distance was measured (docs/performance.md). */
 static bool is_sideways(const struct planner *p, const struct variant *v)
 {
-	bool turns = phase_is_turning(p->k, &p->k->phases[0]);
+	bool turns = phase_is_turning(p->k, &p->k->phases[0]) || v->napart;
 	bool lines = v->many && plan_line_symbol(p) >= 0 && !plan_line(p, v);
 	return p->target->sideways && (turns || (!v->ahead && (v->single || lines)));
 }

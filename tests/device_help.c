@@ -91,7 +91,8 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 	struct ptx_range memory[2 * MOST_PARAMS + 1];
 	_Alignas(16) uint8_t block[1024] = {0};
 	struct ptx_launch p = {.text = c->elf, .kernel = l->symbol, .block = (uint32_t)l->block, .arguments = block,
-	                       .argument_bytes = (size_t)l->kernarg_bytes, .memory = memory, .shared = l->lds, .fetched = d->fetched, .most_fetched = d->most_fetched};
+	                       .argument_bytes = (size_t)l->kernarg_bytes, .memory = memory, .shared = l->lds, .fetched = d->fetched, .most_fetched = d->most_fetched,
+	                       .stored = d->stored, .most_stored = d->most_stored};
 	fill_arguments(d, l, workspace, block);
 	for (int i = 0; i < d->r->k->nparams; i++) {
 		const struct ir_tensor *t = &d->r->tensors[i];
@@ -111,6 +112,13 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 	if (!empty)
 		ck_assert_msg(ptx_run(&p, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	d->nfetched = p.nfetched;
+	d->nstored = 0;
+	for (int i = 0; i < p.nstored; i++) {
+		const struct ir_tensor *t = &d->r->tensors[d->stored_of];
+		uint64_t at = d->stored[i] - (uint64_t)(uintptr_t)t->data;
+		if (at < (uint64_t)dtype_bytes(t->dtype, extent_of(t)))
+			d->stored[d->nstored++] = at;
+	}
 	d->kept_loads = p.kept_loads;
 	d->kept_stores = p.kept_stores;
 	d->other_loads = p.other_loads;

@@ -36,8 +36,8 @@ static const struct { const char *kernel, *variant; enum order order; int rows, 
 	{"gelu_tanh_both_mxfp8", "M%32=0 N%32=0 aligned with y scale yt scale_t", TURNED, 64, 64},   /* more code an element */
 	{"add", "N%8=0 aligned", BEHIND, 1, 2048},                                              /* few rows */
 	{"add", "N%4096=0 aligned rows>=512", BEHIND, 1, 4096},                                 /* long lines */
-	{"rmsnorm_both_mxfp8", "N<=4096 M%32=0 N%32=0 aligned with w y scale yt scale_t", BEHIND, 64, 128},
-	{"layernorm_both_mxfp8", "N<=4096 M%32=0 N%32=0 aligned with w y scale yt scale_t", BEHIND, 64, 128},   /* behind another phase */
+	{"rmsnorm_both_mxfp8", "N<=4096 M%32=0 N%32=0 aligned with w y scale yt scale_t", TURNED, 64, 128},
+	{"layernorm_both_mxfp8", "N<=4096 M%32=0 N%32=0 aligned with w y scale yt scale_t", TURNED, 64, 128},   /* behind another phase */
 };
 enum { ORDERS = sizeof orders / sizeof *orders };
 
@@ -115,11 +115,45 @@ START_TEST(workgroups_without_rows_leave)
 }
 END_TEST
 
+/* What the first workgroups of the last launch store of y: the first rows, or, behind another phase, the last ones. */
+START_TEST(the_last_rows_first)
+{
+	enum { MOST = 1 << 14, M = 192, N = 256 };
+	static uint64_t stored[MOST];
+	static const struct { const char *kernel, *variant, *given; int rows; bool last; } cases[] = {
+		{"quantize_both_mxfp8", "M%32=0 N%32=0 aligned", "y scale yt scale_t", 64, false},
+		{"rmsnorm_both_mxfp8", "N<=1024 M%32=0 N%32=0 aligned with w y scale yt scale_t", "w y scale yt scale_t", 64, true},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		struct device_code code;
+		built_open(&b, cases[c].kernel);
+		ir_run_symbol(&b.r, "M", M);
+		ir_run_symbol(&b.r, "N", N);
+		built_give(&b, cases[c].given);
+		b.d.stored = stored;
+		b.d.most_stored = MOST;
+		b.d.stored_of = (int)(ir_run_find(&b.r, "y") - b.r.tensors);
+		device_compile(&b.d, &b.v[built_variant(&b, cases[c].variant)], &code, cases[c].variant);
+		device_check(&b.d, &code, cases[c].variant, false);
+		int first = cases[c].last ? M - cases[c].rows : 0, each = cases[c].rows * N / 8;
+		ck_assert_int_ge(b.d.nstored, each);
+		for (int i = 0; i < each; i++) {
+			int row = (int)stored[i] / N;
+			ck_assert_msg(row >= first && row < first + cases[c].rows, "%s: store %d is of row %d", cases[c].kernel, i, row);
+		}
+		free(code.elf);
+		built_close(&b);
+	}
+}
+END_TEST
+
 static void add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, workgroups_follow, 0, ORDERS);
 	tcase_add_test(t, turned_tiles_end);
 	tcase_add_loop_test(t, workgroups_without_rows_leave, 0, 3);
+	tcase_add_test(t, the_last_rows_first);
 }
 
 int main(void)

@@ -256,6 +256,8 @@ static bool load_store(struct machine *m, struct thread *t, const struct ins *i)
 	if (i->nop != count + 1 + hint || (hint && !take_policy(m, get(t, &i->op[count + 1]), load)))
 		return false;
 	uint8_t *p = reach(m, t, i, &i->op[load ? count : 0], each * count, !load);
+	if (p && !load && has(i, global) && m->l->nstored < m->l->most_stored)
+		m->l->stored[m->l->nstored++] = (uint64_t)(uintptr_t)p;
 	for (int k = 0; p && k < count; k++) {
 		uint64_t v = 0;
 		if (load) {

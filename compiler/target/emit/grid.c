@@ -2,7 +2,7 @@
  * In: a phase with tiles, a variant.  Out: the launch's extents as host expressions; axis_base of every axis of the grid.
  * A dimension for each axis, the first declared first, where all may be as long as any axis.  Where only x may, rows take x, so that
  * those that follow each other lie one behind the other, or, in variants that ask for it (variant.sideways), what lies side by side in them
- * does; else axes share x, by division. */
+ * does; else axes share x, by division.  Where that is so, a phase behind another begins with the last rows: the L2 holds them still. */
 #include "machine.h"
 
 enum { LARGE_TILE = 32 };                              /* rows; a call of more than 65,535 such tiles, two million rows and more, is left to the general variant */
@@ -69,8 +69,11 @@ static void bind_short(struct emit *e, const struct grid_slots *s, const struct 
 		along = is_sideways(e, s) || tile_of(e, &s->of[n]) == 1 ? n : along;
 	for (int n = 0, dim = 1; n < s->n; n++) {
 		int at = n == along ? 0 : dim++;
+		LLVMValueRef id = e->machine->workgroup(e, at);
+		if (at && is_sideways(e, s) && e->ph != e->k->phases)
+			id = LLVMBuildSub(e->b, LLVMBuildSub(e->b, e->machine->workgroups(e, at), emit_int(e, 1), ""), id, "");
 		grid[at] = s->of[n].tiles;
-		bind_axis(e, &s->of[n], at, e->machine->workgroup(e, at));
+		bind_axis(e, &s->of[n], at, id);
 		if (at)
 			emit_condition(e, hexpr_op(e->arena, HX_LE, s->of[n].tiles, hexpr_const(e->arena, e->machine->grid_short)));
 	}
