@@ -47,6 +47,7 @@ START_TEST(sets_compute)
 		{"layernorm_quant", "w", "N=16384 aligned with w", 2, 16384, NULL},                 /* widened again */
 		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 96, 160, NULL},   /* rows of 5 and of 3 scales */
 		{"quantize_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned", 128, 384, NULL},
+		{"quantize_both_128_e8m0", "y scale yt scale_t", "M%128=0 N%128=0 aligned", 384, 1792, NULL},
 		{"quantize_mxfp8", "", "N%32=0 aligned bare", 3, 2880, NULL},                       /* 90 */
 		{"dequantize_128", "", "N%128=0 aligned", 3, 640, NULL},                            /* 5 that are read */
 		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", 64, 4128, NULL},   /* a launch of 512 threads, one of 128 */
@@ -684,7 +685,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, sets_compute, 0, 20);
+	tcase_add_loop_test(t, sets_compute, 0, 21);
 	tcase_add_loop_test(t, crowds_compute, 0, 2);
 	tcase_add_test(t, the_next_launch_is_let_in);
 	tcase_add_test(t, lanes_of_a_row);
