@@ -445,9 +445,9 @@ static void plan_ahead(const struct planner *p, struct variant *v)
 {
 	const struct ir_phase *ph = &p->k->phases[0];
 	int64_t n = tile_elements(v, ph, 0), fixed = phase_shape(v, ph).fixed;
-	bool turns = phase_is_turning(p->k, ph), large = turns && fixed > 1 && (p->f.rows == 1 || n == fixed);
+	bool turns = phase_is_turning(p->k, ph), below = turns && fixed > 1 && (p->f.rows == 1 || n == fixed);
 	bool light = plan_line(p, v) && p->f.rows == 1 && !p->f.reduces && !turns && p->f.stored == p->f.widest;
-	int bytes = large ? p->target->below_bytes : light ? p->target->ahead_bytes : 0;
+	int bytes = below ? p->target->below_bytes : light ? p->target->ahead_bytes : 0;
 	if (p->f.rows && p->k->nphases == 1 && v->aligned && !v->single)
 		v->ahead = (int)(bytes / (n * p->f.widest * p->f.rows));
 }
@@ -463,7 +463,7 @@ static bool is_sideways(const struct planner *p, const struct variant *v)
 }
 
 /* Whether what is stored leaves the L2 first: not by single elements, the code of which suffers; nor by several short rows with weights to a
- * workgroup, or in norms that are quantised behind two reductions, 1 to 3 % slower so; what is asked for ahead says so itself
+ * workgroup, or in norms that are quantised behind two reductions, 1 to 3 % slower so; lines that are asked for ahead say so themselves
  * (docs/performance.md). */
 static bool is_stored_first(const struct planner *p, const struct variant *v)
 {
