@@ -102,7 +102,7 @@ struct elab {
 	struct guard guards[MAX_GUARDS]; int nguards;
 	struct lin facts[MAX_FACTS]; int nfacts;          /* hold always in this scope */
 	struct { const struct ir_ins *num, *den; } exact[16]; int nexact;   /* den divides num */
-	bool *stored;                         /* by parameter, workspace too: a statement before here names it on the left */
+	int *stored;                          /* by parameter, workspace too: number, from 1, of the last phase of which a statement before here names it on the left; 0 = none */
 	ir_axes explicit_axes, implicit_axes, open_axes;
 	ir_axes nonnegative;                              /* axes whose positions are >= 0 */
 	bool too_large;

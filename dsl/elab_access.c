@@ -151,11 +151,12 @@ struct value elab_load(struct elab *E, const struct ast_expr *e)
 	int t = tensor_named(E, e);
 	if (t < 0)
 		return none;
-	if (E->k->params[t].role == IR_OUT && (E->phase == 0 || !E->stored[t])) {
+	bool before = E->stored[t] && E->stored[t] != E->phase + 1;   /* what this phase stores, waves of other workgroups may not have stored yet */
+	if (E->k->params[t].role == IR_OUT && !before) {
 		ELAB_ERROR(E, E_READ_OUTPUT, e->at, e->name);
 		return none;
 	}
-	if (E->k->params[t].role == IR_TEMP && !E->stored[t]) {
+	if (E->k->params[t].role == IR_TEMP && !before) {
 		ELAB_ERROR(E, E_READ_TEMP, e->at, e->name);
 		return none;
 	}
@@ -212,7 +213,7 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 	guard_set used;
 	int t = tensor_named(E, target);
 	if (t >= 0)
-		E->stored[t] = true;
+		E->stored[t] = E->phase + 1;
 	if (t < 0 || !writable(E, target, t) || !subscripts(E, target, subs, &axes) || !list_followed(E, target, t, subs) || !v.ins)
 		return;
 	enum dtype held = E->k->params[t].dtype;

@@ -6,7 +6,8 @@ kernel that fails what lower_test says, and its text in B/random.  `make random 
 
 Each text is right by construction: rows, tiles, groups of one and two axes, columns, products, one phase or two; loads of every type under
 any order of subscripts, shifted, divided, gathered and beyond the ends; scalars, `where`, optional results, updates in any order; arithmetic,
-comparisons, casts, reductions, loops with state, stores of what varies with any part of the axes.  `exact` says of a value that no order of
+comparisons, casts, reductions, loops with state, stores of what varies with any part of the axes, temporaries that the next phase reads.
+`exact` says of a value that no order of
 sums shows in it: only such a one is compared, rounded to few bits, or made an integer; others differ within a bound.  Magnitudes are kept
 so small that nothing overflows."""
 import os
@@ -39,6 +40,7 @@ class Kernel:
         self.random = random.Random(name)
         self.name = name
         self.inputs, self.results, self.notes, self.names = [], [], [], 0
+        self.temps = []                                              # (name, kind, what it varies with, exact, size) of the phases before
 
     def one_of(self, *choices):
         return self.random.choice(choices)
@@ -97,11 +99,42 @@ class Kernel:
         text = f"{name}[{', '.join(s for s, _ in subscripts)}]"
         return Value(text if held == kind else f"{kind}({text})", kind, axes, True, 2 if held[0] in "fbe" else 100)
 
+    def keep(self, last):
+        """A value of this phase for the next one, in a temporary; not of a last phase, nor where some positions are not there."""
+        kept = [v for v in self.known if v.kind in ("f32", "i32") and v.varies]
+        if last or self.partial or not kept or not self.chance(.8):
+            return
+        v, name = self.random.choice(kept), f"kept{len(self.temps)}"
+        axes = sorted(v.varies)
+        self.random.shuffle(axes)
+        where = [self.subscript(a) for a in axes]
+        self.declared.append(f"    temp {name}: {v.kind}[{', '.join(e for _, e in where)}]")
+        self.lines.append(f"{name}[{', '.join(s for s, _ in where)}] = {v.text}")
+        self.fresh_temps.append((name, v.kind, axes, v.exact, v.size))
+
+    def kept(self, kind, axes):
+        """What a phase before has kept, at this one's positions: of an axis that is not here at the first one."""
+        of = [t for t in self.temps if t[1] == kind]
+        if not of:
+            return None
+        name, _, varies, exact, size = self.random.choice(of)
+        here, at, mine = {a.name: a for a in self.axes if a.name in axes}, [], []
+        for w in varies:
+            index, _, group = w.partition("/")
+            a = here.get(index)
+            at.append("0" if a is None else w)
+            if a is not None:
+                mine.append(w if group and str(a.group) == group else index)
+        return Value(f"{name}[{', '.join(at)}]", kind, mine, exact, size)
+
     def some(self, axes):
         axes = [a for a in axes if "/" not in a]
         return axes if self.chance(.7) else [a for a in axes if self.chance(.6)]
 
     def leaf(self, kind, axes):
+        kept = self.kept(kind, axes) if self.temps and self.chance(.25) else None
+        if kept:
+            return kept
         known = [v for v in self.known if v.kind == kind and all(w.split("/")[0] in axes for w in v.varies)]
         if known and (len(self.inputs) > MANY_INPUTS or self.chance(.65)):
             return self.random.choice(known[-6:])
@@ -271,12 +304,13 @@ class Kernel:
         """Some of the positions of an index of `each`, by it and by those in front of it."""
         if not self.chance(.12):
             return ""
+        self.partial = True
         units = [x.name for x in self.axes[:self.axes.index(a)] if x.kind == "unit"]
         limits = ["5", "20", "40"] + [f"3 * {u}" for u in units] + [self.numbers(units, a.extent)] * self.chance(.4)
         return f" where {a.name} {self.one_of('<', '<', '>=')} {self.one_of(*limits)}" + self.one_of("", "", f" and {a.name} % 3 != 1")
 
-    def phase(self, form):
-        self.known, self.lines, before = [], [], []
+    def phase(self, form, last):
+        self.known, self.lines, before, self.partial, self.fresh_temps = [], [], [], False, []
         self.axes = [Axis("b", "unit", "B")] if self.chance(.2) else []
         batch, over = "b, " if self.axes else "", []
         if form == "rows":
@@ -307,8 +341,10 @@ class Kernel:
         for v in self.random.sample(self.known, min(len(self.known), self.one_of(1, 2, 3))):
             self.store(v)
         self.store(self.known[-1])
+        self.keep(last)
         if self.chance(.2):
             self.update(axes)
+        self.temps += self.fresh_temps
         depth, out = 2, [f"    each {', '.join(head)} {{"]
         for line in before + self.lines:
             depth -= line == "}"
@@ -317,9 +353,10 @@ class Kernel:
         return out + ["    }"]
 
     def text(self):
-        form, body = self.one_of("rows", "rows", "rows", "points", "groups", "blocks", "columns", "product"), []
-        for _ in range(self.one_of(1, 1, 1, 2)):
-            body += self.phase(form)
+        form, body, self.declared = self.one_of("rows", "rows", "rows", "points", "groups", "blocks", "columns", "product"), [], []
+        phases = self.one_of(1, 1, 1, 2, 2, 3)
+        for i in range(phases):
+            body += self.phase(form, i == phases - 1)
             form = self.one_of("rows", "points", "groups")
         whole = "\n".join(body) + " ".join(self.inputs + self.results)
         sizes = []
@@ -328,7 +365,7 @@ class Kernel:
             of = {"M": m if m * n <= MOST_ELEMENTS else 2, "N": n, "B": self.one_of(1, 2), "K": self.one_of(1, 3, 8, 16, 32, 33, 64, 100, 128)}
             sizes.append(" ".join(f"{s}={of[s]}" for s in "MNBK" if re.search(rf"\b{s}\b", whole)))
         notes = "".join(x + "\n" for x in self.notes)
-        return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 2e-3\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(body) + "\n}\n")
+        return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 2e-3\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(self.declared + body) + "\n}\n")
 
 
 def text_of(seed):

@@ -19,7 +19,7 @@ static void look_at(struct ir_ins *i, void *ctx)
 static bool others_read(const struct emit *e, const struct ir_ins *store)
 {
 	struct readers r = {e, store, false};
-	if (e->waves > 1 && e->k->params[store->imm].role == IR_INOUT)
+	if (e->waves > 1)
 		ir_walk(e->ph->body, look_at, &r);
 	return r.others;
 }
