@@ -185,8 +185,12 @@ static struct value along(struct elab *E, const struct ast_expr *e, enum ir_op o
 	elab_at(E, e->at);
 	if (!over || !of_type(E, &v, e->name, false, true, true, e->args.items[0]->at) || !has_axes(E, v, over, e->args.items[0]->at))
 		return none;
-	if (!held || over & (over - 1)) {
+	if (!held) {
 		ELAB_ERROR(E, E_NEEDS_WHOLE, e->at, e->name, elab_axis_name(E, over));
+		return none;
+	}
+	if (over & (over - 1)) {
+		ELAB_ERROR(E, E_ALONG_GROUPS, e->at, e->name, elab_axis_name(E, over));
 		return none;
 	}
 	guards_for_reduction(E, over, used);

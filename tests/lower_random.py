@@ -231,7 +231,7 @@ class Kernel:
             return Value(f"{self.one_of('any', 'all')}({v.text} over {over})", kind, left, v.exact, 1)
         if kind == "i32":
             return Value(f"{self.one_of('sum', 'max', 'min', 'prod')}({v.text} over {over})", kind, left, v.exact, v.size)
-        if v.exact and a.kind == "held" and self.chance(.12):
+        if v.exact and a.kind == "held" and not a.group and self.chance(.12):
             return Value(f"argmax({v.text} over {over})", "i32", left, True, 4096)
         f = self.one_of("sum", "mean", "max", "min", "max")
         if f in ("max", "min"):
@@ -267,6 +267,10 @@ class Kernel:
         self.known = outside + [Value(state, kind, axes, kind == "i32" and v.exact, 1e4)]
 
     def store(self, v):
+        missing = [a.name for a in self.axes if a.kind != "held" and not {a.name, f"{a.name}/{a.group}"} & v.varies]
+        if self.partial and missing:             # nobody knows which workgroup is the first that is there
+            more = self.load(missing, v.kind)
+            v = self.joined(f"({v.text} {'and' if v.kind == 'i1' else '+'} {more.text})", v.kind, [v, more])
         axes = sorted(v.varies)
         self.random.shuffle(axes)
         where = [self.subscript(a) for a in axes] or [("0", "1")]
