@@ -183,7 +183,7 @@ class Kernel:
         b = self.value("i32", axes, depth)
         if way == 6:
             c = self.value("i1", axes, depth)
-            return self.joined(f"select({c.text}, {a.text}, {b.text})", "i32", [a, b, c])
+            return a if a.text == b.text else self.joined(f"select({c.text}, {a.text}, {b.text})", "i32", [a, b, c])
         if way == 5:
             return self.joined(f"{self.one_of('min', 'max', 'bitand', 'bitor', 'bitxor', 'cdiv')}({a.text}, {b.text})", "i32", [a, b])
         return self.joined(f"({a.text} {self.one_of('+', '-', '*', '/', '%')} {b.text})", "i32", [a, b])
@@ -213,7 +213,7 @@ class Kernel:
             c = self.value("f32" if way == 5 else "i1", axes, depth)
             if way == 5:
                 return self.joined(f"fma({a.text}, {b.text}, {c.text})", "f32", [a, b, c], size=a.size * b.size + c.size)
-            return self.joined(f"select({c.text}, {a.text}, {b.text})", "f32", [a, b, c])
+            return a if a.text == b.text else self.joined(f"select({c.text}, {a.text}, {b.text})", "f32", [a, b, c])
         sign = self.one_of("+", "-", "*")
         return self.joined(f"({a.text} {sign} {b.text})", "f32", [a, b], size=a.size * b.size if sign == "*" else a.size + b.size)
 
