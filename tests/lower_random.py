@@ -4,12 +4,11 @@
 In: the build folder, which kernels (numbers that seed them; by default eight that the tests run).  Out: Check's line of totals; for each
 kernel that fails what lower_test says, and its text in B/random.  `make random FROM=1000 TO=2000` is for whoever has changed a pass.
 
-Each text is right by construction: rows, tiles, groups of one and two axes, columns, products, one phase or two; loads of every type under
+Each text is right by construction: rows, tiles, groups of one and two axes, columns, products, one to three phases; loads of every type under
 any order of subscripts, shifted, divided, gathered and beyond the ends; scalars, `where`, optional results, updates in any order; arithmetic,
-comparisons, casts, reductions, loops with state, stores of what varies with any part of the axes, temporaries that the next phase reads.
-`exact` says of a value that no order of
-sums shows in it: only such a one is compared, rounded to few bits, or made an integer; others differ within a bound.  Magnitudes are kept
-so small that nothing overflows."""
+comparisons, casts, reductions, loops with state, stores of what varies with any part of the axes, temporaries that later phases
+read.  `exact` says of a value that no order of sums shows in it: only such a one is compared, rounded to few bits, or made an integer; others
+differ within a bound.  Magnitudes are kept so small that nothing overflows."""
 import os
 import random
 import re
