@@ -167,16 +167,16 @@ static int most_threads(const char *ptx, size_t n)
  * it often does without, and gets more, if a workgroup still finds that many: the cap goes before its size. */
 static bool is_worth_trying(int cap, int own, bool spills, bool small)
 {
-	enum { MANY = 104, FIVE = 96, TWO = 128 };
+	enum { MANY = 104, FIVE = 96, LESS = 120, TWO = 128 };
 	if (spills)
 		return cap >= own;
-	return cap < own && own - cap <= cap / 2 && (own > MANY ? cap >= (small ? FIVE : TWO) : cap != FIVE);
+	return cap < own && own - cap <= cap / 2 && (own > MANY ? cap >= (small ? FIVE : own > TWO ? LESS : TWO) : cap != FIVE);
 }
 
 static int assemble(const char *ptxas, const char *dir, const struct target *t, const char *ptx, size_t n, void **out, size_t *size, char *err,
                     size_t errlen)
 {
-	static const int caps[] = {32, 40, 48, 56, 64, 72, 80, 96, 128};
+	static const int caps[] = {32, 40, 48, 56, 64, 72, 80, 96, 120, 128};
 	char name[PATH_TEXT], *image;
 	bool spills, own_spills, small = memmem(ptx, n, ".reqntid 128", 12), settled = false, tried = false;
 	if (run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))

@@ -265,7 +265,7 @@ static bool two_tiles(const struct planner *p, const struct variant *v)
 		struct shape s = phase_shape(v, &p->k->phases[i]);
 		fixed = s.open || s.tiled ? 0 : s.fixed > fixed ? s.fixed : fixed;
 	}
-	return fixed && v->waves > waves_of(p, p->target->tile_threads) && p->f.cost <= TILE_CODE;
+	return fixed && p->f.rows == 1 && v->waves > waves_of(p, p->target->tile_threads) && p->f.cost <= TILE_CODE;
 }
 
 /* Several axes in one tile, or one of groups that fills many lanes. */

@@ -50,7 +50,7 @@ static void note_load(const struct emit *e, struct front *f, const struct ir_ins
 /* Known to be there, or not to: what else is masked is kept where it stands by its predicate. */
 static bool is_plain(const struct emit *e, const struct ir_ins *load)
 {
-	return (!(load->flags & IR_MASKED) || e->v->npins) && (!e->k->params[load->imm].optional || (e->v->given >> load->imm & 1));
+	return (!(load->flags & IR_MASKED) || e->v->npins || (ir_has(e->ph->body, IR_RELAYOUT) && !load->args[load->nargs - 1]->layout)) && (!e->k->params[load->imm].optional || (e->v->given >> load->imm & 1));
 }
 
 /* The loads that wait for none of each other, the last of these where there are several groups. */
@@ -116,7 +116,8 @@ const struct ir_ins *emit_front(struct emit *e, const struct ir_block *b)
 	bool asked = false;
 	if (e->machine->certain && !e->has_dot && !e->loop_depth && e->v->aligned)
 		f = front_of(e, b);
-	if (f.bytes <= ONE_ACCESS || f.rows != 1 || !f.shared)
+	bool tiles = e->v->aligned && f.rows == 2 && ir_has(e->ph->body, IR_RELAYOUT);
+	if (f.bytes <= ONE_ACCESS || (!tiles && (f.rows != 1 || !f.shared)))
 		return b->first;
 	for (const struct ir_ins *i = b->first; i != f.last && !e->failed; i = i->next) {
 		asked = asked || i == f.first;

@@ -20,8 +20,8 @@
 #include "../mfma.h"
 
 /* A tile in LDS: element strides along axes, rows along `inner`; 16 bytes more behind every 2^shift positions of axis `padded` (-1: what
- * padding there is lies in the strides). */
-struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at, padded, shift; };
+ * padding there is lies in the strides); small: it lies among the partial results of reductions, in a place that nothing else has. */
+struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at, padded, shift; bool small; };
 struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may still read it */
 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
@@ -136,6 +136,7 @@ LLVMBasicBlockRef emit_in_gap(struct emit *, int cost);
 /* index.c */
 /* Sum of coef[axis] * the lane's and wave's part of the position, i32. */
 LLVMValueRef index_lanes(struct emit *, const struct layout *, const int64_t *coef);
+LLVMValueRef index_lanes_here(struct emit *, const struct layout *, const int64_t *coef);   /* computed where it is used, not kept from the start on */
 LLVMValueRef index_lane(struct emit *, const struct layout *, int axis);  /* lane's and wave's part of the position, i32 */
 int index_register(const struct layout *, int reg, int axis);             /* register's part */
 const int *index_map(struct emit *, const struct layout *from, const struct layout *to, ir_axes axes); /* register of `from` -> register of `to` */
@@ -193,6 +194,7 @@ void lds_barrier(struct emit *);                                     /* LDS acce
 void lds_enter_loop(struct emit *);                                  /* everything read in the loop may still be read by others */
 LLVMValueRef lds_read(struct emit *, const struct ir_ins *, int reg, int n); /* registers of a value that waits in LDS */
 void emit_relayout(struct emit *, const struct ir_ins *);
+void lds_fetch(struct emit *, struct ir_ins *user);                  /* small tiles that wait in LDS for it, the first that uses them */
 LLVMValueRef lane_xor(struct emit *, LLVMValueRef v, int bit, bool lower_equal); /* value of lane ^ (1 << bit); lower_equal: lanes that differ in lower bits hold the same */
 LLVMValueRef emit_if_begin(struct emit *, LLVMValueRef cond);        /* returns the join block as a value */
 void emit_if_end(struct emit *, LLVMValueRef join);

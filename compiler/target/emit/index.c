@@ -16,15 +16,8 @@ static int64_t weight(const struct layout *l, const int64_t *coef, int bit)
 }
 
 /* Bits of the workitem id whose weights double from one to the next are one term: ((tid >> from) & mask) * weight. */
-LLVMValueRef index_lanes(struct emit *e, const struct layout *l, const int64_t *coef)
+LLVMValueRef index_lanes_here(struct emit *e, const struct layout *l, const int64_t *coef)
 {
-	for (int i = 0; i < e->nlanes; i++)
-		if (e->lanes[i].l == l && !memcmp(e->lanes[i].coef, coef, sizeof e->lanes[i].coef))
-			return e->lanes[i].v;
-	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
-	LLVMMetadataRef where = LLVMGetCurrentDebugLocation2(e->b);
-	LLVMPositionBuilderBefore(e->b, e->entry_end);
-	LLVMSetCurrentDebugLocation2(e->b, where);
 	LLVMValueRef sum = NULL;
 	int total = l->nlane + l->nwave;
 	int64_t set = 0;                                   /* bits that may be set in the sum, while every weight is a bit of its own */
@@ -44,13 +37,26 @@ LLVMValueRef index_lanes(struct emit *e, const struct layout *l, const int64_t *
 		sum = !sum ? part : set & mine ? LLVMBuildAdd(e->b, sum, part, "") : LLVMBuildOr(e->b, sum, part, "");
 		set |= mine;
 	}
+	return sum ? sum : emit_int(e, 0);
+}
+
+LLVMValueRef index_lanes(struct emit *e, const struct layout *l, const int64_t *coef)
+{
+	for (int i = 0; i < e->nlanes; i++)
+		if (e->lanes[i].l == l && !memcmp(e->lanes[i].coef, coef, sizeof e->lanes[i].coef))
+			return e->lanes[i].v;
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
+	LLVMMetadataRef where = LLVMGetCurrentDebugLocation2(e->b);
+	LLVMPositionBuilderBefore(e->b, e->entry_end);
+	LLVMSetCurrentDebugLocation2(e->b, where);
+	LLVMValueRef sum = index_lanes_here(e, l, coef);
 	emit_continue(e, here);
 	LLVMSetCurrentDebugLocation2(e->b, where);
 	if (e->nlanes == e->cap_lanes)
 		e->lanes = arena_grow(e->arena, e->lanes, e->nlanes, &e->cap_lanes, sizeof *e->lanes);
 	e->lanes[e->nlanes].l = l;
 	memcpy(e->lanes[e->nlanes].coef, coef, sizeof e->lanes[e->nlanes].coef);
-	return e->lanes[e->nlanes++].v = sum ? sum : emit_int(e, 0);
+	return e->lanes[e->nlanes++].v = sum;
 }
 
 LLVMValueRef index_lane(struct emit *e, const struct layout *l, int axis)

@@ -3,6 +3,8 @@
  * barrier, and its place reused behind another. */
 #include "machine.h"
 
+enum { SMALL_TILE = 2048 };
+
 LLVMValueRef lds_pointer(struct emit *e, LLVMValueRef base, LLVMValueRef byte, int constant)
 {
 	LLVMValueRef p = base, at = constant ? emit_int(e, constant) : NULL;
@@ -131,7 +133,7 @@ static LLVMValueRef lane_address(struct emit *e, const struct layout *l, const s
 	int64_t coef[LAYOUT_AXES] = {0};
 	for (int x = 0; x < e->ph->naxes; x++)
 		coef[x] = (int64_t)t->stride[x] * t->bytes;
-	LLVMValueRef sum = index_lanes(e, l, coef);
+	LLVMValueRef sum = t->small ? index_lanes_here(e, l, coef) : index_lanes(e, l, coef);
 	if (t->padded >= 0 && t->stride[t->padded]) { /* its low bits and those of registers are different ones: no carry */
 		LLVMValueRef lots = LLVMBuildLShr(e->b, index_lane(e, l, t->padded), emit_int(e, t->shift), "");
 		sum = LLVMBuildAdd(e->b, sum, LLVMBuildShl(e->b, lots, emit_int(e, 4), ""), "");
@@ -187,6 +189,8 @@ static void mark_read(struct emit *e, const struct lds_tile *t)
 			e->regions[r].dirty = true;
 }
 
+static LLVMValueRef tile_base(const struct emit *e, const struct lds_tile *t) { return t->small ? e->lds_small : e->lds; }
+
 LLVMValueRef lds_read(struct emit *e, const struct ir_ins *i, int reg, int n)
 {
 	const struct value *v = &e->values[i->id];
@@ -199,11 +203,12 @@ LLVMValueRef lds_read(struct emit *e, const struct ir_ins *i, int reg, int n)
 		lds_barrier(e);
 	for (int r = 0; r < n; r += run) {
 		LLVMValueRef x = LLVMBuildLoad2(e->b, emit_vector(element, run),
-		                                lds_pointer(e, e->lds, v->waiting_lane, t->at + register_address(e, i->layout, t, reg + r)), "");
+		                                lds_pointer(e, tile_base(e, t), v->waiting_lane, t->at + register_address(e, i->layout, t, reg + r)), "");
 		LLVMSetAlignment(x, (unsigned)(run * t->bytes));
 		parts[r / run] = i->dtype == DT_I1 ? LLVMBuildTrunc(e->b, x, emit_vector(e->i1, run), "") : x;
 	}
-	mark_read(e, t);
+	if (!t->small)
+		mark_read(e, t);
 	return vector_join(e, parts, n / run, run);
 }
 
@@ -253,7 +258,7 @@ static void write_tile(struct emit *e, const struct ir_ins *v, const struct lds_
 		LLVMValueRef x = along.from && run > 1 ? value_strided(e, v, from, r, 1 << along.from, run) : value_vector(e, v, from, r, run);
 		if (v->dtype == DT_I1)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, run), "");
-		x = LLVMBuildStore(e->b, x, lds_pointer(e, e->lds, at, t->at + register_address(e, from, t, r)));
+		x = LLVMBuildStore(e->b, x, lds_pointer(e, tile_base(e, t), at, t->at + register_address(e, from, t, r)));
 		LLVMSetAlignment(x, (unsigned)(run * t->bytes));
 	}
 	if (once)
@@ -261,25 +266,80 @@ static void write_tile(struct emit *e, const struct ir_ins *v, const struct lds_
 	e->lds_written = true;
 }
 
-void emit_relayout(struct emit *e, const struct ir_ins *i)
+static struct lds_tile *tile_for(struct emit *e, const struct ir_ins *i)
 {
-	const struct ir_ins *v = i->args[0];
+	int bytes = i->dtype == DT_I1 || dtype_info(i->dtype)->bits < 8 ? 1 : dtype_info(i->dtype)->bits / 8;
+	return tile_of(e, i->args[0]->layout, i->layout, inner_axis(e, i->layout), bytes);
+}
+
+/* What goes through LDS, at once. */
+static void write_waiting(struct emit *e, const struct ir_ins *i, struct lds_tile *t)
+{
 	struct value *out = value_new(e, i);
-	if (!v->layout || same_lanes(e, v->layout, i->layout, v->axes)) {
-		rename_registers(e, i);
-		return;
-	}
-	struct lds_tile *t = tile_of(e, v->layout, i->layout, inner_axis(e, i->layout), i->dtype == DT_I1 || dtype_info(i->dtype)->bits < 8 ? 1 : dtype_info(i->dtype)->bits / 8);
-	place_tile(e, t);
-	write_tile(e, v, t);
+	write_tile(e, i->args[0], t);
 	out->waiting = t;
 	out->waiting_lane = lane_address(e, i->layout, t);
-	if (e->loop_depth && only_products_use(i))
-		return;
-	int regs = layout_regs(i->layout), run = run_of(i->layout, t);
+}
+
+static void read_waiting(struct emit *e, const struct ir_ins *i)
+{
+	struct value *out = &e->values[i->id];
+	int regs = layout_regs(i->layout), run = run_of(i->layout, out->waiting);
 	if (run < out->pack)
 		run = out->pack;
 	for (int r = 0; r < regs; r += run)
 		value_set(e, i, r, run, lds_read(e, i, r, run));
 	out->waiting = NULL;
+}
+
+static bool stays(struct emit *e, const struct ir_ins *i)
+{
+	const struct ir_ins *v = i->args[0];
+	return !v->layout || same_lanes(e, v->layout, i->layout, v->axes);
+}
+
+/* Small tiles that stand side by side share a round, each in a place of its own; they are read where they are first used. */
+static void write_small(struct emit *e, const struct ir_ins *i, struct lds_tile *t)
+{
+	t->small = true;
+	t->at = e->lds_small_bytes;
+	e->lds_small_bytes += t->size;
+	write_waiting(e, i, t);
+}
+
+static void fetch(struct ir_ins *user, void *emit)
+{
+	struct emit *e = emit;
+	for (int a = 0; a < user->nargs; a++) {
+		const struct lds_tile *t = user->args[a]->layout ? e->values[user->args[a]->id].waiting : NULL;
+		if (t && t->small)
+			read_waiting(e, user->args[a]);
+	}
+}
+
+void lds_fetch(struct emit *e, struct ir_ins *user)
+{
+	fetch(user, e);
+	if (user->body)                                /* in front of it, where all that follows sees it */
+		ir_walk(user->body, fetch, e);
+	if (user->other)
+		ir_walk(user->other, fetch, e);
+}
+
+void emit_relayout(struct emit *e, const struct ir_ins *i)
+{
+	if (stays(e, i)) {
+		value_new(e, i);
+		rename_registers(e, i);
+		return;
+	}
+	struct lds_tile *t = tile_for(e, i);
+	if (!e->loop_depth && t->size <= SMALL_TILE) {
+		write_small(e, i, t);
+		return;
+	}
+	place_tile(e, t);
+	write_waiting(e, i, t);
+	if (!(e->loop_depth && only_products_use(i)))
+		read_waiting(e, i);
 }

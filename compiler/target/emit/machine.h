@@ -44,6 +44,7 @@ struct machine {
 
 	/* --- lanes --- */
 	int row_bits;                                                    /* lane bits that a reduction exchanges cheaper than by LDS */
+	int dealt_bits;                                                  /* those that it exchanges cheaper than by one more access a result in a round through LDS */
 	int exchange_wait;                                               /* instructions that a lane_xor of a row waits behind what makes its operand */
 	/* Bits of v in lane ^ (1 << bit), as v's type or as a word; lower_equal: lanes that differ in lower bits alone hold the same. */
 	LLVMValueRef (*lane_xor)(struct emit *, LLVMValueRef v, int bit, bool lower_equal);

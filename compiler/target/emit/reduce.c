@@ -2,7 +2,8 @@
  * In: reductions that stand side by side.  Out: their results, in every lane.  Exchanges over the machine's low lane bits (a row of
  * lanes) are cheap; what remains (higher lane bits, waves) of all of them goes through LDS in one round with one barrier: each row of
  * lanes writes one partial result, each lane reads the one its own low bits name and finishes the butterfly inside the wave.  Where the lanes of a row hold different results, a wave
- * finishes its lanes first and every lane folds the waves' partial results itself, in the butterfly's order. */
+ * finishes its lanes first and every lane folds the waves' partial results itself, in the butterfly's order.  Results that are dealt out
+ * (pass_deal.c) go through one round of LDS as well: each lane reads the partial results of those that it gets. */
 #include "../../pass.h"
 #include "machine.h"
 
@@ -14,12 +15,13 @@ struct chains { LLVMValueRef acc[16]; int n, pack, reg; };
 struct part {
 	const struct ir_ins *i;
 	const struct layout *from;                 /* of the operand */
-	const struct layout *out;                  /* of the result; NULL = scalar */
+	const struct layout *own;                  /* of the results that a lane has a part of */
 	int regs; LLVMValueRef *x;                 /* partial results, one a result register */
 	struct chains *chains;                     /* by result register, until they are joined */
 	unsigned lanes, waves;                     /* bits of lane and wave number that are reduced */
 	bool through_lds;                          /* rows of lanes, in a round with others */
 	bool by_waves;                             /* every lane folds the waves' partial results */
+	bool dealt;                                /* every lane folds the partial results of those that are its own */
 	int at;                                    /* LDS byte offset */
 };
 
@@ -134,7 +136,7 @@ static void join_parts(struct emit *e, struct part *parts, int n)
 static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 {
 	const struct layout *from = i->args[0]->layout;
-	*p = (struct part){.i = i, .out = i->layout};
+	*p = (struct part){.i = i};
 	for (int a = 0; a < i->nargs && !from; a++)
 		from = i->args[a]->layout;
 	p->from = from;
@@ -142,7 +144,7 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 	int *map = arena_alloc(e->arena, sizeof *map * (size_t)n), *reg = arena_alloc(e->arena, sizeof *reg * (size_t)n);
 	p->regs = 1;
 	if (from)
-		p->regs = layout_regs(layout_project(e->arena, from, i->over, map));
+		p->regs = layout_regs(p->own = layout_project(e->arena, from, i->over, map));
 	p->x = arena_alloc(e->arena, sizeof *p->x * (size_t)p->regs);
 	p->chains = arena_alloc(e->arena, sizeof *p->chains * (size_t)p->regs);
 	for (int r = 0; r < p->regs; r++) {
@@ -164,8 +166,9 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 		row_done = row_done && ((p->lanes >> b & 1) || layout_basis_is_zero(&from->lane[b]));
 	int high = __builtin_popcount(p->lanes >> row) + __builtin_popcount(p->waves);
 	bool narrow = i->dtype != DT_I64;          /* a round's slots are dwords */
-	p->through_lds = narrow && row_done && high <= emit_lane_bits(e) && (p->waves || high == 2);
-	p->by_waves = p->waves && !p->through_lds;
+	p->dealt = i->layout && !layout_equal(i->layout, p->own);
+	p->through_lds = !p->dealt && narrow && row_done && high <= emit_lane_bits(e) && (p->waves || high == 2);
+	p->by_waves = !p->dealt && p->waves && !p->through_lds;
 }
 
 static LLVMValueRef combine(struct emit *e, const struct part *p, LLVMValueRef a, LLVMValueRef b)
@@ -347,6 +350,90 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 	}
 }
 
+/* How results lie in LDS, in the order of who reads them: bytes a position of each axis; returns those of all. */
+static int bytes_of_results(const struct emit *e, const struct layout *l, int64_t *coef)
+{
+	int bytes = 4;
+	for (int bit = 0; bit <= l->nreg + l->nlane + l->nwave; bit++)
+		for (int a = 0; a < e->ph->naxes; a++) {
+			const struct layout_basis *b = bit < l->nreg ? &l->reg[bit] : bit < l->nreg + l->nlane ? &l->lane[bit - l->nreg] : &l->wave[bit - l->nreg - l->nlane];
+			bool rest = bit == l->nreg + l->nlane + l->nwave;
+			if (coef[a] || layout_size(l, a) == 1 || (!rest && !b->step[a]))
+				continue;
+			coef[a] = bytes;
+			bytes *= layout_size(l, a);
+		}
+	return bytes;
+}
+
+static int register_bytes(const struct emit *e, const struct layout *l, int reg, const int64_t *coef)
+{
+	int64_t at = 0;
+	for (int a = 0; a < e->ph->naxes; a++)
+		at += coef[a] ? coef[a] * index_register(l, reg, a) : 0;
+	return (int)at;
+}
+
+/* The bits of the workitem id whose partial results are still apart. */
+static int open_bits(const struct emit *e, const struct part *p, int *reduced)
+{
+	int n = 0, lane = emit_lane_bits(e);
+	for (int b = e->machine->dealt_bits; b < lane; b++)
+		if (p->lanes >> b & 1)
+			reduced[n++] = b;
+	for (int b = 0; b < p->from->nwave; b++)
+		if (p->waves >> b & 1)
+			reduced[n++] = lane + b;
+	return n;
+}
+
+/* One round for all parts that are dealt out: partial results of one lane or wave lie in a plane of their own, 16 bytes behind the one in
+ * front, so that lanes of different planes write to different banks. */
+static void deal_out(struct emit *e, struct part *parts, int n)
+{
+	int64_t coef[ROUND][LAYOUT_AXES] = {{0}};
+	int reduced[ROUND][HIGH + 6], nreduced[ROUND], plane[ROUND], base[ROUND];
+	for (int k = 0; k < n; k++) {
+		struct part *p = &parts[k];
+		if (!p->dealt)
+			continue;
+		nreduced[k] = open_bits(e, p, reduced[k]);
+		plane[k] = (bytes_of_results(e, p->i->layout, coef[k]) + 31) / 16 * 16;
+		base[k] = e->lds_small_bytes;
+		e->lds_small_bytes += plane[k] << nreduced[k];
+		LLVMValueRef to = index_lanes_here(e, p->own, coef[k]), part = gathered(e, reduced[k], nreduced[k], 0);
+		to = part ? LLVMBuildAdd(e->b, to, op_times(e, part, plane[k]), "") : to;
+		int64_t same = wave_copies(p);             /* lanes that hold what others hold do not write */
+		for (int b = 0; b < p->from->nlane; b++)
+			same |= (int64_t)((p->lanes >> b & 1) ? b < e->machine->dealt_bits : layout_basis_is_zero(&p->from->lane[b])) << b;
+		LLVMValueRef join = begin_first(e, same);
+		for (int x = 0; x < p->regs; x++)
+			LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, base[k] + register_bytes(e, p->own, x, coef[k])));
+		if (join)
+			emit_if_end(e, join);
+	}
+	lds_barrier(e);
+	for (int k = 0; k < n; k++) {
+		struct part *p = &parts[k];
+		if (!p->dealt)
+			continue;
+		const struct layout *l = p->i->layout;
+		LLVMValueRef at = index_lanes_here(e, l, coef[k]), *x = arena_alloc(e->arena, sizeof *x * (size_t)layout_regs(l));
+		for (int r = 0; r < layout_regs(l); r++) {
+			LLVMValueRef part[1 << (HIGH + 6)];
+			int all = 1 << nreduced[k];
+			for (int v = 0; v < all; v++)
+				part[v] = LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[0]), lds_pointer(e, e->lds_small, at, base[k] + v * plane[k] + register_bytes(e, l, r, coef[k])), "");
+			for (int step = 1; step < all; step *= 2)
+				for (int v = 0; v < all; v += 2 * step)
+					part[v] = combine(e, p, part[v], part[v + step]);
+			x[r] = part[0];
+		}
+		p->x = x;
+		p->regs = layout_regs(l);
+	}
+}
+
 static void close_part(struct emit *e, struct part *p)
 {
 	value_new(e, p->i);
@@ -394,13 +481,18 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 		LLVMValueRef before = last_instruction(e);
 		int results = 0;
 		for (int k = 0; k < n; k++)
-			if ((parts[k].lanes >> b & 1) && (!parts[k].through_lds || b < e->machine->row_bits)) {
+			if ((parts[k].lanes >> b & 1) && (!parts[k].through_lds || b < e->machine->row_bits) && (!parts[k].dealt || b < e->machine->dealt_bits)) {
 				exchange(e, &parts[k], b);
 				results += parts[k].regs;
 			}
 		note_gap(e, before, results);
 	}
 	int reads = 0;
+	bool deals = false;
+	for (int k = 0; k < n; k++)
+		deals = deals || parts[k].dealt;
+	if (deals)
+		deal_out(e, parts, n);
 	for (int k = 0; k < n; k++)
 		reads += parts[k].by_waves ? parts[k].regs << __builtin_popcount(parts[k].waves) : 0;
 	for (int k = 0; k < n; k++)
