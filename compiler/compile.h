@@ -26,6 +26,7 @@ struct target {
 	struct turned_tile turned, turned_few, turned_single, turned_few_single;
 	int ahead_bytes;               /* that workgroups read between asking the L2 for a line and the one that loads it; 0 = it is not asked */
 	int below_bytes;               /* the same of a tile that is turned */
+	int early_bytes;               /* that the first workgroups ask the L2 for before they wait for the launch in front; 0 = nothing */
 	bool stored_first;             /* of calls that read more than the L2 holds, lines that are stored best leave it before those that were read */
 	bool sideways;                 /* what workgroups that follow each other write best lies side by side */
 	int line_bytes;                /* that a workgroup best has side by side where rows are made of such; 0 = any */
@@ -71,6 +72,7 @@ struct variant {
 	bool sideways;                                         /* workgroups that follow each other hold what lies side by side in rows, not one row behind another */
 	int ahead;                                             /* so many workgroups later, in the grid's order, is the one whose tile the L2 is asked for; 0 = none */
 	bool many;                                             /* rows beside each other: for few there are other variants */
+	bool few;                                              /* one of these others */
 	bool abreast;                                          /* rows of a workgroup lie in the same lanes, which hold what they share once */
 	bool stream;                                           /* held axes without a tile that fits: sweep them */
 	uint64_t given, absent;                                /* optional tensors (bit = parameter) that are there, that are not; in neither: unknown */

@@ -253,6 +253,7 @@ static void plan_pins(struct planner *p)
 			plan_pin(p, s, n, rows);
 		p->few = rows;
 		plan_pin(p, s, n, NULL);
+		p->out.items[p->out.n - 1].few = rows;
 		p->few = false;
 	}
 }
@@ -411,6 +412,7 @@ static void plan_many_and_few(struct planner *p, const struct hexpr *rows, bool 
 	}
 	p->few = rows && apart;
 	plan_rest(p, true, open);
+	p->out.items[p->out.n - 1].few = rows;
 	p->few = false;
 }
 

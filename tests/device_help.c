@@ -92,6 +92,7 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 	_Alignas(16) uint8_t block[1024] = {0};
 	struct ptx_launch p = {.text = c->elf, .kernel = l->symbol, .block = (uint32_t)l->block, .arguments = block,
 	                       .argument_bytes = (size_t)l->kernarg_bytes, .memory = memory, .shared = l->lds, .fetched = d->fetched, .most_fetched = d->most_fetched,
+	                       .soon = d->soon, .most_soon = d->most_soon,
 	                       .stored = d->stored, .most_stored = d->most_stored};
 	fill_arguments(d, l, workspace, block);
 	for (int i = 0; i < d->r->k->nparams; i++) {
@@ -112,6 +113,7 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 	if (!empty)
 		ck_assert_msg(ptx_run(&p, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	d->nfetched = p.nfetched;
+	d->nsoon = p.nsoon;
 	d->nstored = 0;
 	for (int i = 0; i < p.nstored; i++) {
 		const struct ir_tensor *t = &d->r->tensors[d->stored_of];

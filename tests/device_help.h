@@ -16,6 +16,7 @@ struct device_run {
 	struct arena arena;
 	uint8_t *table[MOST_PARAMS];                   /* of each list while device_check runs: addresses and lengths */
 	uint64_t *fetched; int nfetched, most_fetched;   /* what PTX asked the L2 for (ptx_run.h); NULL = nobody asks */
+	uint64_t *soon; int nsoon, most_soon;            /* and in front of the wait */
 	uint64_t *stored; int nstored, most_stored, stored_of;   /* where PTX of the last launch stored first, bytes behind the start of tensor `stored_of` */
 	int kept_loads, kept_stores, other_loads;        /* of PTX by the L2's policies, of the last launch (ptx_run.h) */
 	uint64_t accesses;                    /* of memory by tensors' addresses: instructions that simulated AMD waves executed */

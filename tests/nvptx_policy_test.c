@@ -50,7 +50,7 @@ START_TEST(nothing_else_is)
 {
 	static const struct { const char *kernel, *variant, *given; int m, n, other, kept; } cases[] = {
 		{"rmsnorm_quant", "N=2048 aligned", "", 2, 2048, 2 * 256, 0},               /* the row, not its weights */
-		{"both_by_rows_mx", "M%32=0 N%32=0 aligned", "", 64, 128, 64 * 16, 4 * 64 * 4 + 16 * 2 * 8},   /* scales, a few bytes of each of several rows */
+		{"both_by_rows_mx", "M%32=0 N%32=0 aligned", "", 64, 128, 64 * 16, 64 * 4 + 128 * 2},   /* scales, a byte at a time of each of several rows */
 		{"quantize_both_mxfp8", "M%32=0 N%32=0 aligned", "y scale yt scale_t", 64, 128, 64 * 16, 0},   /* of a group side by side */
 		{"dequantize_rows", "unaligned", "", 3, 33, 0, 0},                          /* element by element */
 		{"quantize_both_128", "M%128=0 N%128=0 aligned", "y scale yt scale_t", 128, 128, 128 * 16, 0},   /* asked for ahead below */

@@ -274,9 +274,12 @@ static bool load_store(struct machine *m, struct thread *t, const struct ins *i)
 /* What lies beyond the memory costs a chip more than it saves. */
 static bool fetch(struct machine *m, struct thread *t, const struct ins *i)
 {
-	uint8_t *p = has(i, evict_last) && i->nop == 1 ? reach(m, t, i, &i->op[0], 1, false) : NULL;
-	if (p && m->l->nfetched < m->l->most_fetched)
-		m->l->fetched[m->l->nfetched++] = (uint64_t)(uintptr_t)p;
+	uint8_t *p = i->nop == 1 ? reach(m, t, i, &i->op[0], 1, false) : NULL;
+	struct ptx_launch *l = m->l;
+	if (p && has(i, evict_last) && l->nfetched < l->most_fetched)
+		l->fetched[l->nfetched++] = (uint64_t)(uintptr_t)p;
+	if (p && !has(i, evict_last) && l->nsoon < l->most_soon)
+		l->soon[l->nsoon++] = (uint64_t)(uintptr_t)p;
 	return p;
 }
 

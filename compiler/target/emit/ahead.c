@@ -70,6 +70,12 @@ static LLVMValueRef bytes_ahead(struct emit *e, const struct access *a)
 	return bytes;
 }
 
+LLVMValueRef ahead_lane(struct emit *e, const struct access *a)
+{
+	LLVMValueRef in_line = LLVMBuildAnd(e->b, a->lane, emit_int(e, LINE - access_bytes(a)), "");
+	return LLVMBuildICmp(e->b, LLVMIntEQ, in_line, emit_int(e, 0), "");      /* wherever the line begins */
+}
+
 /* Nothing where some of a tile may be masked off, for beyond the tensor asking costs more than loading, unless by positions alone: what is
  * beside a row's end is then the next one's. */
 void ahead_fetch(struct emit *e, const struct access *a)
@@ -77,9 +83,7 @@ void ahead_fetch(struct emit *e, const struct access *a)
 	bool masked = a->mask && !(e->below && !a->mask->layout);
 	if (!e->machine->fetch || !a->affine || !a->l || masked || a->fold || e->loop_depth || a->t->role != IR_IN)
 		return;
-	LLVMValueRef bytes = bytes_ahead(e, a), in_line = LLVMBuildAnd(e->b, a->lane, emit_int(e, LINE - access_bytes(a)), "");
-	LLVMValueRef one = LLVMBuildICmp(e->b, LLVMIntEQ, in_line, emit_int(e, 0), "");      /* of the lanes that share a line, wherever it begins */
-	one = LLVMBuildAnd(e->b, one, e->ahead_there, "");
+	LLVMValueRef bytes = bytes_ahead(e, a), one = LLVMBuildAnd(e->b, ahead_lane(e, a), e->ahead_there, "");
 	for (int r = 0; bytes && r < layout_regs(a->l); r += a->width)
 		e->machine->fetch(e, a, r, bytes, one);
 }

@@ -3,12 +3,15 @@
  * ptxas computes with what the first load brings before it asks for the second, where that saves registers: the second then waits for
  * the first one's memory.  Behind a branch that only the machine knows to be taken always it keeps them together; it makes predicates
  * of it, so that no instruction is added but the comparison.  For one row tensor and its weights, one of which is near: two of the
- * memory's are as fast apart (docs/performance.md).  Not in loops, which it would write out twice. */
+ * memory's are as fast apart; and for tiles that are turned or dealt out, of one tensor or two, whose workgroups wait for their slowest wave
+ * (docs/performance.md).  Not in loops, which it would write out twice. */
 #include "../../pass.h"
 #include "machine.h"
 #include "memory.h"
 
-enum { ONE_ACCESS = 16 };                    /* bytes of a lane: one waits for none, and so little code has little time to lose */
+/* Bytes of a lane: one access waits for none, and so little code has little time to lose; of a tile's lanes that make eight, ptxas keeps them
+ * together by itself. */
+enum { ONE_ACCESS = 16, FEW_ACCESSES = 64 };
 
 /* Can stand before a block's computation: see pass_loads.c. */
 static bool is_front(const struct emit *e, const struct ir_ins *i)
@@ -47,10 +50,11 @@ static void note_load(const struct emit *e, struct front *f, const struct ir_ins
 	f->bytes = bytes > f->bytes ? bytes : f->bytes;
 }
 
-/* Known to be there, or not to: what else is masked is kept where it stands by its predicate. */
+/* Known to be there, or not to: what else is masked is kept where it stands by its predicate, but in tiles, all of whose loads have the same. */
 static bool is_plain(const struct emit *e, const struct ir_ins *load)
 {
-	return (!(load->flags & IR_MASKED) || e->v->npins || (ir_has(e->ph->body, IR_RELAYOUT) && !load->args[load->nargs - 1]->layout)) && (!e->k->params[load->imm].optional || (e->v->given >> load->imm & 1));
+	bool of_tile = ir_has(e->ph->body, IR_RELAYOUT) && !load->args[load->nargs - 1]->layout;
+	return (!(load->flags & IR_MASKED) || e->v->npins || of_tile) && (!e->k->params[load->imm].optional || (e->v->given >> load->imm & 1));
 }
 
 /* The loads that wait for none of each other, the last of these where there are several groups. */
@@ -107,6 +111,9 @@ static void close_front(struct emit *e, LLVMBasicBlockRef loads)
 	}
 	for (int n = 0; n < e->nasked; n++)
 		emit_loaded(e, e->asked[n].a, e->asked[n].r, e->asked[n].x);
+	for (int n = 0; e->ahead && n < e->nasked; n++)
+		if (n + 1 == e->nasked || e->asked[n + 1].a->i != e->asked[n].a->i)
+			ahead_fetch(e, e->asked[n].a);
 	e->nasked = 0;
 }
 
@@ -116,7 +123,7 @@ const struct ir_ins *emit_front(struct emit *e, const struct ir_block *b)
 	bool asked = false;
 	if (e->machine->certain && !e->has_dot && !e->loop_depth && e->v->aligned)
 		f = front_of(e, b);
-	bool tiles = e->v->aligned && f.rows == 2 && ir_has(e->ph->body, IR_RELAYOUT);
+	bool tiles = f.rows && f.bytes <= FEW_ACCESSES && ir_has(e->ph->body, IR_RELAYOUT);
 	if (f.bytes <= ONE_ACCESS || (!tiles && (f.rows != 1 || !f.shared)))
 		return b->first;
 	for (const struct ir_ins *i = b->first; i != f.last && !e->failed; i = i->next) {

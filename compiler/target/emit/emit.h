@@ -12,7 +12,8 @@
  *   lds.c         moves through LDS                          dot.c         matrix instructions
  *   convert.c     conversions, the narrow ones in software    control.c     loops and branches
  *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing
- *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed */
+ *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
+ *   early.c       the first loads, before the wait */
 #ifndef TDSL_EMIT_H
 #define TDSL_EMIT_H
 #include <llvm-c/Core.h>
@@ -115,6 +116,10 @@ void grid_bind(struct emit *, const struct hexpr *grid[3]);
 /* ahead.c */
 void ahead_bind(struct emit *, const struct hexpr *const *grid, int dims);     /* bound; of one or two dimensions, of others nothing is done */
 const struct hexpr *ahead_below(struct emit *, const struct hexpr *columns);    /* how many, of so many tiles each, hold what is read ahead */
+
+/* early.c */
+bool early_is_worth(const struct emit *);
+void early_fetch(struct emit *, const struct ir_block *);                      /* in front of the wait for the launch before */
 
 /* order.c */
 void emit_order(struct emit *);                        /* of all blocks of the function */

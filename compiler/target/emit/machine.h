@@ -84,7 +84,8 @@ struct machine {
 	void (*access_open)(struct emit *, struct access *, LLVMValueRef elements);   /* i64 behind the tensor's start, NULL = 0 */
 	LLVMValueRef (*load)(struct emit *, const struct access *, int reg, LLVMTypeRef);
 	void (*store)(struct emit *, const struct access *, int reg, LLVMValueRef);
-	/* Where `on` (i1): the L2 is asked for what register reg's load would bring `bytes` (i64) further; NULL = it is not. */
+	/* Where `on` (i1): the L2 is asked for what register reg's load would bring `bytes` (i64) further, to be kept until then; bytes NULL: for
+	 * what it brings, soon.  NULL = the L2 is not asked. */
 	void (*fetch)(struct emit *, const struct access *, int reg, LLVMValueRef bytes, LLVMValueRef on);
 	void (*update)(struct emit *, const struct access *, int reg, enum ir_reduce, LLVMValueRef);
 

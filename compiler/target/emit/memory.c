@@ -468,7 +468,7 @@ LLVMValueRef emit_both(struct emit *e, LLVMValueRef a, LLVMValueRef b)
 	return a && b ? LLVMBuildAnd(e->b, a, b, "") : a ? a : b;
 }
 
-static void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
+void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
 {
 	a->i = i;
 	a->torn = false;
@@ -653,7 +653,7 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 		LLVMValueRef x = e->machine->load(e, &a, r, t);
 		(e->before_asked ? emit_asked : emit_loaded)(e, &a, r, x);
 	}
-	if (e->ahead)                                  /* behind its own, which are what it waits for */
+	if (e->ahead && !e->before_asked)              /* behind its own, which are what it waits for */
 		ahead_fetch(e, &a);
 }
 

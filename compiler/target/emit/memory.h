@@ -36,6 +36,7 @@ void emit_loaded(struct emit *, const struct access *, int r, LLVMValueRef);
 void emit_asked(struct emit *, const struct access *, int r, LLVMValueRef);  /* ask.c: later, behind all that is asked for with it */
 /* Bytes that one instruction moves. */
 static inline int access_bytes(const struct access *a) { return a->pairs ? (a->width + 1) / 2 : a->width * a->bytes; }
+void access_open(struct emit *, struct access *, const struct ir_ins *, const struct layout *);   /* of a load, a store or an update; may fail */
 /* Pointer to `elements` (i64, NULL = none) behind the tensor's start. */
 LLVMValueRef access_base(struct emit *, const struct access *, LLVMValueRef elements);
 /* Byte offset of register r beside the lane part, to be added up: *constant known now, *uniform an i32 scalar (or NULL), *vector an i32 by
@@ -51,6 +52,7 @@ LLVMValueRef access_missing(struct emit *, const struct access *, int r);
 
 /* ahead.c: the same of the later tile, where there is one, for the L2 */
 void ahead_fetch(struct emit *, const struct access *);
+LLVMValueRef ahead_lane(struct emit *, const struct access *);                 /* i1: of the lanes that share a line, the one that asks for it */
 
 /* run.c: all runs of a loose access */
 bool run_can_be_loose(const struct access *, int axis);                         /* along this axis */

@@ -253,16 +253,25 @@ static void bind_numbers(struct emit *e, const struct arguments *a)
 	}
 }
 
-/* Addresses, which are good behind the wait for the launch before. */
+/* Addresses as they are given. */
 static void bind_pointers(struct emit *e, const struct arguments *a)
 {
+	for (int n = 0; n < a->n; n++)
+		if (is_pointer(&a->list[n]))
+			e->tensors[a->list[n].a].pointer = LLVMGetParam(e->fn, (unsigned)n);
+}
+
+/* The wait for the launch before; addresses that are good behind it. */
+static void wait_for_launch(struct emit *e, const struct arguments *a)
+{
+	if (!e->machine->wait_for_launch)
+		return;
 	LLVMValueRef *pointers = arena_alloc(e->arena, sizeof *pointers * (size_t)(a->n + 1));
 	int npointers = 0;
 	for (int n = 0; n < a->n; n++)
 		if (is_pointer(&a->list[n]))
 			pointers[npointers++] = LLVMGetParam(e->fn, (unsigned)n);
-	if (e->machine->wait_for_launch)
-		e->machine->wait_for_launch(e, pointers, npointers);
+	e->machine->wait_for_launch(e, pointers, npointers);
 	for (int n = 0, next = 0; n < a->n; n++)
 		if (is_pointer(&a->list[n]))
 			e->tensors[a->list[n].a].pointer = pointers[next++];
@@ -573,6 +582,14 @@ static bool is_scaled_both_ways(const struct emit *e)
 	return e->turned && groups && !e->has_dot && !ir_has(e->ph->body, IR_FOR);
 }
 
+static bool is_ragged(const struct ir_phase *ph)
+{
+	for (int a = 0; a < ph->naxes; a++)
+		if (ph->axes[a].ragged)
+			return true;
+	return false;
+}
+
 static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file, const struct ir_phase *ph, const char *name, struct model_launch *out)
 {
 	const struct ir_kernel *k = e->k;
@@ -606,13 +623,20 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	bind_numbers(e, &args);
 	grid_leave(e);
 	bind_pointers(e, &args);
+	const struct hexpr **grid = arena_alloc(e->arena, 3 * sizeof *grid);
+	bool early = early_is_worth(e) && !is_ragged(ph);         /* a ragged range is read first */
+	if (early) {
+		grid_bind(e, grid);
+		early_fetch(e, ph->body);
+	}
+	wait_for_launch(e, &args);
 	bind_temps(e);
 	e->arguments = args.list;
 	e->narguments = args.n;
 	e->late = e->v->late_arguments && e->machine->argument_block && !e->has_dot;
 	e->forgets = e->forgets || e->late;
-	const struct hexpr **grid = arena_alloc(e->arena, 3 * sizeof *grid);
-	grid_bind(e, grid);
+	if (!early)
+		grid_bind(e, grid);
 	for (int a = 0; a < ph->naxes; a++)
 		if (ph->axes[a].ragged) {
 			find_ragged_tile(e, a);

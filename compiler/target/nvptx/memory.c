@@ -191,8 +191,10 @@ void nvptx_fetch(struct emit *e, const struct access *a, int r, LLVMValueRef byt
 {
 	int64_t constant;
 	LLVMValueRef args[3] = {pointer_at(e, a, r, &constant), LLVMConstInt(e->i64, (uint64_t)constant, 0), on};
-	args[0] = LLVMBuildGEP2(e->b, e->i8, args[0], &bytes, 1, "");
-	nvptx_text(e, "@$2 prefetch.global.L2::evict_last [$0+$1];", "l,n,b,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 3, true);
+	const char *text = bytes ? "@$2 prefetch.global.L2::evict_last [$0+$1];" : "@$2 prefetch.global.L2 [$0+$1];";
+	if (bytes)
+		args[0] = LLVMBuildGEP2(e->b, e->i8, args[0], &bytes, 1, "");
+	nvptx_text(e, text, "l,n,b,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 3, true);
 }
 
 void nvptx_store(struct emit *e, const struct access *a, int r, LLVMValueRef x)

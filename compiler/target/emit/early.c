@@ -1,0 +1,87 @@
+/* early.c -- what a workgroup loads first, asked for before it waits for the launch in front.
+ * In: a phase whose code waits (machine.wait_for_launch), its grid bound.  Out: of the first workgroups, in front of the wait, the L2 is asked
+ * for the rows that they load behind it.  Whatever the launch in front still writes there, the L2 is where it is written: a hint changes no
+ * value.  The memory has little to do meanwhile, since what is left of that launch only stores, and nothing comes before the wait is over:
+ * a microsecond of each launch.  Of more than the first, the memory would be kept from what the launch in front still loads; a launch of few
+ * workgroups waits for other things (docs/performance.md). */
+#include "../../pass.h"
+#include "machine.h"
+#include "memory.h"
+
+struct early { struct emit *e; bool *there; int64_t bytes; };     /* there: by id, what can be computed before the wait */
+
+static bool are_there(const struct early *y, const struct ir_ins *i, int n)
+{
+	for (int a = 0; a < n; a++)
+		if (!y->there[i->args[a]->id])
+			return false;
+	return true;
+}
+
+/* Rows that nothing writes in this launch, known to be there, accessed 16 bytes and the like at a time. */
+static bool is_asked(const struct early *y, const struct ir_ins *i)
+{
+	const struct ir_param *t = &y->e->k->params[i->imm];
+	return i->op == IR_LOAD && i->layout && t->role == IR_IN && t->rank == 2 && !t->list && are_there(y, i, i->nargs) &&
+	       (!t->optional || (y->e->v->given >> i->imm & 1));
+}
+
+static int64_t tile_bytes(const struct emit *e, const struct ir_ins *i)
+{
+	int64_t n = dtype_info((enum dtype)i->dtype)->bits;
+	for (int x = 0; x < e->ph->naxes; x++)
+		n *= layout_size(i->layout, x);
+	return n / 8;
+}
+
+/* Positions, and numbers made of arguments: computed here, and again behind the wait, which LLVM finds to be the same. */
+static bool open_front(struct early *y, const struct ir_ins *i)
+{
+	bool made = ir_is_pure(i) && !i->layout && i->op != IR_LOAD && i->op != IR_ARG && i->op != IR_RESULT && i->op != IR_REDUCE && are_there(y, i, i->nargs);
+	y->there[i->id] = made;
+	if (made && !i->axes)
+		emit_instruction(y->e, i);
+	return made;
+}
+
+/* The workgroup is one of the first of many, in the order in which they begin. */
+static LLVMValueRef is_first(struct emit *e, int64_t most)
+{
+	LLVMValueRef row = e->machine->workgroups(e, 0), all = LLVMBuildMul(e->b, row, e->machine->workgroups(e, 1), "");
+	LLVMValueRef before = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, row, e->machine->workgroup(e, 1), ""), e->machine->workgroup(e, 0), "");
+	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntULT, before, emit_int(e, most), "");
+	return LLVMBuildAnd(e->b, first, LLVMBuildICmp(e->b, LLVMIntUGT, all, emit_int(e, most), ""), "");
+}
+
+static void ask(struct emit *e, const struct ir_ins *load)
+{
+	struct access a;
+	access_open(e, &a, load, load->layout);
+	if (e->failed || !a.affine || a.loose >= 0)
+		return;
+	LLVMValueRef one = ahead_lane(e, &a);
+	for (int r = 0; r < layout_regs(a.l); r += a.width)
+		e->machine->fetch(e, &a, r, NULL, emit_both(e, one, access_condition(e, &a, r)));
+}
+
+bool early_is_worth(const struct emit *e)
+{
+	return e->v->target->early_bytes && e->machine->wait_for_launch && e->v->aligned && !e->v->few && !e->has_dot;
+}
+
+void early_fetch(struct emit *e, const struct ir_block *b)
+{
+	struct early y = {e, arena_alloc(e->arena, (size_t)e->k->next_id + 1), 0};
+	const struct ir_ins *end = b->first;
+	int mark = index_mark(e);
+	for (; end && !e->failed && (end->op == IR_LOAD || open_front(&y, end)); end = end->next)
+		y.bytes += is_asked(&y, end) ? tile_bytes(e, end) : 0;
+	if (!y.bytes || e->failed)
+		return;
+	LLVMValueRef join = emit_if_begin(e, is_first(e, e->v->target->early_bytes / y.bytes));
+	for (const struct ir_ins *i = b->first; i != end; i = i->next)
+		if (is_asked(&y, i))
+			ask(e, i);
+	emit_if_end(e, join);
+	index_release(e, mark);
+}
