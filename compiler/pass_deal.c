@@ -194,7 +194,7 @@ int pass_deal(struct pass *p)
 {
 	FOR_PHASES(p, ph) {
 		struct deal d = {.p = p, .ph = ph, .space = {p->k->arena, ph, p->v, variant_waves(p->v, (int)(ph - p->k->phases))}};
-		if (!p->v->target->deals || ir_has(ph->body, IR_DOT))
+		if (ir_has(ph->body, IR_DOT))
 			continue;
 		for (struct ir_ins *i = ph->body->first; i; i = i->next)
 			if (i->op == IR_REDUCE && !(i->prev && i->prev->op == IR_REDUCE))

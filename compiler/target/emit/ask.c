@@ -123,7 +123,7 @@ const struct ir_ins *emit_front(struct emit *e, const struct ir_block *b)
 	bool asked = false;
 	if (e->machine->certain && !e->has_dot && !e->loop_depth && e->v->aligned)
 		f = front_of(e, b);
-	bool tiles = f.rows && f.bytes <= FEW_ACCESSES && ir_has(e->ph->body, IR_RELAYOUT);
+	bool tiles = f.rows && !e->v->single && !e->v->few && f.bytes <= FEW_ACCESSES && ir_has(e->ph->body, IR_RELAYOUT);
 	if (f.bytes <= ONE_ACCESS || (!tiles && (f.rows != 1 || !f.shared)))
 		return b->first;
 	for (const struct ir_ins *i = b->first; i != f.last && !e->failed; i = i->next) {
