@@ -258,7 +258,8 @@ static void plan_pins(struct planner *p)
 	}
 }
 
-/* Tiles of groups both ways, so large that a workgroup of the most threads would be alone: half of them hold it as well. */
+/* Tiles of groups both ways of one tensor, so large that a workgroup of the most threads would be alone: half of them hold it as well.  Of two
+ * tensors a lane would have twice as many loads to ask for at once (docs/performance.md). */
 static bool two_tiles(const struct planner *p, const struct variant *v)
 {
 	int64_t fixed = 0;
