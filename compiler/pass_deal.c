@@ -158,8 +158,10 @@ static void deal_out(struct deal *d, struct ir_ins *first)
 		if (all[x]->op == IR_REDUCE || !ir_is_pure(all[x]))
 			continue;
 		for (int a = 0; a < all[x]->nargs; a++)
-			if (!is_before(d, all[x]->args[a]) && !all[x]->args[a]->layout)
+			if (!is_before(d, all[x]->args[a]) && !all[x]->args[a]->layout) {
 				follow(d, all[x]->args[a]);
+				all[x]->args[a]->note = d->last->note;   /* a constant, which is there from now on */
+			}
 		follow(d, all[x]);
 	}
 	for (int x = 0; x < n; x++) {

@@ -10,34 +10,27 @@
 
 struct early { struct emit *e; bool *there; int64_t bytes; };     /* there: by id, what can be computed before the wait */
 
-static bool are_there(const struct early *y, const struct ir_ins *i, int n)
+static bool are_there(const struct early *y, const struct ir_ins *i)
 {
-	for (int a = 0; a < n; a++)
+	for (int a = 0; a < i->nargs; a++)
 		if (!y->there[i->args[a]->id])
 			return false;
 	return true;
 }
 
-/* Rows that nothing writes in this launch, known to be there, accessed 16 bytes and the like at a time. */
-static bool is_asked(const struct early *y, const struct ir_ins *i)
+/* Bytes of rows that nothing writes in this launch, known to be there; 0 = it is not asked for them. */
+static int64_t asked_bytes(const struct early *y, const struct ir_ins *i)
 {
-	const struct ir_param *t = &y->e->k->params[i->imm];
-	return i->op == IR_LOAD && i->layout && t->role == IR_IN && t->rank == 2 && !t->list && are_there(y, i, i->nargs) &&
-	       (!t->optional || (y->e->v->given >> i->imm & 1));
-}
-
-static int64_t tile_bytes(const struct emit *e, const struct ir_ins *i)
-{
-	int64_t n = dtype_info((enum dtype)i->dtype)->bits;
-	for (int x = 0; x < e->ph->naxes; x++)
-		n *= layout_size(i->layout, x);
-	return n / 8;
+	int64_t bytes = access_rows(y->e, i);
+	if (!bytes || y->e->k->params[i->imm].list || !are_there(y, i))
+		return 0;
+	return !y->e->k->params[i->imm].optional || (y->e->v->given >> i->imm & 1) ? bytes : 0;
 }
 
 /* Positions, and numbers made of arguments: computed here, and again behind the wait, which LLVM finds to be the same. */
 static bool open_front(struct early *y, const struct ir_ins *i)
 {
-	bool made = ir_is_pure(i) && !i->layout && i->op != IR_LOAD && i->op != IR_ARG && i->op != IR_RESULT && i->op != IR_REDUCE && are_there(y, i, i->nargs);
+	bool made = ir_is_pure(i) && !i->layout && i->op != IR_LOAD && i->op != IR_ARG && i->op != IR_RESULT && i->op != IR_REDUCE && are_there(y, i);
 	y->there[i->id] = made;
 	if (made && !i->axes)
 		emit_instruction(y->e, i);
@@ -76,12 +69,12 @@ void early_fetch(struct emit *e, const struct ir_block *b)
 	const struct ir_ins *end = b->first;
 	int mark = index_mark(e);
 	for (; end && !e->failed && (end->op == IR_LOAD || open_front(&y, end)); end = end->next)
-		y.bytes += is_asked(&y, end) ? tile_bytes(e, end) : 0;
+		y.bytes += asked_bytes(&y, end);
 	if (!y.bytes || e->failed)
 		return;
 	LLVMValueRef join = emit_if_begin(e, is_first(e, e->v->target->early_bytes / y.bytes));
 	for (const struct ir_ins *i = b->first; i != end; i = i->next)
-		if (is_asked(&y, i))
+		if (asked_bytes(&y, i))
 			ask(e, i);
 	emit_if_end(e, join);
 	index_release(e, mark);

@@ -199,7 +199,7 @@ void lds_barrier(struct emit *);                                     /* LDS acce
 void lds_enter_loop(struct emit *);                                  /* everything read in the loop may still be read by others */
 LLVMValueRef lds_read(struct emit *, const struct ir_ins *, int reg, int n); /* registers of a value that waits in LDS */
 void emit_relayout(struct emit *, const struct ir_ins *);
-void lds_fetch(struct emit *, struct ir_ins *user);                  /* small tiles that wait in LDS for it, the first that uses them */
+void lds_fetch(struct emit *, const struct ir_ins *user);            /* small tiles that wait in LDS for it, the first that uses them */
 LLVMValueRef lane_xor(struct emit *, LLVMValueRef v, int bit, bool lower_equal); /* value of lane ^ (1 << bit); lower_equal: lanes that differ in lower bits hold the same */
 LLVMValueRef emit_if_begin(struct emit *, LLVMValueRef cond);        /* returns the join block as a value */
 void emit_if_end(struct emit *, LLVMValueRef join);

@@ -307,9 +307,8 @@ static void write_small(struct emit *e, const struct ir_ins *i, struct lds_tile 
 	write_waiting(e, i, t);
 }
 
-static void fetch(struct ir_ins *user, void *emit)
+static void fetch_operands(struct emit *e, const struct ir_ins *user)
 {
-	struct emit *e = emit;
 	for (int a = 0; a < user->nargs; a++) {
 		const struct lds_tile *t = user->args[a]->layout ? e->values[user->args[a]->id].waiting : NULL;
 		if (t && t->small)
@@ -317,13 +316,15 @@ static void fetch(struct ir_ins *user, void *emit)
 	}
 }
 
-void lds_fetch(struct emit *e, struct ir_ins *user)
+static void fetch_inside(struct ir_ins *user, void *emit) { fetch_operands(emit, user); }
+
+void lds_fetch(struct emit *e, const struct ir_ins *user)
 {
-	fetch(user, e);
+	fetch_operands(e, user);
 	if (user->body)                                /* in front of it, where all that follows sees it */
-		ir_walk(user->body, fetch, e);
+		ir_walk(user->body, fetch_inside, e);
 	if (user->other)
-		ir_walk(user->other, fetch, e);
+		ir_walk(user->other, fetch_inside, e);
 }
 
 void emit_relayout(struct emit *e, const struct ir_ins *i)

@@ -599,6 +599,15 @@ static LLVMValueRef torn_joined(struct emit *e, const struct access *a, int r, L
 	return LLVMBuildOr(e->b, LLVMBuildAnd(e->b, x, LLVMBuildNot(e->b, kept, ""), ""), LLVMBuildAnd(e->b, old, kept, ""), "");
 }
 
+int64_t access_rows(const struct emit *e, const struct ir_ins *i)
+{
+	const struct ir_param *t = i->op == IR_LOAD && i->layout ? &e->k->params[i->imm] : NULL;
+	int64_t bits = t && t->role == IR_IN && t->rank == 2 ? dtype_info((enum dtype)i->dtype)->bits : 0;
+	for (int x = 0; x < e->ph->naxes && bits; x++)
+		bits *= layout_size(i->layout, x);
+	return (bits + 7) / 8;
+}
+
 LLVMTypeRef access_type(struct emit *e, const struct access *a)
 {
 	int bytes = access_bytes(a);

@@ -113,7 +113,7 @@ const struct ir_ins *emit_instruction(struct emit *e, const struct ir_ins *i)
 {
 	set_line(e, i);
 	index_forget(e);
-	lds_fetch(e, (struct ir_ins *)i);
+	lds_fetch(e, i);
 	switch (i->op) {
 	case IR_CONST: case IR_SYM: case IR_PARAM: case IR_HAS: case IR_LIMIT: emit_leaf(e, i); break;
 	case IR_LOAD: emit_load(e, i); break;

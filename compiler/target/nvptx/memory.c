@@ -20,25 +20,12 @@ enum { SECTOR = 32 };
 #define AS_IT_LIKES 0x1000000000000000ull
 enum { LARGE = 64 << 20 };                   /* bytes that a call reads: more than the 50 MB that the L2 holds */
 
-static bool is_of_rows(const struct emit *e, const struct ir_ins *i)
-{
-	if (i->op != IR_LOAD || !i->layout)
-		return false;
-	const struct ir_param *t = &e->k->params[i->imm];
-	return t->role == IR_IN && t->rank == 2;
-}
-
 struct reading { const struct emit *e; int64_t bytes; };
 
 static void add_rows(struct ir_ins *i, void *ctx)
 {
 	struct reading *r = ctx;
-	int64_t n = dtype_info((enum dtype)i->dtype)->bits / 8;
-	if (!is_of_rows(r->e, i))
-		return;
-	for (int x = 0; x < r->e->ph->naxes; x++)
-		n *= layout_size(i->layout, x);
-	r->bytes += n;
+	r->bytes += access_rows(r->e, i);
 }
 
 /* Of rows that are read and not read again: where there are more of them than the L2 holds, lines that are stored are to leave it before
@@ -47,7 +34,7 @@ static void add_rows(struct ir_ins *i, void *ctx)
 static LLVMValueRef rows_policy(struct emit *e, const struct access *a)
 {
 	struct reading r = {e, 0};
-	if (!e->v->stored_first || !is_of_rows(e, a->i))
+	if (!e->v->stored_first || !access_rows(e, a->i))
 		return NULL;
 	ir_walk(e->ph->body, add_rows, &r);
 	LLVMValueRef all = LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroups(e, 1), "");
