@@ -1,4 +1,4 @@
-/* ptx_code.h -- PTX as ptx_run.c runs it: a kernel's instructions with flattened operands, made of its text by ptx_text.c. */
+/* ptx_code.h -- PTX as ptx_run.c and ptx_cluster.c run it: a kernel's instructions with flattened operands, made of its text by ptx_text.c. */
 #ifndef TDSL_TEST_PTX_CODE_H
 #define TDSL_TEST_PTX_CODE_H
 #include <stdbool.h>
@@ -9,19 +9,21 @@
 enum { OPERANDS = 24 };
 
 #define OPCODES(X) \
-	X(abs) X(add) X(and) X(bar) X(bfe) X(bra) X(cos) X(cvt) X(div) X(ex2) X(exit) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) X(max) \
-	X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prefetch) X(prmt) X(rcp) X(red) X(rem) X(ret) X(rsqrt) X(selp) \
+	X(abs) X(add) X(and) X(bar) X(barrier) X(bfe) X(bra) X(cos) X(cvt) X(div) X(ex2) X(exit) X(fence) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) \
+	X(mapa) X(max) X(mbarrier) X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prefetch) X(prmt) X(rcp) X(red) X(rem) X(ret) X(rsqrt) X(selp) \
 	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
 #define MODIFIERS(X) \
-	X(add) X(approx) X(cache_hint) X(eq) X(equ) X(evict_last) X(ftz) X(ge) X(geu) X(global) X(gt) X(gtu) X(hi) X(idx) X(le) X(leu) X(lo) X(lt) \
-	X(ltu) X(max) X(nan) X(nc) X(ne) X(neu) X(num) X(pack) X(param) X(relu) X(rmi) X(rn) X(rni) X(rpi) X(rzi) X(sat) X(satfinite) X(shared) X(v2) \
-	X(v4) X(warp) X(wide)
+	X(add) X(aligned) X(approx) X(arrive) X(async) X(cache_hint) X(cluster) X(complete_tx) X(eq) X(equ) X(evict_last) X(expect_tx) X(ftz) X(ge) X(geu) \
+	X(global) X(gt) X(gtu) X(hi) X(idx) X(init) X(le) X(leu) X(lo) X(lt) X(ltu) X(mapped) X(max) X(mbarrier_init) X(nan) X(nc) X(ne) X(neu) X(num) X(pack) \
+	X(param) X(parity) X(relaxed) X(release) X(relu) X(rmi) X(rn) X(rni) X(rpi) X(rzi) X(sat) X(satfinite) X(shared) X(try_wait) X(v2) X(v4) X(wait) \
+	X(warp) X(wide)
 #define OP(w) OP_##w,
 #define MOD(w) MOD_##w,
 enum { OPCODES(OP) OP_UNKNOWN };
 enum { MODIFIERS(MOD) MOD_UNKNOWN };
 #define is(i, w) ((i)->opcode == OP_##w)
-#define has(i, w) ((i)->modifiers >> MOD_##w & 1)
+#define BIT(w) (1ull << MOD_##w)
+#define has(i, w) ((i)->modifiers >> MOD_##w & 1)              /* shared::cluster is shared and mapped */
 
 /* A type: 'u', 's', 'b', 'f' and bits; 'B' bf16, 'P' predicate, 'e' e4m3 and 'E' e5m2; x2: pairs. */
 struct type { char kind; int bits; bool x2; };
@@ -41,12 +43,12 @@ struct code {
 	struct ins *ins; int n, cap;
 	struct named *labels, *symbols, *classes; int nlabels, nsymbols, nclasses, cap_labels, cap_symbols, cap_classes;
 	struct named *registers; int nregisters, cap_registers;
-	int shared, arguments;
+	int shared, arguments, cluster;                /* cluster: workgroups along x, 0 = the text does not say */
 	char *err; size_t errlen; bool failed;
 };
 
 /* Registers that the launch fills, the first of a thread's. */
-enum { TID, CTAID, NCTAID = CTAID + 3, SPECIALS = NCTAID + 3 };
+enum { TID, CTAID, NCTAID = CTAID + 3, RANK = NCTAID + 3, SPECIALS };
 
 /* The kernel's part of the text; false with text in c->err.  c: zeros but for err and errlen; in its arena. */
 bool ptx_read(struct code *c, const char *text, const char *kernel);

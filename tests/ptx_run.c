@@ -1,6 +1,8 @@
 /* ptx_run.c -- an interpreter of the PTX that the compiler emits (PTX ISA 8.4), for ptx_run.h.
  * Method: ptx_text.c makes a list of instructions of the kernel's text; each thread runs alone until it meets an instruction
- * of its warp (shfl, vote, mma) or of its workgroup (bar); when all of them have come it is done for all at once. */
+ * of its warp (shfl, vote, mma) or of its workgroup (bar); when all of them have come it is done for all at once.  The workgroups of
+ * a cluster take turns: each runs up to barriers that others have yet to come to, or to bytes that they have yet to send.  What they do
+ * with each other's memory is ptx_cluster.c's.  A kernel without clusters has clusters of one. */
 #include "ptx_run.h"
 
 #include <math.h>
@@ -8,35 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../base/num.h"
-#include "ptx_code.h"
+#include "ptx_cluster.h"
 
-enum { WARP = 32, SPIN = 50 * 1000 * 1000 };
-
-struct thread { uint64_t *reg; int pc; bool done; uint32_t tid; };
-struct machine { struct code *c; struct ptx_launch *l; struct thread *threads; uint8_t *shared; uint32_t block[3]; };
+enum { SPIN = 50 * 1000 * 1000 };
 
 /* --- values ----------------------------------------------------------------------------------------------------------------- */
-
-static uint64_t cut(uint64_t v, int bits)
-{
-	return bits >= 64 ? v : v & ((1ull << bits) - 1);
-}
 
 static int64_t sign(uint64_t v, int bits)
 {
 	return bits >= 64 ? (int64_t)v : (int64_t)(v << (64 - bits)) >> (64 - bits);
-}
-
-static uint64_t get(const struct thread *t, const struct operand *o)
-{
-	uint64_t v = o->where == AT_REGISTER ? t->reg[o->reg] : o->value;
-	return o->negated ? !v : v;
-}
-
-static void set(struct thread *t, const struct operand *o, uint64_t v, int bits)
-{
-	if (o->where == AT_REGISTER)
-		t->reg[o->reg] = cut(v, bits);
 }
 
 static float flush(float x) { return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x; }
@@ -214,6 +196,22 @@ static bool move(struct thread *t, const struct ins *i)
 
 /* --- memory ----------------------------------------------------------------------------------------------------------------- */
 
+/* A mapped address: the workgroup's rank and one above 32 bits that are its own shared address. */
+static uint8_t *reach_shared(struct machine *m, const struct thread *t, const struct ins *i, uint64_t at, int bytes, bool write)
+{
+	struct group *g = t->group;
+	uint64_t size = (uint64_t)m->l->shared, rank = at >> 32;
+	if (has(i, mapped) && rank && rank <= (uint64_t)m->ngroups) {
+		g = &m->groups[rank - 1];
+		at = cut(at, 32);
+	}
+	if (at > size || size - at < (unsigned)bytes) {
+		ptx_refuse(m->c, "thread %u: %s: shared address %llu, there are %d bytes", t->tid, i->text, (unsigned long long)at, m->l->shared);
+		return NULL;
+	}
+	return m->ngroups == 1 || ptx_cluster_share(m, t, i, g, at, bytes, write) ? g->shared + at : NULL;
+}
+
 static uint8_t *reach(struct machine *m, const struct thread *t, const struct ins *i, const struct operand *o, int bytes, bool write)
 {
 	uint64_t at = (o->reg >= 0 ? t->reg[o->reg] : 0) + o->value;
@@ -223,19 +221,15 @@ static uint8_t *reach(struct machine *m, const struct thread *t, const struct in
 	}
 	if (has(i, param))
 		return at + (unsigned)bytes <= m->l->argument_bytes ? (uint8_t *)m->l->arguments + at : NULL;
-	if (has(i, shared)) {
-		if (at + (unsigned)bytes <= (unsigned)m->l->shared)
-			return m->shared + at;
-		ptx_refuse(m->c, "thread %u: %s: shared address %llu, there are %d bytes", t->tid, i->text, (unsigned long long)at, m->l->shared);
-		return NULL;
-	}
+	if (has(i, shared))
+		return reach_shared(m, t, i, at, bytes, write);
 	for (int r = 0; has(i, global) && r < m->l->nmemory; r++) {
 		const struct ptx_range *g = &m->l->memory[r];
 		uint64_t base = (uint64_t)(uintptr_t)g->base;
 		if (at >= base && at + (unsigned)bytes <= base + g->bytes && (!write || g->writable) && !(has(i, nc) && g->writable))
 			return (uint8_t *)(uintptr_t)at;
 	}
-	ptx_refuse(m->c, "workgroup %u thread %u: %s: %d bytes at 0x%llx are not this kernel's", m->block[0], t->tid, i->text, bytes, (unsigned long long)at);
+	ptx_refuse(m->c, "workgroup %u thread %u: %s: %d bytes at 0x%llx are not this kernel's", t->group->at[0], t->tid, i->text, bytes, (unsigned long long)at);
 	return NULL;
 }
 
@@ -286,7 +280,7 @@ static bool fetch(struct machine *m, struct thread *t, const struct ins *i)
 static bool reduce_at(struct machine *m, struct thread *t, const struct ins *i)
 {
 	struct type type = i->type[0];
-	uint8_t *p = reach(m, t, i, &i->op[0], type.bits / 8, true);
+	uint8_t *p = has(i, mapped) ? NULL : reach(m, t, i, &i->op[0], type.bits / 8, true);
 	uint32_t old, x = (uint32_t)get(t, &i->op[1]);
 	if (!p || type.bits != 32)
 		return false;
@@ -378,11 +372,13 @@ static bool step(struct machine *m, struct thread *t, const struct ins *i)
 	if (is(i, mov))
 		return move(t, i);
 	if (is(i, ld) || is(i, st))
-		return load_store(m, t, i);
+		return has(i, async) ? ptx_cluster_send(m, t, i) : load_store(m, t, i);
 	if (is(i, red))
 		return reduce_at(m, t, i);
 	if (is(i, prefetch))
 		return fetch(m, t, i);
+	if (is(i, mapa) || is(i, fence) || is(i, mbarrier))
+		return ptx_cluster_step(m, t, i);
 	for (int a = 1; a < i->nop && a < 4; a++)
 		v[a - 1] = get(t, &i->op[a]);
 	if (is(i, selp)) {
@@ -409,7 +405,7 @@ static bool step(struct machine *m, struct thread *t, const struct ins *i)
 
 static bool is_joint(const struct ins *i)
 {
-	return is(i, shfl) || is(i, vote) || is(i, mma) || is(i, bar);
+	return is(i, shfl) || is(i, vote) || is(i, mma) || is(i, bar) || is(i, barrier) || (is(i, mbarrier) && has(i, try_wait));
 }
 
 /* Up to the next joint instruction or the end. */
@@ -436,65 +432,126 @@ static bool run_alone(struct machine *m, struct thread *t)
 	return true;
 }
 
-/* All threads of a warp to the same barrier or the end: 1 at a barrier, 0 ended, -1 refused. */
-static int run_warp(struct machine *m, struct thread *warp)
+enum state { ENDED, AT_BAR, AT_CLUSTER, REFUSED };
+
+/* All threads of a warp to the same barrier or the end; again where it has not left the barrier. */
+static enum state run_warp(struct machine *m, struct thread *warp)
 {
 	for (;;) {
 		for (int n = 0; n < WARP; n++)
 			if (!run_alone(m, &warp[n]))
-				return -1;
+				return REFUSED;
 		for (int n = 1; n < WARP; n++)
 			if (warp[n].done != warp[0].done || (!warp[0].done && warp[n].pc != warp[0].pc)) {
 				ptx_refuse(m->c, "thread %u: %s: the warp's threads are not all here", warp[0].tid, warp[0].done ? "end" : m->c->ins[warp[0].pc].text);
-				return -1;
+				return REFUSED;
 			}
-		if (warp[0].done)
-			return 0;
+		if (warp[0].done) {
+			m->moved = true;
+			return ENDED;
+		}
 		const struct ins *i = &m->c->ins[warp[0].pc];
 		if (is(i, bar) && !has(i, warp))
-			return 1;
-		if (is(i, shfl))
+			return AT_BAR;
+		if (is(i, barrier) || is(i, mbarrier)) {
+			enum meeting met = is(i, barrier) ? ptx_cluster_meet(m, warp, i) : ptx_cluster_receive(m, warp, i);
+			if (met == WAITS)
+				m->stuck = warp;
+			if (met != GOES_ON)
+				return met == WAITS ? AT_CLUSTER : REFUSED;
+		} else if (is(i, shfl))
 			shuffle(warp, i);
 		else if (is(i, vote))
 			vote(warp, i);
 		else if (is(i, mma) && !multiply(m->c, warp, i))
-			return -1;
+			return REFUSED;
 		for (int n = 0; n < WARP; n++)
 			warp[n].pc++;
 	}
 }
 
-static bool run_block(struct machine *m, int registers)
+static void start(struct machine *m, struct group *g)
 {
-	uint32_t warps = m->l->block / WARP;
+	uint32_t rank = (uint32_t)(g - m->groups);
 	for (uint32_t t = 0; t < m->l->block; t++) {
-		memset(m->threads[t].reg, 0xA5, (size_t)registers * sizeof *m->threads[t].reg);
-		m->threads[t].pc = 0;
-		m->threads[t].done = false;
-		m->threads[t].tid = t;
-		m->threads[t].reg[TID] = t;
+		uint64_t *reg = g->threads[t].reg;
+		memset(reg, 0xA5, (size_t)m->registers * sizeof *reg);
+		g->threads[t] = (struct thread){.reg = reg, .tid = t, .group = g};
+		reg[TID] = t;
+		reg[RANK] = rank;
 		for (int d = 0; d < 3; d++)
-			m->threads[t].reg[CTAID + d] = m->block[d], m->threads[t].reg[NCTAID + d] = m->l->grid[d];
+			reg[CTAID + d] = g->at[d], reg[NCTAID + d] = m->l->grid[d];
 	}
-	memset(m->shared, 0xA5, (size_t)m->l->shared + 1);
-	for (int round = 0;; round++) {
-		int waiting = 0;
-		for (uint32_t w = 0; w < warps; w++) {          /* forwards and backwards: an order that a barrier must make good for */
-			struct thread *warp = &m->threads[(round % 2 ? warps - 1 - w : w) * WARP];
-			int state = warp->done ? 0 : run_warp(m, warp);
-			if (state < 0)
+	memset(g->shared, 0xA5, (size_t)m->l->shared + 1);
+	if (m->ngroups > 1)
+		ptx_cluster_start(m, g);
+	g->ended = false;
+}
+
+/* A workgroup's warps, each to the next barrier that is not met yet; then past the workgroup's own if all have come. */
+static bool run_block(struct machine *m, struct group *g, int round)
+{
+	uint32_t warps = m->l->block / WARP, count[REFUSED] = {0};
+	for (uint32_t w = 0; w < warps; w++) {                  /* forwards and backwards: an order that a barrier must make good for */
+		struct thread *warp = &g->threads[(round % 2 ? warps - 1 - w : w) * WARP];
+		enum state state = warp->done ? ENDED : run_warp(m, warp);
+		if (state == REFUSED)
+			return false;
+		count[state]++;
+	}
+	g->ended = count[ENDED] == warps;
+	if (g->ended)
+		return m->ngroups == 1 || ptx_cluster_end(m, g);
+	if (count[AT_CLUSTER])                                  /* they may come yet */
+		return true;
+	if (count[AT_BAR] != warps)
+		return ptx_refuse(m->c, "%u of %u warps wait at a barrier", count[AT_BAR], warps);
+	for (uint32_t t = 1; t < m->l->block; t++)
+		if (g->threads[t].pc != g->threads[0].pc)
+			return ptx_refuse(m->c, "warps wait at different barriers");
+	for (uint32_t t = 0; t < m->l->block; t++)
+		g->threads[t].pc++;
+	g->bars++;
+	m->moved = true;
+	return true;
+}
+
+/* The cluster whose first workgroup is here. */
+static bool run_cluster(struct machine *m, uint32_t x, uint32_t y, uint32_t z)
+{
+	for (int g = 0; g < m->ngroups; g++) {
+		memcpy(m->groups[g].at, (uint32_t[]){x + (uint32_t)g, y, z}, sizeof m->groups[g].at);
+		start(m, &m->groups[g]);
+	}
+	for (int round = 0, ended = 0; ended < m->ngroups; round++) {
+		ended = 0;
+		m->moved = false;
+		for (int n = 0; n < m->ngroups; n++) {
+			struct group *g = &m->groups[round % 2 ? m->ngroups - 1 - n : n];
+			if (!g->ended && !run_block(m, g, round))
 				return false;
-			waiting += state;
+			ended += g->ended;
 		}
-		if (!waiting)
-			return true;
-		if (waiting != (int)warps)
-			return ptx_refuse(m->c, "%d of %u warps wait at a barrier", waiting, warps);
-		for (uint32_t t = 1; t < m->l->block; t++)
-			if (m->threads[t].pc != m->threads[0].pc)
-				return ptx_refuse(m->c, "warps wait at different barriers");
+		if (ended < m->ngroups && !m->moved) {
+			const struct ins *i = &m->c->ins[m->stuck->pc];
+			return ptx_refuse(m->c, "workgroup %u thread %u: %s: %s", m->stuck->group->at[0], m->stuck->tid, i->text,
+			                  is(i, barrier) ? "others never arrive" : "its phase never ends");
+		}
+	}
+	return true;
+}
+
+static void make_groups(struct machine *m)
+{
+	struct arena *a = &m->c->arena;
+	m->groups = arena_alloc(a, (size_t)m->ngroups * sizeof *m->groups);
+	for (struct group *g = m->groups; g < m->groups + m->ngroups; g++) {
+		g->threads = arena_alloc(a, m->l->block * sizeof *g->threads);
+		g->shared = arena_alloc(a, (size_t)m->l->shared + 64);
 		for (uint32_t t = 0; t < m->l->block; t++)
-			m->threads[t].pc++;
+			g->threads[t].reg = arena_alloc(a, (size_t)m->registers * sizeof(uint64_t));
+		if (m->ngroups > 1)
+			ptx_cluster_alloc(m, g);
 	}
 }
 
@@ -509,15 +566,16 @@ int ptx_run(struct ptx_launch *l, char *err, size_t errlen)
 		fine = ptx_refuse(&c, "%s: %d bytes of arguments in the text, %zu are given", l->kernel, c.arguments, l->argument_bytes);
 	if (fine && c.shared > l->shared)
 		fine = ptx_refuse(&c, "%s: %d bytes of shared memory in the text, %d are given", l->kernel, c.shared, l->shared);
-	int registers = c.nclasses ? (int)(c.classes[c.nclasses - 1].value + c.registers[c.nclasses - 1].value) : SPECIALS;
-	m.threads = arena_alloc(&c.arena, l->block * sizeof *m.threads);
-	m.shared = arena_alloc(&c.arena, (size_t)l->shared + 64);
-	for (uint32_t t = 0; fine && t < l->block; t++)
-		m.threads[t].reg = arena_alloc(&c.arena, (size_t)registers * sizeof(uint64_t));
-	for (m.block[2] = 0; m.block[2] < l->grid[2]; m.block[2]++)
-		for (m.block[1] = 0; m.block[1] < l->grid[1]; m.block[1]++)
-			for (m.block[0] = 0; fine && m.block[0] < l->grid[0]; m.block[0]++)
-				fine = run_block(&m, registers);
+	m.ngroups = c.cluster ? c.cluster : 1;
+	m.registers = c.nclasses ? (int)(c.classes[c.nclasses - 1].value + c.registers[c.nclasses - 1].value) : SPECIALS;
+	if (fine && l->grid[0] % (uint32_t)m.ngroups)
+		fine = ptx_refuse(&c, "%s: a grid of %u workgroups along x is not one of clusters of %d", l->kernel, l->grid[0], m.ngroups);
+	if (fine)
+		make_groups(&m);
+	for (uint32_t z = 0; z < l->grid[2]; z++)
+		for (uint32_t y = 0; y < l->grid[1]; y++)
+			for (uint32_t x = 0; fine && x < l->grid[0]; x += (uint32_t)m.ngroups)
+				fine = run_cluster(&m, x, y, z);
 	arena_free(&c.arena);
 	return fine ? 0 : -1;
 }

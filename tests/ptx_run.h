@@ -3,7 +3,9 @@
  * In: the text that the compiler makes, a kernel's name, its grid and argument block, the memory that it may touch.  Out: that memory.
  * Arithmetic is base/num.h's, so that results can be compared bit for bit with the evaluator's; a matrix instruction adds up its products
  * lane by lane as the layouts' order says (layout_k_order).  Refused with text: an instruction or operand form that is not known, an
- * access outside the memory or not at a multiple of its size, threads of a warp that meet a warp's instruction apart. */
+ * access outside the memory or not at a multiple of its size, threads of a warp that meet a warp's instruction apart; in clusters what
+ * barriers and mbarriers do not order: an access to a workgroup that may not have started or may have ended, a read of what another one
+ * stored. */
 #ifndef TDSL_TEST_PTX_RUN_H
 #define TDSL_TEST_PTX_RUN_H
 #include <stdbool.h>

@@ -50,7 +50,7 @@ static int register_of(struct code *c, const char *name)
 	return (int)k->value + atoi(name + digits);
 }
 
-static const char *const specials[SPECIALS] = {"%tid.x", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z"};
+static const char *const specials[SPECIALS] = {"%tid.x", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%cluster_ctarank"};
 
 static struct operand operand_of(struct code *c, char *word)
 {
@@ -139,6 +139,12 @@ static void add_instruction(struct code *c, char *s)
 	while (i->opcode != OP_UNKNOWN && (p = strtok_r(NULL, ".", &save))) {
 		if (i->ntypes < 4 && type_of(p, &i->type[i->ntypes]))
 			i->ntypes++;
+		else if (strcmp(p, "shared::cluster") == 0)
+			i->modifiers |= BIT(shared) | BIT(mapped);
+		else if (strcmp(p, "shared::cta") == 0)
+			i->modifiers |= BIT(shared);
+		else if (strcmp(p, "mbarrier::complete_tx::bytes") == 0)
+			i->modifiers |= BIT(complete_tx);
 		else
 			i->modifiers |= 1ull << number_of(modifiers, strncmp(p, "L2::", 4) ? p : p + 4);
 	}
@@ -196,12 +202,23 @@ static void add_shared(struct code *c, const char *s)
 	c->shared += atoi(bracket + 1);
 }
 
+/* ".reqnctapercluster 8, 1, 1": a chip of sm_90 has at most 16 workgroups in a cluster. */
+static void add_cluster(struct code *c, const char *s)
+{
+	int x = 0, y = 1, z = 1;
+	if (sscanf(s, ".reqnctapercluster %d , %d , %d", &x, &y, &z) < 1 || x < 1 || x > 16 || y != 1 || z != 1)
+		ptx_refuse(c, "%s: not a cluster of 1 to 16 workgroups along x", s);
+	c->cluster = x;
+}
+
 static void directive(struct code *c, const char *s)
 {
 	char class[16], type[16];
 	int n;
 	if (strncmp(s, ".param", 6) == 0) {
 		add_parameter(c, s);
+	} else if (strncmp(s, ".reqnctapercluster", 18) == 0) {
+		add_cluster(c, s);
 	} else if (strstr(s, ".shared ")) {
 		add_shared(c, s);
 	} else if (sscanf(s, ".reg .%15s %15[^<]<%d>", type, class, &n) == 3) {
@@ -248,6 +265,8 @@ bool ptx_read(struct code *c, const char *text, const char *kernel)
 		} else if (*word == '}') {
 			break;
 		} else if (!inside || strncmp(word, ".loc", 4) == 0) {
+			if (strncmp(word, ".reqnctapercluster", 18) == 0)
+				statement(c, word, false);
 			word[strcspn(word, ",")] = 0;
 			if (strncmp(word, ".param", 6) == 0)
 				statement(c, word, false);
