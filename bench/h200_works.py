@@ -220,7 +220,7 @@ def square_work(name, g, mx, both, f="none", gated=False, clamp=False):
 
 
 def norm_both_work(name, layer):
-    """Counted as read once, though a row's norm comes before its groups of 32 rows, of which a multiprocessor does not hold so many."""
+    """Counted as read once, though a row's norm comes before its groups of 32 rows: a multiprocessor does not hold so many, but a cluster of them does."""
     def make(m, n, device):
         return dict(x=bf(m, n, device=device), w=bf(n, device=device), y=empty(m, n, dtype=FP8, device=device), scale=empty(n // 32, m, dtype=E8, device=device),
                     yt=empty(n, m, dtype=FP8, device=device), scale_t=empty(m // 32, n, dtype=E8, device=device))

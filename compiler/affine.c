@@ -196,7 +196,7 @@ int64_t known_divisor(const struct ir_ins *v, const struct ir_phase *ph, const s
 static bool axis_exact(const struct ir_phase *ph, int axis, const struct variant *var)
 {
 	const struct ir_axis *a = &ph->axes[axis];
-	if (a->ragged || !a->extent || !a->tile)
+	if (a->ragged || !a->extent || !a->tile || a->cluster)
 		return false;
 	if (a->tile == 1 && a->kind == AXIS_GRID)
 		return true;

@@ -28,6 +28,7 @@ struct target {
 	int early_bytes;               /* that the first workgroups ask the L2 for before they wait for the launch in front; 0 = nothing */
 	bool stored_first;             /* of calls that read more than the L2 holds, lines that are stored best leave it before those that were read */
 	bool sideways;                 /* what workgroups that follow each other write best lies side by side */
+	int cluster;                   /* workgroups that may start together and reach each other's group memory; 0 = none do */
 	int line_bytes;                /* that a workgroup best has side by side where rows are made of such; 0 = any */
 	bool few_rows;                 /* few rows of a fixed size have variants of their own, of little code: it is fetched from memory too */
 	bool whole_chunks;             /* rows of a fixed size are cut into what a workgroup accesses at once, in few waves */
@@ -39,6 +40,7 @@ struct target {
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
 	bool cvt_pk_fp4;           /* v_cvt_scalef32_pk_fp4_f32 */
+	bool lanes_share;          /* what lanes of a wave would all make of the same results is made by one of them each, and handed on by exchanges */
 	bool lanes_adjacent;       /* an access is fast where the lanes' bytes lie side by side, not merely where each lane's are many */
 	bool cvt8_clamps;          /* conversions to i8 and native fp8 clamp by themselves */
 	bool mode_clamps;          /* those to native fp8 do in a mode of the wave, in which overflowing f16 becomes its largest number, too */
@@ -69,6 +71,7 @@ struct variant {
 	bool stored_first;                                     /* lines that it stores leave the L2 first where a call reads more than that holds */
 	bool sideways;                                         /* workgroups that follow each other hold what lies side by side in rows, not one row behind another */
 	int ahead;                                             /* so many workgroups later, in the grid's order, is the one whose tile the L2 is asked for; 0 = none */
+	int cluster;                                           /* workgroups that hold rows whole between them: the kernel's two phases are one (pass_fuse.c); 0 = they are not */
 	bool many;                                             /* rows beside each other: for few there are other variants */
 	bool few;                                              /* one of these others */
 	bool abreast;                                          /* rows of a workgroup lie in the same lanes, which hold what they share once */

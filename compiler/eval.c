@@ -314,12 +314,12 @@ static int eval_phase(struct evaluator *ev)
 		ev->size[a] = ev->base[a] = 0;
 		if (extent && hexpr_eval(extent, &env, &ev->extent[a], &why))
 			return eval_fail(ev, NULL, "extent of axis '%s': %s", x->name, why);
-		if (x->kind == AXIS_HELD)
-			ev->size[a] = x->tile ? x->tile : ev->extent[a];
+		if (x->kind == AXIS_HELD || x->cluster)
+			ev->size[a] = x->tile ? (int64_t)x->tile * (x->cluster ? x->cluster : 1) : ev->extent[a];
 	}
 	for (int ragged = 0; ragged < 2; ragged++)
 		for (int a = 0; a < ev->ph->naxes; a++)
-			if (ev->ph->axes[a].kind == AXIS_GRID && ev->ph->axes[a].ragged == ragged)
+			if (ev->ph->axes[a].kind == AXIS_GRID && !ev->ph->axes[a].cluster && ev->ph->axes[a].ragged == ragged)
 				order[n++] = a;
 	return eval_grid(ev, order, n);
 }

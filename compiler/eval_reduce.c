@@ -72,9 +72,25 @@ static void step(int at[LAYOUT_AXES], const struct bits *b, int64_t number)
 			at[a] ^= number >> i & 1 ? b->v[i].step[a] : 0;
 }
 
-static int layout_order(struct evaluator *ev, const struct ir_ins *ins, const struct layout *l, struct order *o)
+/* A workgroup's layout and that of the others of its cluster: their numbers are the waves' last bits. */
+static struct layout with_members(const struct evaluator *ev, const struct layout *l, ir_axes over)
+{
+	struct layout all = *l;
+	for (int a = 0; a < ev->ph->naxes; a++)
+		for (int m = 1; over & IR_AXIS(a) && m < ev->ph->axes[a].cluster && all.nwave < LAYOUT_WAVES; m *= 2) {
+			all.wave[all.nwave] = (struct layout_basis){0};
+			all.wave[all.nwave++].step[a] = (int16_t)(layout_size(l, a) * m);
+		}
+	return all;
+}
+
+static int64_t members_of(const struct evaluator *ev, int axis) { return ev->ph->axes[axis].cluster ? ev->ph->axes[axis].cluster : 1; }
+
+static int layout_order(struct evaluator *ev, const struct ir_ins *ins, const struct layout *own, struct order *o)
 {
 	struct bits reg, lane, wave;
+	struct layout all = with_members(ev, own, ins->over);
+	const struct layout *l = &all;
 	int64_t repeats = 1;
 	if (!reduced_bits(l->reg, l->nreg, ins->over, &reg) || !reduced_bits(l->lane, l->nlane, ins->over, &lane) ||
 	    !reduced_bits(l->wave, l->nwave, ins->over, &wave))
@@ -82,7 +98,7 @@ static int layout_order(struct evaluator *ev, const struct ir_ins *ins, const st
 	for (int a = 0; a < LAYOUT_AXES; a++)
 		if (ins->over & IR_AXIS(a)) {
 			repeats *= l->rep[a];
-			if (layout_size(l, a) != ev->size[a])
+			if (layout_size(l, a) * members_of(ev, a) != ev->size[a])
 				return eval_fail(ev, ins, "the layout holds %d positions of axis '%s', the tile has %lld", layout_size(l, a), ev->ph->axes[a].name, (long long)ev->size[a]);
 		}
 	*o = (struct order){.regs = repeats << reg.n, .lanes = 1 << lane.n, .waves = 1 << wave.n, .fixed = true};

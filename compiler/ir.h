@@ -32,10 +32,13 @@ enum ir_axis_kind {
 	AXIS_HELD,   /* `n = 0..N` and the inside of `by` groups: positions 0 .. tile-1 all held by the workgroup */
 	AXIS_LOOP,   /* `for`: positions start + iteration * tile ..; only inside its for */
 };
+enum { MOST_MEMBERS = 16 };               /* of a cluster */
 struct ir_axis {
 	const char *name;                     /* "m"; the two of `n in N by 128` are "n.o" (grid or loop) and "n" (held) */
 	enum ir_axis_kind kind;
 	int tile;                             /* positions held at a time; 0 = not chosen yet, the evaluator then takes the whole extent (GRID: 1) */
+	int cluster;                          /* GRID: so many workgroups, a power of two, start together and hold the whole extent, `tile` positions each; what is
+	                                       * reduced over the axis is reduced over all of them, which makes it one held axis in what it computes; 0 = as others */
 	bool tiled;                           /* `tiled` in the text: the schedule chooses; otherwise GRID axes default to 1 and the schedule may give more */
 	const struct hexpr *extent;           /* positions (GRID, HELD); NULL for LOOP and ragged axes */
 	/* `i in x[k]`: as below with ragged_tensor the list x (of_list); positions 0 .. length of tensor k - 1.

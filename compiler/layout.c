@@ -152,6 +152,35 @@ struct layout *layout_project(struct arena *ar, const struct layout *l, uint32_t
 	return out;
 }
 
+int layout_take_over(struct layout *l, int lane_bit)
+{
+	for (int a = 0; a < LAYOUT_AXES; a++) {
+		if (l->rep[a] == 1)
+			continue;
+		if (l->rep[a] % 2)
+			return -1;
+		l->lane[lane_bit] = (struct layout_basis){0};
+		l->lane[lane_bit].step[a] = (int16_t)l->block[a];
+		l->block[a] *= 2;
+		l->rep[a] /= 2;
+		return l->nreg;
+	}
+	if (!l->nreg)
+		return -1;
+	l->lane[lane_bit] = l->reg[--l->nreg];
+	l->reg[l->nreg] = (struct layout_basis){0};
+	return l->nreg;
+}
+
+struct layout *layout_scattered(struct arena *ar, const struct layout *l, unsigned lanes)
+{
+	struct layout *out = arena_copy(ar, l, sizeof *l);
+	for (int b = 0; b < out->nlane; b++)
+		if (lanes >> b & 1 && layout_take_over(out, b) < 0)
+			break;
+	return out;
+}
+
 static bool accept_all(struct span *s, const struct layout *l, const struct layout_basis *bits, int n)
 {
 	uint32_t made_of;

@@ -11,14 +11,14 @@
 #include <stdint.h>
 #include "../base/arena.h"
 
-enum { LAYOUT_AXES = 16, LAYOUT_BITS = 24 };
+enum { LAYOUT_AXES = 16, LAYOUT_BITS = 24, LAYOUT_WAVES = 8 };
 
 /* One input bit's contribution: `step` along `axis` (a power of two for plain layouts).  General GF(2) rows have several. */
 struct layout_basis { int16_t step[LAYOUT_AXES]; };
 
 struct layout {
 	uint8_t nreg, nlane, nwave;           /* input bits: registers inside the block, lanes, waves */
-	struct layout_basis reg[LAYOUT_BITS], lane[8], wave[8];
+	struct layout_basis reg[LAYOUT_BITS], lane[8], wave[LAYOUT_WAVES];
 	int block[LAYOUT_AXES];               /* size of the block along each axis; 1 where the axis is absent */
 	int rep[LAYOUT_AXES];                 /* repeats along each axis; 1 where absent */
 };
@@ -32,6 +32,11 @@ bool layout_basis_is_zero(const struct layout_basis *);
 /* The layout of a value that lacks the axes in `without` (bit set): their steps are dropped; registers that differ only there
  * are merged, lanes and waves become copies.  map, when not NULL, gets for every register of `l` its register in the result. */
 struct layout *layout_project(struct arena *, const struct layout *l, uint32_t without, int *map);
+/* A bit of the lane's number, which told apart copies, takes over one of the register's number, of which a lane then has half as many: the
+ * place of that bit; -1: none can be taken over. */
+int layout_take_over(struct layout *, int lane_bit);
+/* So, one after the other, as many of the lane's bits in `lanes` as there are registers for. */
+struct layout *layout_scattered(struct arena *, const struct layout *, unsigned lanes);
 /* True if every (block coordinate) is reached: each axis's block is covered exactly once by non-broadcast bits (a bijection
  * up to copies). */
 bool layout_covers(const struct layout *);

@@ -28,7 +28,8 @@ static void count_rounds(struct ir_block *b)
 	}
 }
 
-/* All that is reduced is reduced along one axis, the rows'.  Of tiles that are reduced across as well each element is wanted at its time. */
+/* All that is reduced is reduced along one axis, the rows'.  Of tiles that are reduced across as well each element is wanted at its time, but
+ * in clusters, which wait for other workgroups between. */
 static bool holds_rows(const struct ir_block *b)
 {
 	ir_axes along = ~(ir_axes)0;
@@ -59,7 +60,7 @@ static void widen_again(struct pass *p, struct ir_phase *ph, struct ir_ins *wide
 int pass_again(struct pass *p)
 {
 	FOR_PHASES(p, ph) {
-		if (!p->v->target->widens_again || ir_has(ph->body, IR_DOT) || !holds_rows(ph->body))
+		if (!p->v->target->widens_again || ir_has(ph->body, IR_DOT) || (!p->v->cluster && !holds_rows(ph->body)))
 			continue;
 		int waves = variant_waves(p->v, (int)(ph - p->k->phases));
 		count_rounds(ph->body);

@@ -4,13 +4,16 @@
  *          again and again, 12 instructions a number, a fifth of all.
  * Method:  where waves wait for each other anyway, results are dealt out: each lane gets other ones, in memory order, so that what is
  *          stored of them is stored side by side.  Elementwise operations of results follow them, and what the tile itself needs is
- *          handed back by relayouts that stand side by side, so that they share a round.
+ *          handed back by relayouts that stand side by side, so that they share a round.  Results over a cluster are always dealt out.
+ *          Where a wave has all of some results in several of its lanes, and exchanges cost little, these share them without a round.
  * Needs:   layouts.   Keeps: values exactly; the orders of reductions are those of their operands' layouts. */
 #include "layout_choose.h"
 #include "pass.h"
 
 /* Operations a lane that must be spared: a round of handing back is a barrier and accesses to group memory, about as many of them. */
 enum { LEAST_SAVED = 64, DIVISION = 8 };
+/* The same where it stays in the wave: an exchange a number. */
+enum { LEAST_SHARED = 24 };
 
 struct deal {
 	struct pass *p;
@@ -67,7 +70,7 @@ static bool is_before(const struct deal *d, const struct ir_ins *x) { return pla
 
 static bool takes(const struct deal *d, const struct ir_ins *i) { return i->id < d->nto && d->to[i->id]; }
 
-/* An operation on dealt results alone, and on what is one for all. */
+/* An operation on dealt results alone, and on what is one for all; some of them may lack axes that others have. */
 static const struct layout *follows(const struct deal *d, const struct ir_ins *i)
 {
 	const struct layout *l = NULL;
@@ -79,9 +82,9 @@ static const struct layout *follows(const struct deal *d, const struct ir_ins *i
 		const struct layout *of = d->to[x->id];
 		if (!of && (x->layout || !(is_before(d, x) || x->op == IR_CONST)))
 			return NULL;
-		if (of && (x->axes != i->axes || (l && !layout_equal(l, of))))
+		if (of && x->axes == i->axes && l && !layout_equal(l, of))
 			return NULL;
-		l = of ? of : l;
+		l = of && x->axes == i->axes ? of : l;
 	}
 	return l;
 }
@@ -122,7 +125,7 @@ struct hand { struct deal *d; struct ir_ins *x, *back; };
 static void hand_back(struct ir_ins *user, void *ctx)
 {
 	struct hand *h = ctx;
-	if (user == h->back || takes(h->d, user))
+	if (user == h->back || takes(h->d, user) || layout_equal(h->x->layout, h->d->to[h->x->id]))
 		return;
 	for (int a = 0; a < user->nargs; a++) {
 		if (user->args[a] != h->x)
@@ -146,6 +149,20 @@ static void follow(struct deal *d, struct ir_ins *i)
 		ir_move(i, d->behind);
 }
 
+/* An operand that lacks axes of the others, where these are. */
+static void widen(struct deal *d, struct ir_ins *user, int a)
+{
+	struct ir_ins *x = user->args[a];
+	if (!takes(d, x) || x->axes == user->axes)
+		return;
+	struct ir_builder b = pass_before(d->p, d->ph, user);
+	struct ir_ins *r = ir_new(&b, IR_RELAYOUT, x->dtype, x->axes, 1);
+	r->args[0] = x;
+	r->layout = layout_project(d->space.arena, d->to[user->id], wide_axes(d->ph, user->axes & ~x->axes), NULL);
+	d->to[r->id] = r->layout;
+	user->args[a] = r;
+}
+
 /* Results' followers stand right behind the round, then what is handed back, side by side. */
 static void deal_out(struct deal *d, struct ir_ins *first)
 {
@@ -163,6 +180,8 @@ static void deal_out(struct deal *d, struct ir_ins *first)
 				all[x]->args[a]->note = d->last->note;   /* a constant, which is there from now on */
 			}
 		follow(d, all[x]);
+		for (int a = 0; a < all[x]->nargs; a++)
+			widen(d, all[x], a);
 	}
 	for (int x = 0; x < n; x++) {
 		struct hand h = {d, all[x], NULL};
@@ -173,22 +192,70 @@ static void deal_out(struct deal *d, struct ir_ins *first)
 		all[x]->layout = d->to[all[x]->id];
 }
 
+/* Of the round those alone that are reduced over a cluster: of these a lane reads a part of every wave and member.  False: there are none. */
+static bool only_crossing(struct deal *d, const struct ir_ins *first)
+{
+	bool any = false;
+	for (const struct ir_ins *i = first; i != d->last->next; i = i->next) {
+		if (!ir_crosses_cluster(d->ph, i))
+			d->to[i->id] = NULL;
+		any = any || d->to[i->id];
+	}
+	return any;
+}
+
+static bool is_one(const struct layout *l)
+{
+	bool one = layout_regs(l) == 1;
+	for (int b = 0; b < l->nlane + l->nwave; b++)
+		one = one && layout_basis_is_zero(b < l->nlane ? &l->lane[b] : &l->wave[b - l->nlane]);
+	return one;
+}
+
+/* How results are shared between the lanes of a wave that all have them, one a lane; what is one number for all stays it. */
+static const struct layout *shared(const struct deal *d, const struct ir_ins *r)
+{
+	const struct layout *from = r->args[0]->layout;
+	unsigned lanes = 0;
+	if (!r->layout || !from || ir_is_tile_bound(r))
+		return NULL;
+	if (is_one(r->layout))
+		return r->layout;
+	for (int b = 0; b < from->nlane; b++)
+		for (int a = 0; a < d->ph->naxes; a++)
+			lanes |= (unsigned)(from->lane[b].step[a] && (r->over & IR_AXIS(a))) << b;
+	const struct layout *l = layout_scattered(d->space.arena, r->layout, lanes);
+	return crosses_waves(r) || layout_regs(r->layout) == 1 || layout_regs(l) > 1 || dtype_info(r->dtype)->bits != 32 ? NULL : l;
+}
+
+/* Each result is finished by one of the lanes that have a part of it, and what it is made into handed to the others. */
+static bool share_round(struct deal *d, const struct ir_ins *first)
+{
+	bool any = false;
+	for (const struct ir_ins *i = first; d->p->v->target->lanes_share && i != d->last->next; i = i->next) {
+		d->to[i->id] = shared(d, i);
+		any = any || (d->to[i->id] && d->to[i->id] != i->layout);
+	}
+	return any && find_followers(d) >= LEAST_SHARED;
+}
+
 static void deal_round(struct deal *d, struct ir_ins *first)
 {
 	bool waits = false;
 	intptr_t place = 0;
 	for (struct ir_ins *i = d->ph->body->first; i; i = i->next)
 		i->note = (void *)place++;
-	d->nto = d->p->k->next_id;
+	d->nto = 2 * d->p->k->next_id;                    /* and what is to come */
 	d->to = arena_alloc(d->space.arena, sizeof *d->to * (size_t)d->nto);
 	for (d->last = first;; d->last = d->last->next) {
 		d->to[d->last->id] = ir_is_tile_bound(d->last) ? NULL : dealt(d, d->last);
-		waits = waits || crosses_waves(d->last);
+		waits = waits || crosses_waves(d->last) || ir_crosses_cluster(d->ph, d->last);
 		if (pass_ends_round(d->last))
 			break;
 	}
 	d->behind = d->last->next;
-	if (waits && find_followers(d) >= LEAST_SAVED)
+	bool pays = waits && (find_followers(d) >= LEAST_SAVED || (only_crossing(d, first) && find_followers(d) >= 0));
+	if (pays || share_round(d, first))
 		deal_out(d, first);
 }
 

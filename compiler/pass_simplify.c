@@ -112,7 +112,7 @@ static bool is_whole_tile(const struct simplify *s, const struct ir_ins *i)
 	    !int_const(sum->args[1], &more) || more != by - 1)
 		return false;
 	const struct ir_axis *ax = &s->ph->axes[i->args[0]->imm];
-	return ax->kind == AXIS_GRID && !ax->ragged && ax->tile && ax->extent && ax->extent->op == HX_CDIV && ax->extent->a->op == HX_SYM &&
+	return ax->kind == AXIS_GRID && !ax->ragged && !ax->cluster && ax->tile && ax->extent && ax->extent->op == HX_CDIV && ax->extent->a->op == HX_SYM &&
 	       ax->extent->a->imm == sum->args[0]->imm && known_symbol_multiple(s->p->v, (int)sum->args[0]->imm) % (by * ax->tile) == 0;
 }
 

@@ -74,6 +74,14 @@ bool ir_is_pure(const struct ir_ins *i)
 	}
 }
 
+bool ir_crosses_cluster(const struct ir_phase *ph, const struct ir_ins *reduce)
+{
+	for (int a = 0; a < ph->naxes; a++)
+		if (ph->axes[a].cluster && (reduce->over & IR_AXIS(a)))
+			return true;
+	return false;
+}
+
 struct search { enum ir_op op; bool found; };
 
 static void look(struct ir_ins *i, void *ctx)

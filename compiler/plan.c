@@ -482,8 +482,10 @@ static void plan_rows(struct planner *p)
 	p->torn = can_be_torn(p) && p->sets && !set;
 	if (sweeps && (set || !p->sets))
 		plan_long_lines(p);
-	if (set || !p->sets)
+	if (set || !p->sets) {
+		plan_clusters(p);
 		plan_pins(p);
+	}
 	bool held = open && (p->target->more_variants || !sweeps || !any_apart(p));   /* a phase that only reduces rows sweeps them nearly as fast */
 	for (int a = 1; held && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
 		plan_classes(p, a);
@@ -502,6 +504,8 @@ static void plan_rows(struct planner *p)
 	if (sweeps && !set)
 		plan_rest(p, false, open);
 	for (int i = first; i < p->out.n; i++) {
+		if (p->out.items[i].cluster)
+			continue;
 		plan_ahead(p, &p->out.items[i]);
 		p->out.items[i].sideways = is_sideways(p, &p->out.items[i]);
 		p->out.items[i].stored_first = is_stored_first(p, &p->out.items[i]);

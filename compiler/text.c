@@ -218,6 +218,8 @@ static void put_axis(struct printer *pr, const struct ir_axis *x, const char *na
 		put(pr, " tiled");
 	if (x->tile)
 		put(pr, " tile %d", x->tile);
+	if (x->cluster)
+		put(pr, " cluster %d", x->cluster);
 	if (x->ragged)
 		put(pr, " ragged %s[%s]", pr->tensors[x->ragged_tensor], pr->axes[x->ragged_group]);
 	if (x->extent || x->ragged_total) {

@@ -540,6 +540,8 @@ static bool axis(struct parser *ps)
 	x->tiled = accept(ps, "tiled");
 	if (accept(ps, "tile") && !small(ps, 1, INT_MAX, &x->tile))
 		return false;
+	if (accept(ps, "cluster") && !small(ps, 1, MOST_MEMBERS, &x->cluster))
+		return false;
 	x->ragged = accept(ps, "ragged");
 	if (x->ragged) {
 		x->ragged_tensor = param_ref(ps);

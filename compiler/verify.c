@@ -412,6 +412,7 @@ static int verify_axis(struct verifier *v, const struct ir_axis *x)
 	const struct ir_kernel *k = v->k;
 	DEMAND(v, NULL, x->name && x->tile >= 0, "axis without a name, or with a negative tile");
 	if (x->ragged) {
+		DEMAND(v, NULL, !x->cluster, "ragged axis '%s' has a cluster", x->name);
 		DEMAND(v, NULL, x->kind == AXIS_GRID && x->ragged_total, "ragged axis '%s' is no grid axis or has no total", x->name);
 		DEMAND(v, NULL, x->ragged_tensor >= 0 && x->ragged_tensor < k->nparams && k->params[x->ragged_tensor].is_tensor, "the bounds of axis '%s' are no tensor", x->name);
 		const struct ir_param *bounds = &k->params[x->ragged_tensor];
@@ -424,6 +425,8 @@ static int verify_axis(struct verifier *v, const struct ir_axis *x)
 		       "axis '%s' does not go over the whole list '%s'", x->name, bounds->name);
 		return 0;
 	}
+	DEMAND(v, NULL, !x->cluster || (x->kind == AXIS_GRID && !(x->cluster & (x->cluster - 1)) && x->cluster <= MOST_MEMBERS),
+	       "axis '%s' is no grid axis, or its cluster is no power of two up to %d", x->name, MOST_MEMBERS);
 	DEMAND(v, NULL, (x->extent != NULL) == (x->kind != AXIS_LOOP), "axis '%s' has no extent, or is a loop with one", x->name);
 	return 0;
 }

@@ -135,6 +135,10 @@ static int cuda_function(tdsl_device d, void **function, void *module, const cha
 	need->shared = all > CUDA_SHARED_UNASKED && all > (uint32_t)own ? all - (uint32_t)own : 0;
 	if (need->shared)
 		CUDA(d, TDSL_ELAUNCH, symbol, cuFuncSetAttribute, (f, CUDA_FUNC_MAX_DYNAMIC_SHARED_BYTES, (int)need->shared));
+	/* Up to 8 workgroups of a cluster any chip starts together; for more the function must say that it is for one that does. */
+	int members = 0;
+	if (d->cuda->t.cuFuncGetAttribute(&members, CUDA_FUNC_CLUSTER_WIDTH, f) == 0 && members > CUDA_CLUSTER_PORTABLE)
+		CUDA(d, TDSL_ELAUNCH, symbol, cuFuncSetAttribute, (f, CUDA_FUNC_CLUSTER_ANY, 1));
 	*function = f;
 	return 0;
 }

@@ -205,6 +205,10 @@ EXPORT unsigned cuModuleGetFunction(struct CUfunc_st **function, struct CUmod_st
 EXPORT unsigned cuFuncGetAttribute(int *value, unsigned attribute, struct CUfunc_st *function)
 {
 	(void)function;
+	if (attribute == CUDA_FUNC_CLUSTER_WIDTH && !F.no_clusters) {
+		*value = F.cluster_width;
+		return 0;
+	}
 	*value = F.shared_declared;
 	return attribute == CUDA_FUNC_SHARED_BYTES ? 0 : CUDA_INVALID_VALUE;
 }
@@ -212,6 +216,10 @@ EXPORT unsigned cuFuncGetAttribute(int *value, unsigned attribute, struct CUfunc
 EXPORT unsigned cuFuncSetAttribute(struct CUfunc_st *function, unsigned attribute, int value)
 {
 	(void)function;
+	if (attribute == CUDA_FUNC_CLUSTER_ANY) {
+		F.cluster_any = value;
+		return F.no_large_clusters ? CUDA_INVALID_VALUE : 0;
+	}
 	F.shared_asked = value;
 	return attribute == CUDA_FUNC_MAX_DYNAMIC_SHARED_BYTES ? 0 : CUDA_INVALID_VALUE;
 }

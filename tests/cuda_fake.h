@@ -3,6 +3,7 @@
 #ifndef TDSL_CUDA_FAKE_H
 #define TDSL_CUDA_FAKE_H
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 struct cuda_fake {
@@ -12,6 +13,8 @@ struct cuda_fake {
 	unsigned capture;                 /* status of every stream: 0 none, 1 being captured */
 	unsigned capture_error;           /* or what asking gives */
 	int shared_declared;              /* bytes of group memory that every function declares */
+	int cluster_width;                /* workgroups of a cluster of every function; 0 = none */
+	bool no_clusters, no_large_clusters;   /* the driver does not know them; the chip refuses those of more than any chip takes */
 	size_t arguments_more;            /* bytes of arguments that functions take beyond their own */
 
 	int retained, switches, loads, unloads, launches, early, syncs, allocations;
@@ -20,6 +23,6 @@ struct cuda_fake {
 	unsigned grid[3], block[3], shared;
 	void *stream, *context;           /* of the last launch */
 	size_t bytes;                     /* of its arguments */
-	int shared_asked;                 /* by cuFuncSetAttribute */
+	int shared_asked, cluster_any;    /* by cuFuncSetAttribute */
 };
 #endif

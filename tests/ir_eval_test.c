@@ -446,6 +446,41 @@ START_TEST(layouts_fix_the_order_of_sums)
 }
 END_TEST
 
+/* Registers in two chains, lanes, waves, then the workgroups of the cluster, the last of which has nothing: 32 columns a wave. */
+static float clustered(const struct ir_tensor *x, int row, int columns)
+{
+	float wave[8];
+	for (int w = 0; w < 8; w++) {
+		float lane[8], v[4];
+		for (int l = 0; l < 8; l++) {
+			for (int i = 0; i < 4; i++) {
+				int n = w * 32 + l * 4 + i;
+				v[i] = n < columns ? (float)ir_tensor_get(x, row * columns + n) : 0;
+			}
+			lane[l] = (v[0] + v[2]) + (v[1] + v[3]);
+		}
+		wave[w] = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
+	}
+	return ((wave[0] + wave[1]) + (wave[2] + wave[3])) + ((wave[4] + wave[5]) + (wave[6] + wave[7]));
+}
+
+START_TEST(clusters_fix_the_order_of_sums)
+{
+	enum { ROWS = 3, COLUMNS = 180 };
+	struct ir_run r;
+	ir_run_open(&r, "clustered_sum");
+	ir_run_symbol(&r, "M", ROWS);
+	ir_run_symbol(&r, "N", COLUMNS);
+	struct ir_tensor *x = ir_run_tensor(&r, "x", 1), *y = ir_run_tensor(&r, "y", 0);
+	for (int i = 0; i < ROWS * COLUMNS; i += 7)
+		ir_tensor_set(x, i, ir_tensor_get(x, i) * 1e4);
+	go(&r);
+	for (int i = 0; i < ROWS; i++)
+		ck_assert_float_eq((float)ir_tensor_get(y, i), clustered(x, i, COLUMNS));
+	ir_run_close(&r);
+}
+END_TEST
+
 /* A dot whose operand is laid out as v_mfma_f32_16x16x16 wants it, twice along k: k = s * 16 + lane group * 4 + register. */
 START_TEST(layouts_fix_the_order_of_dots)
 {
@@ -562,6 +597,7 @@ int main(void)
 	tcase_add_test(c, routing);
 	tcase_add_test(c, philox_known_answer);
 	tcase_add_test(c, layouts_fix_the_order_of_sums);
+	tcase_add_test(c, clusters_fix_the_order_of_sums);
 	tcase_add_test(c, layouts_fix_the_order_of_dots);
 	tcase_add_test(c, accesses_out_of_bounds_are_named);
 	tcase_add_test(c, absent_tensors_are_named);

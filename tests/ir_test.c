@@ -221,6 +221,9 @@ START_TEST(faults_of_axes_are_found)
 		{"axis e held : N\n axis m grid ragged first[e] : N", "the group of axis 'm' is no grid axis"},
 		{"axis e grid tile 2 : N\n axis m grid ragged first[e] : N", "the group of axis 'm' has a tile of several"},
 		{"axis e grid : N\n axis m held ragged first[e] : N", "ragged axis 'm' is no grid axis or has no total"},
+		{"axis n held tile 2 cluster 2 : N", "axis 'n' is no grid axis, or its cluster is no power of two up to 16"},
+		{"axis n grid tile 2 cluster 3 : N", "axis 'n' is no grid axis, or its cluster is no power of two up to 16"},
+		{"axis e grid : N\n axis m grid cluster 2 ragged first[e] : N", "ragged axis 'm' has a cluster"},
 		{"axis e grid : N\n axis m grid ragged x[e] : N", "the bounds of axis 'm' are no list and no i32 tensor of rank 1"},
 	};
 	for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {

@@ -220,6 +220,33 @@ START_TEST(group_memory)
 }
 END_TEST
 
+/* Of clusters of more workgroups than any chip starts together the function says so; a driver that knows none has no such function. */
+START_TEST(clusters)
+{
+	static const struct { int width; bool unknown; int any; } rows[] = {{0, false, 0}, {8, false, 0}, {16, false, 1}, {16, true, 0}};
+	float x[150] = {0}, y[150];
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		tdsl_pack_close(pack);
+		free(bytes);
+		pack_make(0, ptx, sizeof ptx);
+		fake->cluster_width = rows[i].width;
+		fake->no_clusters = rows[i].unknown;
+		fake->cluster_any = 0;
+		OK(run_add(NULL, x, NULL, y));
+		ck_assert_int_eq(fake->cluster_any, rows[i].any);
+	}
+	tdsl_pack_close(pack);
+	free(bytes);
+	pack_make(0, ptx, sizeof ptx);
+	fake->no_clusters = false;
+	fake->no_large_clusters = true;
+	ck_assert_int_eq(run_add(NULL, x, NULL, y), TDSL_ELAUNCH);
+	ck_assert_msg(strstr(tdsl_error(), "cuFuncSetAttribute") != NULL, "%s", tdsl_error());
+	fake->no_large_clusters = false;
+	fake->cluster_width = 0;
+}
+END_TEST
+
 START_TEST(tensors_of_other_devices)
 {
 	float x[150] = {0}, y[150];
@@ -376,6 +403,7 @@ int main(int argc, char **argv)
 	tcase_add_test(c, the_caller_keeps_its_context);
 	tcase_add_test(c, phases_and_workspace);
 	tcase_add_loop_test(c, group_memory, 0, 6);
+	tcase_add_test(c, clusters);
 	tcase_add_test(c, tensors_of_other_devices);
 	tcase_add_test(c, closing_unloads_and_releases);
 	tcase_add_loop_test(c, modules_that_are_refused, 0, 3);

@@ -3,8 +3,8 @@
  * ptxas computes with what the first load brings before it asks for the second, where that saves registers: the second then waits for
  * the first one's memory.  Behind a branch that only the machine knows to be taken always it keeps them together; it makes predicates
  * of it, so that no instruction is added but the comparison.  For one row tensor and its weights, one of which is near: two of the
- * memory's are as fast apart; and for tiles that are turned or dealt out, of one tensor or two, whose workgroups wait for their slowest wave
- * (docs/performance.md).  Not in loops, which it would write out twice. */
+ * memory's are as fast apart; and for tiles that are turned or dealt out, of one tensor or two, whose workgroups wait for their slowest wave,
+ * in clusters for each other (docs/performance.md).  Not in loops, which it would write out twice. */
 #include "../../pass.h"
 #include "machine.h"
 #include "memory.h"
@@ -123,7 +123,7 @@ const struct ir_ins *emit_front(struct emit *e, const struct ir_block *b)
 	bool asked = false;
 	if (e->machine->certain && !e->has_dot && !e->loop_depth && e->v->aligned)
 		f = front_of(e, b);
-	bool tiles = f.rows && !e->v->single && !e->v->few && f.bytes <= FEW_ACCESSES && ir_has(e->ph->body, IR_RELAYOUT);
+	bool tiles = f.rows && !e->v->single && !e->v->few && (f.bytes <= FEW_ACCESSES || e->cluster) && ir_has(e->ph->body, IR_RELAYOUT);
 	if (f.bytes <= ONE_ACCESS || (!tiles && (f.rows != 1 || !f.shared)))
 		return b->first;
 	for (const struct ir_ins *i = b->first; i != f.last && !e->failed; i = i->next) {

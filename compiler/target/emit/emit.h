@@ -63,6 +63,7 @@ struct emit {
 	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
 	int lds_bytes, lds_small_bytes, lds_top; /* needed; lds_top: handed out inside the present outermost loop */
 	struct lds_region regions[32]; int nregions;
+	int cluster, cluster_counters, cluster_rounds;   /* cluster.c: members, 0 = none; where their counters lie; how many have been used */
 	bool lds_written;                        /* tiles written since the last barrier: reads must wait */
 	int loop_depth; LLVMValueRef loop_position;  /* of the innermost loop, NULL outside */
 	const struct ir_block *loop_body; LLVMBasicBlockRef before_loop;  /* the same loop's; before_loop ends in the branch to it */
@@ -195,6 +196,7 @@ void emit_update(struct emit *, const struct ir_ins *);
 LLVMValueRef lds_pointer(struct emit *, LLVMValueRef base, LLVMValueRef byte, int constant);
 void readers_before_store(struct emit *, const struct ir_ins *store); /* readers.c: barriers where other waves read what it stores */
 void readers_after_store(struct emit *, const struct ir_ins *store);
+void lds_is_seen(struct emit *);                                     /* behind a barrier of whatever kind */
 void lds_barrier(struct emit *);                                     /* LDS accesses before it are seen by all waves behind it */
 void lds_enter_loop(struct emit *);                                  /* everything read in the loop may still be read by others */
 LLVMValueRef lds_read(struct emit *, const struct ir_ins *, int reg, int n); /* registers of a value that waits in LDS */
@@ -206,6 +208,23 @@ void emit_if_end(struct emit *, LLVMValueRef join);
 
 /* reduce.c: emits `first` and the reductions that stand right behind it in one round; returns the last one handled */
 const struct ir_ins *emit_reduce(struct emit *, const struct ir_ins *first);
+
+/* Bytes of results in group memory, those of lanes that follow each other side by side; coef: of a position of each axis.  Of a register's. */
+int reduce_result_bytes(const struct emit *, const struct layout *, int64_t *coef);
+int reduce_register_bytes(const struct emit *, const struct layout *, int reg, const int64_t *coef);
+LLVMValueRef reduce_bits(struct emit *, const int *bits, int n);      /* of the workitem id, lowest first, side by side; NULL for none */
+
+/* cluster.c */
+/* Of a reduction over a cluster what a wave has, in registers under `own`; waves: bits of the wave's number that are still to be reduced.
+ * to: the layout of the results. */
+struct shared_results {
+	const struct ir_ins *i; const struct layout *own, *to; unsigned waves; int regs; LLVMValueRef *x;
+	struct places *places; LLVMValueRef counter;                      /* set by cluster_send */
+};
+int cluster_size(const struct ir_phase *);                            /* members; 0 = each workgroup is by itself */
+void cluster_begin(struct emit *);                                    /* at the start of a function: says that this workgroup is there */
+void cluster_send(struct emit *, struct shared_results *, int n);     /* of one round, to all members */
+void cluster_receive(struct emit *, struct shared_results *, int n);  /* of all members, in place, when it has come */
 
 /* dot.c */
 void emit_dot(struct emit *, const struct ir_ins *);

@@ -29,6 +29,8 @@ static struct grid_slots slots_of(const struct emit *e)
 			const struct hexpr *n = hexpr_op(e->arena, HX_CDIV, ax->ragged_total, tile);
 			n = hexpr_op(e->arena, HX_SUB, hexpr_op(e->arena, HX_ADD, n, groups), hexpr_const(e->arena, 1));
 			tiles = hexpr_op(e->arena, HX_MAX, n, hexpr_const(e->arena, 0));
+		} else if (ax->cluster) {
+			tiles = hexpr_const(e->arena, ax->cluster);
 		} else {
 			tiles = hexpr_op(e->arena, HX_CDIV, ax->extent, tile);
 		}
@@ -91,7 +93,7 @@ static int64_t rows_of(const struct emit *e, const struct grid_slot *s)
 
 static bool is_folded(const struct emit *e, const struct grid_slots *s)
 {
-	return is_sideways(e, s) && rows_of(e, &s->of[0]) < LARGE_TILE;
+	return is_sideways(e, s) && !e->cluster && rows_of(e, &s->of[0]) < LARGE_TILE;
 }
 
 static LLVMValueRef folded_row(struct emit *e)

@@ -13,12 +13,17 @@ LLVMValueRef lds_pointer(struct emit *e, LLVMValueRef base, LLVMValueRef byte, i
 	return at ? LLVMBuildGEP2(e->b, e->i8, p, &at, 1, "") : p;
 }
 
-void lds_barrier(struct emit *e)
+void lds_is_seen(struct emit *e)
 {
-	e->machine->barrier(e);
 	e->lds_written = false;
 	for (int r = 0; r < e->nregions; r++)
 		e->regions[r].dirty = false;
+}
+
+void lds_barrier(struct emit *e)
+{
+	e->machine->barrier(e);
+	lds_is_seen(e);
 }
 
 void lds_enter_loop(struct emit *e)
@@ -327,11 +332,80 @@ void lds_fetch(struct emit *e, const struct ir_ins *user)
 		ir_walk(user->other, fetch_inside, e);
 }
 
+/* --- inside a wave ----------------------------------------------------------------------------------------------------------- */
+
+/* The bits of the workitem id that make up the number of the lane to ask, what a register adds to it; -1: the register's, or none. */
+struct asking { int from[8]; };
+
+static bool steps_as(const struct layout_basis *a, const struct layout_basis *b, const struct emit *e, ir_axes axes)
+{
+	for (int x = 0; x < e->ph->naxes; x++)
+		if ((axes & IR_AXIS(x)) && a->step[x] != b->step[x])
+			return false;
+	return true;
+}
+
+/* Each wave has what its lanes need, one a lane. */
+static bool can_ask(struct emit *e, const struct ir_ins *i, struct asking *q)
+{
+	const struct ir_ins *v = i->args[0];
+	const struct layout *from = v->layout, *to = i->layout;
+	if (!e->v->target->lanes_share || !from || layout_regs(from) != 1 || dtype_info(v->dtype)->bits != 32)
+		return false;
+	for (int w = 0; w < from->nwave; w++)
+		if (!layout_basis_is_zero(&from->wave[w]) && !steps_as(&from->wave[w], &to->wave[w], e, v->axes))
+			return false;
+	for (int b = 0; b < from->nlane; b++) {
+		q->from[b] = -1;
+		for (int t = 0; t < to->nlane + to->nwave && !layout_basis_is_zero(&from->lane[b]); t++)
+			if (steps_as(&from->lane[b], t < to->nlane ? &to->lane[t] : &to->wave[t - to->nlane], e, v->axes))
+				q->from[b] = t;
+	}
+	return true;
+}
+
+/* Side by side at their places, the bits that stand as they do in the workitem id at once. */
+static LLVMValueRef asked_lane(struct emit *e, const struct asking *q, int n)
+{
+	LLVMValueRef sum = NULL;
+	for (int b = 0, run; b < n; b += run) {
+		for (run = 1; q->from[b] >= 0 && b + run < n && q->from[b + run] == q->from[b] + run;)
+			run++;
+		if (q->from[b] < 0)
+			continue;
+		LLVMValueRef x = LLVMBuildAnd(e->b, q->from[b] ? LLVMBuildLShr(e->b, e->tid, emit_int(e, q->from[b]), "") : e->tid, emit_int(e, (1 << run) - 1), "");
+		x = op_times(e, x, 1 << b);
+		sum = sum ? LLVMBuildOr(e->b, sum, x, "") : x;
+	}
+	return sum ? sum : emit_int(e, 0);
+}
+
+static void ask_lanes(struct emit *e, const struct ir_ins *i, const struct asking *q)
+{
+	const struct layout *from = i->args[0]->layout;
+	value_new(e, i);
+	LLVMValueRef lane = asked_lane(e, q, from->nlane), word = value_element(e, i->args[0], from, 0);
+	LLVMTypeRef t = LLVMTypeOf(word);
+	for (int r = 0; r < layout_regs(i->layout); r++) {
+		int more = 0;
+		for (int b = 0; b < from->nlane; b++)
+			for (int x = 0; x < e->ph->naxes && q->from[b] < 0; x++)
+				more |= (from->lane[b].step[x] & index_register(i->layout, r, x)) ? 1 << b : 0;
+		LLVMValueRef of = more ? LLVMBuildOr(e->b, lane, emit_int(e, more), "") : lane;
+		value_set(e, i, r, 1, LLVMBuildBitCast(e->b, e->machine->lane_gather(e, LLVMBuildBitCast(e->b, word, e->i32, ""), of), t, ""));
+	}
+}
+
 void emit_relayout(struct emit *e, const struct ir_ins *i)
 {
 	if (stays(e, i)) {
 		value_new(e, i);
 		rename_registers(e, i);
+		return;
+	}
+	struct asking q;
+	if (can_ask(e, i, &q)) {
+		ask_lanes(e, i, &q);
 		return;
 	}
 	struct lds_tile *t = tile_for(e, i);

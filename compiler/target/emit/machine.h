@@ -7,6 +7,7 @@
  *   identity                translate.c, index.c      who am I: thread, workgroup; what a kernel function is
  *   lanes                   reduce.c, translate.c     exchange inside a wave
  *   order                   lds.c, dot.c              barriers
+ *   clusters                cluster.c                 what crosses workgroups
  *   arithmetic              elementwise.c, convert.c  what has an instruction of its own
  *   memory                  memory.c                  one access of some registers of every lane
  *   matrix                  dot.c                     one matrix instruction                                              */
@@ -61,6 +62,17 @@ struct machine {
 	void (*keep_order)(struct emit *);                               /* nothing moves across: bounds what is live */
 	/* x (32 bits), computed before any load behind it: what it is computed from need not stay. */
 	LLVMValueRef (*settled)(struct emit *, LLVMValueRef x);
+
+	/* --- clusters: workgroups, members, that reach each other's group memory; where target.cluster is not 0 --- */
+	LLVMValueRef (*member)(struct emit *);                           /* the workgroup's number in its cluster */
+	LLVMValueRef (*member_place)(struct emit *, LLVMValueRef lds, LLVMValueRef member);   /* the same place in that member's group memory */
+	/* `n` counters of 8 bytes are made, one behind the other, and all members are told that this one is there. */
+	void (*members_begin)(struct emit *, LLVMValueRef counters, int n);
+	void (*members_ready)(struct emit *);                            /* all members are there */
+	/* 1, 2 or 4 words to a place of a member, aligned to all of them; their bytes are counted there. */
+	void (*member_send)(struct emit *, LLVMValueRef place, LLVMValueRef *words, int n, LLVMValueRef counter);
+	void (*members_expect)(struct emit *, LLVMValueRef counter, int bytes);   /* that so many will have come; once a counter */
+	void (*members_receive)(struct emit *, LLVMValueRef counter);    /* waits until they have, and sees them */
 
 	/* --- arithmetic --- */
 	/* f32 scalars: RSQRT, RCP, EXP2, LOG2, SIN_TURNS, COS_TURNS as numerics defines them. */

@@ -21,6 +21,8 @@ struct part {
 	unsigned lanes, waves;                     /* bits of lane and wave number that are reduced */
 	bool through_lds;                          /* rows of lanes, in a round with others */
 	bool by_waves;                             /* every lane folds the waves' partial results */
+	bool crosses;                              /* the workgroups of a cluster have parts of the results (cluster.c) */
+	bool shared;                               /* lanes of a wave that have a part of the same results finish different ones */
 	bool dealt;                                /* every lane folds the partial results of those that are its own */
 	int at;                                    /* LDS byte offset */
 };
@@ -166,9 +168,11 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 		row_done = row_done && ((p->lanes >> b & 1) || layout_basis_is_zero(&from->lane[b]));
 	int high = __builtin_popcount(p->lanes >> row) + __builtin_popcount(p->waves);
 	bool narrow = i->dtype != DT_I64;          /* a round's slots are dwords */
-	p->dealt = i->layout && !layout_equal(i->layout, p->own);
-	p->through_lds = !p->dealt && narrow && row_done && high <= emit_lane_bits(e) && (p->waves || high == 2);
-	p->by_waves = !p->dealt && p->waves && !p->through_lds;
+	p->crosses = ir_crosses_cluster(e->ph, i);
+	p->shared = !p->crosses && !p->waves && i->layout && !layout_equal(i->layout, p->own) && layout_equal(i->layout, layout_scattered(e->arena, p->own, p->lanes));
+	p->dealt = !p->crosses && !p->shared && i->layout && !layout_equal(i->layout, p->own);
+	p->through_lds = !p->crosses && !p->shared && !p->dealt && narrow && row_done && high <= emit_lane_bits(e) && (p->waves || high == 2);
+	p->by_waves = !p->crosses && !p->dealt && p->waves && !p->through_lds;
 }
 
 static LLVMValueRef combine(struct emit *e, const struct part *p, LLVMValueRef a, LLVMValueRef b)
@@ -198,6 +202,30 @@ static void exchange(struct emit *e, struct part *p, int bit)
 		lower_equal = lower_equal && ((p->lanes >> b & 1) || layout_basis_is_zero(&p->from->lane[b]));
 	for (int r = 0; r < p->regs; r++)
 		p->x[r] = combine(e, p, p->x[r], lane_xor(e, p->x[r], bit, lower_equal));
+}
+
+/* Of several results each lane is left with fewer: at each step lanes that differ in a bit share what they have between them, not both of
+ * them all. */
+static void scatter(struct emit *e, struct part *p)
+{
+	struct layout *own = arena_copy(e->arena, p->own, sizeof *own);
+	for (int b = 0; b < own->nlane; b++) {
+		int place = p->lanes >> b & 1 ? layout_take_over(own, b) : -1, n = 0;
+		if (p->lanes >> b & 1 && place < 0)
+			exchange(e, p, b);
+		if (place < 0)
+			continue;
+		LLVMValueRef bit = LLVMBuildAnd(e->b, e->tid, emit_int(e, 1 << b), ""), high = LLVMBuildICmp(e->b, LLVMIntNE, bit, emit_int(e, 0), "");
+		for (int r = 0; r < p->regs; r++) {
+			if (r >> place & 1)
+				continue;
+			LLVMValueRef low = p->x[r], other = p->x[r | 1 << place];
+			LLVMValueRef keep = LLVMBuildSelect(e->b, high, other, low, ""), give = LLVMBuildSelect(e->b, high, low, other, "");
+			p->x[n++] = combine(e, p, keep, lane_xor(e, give, b, false));
+		}
+		p->regs = n;
+	}
+	p->own = own;
 }
 
 /* Slots of a result register: kept high bits (which row of lanes or wave is another result) above the reduced ones. */
@@ -236,6 +264,8 @@ static LLVMValueRef gathered(struct emit *e, const int *bits, int n, int at)
 	}
 	return sum;
 }
+
+LLVMValueRef reduce_bits(struct emit *e, const int *bits, int n) { return gathered(e, bits, n, 0); }
 
 /* Byte offset of the slot that these bits number, the first ones below the others. */
 static LLVMValueRef slot_of(struct emit *e, const int *low, int nlow, const int *high, int nhigh, int bytes)
@@ -351,7 +381,7 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 }
 
 /* How results lie in LDS, in the order of who reads them: bytes a position of each axis; returns those of all. */
-static int bytes_of_results(const struct emit *e, const struct layout *l, int64_t *coef)
+int reduce_result_bytes(const struct emit *e, const struct layout *l, int64_t *coef)
 {
 	int bytes = 4;
 	for (int bit = 0; bit <= l->nreg + l->nlane + l->nwave; bit++)
@@ -366,7 +396,7 @@ static int bytes_of_results(const struct emit *e, const struct layout *l, int64_
 	return bytes;
 }
 
-static int register_bytes(const struct emit *e, const struct layout *l, int reg, const int64_t *coef)
+int reduce_register_bytes(const struct emit *e, const struct layout *l, int reg, const int64_t *coef)
 {
 	int64_t at = 0;
 	for (int a = 0; a < e->ph->naxes; a++)
@@ -398,7 +428,7 @@ static void deal_out(struct emit *e, struct part *parts, int n)
 		if (!p->dealt)
 			continue;
 		nreduced[k] = open_bits(e, p, reduced[k]);
-		plane[k] = (bytes_of_results(e, p->i->layout, coef[k]) + 31) / 16 * 16;
+		plane[k] = (reduce_result_bytes(e, p->i->layout, coef[k]) + 31) / 16 * 16;
 		base[k] = e->lds_small_bytes;
 		e->lds_small_bytes += plane[k] << nreduced[k];
 		LLVMValueRef to = index_lanes_here(e, p->own, coef[k]), part = gathered(e, reduced[k], nreduced[k], 0);
@@ -408,7 +438,7 @@ static void deal_out(struct emit *e, struct part *parts, int n)
 			same |= (int64_t)((p->lanes >> b & 1) ? b < e->machine->dealt_bits : layout_basis_is_zero(&p->from->lane[b])) << b;
 		LLVMValueRef join = begin_first(e, same);
 		for (int x = 0; x < p->regs; x++)
-			LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, base[k] + register_bytes(e, p->own, x, coef[k])));
+			LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, base[k] + reduce_register_bytes(e, p->own, x, coef[k])));
 		if (join)
 			emit_if_end(e, join);
 	}
@@ -423,7 +453,7 @@ static void deal_out(struct emit *e, struct part *parts, int n)
 			LLVMValueRef part[1 << (HIGH + 6)];
 			int all = 1 << nreduced[k];
 			for (int v = 0; v < all; v++)
-				part[v] = LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[0]), lds_pointer(e, e->lds_small, at, base[k] + v * plane[k] + register_bytes(e, l, r, coef[k])), "");
+				part[v] = LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[0]), lds_pointer(e, e->lds_small, at, base[k] + v * plane[k] + reduce_register_bytes(e, l, r, coef[k])), "");
 			for (int step = 1; step < all; step *= 2)
 				for (int v = 0; v < all; v += 2 * step)
 					part[v] = combine(e, p, part[v], part[v + step]);
@@ -443,6 +473,31 @@ static void close_part(struct emit *e, struct part *p)
 			x = LLVMBuildICmp(e->b, LLVMIntNE, x, LLVMConstNull(e->i32), "");
 		value_set(e, p->i, r, 1, x);
 	}
+}
+
+/* Of those that are reduced over a cluster each wave sends what it has; returns how many there are. */
+static int send_crossing(struct emit *e, struct part *parts, int n, struct shared_results *s)
+{
+	int crossing = 0;
+	for (int k = 0; k < n; k++) {
+		struct part *p = &parts[k];
+		if (!p->crosses)
+			continue;
+		scatter(e, p);
+		s[crossing++] = (struct shared_results){.i = p->i, .own = p->own, .to = p->i->layout, .waves = p->waves, .regs = p->regs, .x = p->x};
+	}
+	cluster_send(e, s, crossing);
+	return crossing;
+}
+
+static void receive_crossing(struct emit *e, struct part *parts, int n, struct shared_results *s, int crossing)
+{
+	cluster_receive(e, s, crossing);
+	for (int k = 0, c = 0; k < n; k++)
+		if (parts[k].crosses) {
+			parts[k].x = s[c].x;
+			parts[k].regs = s[c++].regs;
+		}
 }
 
 static void emit_tile_bound(struct emit *e, const struct ir_ins *i)
@@ -481,13 +536,17 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 		LLVMValueRef before = last_instruction(e);
 		int results = 0;
 		for (int k = 0; k < n; k++)
-			if ((parts[k].lanes >> b & 1) && (!parts[k].through_lds || b < e->machine->row_bits) && (!parts[k].dealt || b < e->machine->dealt_bits)) {
+			if ((parts[k].lanes >> b & 1) && !parts[k].crosses && !parts[k].shared && (!parts[k].through_lds || b < e->machine->row_bits) && (!parts[k].dealt || b < e->machine->dealt_bits)) {
 				exchange(e, &parts[k], b);
 				results += parts[k].regs;
 			}
 		note_gap(e, before, results);
 	}
-	int reads = 0;
+	for (int k = 0; k < n; k++)
+		if (parts[k].shared)
+			scatter(e, &parts[k]);
+	struct shared_results *shared = arena_alloc(e->arena, ROUND * sizeof *shared);
+	int reads = 0, crossing = send_crossing(e, parts, n, shared);
 	bool deals = false;
 	for (int k = 0; k < n; k++)
 		deals = deals || parts[k].dealt;
@@ -514,6 +573,7 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 		for (int j = 0; j < nlds; j++)
 			parts[index[j]] = lds[j];
 	}
+	receive_crossing(e, parts, n, shared, crossing);
 	for (int k = 0; k < n && !e->failed; k++)
 		close_part(e, &parts[k]);
 	return last;

@@ -597,6 +597,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	                arena_alloc(e->arena, (size_t)k->nsymbols + 1)};
 	struct arguments args = {0};
 	e->ph = ph;
+	e->cluster = cluster_size(ph);
 	ir_walk(ph->body, find_use, &u);
 	for (int a = 0; a < ph->naxes; a++)
 		if (ph->axes[a].ragged) {
@@ -620,6 +621,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	if (e->clamps_by_mode)
 		e->machine->clamp_by_mode(e);
 	open_debug(e, di, file, name, ph->line > 0 ? ph->line : 1);
+	cluster_begin(e);
 	bind_numbers(e, &args);
 	grid_leave(e);
 	bind_pointers(e, &args);
@@ -662,6 +664,23 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	                             .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit, .exprs = exprs, .nexprs = args.below != NULL,
 	                             .lds = e->lds_bytes + e->lds_small_bytes};
 	return 0;
+}
+
+struct temps { const struct ir_kernel *k; bool used; };
+
+static void find_temp(struct ir_ins *i, void *ctx)
+{
+	struct temps *t = ctx;
+	t->used = t->used || ((i->op == IR_LOAD || i->op == IR_STORE || i->op == IR_UPDATE) && t->k->params[i->imm].role == IR_TEMP);
+}
+
+/* Of phases that have become one nothing is left of it. */
+static bool uses_workspace(const struct ir_kernel *k)
+{
+	struct temps t = {k, false};
+	for (int p = 0; p < k->nphases; p++)
+		ir_walk(k->phases[p].body, find_temp, &t);
+	return t.used;
 }
 
 static struct emit fresh(const struct emit *base)
@@ -723,7 +742,7 @@ int emit_kernel(const struct machine *machine, struct arena *arena, const struct
 		return status;
 	}
 	const struct hexpr *bytes = hexpr_const(arena, 0);
-	for (int i = 0; i < k->nparams; i++)
+	for (int i = 0; uses_workspace(k) && i < k->nparams; i++)
 		if (k->params[i].role == IR_TEMP) {
 			bytes = hexpr_op(arena, HX_ADD, bytes, temp_bytes(&base, &k->params[i]));
 			out->workspace = bytes;

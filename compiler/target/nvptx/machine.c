@@ -28,6 +28,10 @@ static void kernel(struct emit *e)
 	snprintf(threads, sizeof threads, "%d", e->v->target->wave * e->waves);
 	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
 	                        LLVMCreateStringAttribute(e->ctx, "nvvm.reqntid", 12, threads, (unsigned)strlen(threads)));
+	snprintf(threads, sizeof threads, "%d,1,1", e->cluster);
+	if (e->cluster)
+		LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
+		                        LLVMCreateStringAttribute(e->ctx, "nvvm.cluster_dim", 16, threads, (unsigned)strlen(threads)));
 }
 
 static LLVMValueRef workgroup(struct emit *e, int dim)
@@ -172,6 +176,73 @@ static void keep_order(struct emit *e)
 	(void)e;                                             /* ptxas orders as its registers allow */
 }
 
+/* --- clusters --------------------------------------------------------------------------------------------------------------- */
+
+static LLVMValueRef member(struct emit *e)
+{
+	return emit_call(e, "llvm.nvvm.read.ptx.sreg.cluster.ctarank", NULL, 0, NULL, 0);
+}
+
+static LLVMValueRef member_place(struct emit *e, LLVMValueRef lds, LLVMValueRef number)
+{
+	LLVMValueRef a[2] = {lds, number};
+	return emit_call(e, "llvm.nvvm.mapa.shared.cluster", NULL, 0, a, 2);
+}
+
+/* By one thread, while the others go on. */
+static LLVMValueRef begin_one(struct emit *e)
+{
+	return emit_if_begin(e, LLVMBuildICmp(e->b, LLVMIntEQ, e->tid, emit_int(e, 0), ""));
+}
+
+/* Counters wait for one arrival, which says how many bytes are to come (PTX ISA, mbarrier). */
+static void members_begin(struct emit *e, LLVMValueRef counters, int n)
+{
+	LLVMTypeRef none = LLVMVoidTypeInContext(e->ctx);
+	LLVMValueRef join = begin_one(e);
+	for (int k = 0; k < n; k++) {
+		LLVMValueRef counter = lds_pointer(e, counters, NULL, 8 * k);
+		nvptx_text(e, "mbarrier.init.shared::cta.b64 [$0], 1;", "l,~{memory}", none, &counter, 1, true);
+	}
+	nvptx_text(e, "fence.mbarrier_init.release.cluster;", "~{memory}", none, NULL, 0, true);
+	emit_if_end(e, join);
+	emit_call(e, "llvm.nvvm.barrier.cluster.arrive.relaxed.aligned", NULL, 0, NULL, 0);
+}
+
+static void members_ready(struct emit *e)
+{
+	emit_call(e, "llvm.nvvm.barrier.cluster.wait.aligned", NULL, 0, NULL, 0);
+}
+
+static void member_send(struct emit *e, LLVMValueRef place, LLVMValueRef *words, int n, LLVMValueRef counter)
+{
+	static const char *const text[] = {[1] = "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [$0], $2, [$1];",
+	                                   [2] = "st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [$0], {$2, $3}, [$1];",
+	                                   [4] = "st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [$0], {$2, $3, $4, $5}, [$1];"};
+	static const char *const form[] = {[1] = "l,l,r,~{memory}", [2] = "l,l,r,r,~{memory}", [4] = "l,l,r,r,r,r,~{memory}"};
+	LLVMValueRef args[6] = {place, counter};
+	for (int k = 0; k < n; k++)
+		args[2 + k] = LLVMBuildBitCast(e->b, words[k], e->i32, "");
+	nvptx_text(e, text[n], form[n], LLVMVoidTypeInContext(e->ctx), args, 2 + n, true);
+}
+
+static void members_expect(struct emit *e, LLVMValueRef counter, int bytes)
+{
+	LLVMValueRef args[2] = {counter, emit_int(e, bytes)}, join = begin_one(e);
+	nvptx_text(e, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "l,r,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 2, true);
+	emit_if_end(e, join);
+}
+
+static void members_receive(struct emit *e, LLVMValueRef counter)
+{
+	LLVMBasicBlockRef again = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), next = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMBuildBr(e->b, again);
+	LLVMPositionBuilderAtEnd(e->b, again);
+	LLVMValueRef done = nvptx_text(e, "mbarrier.try_wait.parity.shared::cta.b64 $0, [$1], 0;", "=b,l,~{memory}", e->i1, &counter, 1, true);
+	LLVMBuildCondBr(e->b, done, next, again);
+	LLVMPositionBuilderAtEnd(e->b, next);
+}
+
 /* --- arithmetic ------------------------------------------------------------------------------------------------------------- */
 
 static LLVMValueRef approximate(struct emit *e, enum ir_op op, LLVMValueRef x)
@@ -243,6 +314,8 @@ static const struct machine machine = {
 	.kernel = kernel, .line_directives = true, .keeps_order = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
 	.wait_for_launch = wait_for_launch, .certain = certain, .thread = thread, .workgroup = workgroup, .workgroups = workgroups, .leave = leave, .hidden_copy = same,
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .ballot = ballot, .uniform = uniform,
+	.member = member, .member_place = member_place, .members_begin = members_begin, .members_ready = members_ready,
+	.member_send = member_send, .members_expect = members_expect, .members_receive = members_receive,
 	.barrier = barrier, .memory_barrier = barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_bf16 = nvptx_from_bf16, .from_bf16_again = nvptx_from_bf16_again, .to_integer = nvptx_to_integer,
 	.access_open = nvptx_access_open, .load = nvptx_load, .fetch = nvptx_fetch, .store = nvptx_store, .update = nvptx_update,

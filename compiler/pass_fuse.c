@@ -1,0 +1,182 @@
+/* pass_fuse.c
+ * Problem: the norm of each row, then rows in tiles of groups that are scaled both ways: two launches, each of which reads all rows, because
+ *          one workgroup does not hold as many whole rows as a group has.
+ * Method:  the workgroups of a cluster hold them between them.  What the first phase makes of each row is computed in the second one's
+ *          tiles, where its positions are (group, position in it), and is reduced over the whole cluster; the workspace between the two
+ *          goes.  Loads that both have are then equal, and pass_clean leaves one.
+ * Needs:   specialised IR.   Keeps: values, up to the order of reductions; that of the reduced axis is the cluster's from here on. */
+#include "pass.h"
+
+/* Two axes of the second phase that stand for one of the first: position = by * outer + inner. */
+struct split { int outer, inner; int64_t by; };
+struct fusion {
+	struct ir_kernel *k; struct ir_phase *rows, *tiles;
+	int row, column;                       /* the first phase's axes */
+	struct split of_row, of_column;
+	uint64_t stored;                       /* workspace that the first phase stores, once each */
+	bool ok;
+};
+
+static bool is_split(const struct ir_phase *ph, const struct hexpr *extent, struct split *s)
+{
+	for (int a = 0; a + 1 < ph->naxes; a++) {
+		const struct ir_axis *o = &ph->axes[a], *i = &ph->axes[a + 1];
+		int64_t n;
+		if (o->kind != AXIS_GRID || o->ragged || !o->extent || o->extent->op != HX_CDIV || !hexpr_equal(o->extent->a, extent) || !hexpr_is_const(o->extent->b, &s->by))
+			continue;
+		if (i->kind != AXIS_HELD || !hexpr_is_const(i->extent, &n) || n != s->by)
+			continue;
+		s->outer = a;
+		s->inner = a + 1;
+		return true;
+	}
+	return false;
+}
+
+static bool is_temp(const struct fusion *f, const struct ir_ins *i) { return f->k->params[i->imm].role == IR_TEMP; }
+
+struct reading { const struct fusion *f; int64_t tensor; bool found; };
+
+static void look_for_reading(struct ir_ins *i, void *ctx)
+{
+	struct reading *r = ctx;
+	r->found = r->found || (i->op == IR_LOAD && i->imm == r->tensor);
+}
+
+/* What is stored is not read: one workgroup of a cluster may be behind another. */
+static bool is_read(const struct fusion *f, int64_t tensor)
+{
+	struct reading r = {f, tensor, false};
+	ir_walk(f->rows->body, look_for_reading, &r);
+	ir_walk(f->tiles->body, look_for_reading, &r);
+	return r.found;
+}
+
+static bool is_plain(const struct ir_ins *i)
+{
+	return i->op == IR_STORE || i->op == IR_YIELD || (ir_is_pure(i) && i->op != IR_SCAN && i->op != IR_ARGMAX && i->op != IR_DOT);
+}
+
+static void look_at_rows(struct ir_ins *i, void *ctx)
+{
+	struct fusion *f = ctx;
+	bool temp = i->op == IR_STORE && is_temp(f, i);
+	f->ok = f->ok && is_plain(i) && !(i->over & ~IR_AXIS(f->column)) && !(i->op == IR_REDUCE && i->dtype == DT_I64);
+	if (temp) {
+		f->ok = f->ok && i->imm < 64 && !(f->stored >> i->imm & 1);
+		f->stored |= f->ok ? UINT64_C(1) << i->imm : 0;
+		f->ok = f->ok && f->k->params[i->imm].rank == 1 && i->args[0]->op == IR_IOTA && i->args[0]->imm == f->row && i->args[1]->axes == IR_AXIS(f->row);
+	} else if (i->op == IR_STORE) {
+		f->ok = f->ok && !is_read(f, i->imm);
+	}
+}
+
+/* The position of a row in the second phase. */
+static bool is_row(const struct fusion *f, const struct ir_ins *at)
+{
+	struct affine p = affine_of(at);
+	bool row = p.ok && !p.nterms && !p.constant;
+	for (int a = 0; row && a < f->tiles->naxes; a++)
+		row = p.coef[a] == (a == f->of_row.outer ? f->of_row.by : a == f->of_row.inner);
+	return row;
+}
+
+static void look_at_tiles(struct ir_ins *i, void *ctx)
+{
+	struct fusion *f = ctx;
+	f->ok = f->ok && is_plain(i) && !(i->over & (IR_AXIS(f->of_row.outer) | IR_AXIS(f->of_column.outer)));
+	if (i->op == IR_LOAD && is_temp(f, i))
+		f->ok = f->ok && i->imm < 64 && (f->stored >> i->imm & 1) && is_row(f, i->args[0]);
+	if (i->op == IR_STORE)
+		f->ok = f->ok && !is_temp(f, i) && !is_read(f, i->imm);
+}
+
+static struct fusion fusion_of(struct ir_kernel *k)
+{
+	struct fusion f = {.k = k, .row = -1, .column = -1};
+	if (k->nphases != 2 || k->phases[0].naxes != 2 || k->phases[1].naxes != 4)
+		return f;
+	f.rows = &k->phases[0];
+	f.tiles = &k->phases[1];
+	for (int a = 0; a < 2; a++) {
+		const struct ir_axis *ax = &f.rows->axes[a];
+		if (ax->kind == AXIS_GRID && !ax->ragged && !ax->tiled)
+			f.row = a;
+		if (ax->kind == AXIS_HELD && ax->extent->op == HX_SYM)
+			f.column = a;
+	}
+	f.ok = f.row >= 0 && f.column >= 0 && is_split(f.tiles, f.rows->axes[f.row].extent, &f.of_row) && is_split(f.tiles, f.rows->axes[f.column].extent, &f.of_column) &&
+	       f.of_row.outer != f.of_column.outer;
+	if (f.ok)
+		ir_walk(f.rows->body, look_at_rows, &f);
+	if (f.ok)
+		ir_walk(f.tiles->body, look_at_tiles, &f);
+	return f;
+}
+
+bool kernel_can_fuse(struct ir_kernel *k, struct fused_axes *axes)
+{
+	struct fusion f = fusion_of(k);
+	if (f.ok)
+		*axes = (struct fused_axes){f.of_row.outer, f.of_column.outer, f.of_row.by, f.of_column.by};
+	return f.ok;
+}
+
+static ir_axes axes_in_tiles(const struct fusion *f, ir_axes axes)
+{
+	ir_axes r = axes & IR_AXIS(f->row) ? IR_AXIS(f->of_row.outer) | IR_AXIS(f->of_row.inner) : 0;
+	return axes & IR_AXIS(f->column) ? r | IR_AXIS(f->of_column.outer) | IR_AXIS(f->of_column.inner) : r;
+}
+
+/* In front of all that the tiles' phase does. */
+static struct ir_ins *position(struct pass *p, struct fusion *f, const struct split *s)
+{
+	struct ir_builder b = pass_before(p, f->tiles, f->tiles->body->first);
+	struct ir_ins *outer = ir_leaf(&b, IR_IOTA, DT_I32, s->outer), *by = ir_int(&b, DT_I32, s->by);
+	return ir_bin(&b, IR_ADD, ir_bin(&b, IR_MUL, outer, by), ir_leaf(&b, IR_IOTA, DT_I32, s->inner));
+}
+
+struct handing { struct fusion *f; int64_t temp; struct ir_ins *value; };
+
+static void hand_over(struct ir_ins *i, void *ctx)
+{
+	struct handing *h = ctx;
+	if (i->op == IR_LOAD && i->imm == h->temp) {
+		ir_replace(h->f->k, i, h->value);
+		ir_remove(i);
+	}
+}
+
+int pass_fuse(struct pass *p)
+{
+	if (!p->v->cluster)
+		return 0;
+	struct fusion f = fusion_of(p->k);
+	if (!f.ok)
+		return pass_fail(p, NULL, "internal: %s is no norm of rows before tiles of groups", p->k->name);
+	struct ir_ins *column = position(p, &f, &f.of_column), *row = position(p, &f, &f.of_row), *behind = f.tiles->body->first;
+	while (behind != column)
+		behind = behind->next;
+	behind = behind->next;
+	for (struct ir_ins *i = f.rows->body->first, *next; i && i->op != IR_YIELD; i = next) {
+		next = i->next;
+		if (i->op == IR_IOTA) {
+			ir_replace(p->k, i, i->imm == f.row ? row : column);
+			ir_remove(i);
+			continue;
+		}
+		i->axes = axes_in_tiles(&f, i->axes);
+		i->over = axes_in_tiles(&f, i->over);
+		if (i->op == IR_STORE && is_temp(&f, i)) {
+			struct handing h = {&f, i->imm, i->args[1]};
+			ir_walk(f.tiles->body, hand_over, &h);
+			ir_remove(i);
+			continue;
+		}
+		ir_move(i, behind);
+	}
+	f.tiles->axes[f.of_column.outer].cluster = p->v->cluster;
+	p->k->phases = f.tiles;
+	p->k->nphases = 1;
+	return pass_clean(p);
+}

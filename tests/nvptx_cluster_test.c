@@ -1,0 +1,121 @@
+/* nvptx_cluster_test.c -- kernels whose rows the workgroups of a cluster hold whole between them, on sm_90a.
+ * In: kernels.tdsl.  Checked: which variants there are and who has none; what their PTX asks of the chip; that they compute what the laid-out IR
+ * does, bit for bit, with members that have nothing and with groups that end early; what lanes of a wave share. */
+#include "nvptx_help.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int times(const char *text, const char *word)
+{
+	int n = 0;
+	for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
+		n++;
+	return n;
+}
+
+START_TEST(clusters_compute)
+{
+	static const struct { const char *kernel, *given, *variant; int m, n; } cases[] = {
+		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=512 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 64, 96},       /* the second member has nothing */
+		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=1024 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 32, 1024},
+		{"layernorm_both_mxfp8", "w b y scale yt scale_t", "N<=2048 M%32=0 N%32=0 aligned clusters with w b y scale yt scale_t", 32, 1056},
+		{"layernorm_both_mxfp8", "w y scale yt scale_t", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 32, 2080},
+	};
+	struct built b;
+	built_open(&b, cases[_i].kernel);
+	ir_run_symbol(&b.r, "M", cases[_i].m);
+	ir_run_symbol(&b.r, "N", cases[_i].n);
+	built_give(&b, cases[_i].given);
+	built_compute(&b, cases[_i].variant);
+	built_close(&b);
+}
+END_TEST
+
+/* One launch without workspace, of as many workgroups beside each other as a cluster has; a counter for each time that they wait. */
+START_TEST(members_are_asked_for)
+{
+	static const struct { const char *kernel, *variant, *cluster; int members, rounds; } cases[] = {
+		{"rmsnorm_both_mxfp8", "N<=512 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", ".reqnctapercluster 2, 1, 1", 2, 1},
+		{"rmsnorm_both_mxfp8", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", ".reqnctapercluster 16, 1, 1", 16, 1},
+		{"layernorm_both_mxfp8", "N<=2048 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", ".reqnctapercluster 8, 1, 1", 8, 2},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		struct device_code code;
+		int64_t x = 0;
+		const char *why;
+		built_open(&b, cases[c].kernel);
+		const char *ptx = built_ptx(&b, cases[c].variant);
+		ck_assert_msg(times(ptx, cases[c].cluster) == 1, "%s", cases[c].variant);
+		ck_assert_int_eq(times(ptx, "mbarrier.init"), cases[c].rounds);
+		ck_assert_int_eq(times(ptx, "mbarrier.arrive.expect_tx"), cases[c].rounds);
+		ck_assert_int_eq(times(ptx, "mbarrier.try_wait"), cases[c].rounds);
+		ck_assert_int_eq(times(ptx, "barrier.cluster.arrive"), 1);
+		ck_assert_int_eq(times(ptx, "barrier.cluster.wait"), 1);
+		ck_assert(strstr(ptx, "barrier.cluster.arrive") < strstr(ptx, "ld.global") && strstr(ptx, "barrier.cluster.wait") < strstr(ptx, "st.async"));
+		device_compile(&b.d, &b.v[built_variant(&b, cases[c].variant)], &code, cases[c].variant);
+		struct hexpr_env env = {.symbols = b.r.symbols, .nsymbols = b.r.k->nsymbols};
+		ck_assert(code.nlaunches == 1 && !code.workspace);
+		ck_assert(hexpr_eval(code.launches[0].grid[0], &env, &x, &why) == 0 && x == cases[c].members);
+		free(code.elf);
+		built_close(&b);
+	}
+}
+END_TEST
+
+/* Of phases that can be one, on chips that have clusters, for rows that one holds; the others are two launches. */
+START_TEST(who_has_clusters)
+{
+	static const struct { const char *kernel, *target; int n; } cases[] = {
+		{"rmsnorm_both_mxfp8", "sm_90a", 4}, {"layernorm_both_mxfp8", "sm_90a", 8}, {"rmsnorm_both_mxfp8", "gfx942", 0}, {"rmsnorm_both_mxfp8", "gfx950", 0},
+		{"rmsnorm_both_128", "sm_90a", 0},                       /* a workgroup would have half a group */
+		{"rows_then_tiles", "sm_90a", 4}, {"rows_then_wide_tiles", "sm_90a", 4},
+		{"rows_kept_twice", "sm_90a", 0}, {"rows_then_other_rows", "sm_90a", 0},                   /* what is kept of a row is asked for by another */
+		{"rows_then_tiles_in_place", "sm_90a", 0},               /* what is read is stored */
+		{"quantize_current", "sm_90a", 0}, {"quantize_both_mxfp8", "sm_90a", 0}, {"rmsnorm_bwd", "sm_90a", 0},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		int n = 0;
+		built_open_for(&b, cases[c].kernel, cases[c].target, NULL);
+		for (int v = 0; v < b.n; v++)
+			n += b.v[v].cluster > 0;
+		ck_assert_msg(n == cases[c].n, "%s %s: %d", cases[c].kernel, cases[c].target, n);
+		built_close(&b);
+	}
+}
+END_TEST
+
+/* Of the numbers that lanes of a wave all have a part of each makes one: its scale once, then an exchange a number.  Of few all lanes
+ * make all. */
+START_TEST(lanes_share)
+{
+	static const struct { const char *kernel, *variant; int asked; const char *scale; } cases[] = {
+		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 4, "st.global.b8"}, {"rmsnorm_128", "N=4096 aligned rows>=512 with w", 4, "st.global.b32"},
+		{"quantize_mxfp8", "N%4096=0 aligned rows>=512 bare", 0, NULL},   /* a lane has one */
+		{"swiglu_128", "N=2048 aligned rows>=512 bare", 0, NULL},         /* two: what is spared is less than what is asked */
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		built_open(&b, cases[c].kernel);
+		const char *ptx = built_ptx(&b, cases[c].variant);
+		ck_assert_msg(times(ptx, "shfl.sync.idx") == cases[c].asked, "%s: %d asked", cases[c].kernel, times(ptx, "shfl.sync.idx"));
+		ck_assert_msg(!cases[c].scale || times(ptx, cases[c].scale) == 1, "%s: %d stored", cases[c].kernel, cases[c].scale ? times(ptx, cases[c].scale) : 0);
+		built_close(&b);
+	}
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+	tcase_add_loop_test(t, clusters_compute, 0, 4);
+	tcase_add_test(t, members_are_asked_for);
+	tcase_add_test(t, who_has_clusters);
+	tcase_add_test(t, lanes_share);
+}
+
+int main(void)
+{
+	return nvptx_run("nvptx clusters", add_tests);
+}
