@@ -6,7 +6,7 @@
 #include "plan_tiles.h"
 
 /* As the tiles that a kernel of nothing but them has: small workgroups, five of which share a multiprocessor and wait for different things. */
-enum { MEMBER_THREADS = 128, LANE_ELEMENTS = 64 };
+enum { MEMBER_THREADS = 128, LANE_ELEMENTS = 64, FEWEST = 2 };
 
 static void plan_cluster(struct planner *p, const struct fused_axes *f, int symbol, int64_t most, int cluster)
 {
@@ -15,7 +15,8 @@ static void plan_cluster(struct planner *p, const struct fused_axes *f, int symb
 	v.cluster = cluster;
 	v.sideways = p->target->sideways;
 	v.stored_first = p->target->stored_first;
-	v.ahead = p->target->ahead_bytes / (MEMBER_THREADS * LANE_ELEMENTS * p->f.widest * p->f.rows);
+	if (cluster > FEWEST || f->rows_by * f->columns_by >= most)      /* what lies beside the end of a row, and is asked for as well, is a tensor's still */
+		v.ahead = p->target->ahead_bytes / (MEMBER_THREADS * LANE_ELEMENTS * p->f.widest * p->f.rows);
 	v.waves = waves_of(p, MEMBER_THREADS);
 	plan_limit(p, &v, symbol, most);
 	plan_aligned(p, &v);
@@ -25,20 +26,26 @@ static void plan_cluster(struct planner *p, const struct fused_axes *f, int symb
 	*plan_add(p) = v;
 }
 
+/* Rows that nothing takes together would be held one by one, by many workgroups; of other groups than those that bits number, places would be empty. */
+static bool are_groups(const struct ir_phase *ph, const struct fused_axes *f)
+{
+	bool bits = !(f->rows_by & (f->rows_by - 1)) && !(f->columns_by & (f->columns_by - 1));
+	return bits && ph->axes[f->rows].extent->op == HX_CDIV && ph->axes[f->columns].extent->op == HX_CDIV;
+}
+
 void plan_clusters(struct planner *p)
 {
 	struct fused_axes f;
 	struct variant with = {.target = p->target, .cluster = p->target->cluster, .given = p->given, .absent = p->absent};
 	char err[200];
 	struct pass fuse = {ir_clone(p->arena, p->k), &with, err, sizeof err};
-	if (!p->target->cluster || !kernel_can_fuse(fuse.k, &f))
+	if (!p->target->cluster || !kernel_can_fuse(fuse.k, &f) || pass_fuse(&fuse) || pass_ungroup(&fuse) || !are_groups(&fuse.k->phases[0], &f))
 		return;
-	pass_fuse(&fuse);
 	struct planner q = {.arena = p->arena, .k = fuse.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};
 	facts_look(&q.f, q.k);
 	const struct hexpr *columns = q.k->phases[0].axes[f.columns].extent->a;
 	int64_t held = MEMBER_THREADS * LANE_ELEMENTS / f.rows_by;               /* columns of a workgroup */
-	for (int cluster = 2; held >= f.columns_by && cluster <= p->target->cluster; cluster *= 2)
+	for (int cluster = FEWEST; held >= f.columns_by && cluster <= p->target->cluster; cluster *= 2)
 		plan_cluster(&q, &f, (int)columns->imm, cluster * held, cluster);
 	for (int i = 0; i < q.out.n; i++)
 		*plan_add(p) = q.out.items[i];
