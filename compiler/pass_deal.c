@@ -125,7 +125,8 @@ struct hand { struct deal *d; struct ir_ins *x, *back; };
 static void hand_back(struct ir_ins *user, void *ctx)
 {
 	struct hand *h = ctx;
-	if (user == h->back || takes(h->d, user) || layout_equal(h->x->layout, h->d->to[h->x->id]))
+	bool widens = user->op == IR_RELAYOUT && user->id >= h->d->nto;       /* of a dealt value for dealt ones */
+	if (user == h->back || widens || takes(h->d, user) || layout_equal(h->x->layout, h->d->to[h->x->id]))
 		return;
 	for (int a = 0; a < user->nargs; a++) {
 		if (user->args[a] != h->x)
@@ -155,11 +156,16 @@ static void widen(struct deal *d, struct ir_ins *user, int a)
 	struct ir_ins *x = user->args[a];
 	if (!takes(d, x) || x->axes == user->axes)
 		return;
-	struct ir_builder b = pass_before(d->p, d->ph, user);
-	struct ir_ins *r = ir_new(&b, IR_RELAYOUT, x->dtype, x->axes, 1);
-	r->args[0] = x;
-	r->layout = layout_project(d->space.arena, d->to[user->id], wide_axes(d->ph, user->axes & ~x->axes), NULL);
-	d->to[r->id] = r->layout;
+	const struct layout *to = layout_project(d->space.arena, d->to[user->id], wide_axes(d->ph, user->axes & ~x->axes), NULL);
+	struct ir_ins *r = x->next;
+	while (r != user && !(r->op == IR_RELAYOUT && r->args[0] == x && layout_equal(r->layout, to)))
+		r = r->next;
+	if (r == user) {
+		struct ir_builder b = pass_before(d->p, d->ph, user);
+		r = ir_new(&b, IR_RELAYOUT, x->dtype, x->axes, 1);
+		r->args[0] = x;
+		r->layout = to;
+	}
 	user->args[a] = r;
 }
 
@@ -245,7 +251,7 @@ static void deal_round(struct deal *d, struct ir_ins *first)
 	intptr_t place = 0;
 	for (struct ir_ins *i = d->ph->body->first; i; i = i->next)
 		i->note = (void *)place++;
-	d->nto = 2 * d->p->k->next_id;                    /* and what is to come */
+	d->nto = d->p->k->next_id;
 	d->to = arena_alloc(d->space.arena, sizeof *d->to * (size_t)d->nto);
 	for (d->last = first;; d->last = d->last->next) {
 		d->to[d->last->id] = ir_is_tile_bound(d->last) ? NULL : dealt(d, d->last);
@@ -254,7 +260,11 @@ static void deal_round(struct deal *d, struct ir_ins *first)
 			break;
 	}
 	d->behind = d->last->next;
-	bool pays = waits && (find_followers(d) >= LEAST_SAVED || (only_crossing(d, first) && find_followers(d) >= 0));
+	bool pays = waits && find_followers(d) >= LEAST_SAVED;
+	if (waits && !pays && only_crossing(d, first)) {
+		find_followers(d);
+		pays = true;
+	}
 	if (pays || share_round(d, first))
 		deal_out(d, first);
 }

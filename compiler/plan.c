@@ -241,7 +241,7 @@ static void plan_pins(struct planner *p)
 	for (int i = 0; i < p->special->npins; i++) {
 		int s = plan_symbol(p, p->special->pins[i].symbol);
 		int64_t n = p->special->pins[i].value;
-		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > plan_row_most(p, NULL)))
+		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > plan_row_most(p, NULL)) || n <= p->clustered)
 			continue;
 		bool apart = p->target->few_rows && !plan_is_several(p) && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
 		const struct hexpr *rows = apart ? rows_beside(p, s) : NULL;
@@ -360,7 +360,7 @@ static void plan_classes(struct planner *p, bool is_aligned)
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		struct variant v = plan_variant(p);
 		int positions = classes[c].most, most = plan_groups_within(positions, (int)group);
-		if (most == before)
+		if (most == before || (is_aligned && !p->single && positions <= p->clustered))
 			continue;
 		/* small classes only where larger ones do not fit */
 		if (!most || !class_fits(p, &v, most) || (positions < 1024 && class_fits(p, &v, 4 * most)))
@@ -479,6 +479,7 @@ static void plan_rows(struct planner *p)
 {
 	bool open = any_open(p, NULL), sweeps = !open || can_stream(p), set = p->given | p->absent;
 	int first = p->out.n;
+	p->clustered = 0;
 	p->torn = can_be_torn(p) && p->sets && !set;
 	if (sweeps && (set || !p->sets))
 		plan_long_lines(p);

@@ -13,9 +13,9 @@ static void plan_cluster(struct planner *p, const struct fused_axes *f, int symb
 	struct variant v = plan_variant(p);
 	const struct ir_phase *ph = &p->k->phases[0];
 	v.cluster = cluster;
-	v.sideways = p->target->sideways;
+	v.sideways = true;
 	v.stored_first = p->target->stored_first;
-	if (cluster > FEWEST || f->rows_by * f->columns_by >= most)      /* what lies beside the end of a row, and is asked for as well, is a tensor's still */
+	if (p->f.rows && (cluster > FEWEST || f->rows_by * f->columns_by >= most))     /* what lies beside the end of a row, and is asked for as well, is a tensor's still */
 		v.ahead = p->target->ahead_bytes / (MEMBER_THREADS * LANE_ELEMENTS * p->f.widest * p->f.rows);
 	v.waves = waves_of(p, MEMBER_THREADS);
 	plan_limit(p, &v, symbol, most);
@@ -29,7 +29,7 @@ static void plan_cluster(struct planner *p, const struct fused_axes *f, int symb
 /* Rows that nothing takes together would be held one by one, by many workgroups; of other groups than those that bits number, places would be empty. */
 static bool are_groups(const struct ir_phase *ph, const struct fused_axes *f)
 {
-	bool bits = !(f->rows_by & (f->rows_by - 1)) && !(f->columns_by & (f->columns_by - 1));
+	bool bits = f->rows_by > 1 && !(f->rows_by & (f->rows_by - 1)) && !(f->columns_by & (f->columns_by - 1));
 	return bits && ph->axes[f->rows].extent->op == HX_CDIV && ph->axes[f->columns].extent->op == HX_CDIV;
 }
 
@@ -45,8 +45,10 @@ void plan_clusters(struct planner *p)
 	facts_look(&q.f, q.k);
 	const struct hexpr *columns = q.k->phases[0].axes[f.columns].extent->a;
 	int64_t held = MEMBER_THREADS * LANE_ELEMENTS / f.rows_by;               /* columns of a workgroup */
-	for (int cluster = FEWEST; held >= f.columns_by && cluster <= p->target->cluster; cluster *= 2)
-		plan_cluster(&q, &f, (int)columns->imm, cluster * held, cluster);
+	for (int cluster = FEWEST; held >= f.columns_by && cluster <= p->target->cluster; cluster *= 2) {
+		p->clustered = cluster * held;
+		plan_cluster(&q, &f, (int)columns->imm, p->clustered, cluster);
+	}
 	for (int i = 0; i < q.out.n; i++)
 		*plan_add(p) = q.out.items[i];
 }

@@ -15,6 +15,7 @@ struct planner {
 	bool few;                          /* of the variant in hand: one access a lane */
 	bool crowd;                        /* of the variant in hand: for more rows than the chip's workgroups hold many times over */
 	bool single;                       /* of the variant in hand: rows begin anywhere, so that elements are accessed one by one */
+	int64_t clustered;                 /* aligned rows up to so many have variants in clusters; 0 = none have */
 	bool torn;                         /* of the variant in hand: rows may end within a group, the rest of which is masked off */
 	ARRAY(struct variant) out;
 };

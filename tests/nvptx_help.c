@@ -179,3 +179,22 @@ void built_compute(struct built *b, const char *variant)
 	device_check(&b->d, &code, variant, false);
 	free(code.elf);
 }
+
+void built_call(const char *kernel, struct dsl_pin *pin, int m, int n, const char *given, const char *variant)
+{
+	struct built b;
+	built_open_for(&b, kernel, "sm_90a", pin);
+	ir_run_symbol(&b.r, "M", m);
+	ir_run_symbol(&b.r, "N", n);
+	built_give(&b, given);
+	built_compute(&b, variant);
+	built_close(&b);
+}
+
+int built_times(const char *text, const char *word)
+{
+	int n = 0;
+	for (; (text = strstr(text, word)); text += strlen(word))
+		n++;
+	return n;
+}

@@ -29,4 +29,7 @@ const char *built_ptx(struct built *, const char *variant);             /* in th
 void built_give(struct built *, const char *given);                     /* of the optional tensors those of these names alone */
 /* What a call with what is given takes, which is to be `variant`: run, and compared with the evaluated laid-out IR bit for bit. */
 void built_compute(struct built *, const char *variant);
+/* All of it for one call, on sm_90a: opened (pin: or NULL), given M and N and these optional tensors, computed by `variant`, closed. */
+void built_call(const char *kernel, struct dsl_pin *pin, int m, int n, const char *given, const char *variant);
+int built_times(const char *text, const char *word);                    /* how often the word occurs */
 #endif

@@ -29,13 +29,7 @@ START_TEST(odd_sizes_compute)
 		{"quantize_both_128", "y scale yt scale_t", "unaligned", 131, 259},
 		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=1024 unaligned with w y scale yt scale_t", 67, 401},
 	};
-	struct built b;
-	built_open(&b, cases[_i].kernel);
-	ir_run_symbol(&b.r, "M", cases[_i].m);
-	ir_run_symbol(&b.r, "N", cases[_i].n);
-	built_give(&b, cases[_i].given);
-	built_compute(&b, cases[_i].variant);
-	built_close(&b);
+	built_call(cases[_i].kernel, NULL, cases[_i].m, cases[_i].n, cases[_i].given, cases[_i].variant);
 }
 END_TEST
 

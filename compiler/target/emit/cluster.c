@@ -79,9 +79,7 @@ static void send(struct emit *e, const struct shared_results *s, const struct pl
 	for (int b = 0; b < s->own->nwave; b++)
 		if (s->waves >> b & 1)
 			wave[nwave++] = s->own->nlane + b;
-	LLVMValueRef named = reduce_bits(e, w.named, w.n), part = reduce_bits(e, wave, nwave), join = NULL;
-	if (w.zero)
-		join = emit_if_begin(e, LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, w.zero), ""), emit_int(e, 0), ""));
+	LLVMValueRef named = reduce_bits(e, w.named, w.n), part = reduce_bits(e, wave, nwave), join = reduce_begin_first(e, w.zero);
 	LLVMValueRef member = op_times(e, e->machine->member(e), p->waves);
 	part = op_times(e, part ? LLVMBuildAdd(e->b, member, part, "") : member, p->plane);
 	LLVMValueRef own = lds_pointer(e, e->lds_small, LLVMBuildAdd(e->b, index_lanes_here(e, s->own, p->coef), part, ""), p->base);
@@ -99,17 +97,13 @@ static void send(struct emit *e, const struct shared_results *s, const struct pl
 
 static void fold(struct emit *e, struct shared_results *s, const struct places *p)
 {
-	enum dtype t = s->i->dtype == DT_I1 ? DT_I32 : (enum dtype)s->i->dtype;
 	LLVMValueRef at = index_lanes_here(e, s->to, p->coef), *x = arena_alloc(e->arena, sizeof *x * (size_t)layout_regs(s->to));
 	int parts = p->waves * e->cluster;
 	for (int r = 0; r < layout_regs(s->to); r++) {
 		LLVMValueRef *part = arena_alloc(e->arena, sizeof *part * (size_t)parts);
 		for (int k = 0; k < parts; k++)
 			part[k] = LLVMBuildLoad2(e->b, LLVMTypeOf(s->x[0]), lds_pointer(e, e->lds_small, at, p->base + k * p->plane + reduce_register_bytes(e, s->to, r, p->coef)), "");
-		for (int step = 1; step < parts; step *= 2)
-			for (int k = 0; k < parts; k += 2 * step)
-				part[k] = op_combine(e, s->i->kind, t, part[k], part[k + step]);
-		x[r] = part[0];
+		x[r] = reduce_parts(e, s->i, part, parts);
 	}
 	s->x = x;
 	s->regs = layout_regs(s->to);

@@ -196,7 +196,6 @@ void emit_update(struct emit *, const struct ir_ins *);
 LLVMValueRef lds_pointer(struct emit *, LLVMValueRef base, LLVMValueRef byte, int constant);
 void readers_before_store(struct emit *, const struct ir_ins *store); /* readers.c: barriers where other waves read what it stores */
 void readers_after_store(struct emit *, const struct ir_ins *store);
-void lds_is_seen(struct emit *);                                     /* behind a barrier of whatever kind */
 void lds_barrier(struct emit *);                                     /* LDS accesses before it are seen by all waves behind it */
 void lds_enter_loop(struct emit *);                                  /* everything read in the loop may still be read by others */
 LLVMValueRef lds_read(struct emit *, const struct ir_ins *, int reg, int n); /* registers of a value that waits in LDS */
@@ -213,6 +212,9 @@ const struct ir_ins *emit_reduce(struct emit *, const struct ir_ins *first);
 int reduce_result_bytes(const struct emit *, const struct layout *, int64_t *coef);
 int reduce_register_bytes(const struct emit *, const struct layout *, int reg, const int64_t *coef);
 LLVMValueRef reduce_bits(struct emit *, const int *bits, int n);      /* of the workitem id, lowest first, side by side; NULL for none */
+/* What follows is for those whose bits of the workitem id are 0; NULL = for all, there are no such bits.  emit_if_end ends it. */
+LLVMValueRef reduce_begin_first(struct emit *, int64_t bits);
+LLVMValueRef reduce_parts(struct emit *, const struct ir_ins *reduce, LLVMValueRef *part, int n);   /* partial results by butterfly; overwritten */
 
 /* cluster.c */
 /* Of a reduction over a cluster what a wave has, in registers under `own`; waves: bits of the wave's number that are still to be reduced.

@@ -2,7 +2,7 @@
  * In: a phase with tiles, a variant.  Out: the launch's extents as host expressions; axis_base of every axis of the grid.
  * A dimension for each axis, the first declared first, where all may be as long as any axis.  Where only x may, rows take x, so that
  * those that follow each other lie one behind the other, or, in variants that ask for it (variant.sideways), what lies side by side in them
- * does; else axes share x, by division.  Where that is so, a phase behind another begins with the last rows: the L2 holds them still. */
+ * does, as the workgroups of a cluster must; else axes share x, by division.  Where that is so, a phase behind another begins with the last rows: the L2 holds them still. */
 #include "machine.h"
 
 enum { LARGE_TILE = 32 };                              /* rows; a call of more than 65,535 such tiles, two million rows and more, is left to the general variant */
@@ -36,6 +36,12 @@ static struct grid_slots slots_of(const struct emit *e)
 		}
 		s.of[s.n++] = (struct grid_slot){a, tiles};
 	}
+	for (int n = 0; n + 1 < s.n; n++)                /* the members of a cluster lie side by side */
+		if (e->ph->axes[s.of[n].axis].cluster) {
+			struct grid_slot members = s.of[n];
+			s.of[n] = s.of[n + 1];
+			s.of[n + 1] = members;
+		}
 	return s;
 }
 
@@ -158,6 +164,8 @@ void grid_bind(struct emit *e, const struct hexpr *grid[3])
 	struct grid_slots s = slots_of(e);
 	for (int i = 0; i < 3; i++)
 		grid[i] = hexpr_const(e->arena, 1);
+	if (e->cluster && !(is_short(e, &s) && is_sideways(e, &s)))
+		emit_fail(e, NULL, "internal: the workgroups of a cluster do not lie side by side");
 	if (is_folded(e, &s))
 		bind_folded(e, &s, grid);
 	else if (is_short(e, &s))

@@ -1,5 +1,6 @@
 /* lds.c -- what crosses lanes and waves: exchanges inside a wave, LDS addresses, barriers, moves between layouts.
- * In: values under one layout.  Out: the same elements under another.  A tile in LDS is written once, read after a
+ * In: values under one layout.  Out: the same elements under another; where each wave has what its lanes need and exchanges cost little, by
+ * asking those that have it, else through LDS.  A tile in LDS is written once, read after a
  * barrier, and its place reused behind another. */
 #include "machine.h"
 
@@ -13,17 +14,12 @@ LLVMValueRef lds_pointer(struct emit *e, LLVMValueRef base, LLVMValueRef byte, i
 	return at ? LLVMBuildGEP2(e->b, e->i8, p, &at, 1, "") : p;
 }
 
-void lds_is_seen(struct emit *e)
-{
-	e->lds_written = false;
-	for (int r = 0; r < e->nregions; r++)
-		e->regions[r].dirty = false;
-}
-
 void lds_barrier(struct emit *e)
 {
 	e->machine->barrier(e);
-	lds_is_seen(e);
+	e->lds_written = false;
+	for (int r = 0; r < e->nregions; r++)
+		e->regions[r].dirty = false;
 }
 
 void lds_enter_loop(struct emit *e)
@@ -334,7 +330,7 @@ void lds_fetch(struct emit *e, const struct ir_ins *user)
 
 /* --- inside a wave ----------------------------------------------------------------------------------------------------------- */
 
-/* The bits of the workitem id that make up the number of the lane to ask, what a register adds to it; -1: the register's, or none. */
+/* By bit of the number of the lane to ask: the bit of the workitem id that it is; -1: a register's decides, or nothing does. */
 struct asking { int from[8]; };
 
 static bool steps_as(const struct layout_basis *a, const struct layout_basis *b, const struct emit *e, ir_axes axes)

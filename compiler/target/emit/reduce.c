@@ -3,7 +3,9 @@
  * lanes) are cheap; what remains (higher lane bits, waves) of all of them goes through LDS in one round with one barrier: each row of
  * lanes writes one partial result, each lane reads the one its own low bits name and finishes the butterfly inside the wave.  Where the lanes of a row hold different results, a wave
  * finishes its lanes first and every lane folds the waves' partial results itself, in the butterfly's order.  Results that are dealt out
- * (pass_deal.c) go through one round of LDS as well: each lane reads the partial results of those that it gets. */
+ * (pass_deal.c) go through one round of LDS as well: each lane reads the partial results of those that it gets.  Those that lanes of a wave
+ * share need none: with each exchange a lane keeps half of its results and gives the others away.  What is reduced over a cluster is left
+ * so with one wave, and then crosses workgroups (cluster.c). */
 #include "../../pass.h"
 #include "machine.h"
 
@@ -175,10 +177,18 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 	p->by_waves = !p->crosses && !p->dealt && p->waves && !p->through_lds;
 }
 
-static LLVMValueRef combine(struct emit *e, const struct part *p, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef combine(struct emit *e, const struct ir_ins *i, LLVMValueRef a, LLVMValueRef b)
 {
-	enum dtype t = p->i->dtype == DT_I1 ? DT_I32 : (enum dtype)p->i->dtype;
-	return op_combine(e, p->i->kind, t, a, b);
+	enum dtype t = i->dtype == DT_I1 ? DT_I32 : (enum dtype)i->dtype;
+	return op_combine(e, i->kind, t, a, b);
+}
+
+LLVMValueRef reduce_parts(struct emit *e, const struct ir_ins *i, LLVMValueRef *part, int n)
+{
+	for (int step = 1; step < n; step *= 2)
+		for (int k = 0; k < n; k += 2 * step)
+			part[k] = combine(e, i, part[k], part[k + step]);
+	return part[0];
 }
 
 /* One step of the exchanges of several parts is what the builder has put behind `last`: an exchange waits for the step before it, the
@@ -201,7 +211,7 @@ static void exchange(struct emit *e, struct part *p, int bit)
 	for (int b = 0; p->from && b < bit; b++)
 		lower_equal = lower_equal && ((p->lanes >> b & 1) || layout_basis_is_zero(&p->from->lane[b]));
 	for (int r = 0; r < p->regs; r++)
-		p->x[r] = combine(e, p, p->x[r], lane_xor(e, p->x[r], bit, lower_equal));
+		p->x[r] = combine(e, p->i, p->x[r], lane_xor(e, p->x[r], bit, lower_equal));
 }
 
 /* Of several results each lane is left with fewer: at each step lanes that differ in a bit share what they have between them, not both of
@@ -221,7 +231,7 @@ static void scatter(struct emit *e, struct part *p)
 				continue;
 			LLVMValueRef low = p->x[r], other = p->x[r | 1 << place];
 			LLVMValueRef keep = LLVMBuildSelect(e->b, high, other, low, ""), give = LLVMBuildSelect(e->b, high, low, other, "");
-			p->x[n++] = combine(e, p, keep, lane_xor(e, give, b, false));
+			p->x[n++] = combine(e, p->i, keep, lane_xor(e, give, b, false));
 		}
 		p->regs = n;
 	}
@@ -285,7 +295,7 @@ static int64_t wave_copies(const struct part *p)
 }
 
 /* What follows is for those whose bits of these are 0; NULL = for all, there are no such bits. */
-static LLVMValueRef begin_first(struct emit *e, int64_t bits)
+LLVMValueRef reduce_begin_first(struct emit *e, int64_t bits)
 {
 	if (!bits)
 		return NULL;
@@ -310,7 +320,7 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 	for (int b = 0; b < nreduced; b++)
 		mine[b] = b;
 	LLVMValueRef to = slot_of(e, reduced, nreduced, kept, nkept, slot), at = slot_of(e, mine, nreduced, kept, nkept, slot);
-	LLVMValueRef join = begin_first(e, wave_copies(&p[0]));
+	LLVMValueRef join = reduce_begin_first(e, wave_copies(&p[0]));
 	for (int j = 0; j < n; j++)                    /* the lanes of a row write one value to one place: cheaper than a branch */
 		for (int x = 0; x < p[j].regs; x++)
 			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, to, base + p[j].at + 4 * x));
@@ -324,7 +334,7 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 		LLVMValueRef last = last_instruction(e);
 		for (int j = 0; j < n; j++)
 			for (int x = 0; x < p[j].regs; x++)
-				p[j].x[x] = combine(e, &p[j], p[j].x[x], lane_xor(e, p[j].x[x], b, true));
+				p[j].x[x] = combine(e, p[j].i, p[j].x[x], lane_xor(e, p[j].x[x], b, true));
 		note_gap(e, last, words);
 	}
 }
@@ -360,7 +370,7 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 	int64_t same = wave_copies(p);                 /* lanes that hold what others hold do not write */
 	for (int b = 0; b < p->from->nlane; b++)
 		same |= (int64_t)((p->lanes >> b & 1) || layout_basis_is_zero(&p->from->lane[b])) << b;
-	LLVMValueRef join = begin_first(e, same);
+	LLVMValueRef join = reduce_begin_first(e, same);
 	for (int x = 0; x < p->regs; x++)
 		LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, base + word * x));
 	if (join)
@@ -373,10 +383,8 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 			pointer = lds_pointer(e, e->lds_small, at, base + v * plane + word * x);
 			part[v] = LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[x]), pointer, "");
 		}
-		for (int step = 1; step < n; step *= 2)
-			for (int v = 0; v < n; v += 2 * step)
-				part[v] = combine(e, p, part[v], part[v + step]);
-		p->x[x] = many && word == 4 ? e->machine->settled(e, part[0]) : part[0];
+		LLVMValueRef whole = reduce_parts(e, p->i, part, n);
+		p->x[x] = many && word == 4 ? e->machine->settled(e, whole) : whole;
 	}
 }
 
@@ -436,7 +444,7 @@ static void deal_out(struct emit *e, struct part *parts, int n)
 		int64_t same = wave_copies(p);             /* lanes that hold what others hold do not write */
 		for (int b = 0; b < p->from->nlane; b++)
 			same |= (int64_t)((p->lanes >> b & 1) ? b < e->machine->dealt_bits : layout_basis_is_zero(&p->from->lane[b])) << b;
-		LLVMValueRef join = begin_first(e, same);
+		LLVMValueRef join = reduce_begin_first(e, same);
 		for (int x = 0; x < p->regs; x++)
 			LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, base[k] + reduce_register_bytes(e, p->own, x, coef[k])));
 		if (join)
@@ -454,10 +462,7 @@ static void deal_out(struct emit *e, struct part *parts, int n)
 			int all = 1 << nreduced[k];
 			for (int v = 0; v < all; v++)
 				part[v] = LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[0]), lds_pointer(e, e->lds_small, at, base[k] + v * plane[k] + reduce_register_bytes(e, l, r, coef[k])), "");
-			for (int step = 1; step < all; step *= 2)
-				for (int v = 0; v < all; v += 2 * step)
-					part[v] = combine(e, p, part[v], part[v + step]);
-			x[r] = part[0];
+			x[r] = reduce_parts(e, p->i, part, all);
 		}
 		p->x = x;
 		p->regs = layout_regs(l);
