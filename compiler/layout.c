@@ -233,6 +233,22 @@ int layout_vector(const struct layout *l, int axis)
 	return run;
 }
 
+struct layout *layout_run_first(struct arena *arena, const struct layout *l, int axis)
+{
+	struct layout *r = arena_alloc(arena, sizeof *r);
+	*r = *l;
+	for (int n = 0, b; n < r->nreg; n++) {
+		for (b = n; b < r->nreg && !steps_only(&r->reg[b], axis, 1 << n); b++)
+			;
+		if (b == r->nreg)
+			break;
+		struct layout_basis found = r->reg[b];
+		memmove(&r->reg[n + 1], &r->reg[n], sizeof found * (size_t)(b - n));
+		r->reg[n] = found;
+	}
+	return layout_equal(r, l) ? NULL : r;
+}
+
 int layout_lane_bit(const struct layout *l, int axis)
 {
 	for (int i = 0; i < l->nlane; i++)

@@ -42,6 +42,8 @@ struct layout *layout_scattered(struct arena *, const struct layout *, unsigned 
 bool layout_covers(const struct layout *);
 /* Log2 of the run of consecutive positions along `axis` that consecutive registers of a lane hold (vector width). */
 int layout_vector(const struct layout *, int axis);
+/* The same elements in the same lanes, those along `axis` in consecutive registers; NULL: they are, or a lane holds one. */
+struct layout *layout_run_first(struct arena *, const struct layout *, int axis);
 /* The bit of the lane's number that steps by one position along `axis` and along no other; -1: none does. */
 int layout_lane_bit(const struct layout *, int axis);
 /* The coordinates along axis k in the order in which a dot whose first operand has layout `a` accumulates them: ascending by

@@ -25,6 +25,7 @@ struct assign {
 	struct home homes[HOMES]; int nhomes;
 	struct product products[16]; int nproducts;
 	bool *feeds;              /* by id: only feeds products, and comes from loads and positions */
+	const int *uses;          /* by id, before this pass */
 	bool failed;
 };
 
@@ -452,6 +453,16 @@ static void place_dot(struct assign *s, struct ir_ins *i)
 
 static void place_block(struct assign *s, struct ir_block *b);
 
+/* What is narrowed only to be turned is narrowed in the order in which it is stored: its words then hold elements of a line. */
+static void narrow_along(struct assign *s, struct ir_ins *v, int line)
+{
+	struct layout *l = v->op == IR_CVT && v->layout && v->args[0]->layout && s->uses[v->id] == 1 ? layout_run_first(s->space.arena, v->layout, line) : NULL;
+	if (!l || dtype_info(v->dtype)->bits >= 32)
+		return;
+	v->args[0] = moved(s, v->args[0], l);
+	v->layout = l;
+}
+
 /* The layout of a store: where two elements share a byte a lane must reach both, itself or in another lane of its wave. */
 static const struct layout *layout_of_store(struct assign *s, const struct ir_ins *i, ir_axes axes)
 {
@@ -520,6 +531,7 @@ static void place(struct assign *s, struct ir_ins *i)
 	if (l && is_turned(s, i, wide_axes(s->ph, space), vector_axis(s, l), &line, &line_bits)) {
 		int vector = s->p->v->single ? 1 : 128 / line_bits;
 		l = layout_rows(&s->space, wide_axes(s->ph, space), line, vector, -1, 1);
+		narrow_along(s, i->args[s->p->k->params[i->imm].rank], line);
 	}
 	if (s->feeds[i->id]) {
 		int bits, inner = -1;
@@ -566,8 +578,9 @@ static void check_size(struct ir_ins *i, void *ctx)
 
 int pass_layout(struct pass *p)
 {
+	const int *uses = pass_uses(p->k->arena, p->k);
 	FOR_PHASES(p, ph) {
-		struct assign s = {.p = p, .ph = ph, .space = {p->k->arena, ph, p->v, variant_waves(p->v, (int)(ph - p->k->phases))}};
+		struct assign s = {.p = p, .ph = ph, .space = {p->k->arena, ph, p->v, variant_waves(p->v, (int)(ph - p->k->phases))}, .uses = uses};
 		memset(s.wave_axis, -1, sizeof s.wave_axis);
 		ir_walk(ph->body, find_product, &s);
 		if (s.failed)

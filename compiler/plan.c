@@ -207,11 +207,13 @@ static bool set_rows(struct planner *p, struct variant *v, int each)
 	return true;
 }
 
-/* Many short rows of one tensor: so many a workgroup that it has the waves of others, without weights twice as many.  Of a crowd: plan_is_crowd_of. */
+/* Many short rows of one tensor: so many a workgroup that it has the waves of others, without weights twice as many; also where each has a wave
+ * of its own, which waits for none.  Of a crowd: plan_is_crowd_of. */
 static void join_rows(struct planner *p, struct variant *v)
 {
 	int threads = p->f.weights ? p->target->few_threads : 2 * p->target->few_threads;
-	int each = p->f.rows == 1 && plan_is_spread(p, v) ? waves_of(p, threads) / v->waves : 1;
+	bool alone = p->target->whole_chunks && p->f.reduces && v->waves == 1, joins = p->f.rows == 1 && (alone || plan_is_spread(p, v));
+	int each = joins ? waves_of(p, threads) / v->waves : 1;
 	if (p->crowd)
 		v->abreast = set_rows(p, v, p->f.rounds > 1 ? 2 : 1);
 	else if (set_rows(p, v, each))
@@ -465,13 +467,13 @@ static bool is_sideways(const struct planner *p, const struct variant *v)
 }
 
 /* Whether what is stored leaves the L2 first: not by single elements, the code of which suffers; nor by several short rows with weights to a
- * workgroup, or in norms that are quantised behind two reductions, 1 to 3 % slower so; lines that are asked for ahead say so themselves
+ * workgroup, each of several waves, or in norms that are quantised behind two reductions, 1 to 3 % slower so; lines that are asked for ahead say so themselves
  * (docs/performance.md). */
 static bool is_stored_first(const struct planner *p, const struct variant *v)
 {
 	bool joined = false, waits = p->f.rounds > 2 && p->f.narrowest < p->f.widest;
 	for (int t = 0; t < v->ntiles; t++)
-		joined = joined || (v->npins && !v->abreast && p->f.reduces && p->f.weights && v->tiles[t].tile > 1);
+		joined = joined || (v->npins && !v->abreast && p->f.reduces && p->f.weights && v->tiles[t].tile > 1 && v->tiles[t].tile < v->waves);
 	return p->target->stored_first && !v->single && (!v->ahead || v->sideways) && !waits && !joined;
 }
 

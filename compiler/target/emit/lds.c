@@ -102,17 +102,17 @@ static struct run run_along(const struct layout *l, int axis, int bytes)
 }
 
 /* Rows along `inner`, 16 bytes of padding behind each so that rows start in different banks: behind each lot of them that a lane
- * of the writer holds, where it writes words across its own rows. */
+ * of the writer holds, where it writes words of several. */
 static struct lds_tile *tile_of(struct emit *e, const struct layout *from, const struct layout *l, int inner, int bytes)
 {
 	struct lds_tile *t = arena_alloc(e->arena, sizeof *t);
 	int at = 1;
 	*t = (struct lds_tile){.inner = inner, .bytes = bytes, .padded = -1};
-	for (int x = 0; x < e->ph->naxes && run_along(from, inner, bytes).from; x++)
-		if (x != inner && layout_vector(from, x)) {
+	for (int x = 0; x < e->ph->naxes && run_along(from, inner, bytes).bits; x++)
+		if (x != inner && run_along(from, x, 0).bits) {
 			t->padded = x;
 			e->turned = true;
-			t->shift = layout_vector(from, x);
+			t->shift = run_along(from, x, 0).bits;
 		}
 	for (int round = 0; round < 2; round++)
 		for (int x = 0; x < e->ph->naxes; x++) {

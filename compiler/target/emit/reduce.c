@@ -11,8 +11,8 @@
 
 enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64, FEW = 2 };
 
-/* Partial results of one result register, in vectors of `pack`; reg: its first register. */
-struct chains { LLVMValueRef acc[16]; int n, pack, reg; };
+/* Partial results of one result register, in vectors of `pack`; reg: its first register; whole: one mask for all that a lane folds. */
+struct chains { LLVMValueRef acc[16]; int n, pack, reg; bool whole; };
 
 struct part {
 	const struct ir_ins *i;
@@ -48,10 +48,15 @@ static LLVMValueRef fold(struct emit *e, const struct ir_ins *i, LLVMValueRef ac
 	return emit_call(e, "llvm.fma", &t, 1, args, 3);
 }
 
-/* All elements of a result are there, or none. */
-static bool is_mask_of_result(const struct ir_ins *i)
+/* All of these elements are there, or none. */
+static bool is_mask_of_all(const struct part *p, const int *reg, int n)
 {
-	return (i->flags & IR_MASKED) && !(i->args[i->nargs - 1]->axes & i->over);
+	ir_axes axes = p->i->flags & IR_MASKED ? p->i->args[p->i->nargs - 1]->axes : 0;
+	for (int k = 1; k < n; k++)
+		for (int a = 0; a < LAYOUT_AXES; a++)
+			if ((axes & IR_AXIS(a)) && index_register(p->from, reg[k], a) != index_register(p->from, reg[0], a))
+				return false;
+	return p->i->flags & IR_MASKED;
 }
 
 static LLVMValueRef mask_of(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg, int n)
@@ -82,13 +87,13 @@ static struct chains fold_registers(struct emit *e, const struct part *p, const 
 	for (int k = 0; pack > 1 && k < n; k++)
 		if (k % pack && reg[k] != reg[k - 1] + 1)
 			pack = 1;
-	struct chains c = {.n = chains, .pack = pack, .reg = reg[0]};
+	struct chains c = {.n = chains, .pack = pack, .reg = reg[0], .whole = is_mask_of_all(p, reg, n)};
 	for (int k = 0; k < n; k += pack) {
 		LLVMValueRef a = value_vector(e, i->args[0], p->from, reg[k], pack), b = NULL;
 		if (i->flags & IR_PRODUCT)
 			b = value_vector(e, i->args[1], p->from, reg[k], pack);
 		LLVMValueRef *slot = &c.acc[(k / pack) % (chains / pack)];
-		if ((i->flags & IR_MASKED) && !is_mask_of_result(i)) {
+		if ((i->flags & IR_MASKED) && !c.whole) {
 			LLVMValueRef m = mask_of(e, i, p->from, reg[k], pack);
 			bool square = i->args[1] == i->args[0];
 			if (*slot && LLVMIsNull(m))
@@ -131,7 +136,7 @@ static void join_parts(struct emit *e, struct part *parts, int n)
 		for (int r = 0; r < parts[k].regs; r++) {
 			struct part *p = &parts[k];
 			const struct chains *c = &p->chains[r];
-			p->x[r] = is_mask_of_result(p->i) ? present(e, p->i, mask_of(e, p->i, p->from, c->reg, 1), 1, c->acc[0]) : c->acc[0];
+			p->x[r] = c->whole ? present(e, p->i, mask_of(e, p->i, p->from, c->reg, 1), 1, c->acc[0]) : c->acc[0];
 			if (p->i->dtype == DT_I1)
 				p->x[r] = LLVMBuildZExt(e->b, p->x[r], e->i32, "");
 		}

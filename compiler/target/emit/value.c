@@ -42,6 +42,10 @@ LLVMValueRef vector_part(struct emit *e, LLVMValueRef v, int from, int n)
 		return v;
 	if (n == 1)
 		return LLVMBuildExtractElement(e->b, v, emit_int(e, from), "");
+	if (n == 2 && from % 2 == 0 && LLVMGetElementType(LLVMTypeOf(v)) == e->i8) {    /* bytes out of a word are put together again, halves are not */
+		LLVMValueRef halves = LLVMBuildBitCast(e->b, v, emit_vector(e->i16, len / 2), "");
+		return LLVMBuildBitCast(e->b, LLVMBuildExtractElement(e->b, halves, emit_int(e, from / 2), ""), emit_vector(e->i8, 2), "");
+	}
 	LLVMValueRef mask[32];
 	for (int i = 0; i < n; i++)
 		mask[i] = emit_int(e, from + i);
