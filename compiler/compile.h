@@ -74,6 +74,7 @@ struct variant {
 	int cluster;                                           /* workgroups that hold rows whole between them: the kernel's two phases are one (pass_fuse.c); 0 = they are not */
 	bool many;                                             /* rows beside each other: for few there are other variants */
 	bool few;                                              /* one of these others */
+	bool alone;                                            /* each row of a workgroup has a wave of its own, which waits for no other */
 	bool abreast;                                          /* rows of a workgroup lie in the same lanes, which hold what they share once */
 	bool stream;                                           /* held axes without a tile that fits: sweep them */
 	uint64_t given, absent;                                /* optional tensors (bit = parameter) that are there, that are not; in neither: unknown */

@@ -210,12 +210,16 @@ static bool only_crossing(struct deal *d, const struct ir_ins *first)
 	return any;
 }
 
-static bool is_one(const struct layout *l)
+/* All lanes of a wave have the same number, and no other wave has a part of it unless all have. */
+static bool is_one(const struct ir_ins *r)
 {
-	bool one = layout_regs(l) == 1;
-	for (int b = 0; b < l->nlane + l->nwave; b++)
-		one = one && layout_basis_is_zero(b < l->nlane ? &l->lane[b] : &l->wave[b - l->nlane]);
-	return one;
+	const struct layout *l = r->layout;
+	bool one = layout_regs(l) == 1, all = true;
+	for (int b = 0; b < l->nlane; b++)
+		one = one && layout_basis_is_zero(&l->lane[b]);
+	for (int b = 0; b < l->nwave; b++)
+		all = all && layout_basis_is_zero(&l->wave[b]);
+	return one && (all || !crosses_waves(r));
 }
 
 /* How results are shared between the lanes of a wave that all have them, one a lane; what is one number for all stays it. */
@@ -225,7 +229,7 @@ static const struct layout *shared(const struct deal *d, const struct ir_ins *r)
 	unsigned lanes = 0;
 	if (!r->layout || !from || ir_is_tile_bound(r))
 		return NULL;
-	if (is_one(r->layout))
+	if (is_one(r))
 		return r->layout;
 	for (int b = 0; b < from->nlane; b++)
 		for (int a = 0; a < d->ph->naxes; a++)

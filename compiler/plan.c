@@ -214,10 +214,12 @@ static void join_rows(struct planner *p, struct variant *v)
 	int threads = p->f.weights ? p->target->few_threads : 2 * p->target->few_threads;
 	bool alone = p->target->whole_chunks && p->f.reduces && v->waves == 1, joins = p->f.rows == 1 && (alone || plan_is_spread(p, v));
 	int each = joins ? waves_of(p, threads) / v->waves : 1;
-	if (p->crowd)
+	if (p->crowd) {
 		v->abreast = set_rows(p, v, p->f.rounds > 1 ? 2 : 1);
-	else if (set_rows(p, v, each))
+	} else if (set_rows(p, v, each)) {
 		v->waves *= each;
+		v->alone = alone;
+	}
 }
 
 static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows)
@@ -473,7 +475,7 @@ static bool is_stored_first(const struct planner *p, const struct variant *v)
 {
 	bool joined = false, waits = p->f.rounds > 2 && p->f.narrowest < p->f.widest;
 	for (int t = 0; t < v->ntiles; t++)
-		joined = joined || (v->npins && !v->abreast && p->f.reduces && p->f.weights && v->tiles[t].tile > 1 && v->tiles[t].tile < v->waves);
+		joined = joined || (v->npins && !v->abreast && !v->alone && p->f.reduces && p->f.weights && v->tiles[t].tile > 1);
 	return p->target->stored_first && !v->single && (!v->ahead || v->sideways) && !waits && !joined;
 }
 

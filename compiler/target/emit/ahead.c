@@ -8,7 +8,7 @@
 
 #include "../../pass.h"
 
-enum { LINE = 128, FEW = 2 };                /* bytes that the L2 brings at a time (CUDA's guide to best practices); accesses of a lane */
+enum { LINE = 128 };                         /* bytes that the L2 brings at a time (CUDA's guide to best practices) */
 
 /* How far away along dimension `dim`, in positions of its axis. */
 static void set_distance(struct emit *e, int dim, LLVMValueRef tiles)
@@ -70,64 +70,10 @@ static LLVMValueRef bytes_ahead(struct emit *e, const struct access *a)
 	return bytes;
 }
 
-/* What a bit of a register's or lane's number adds stays within a line. */
-static bool is_in_line(const struct emit *e, const struct access *a, const struct layout_basis *b)
-{
-	int64_t elements = 0;
-	for (int x = 0; x < e->ph->naxes; x++)
-		for (int d = 0; d < a->t->rank && b->step[x]; d++) {
-			if (a->sub[d].coef[x] && (d + 1 < a->t->rank || e->tensors[a->i->imm].stride[d]))
-				return false;
-			elements += a->sub[d].coef[x] * b->step[x];
-		}
-	return elements * a->bytes < LINE;
-}
-
-/* Where the tile's lines begin, wherever in its rows lines do: what a lane has in several registers lanes have that would ask for the same
- * line; those that none is left for are copies.  Of few registers a lane's own addresses are made anyway. */
-static const struct layout *layout_of_lines(const struct emit *e, const struct access *a)
-{
-	struct layout *l = arena_copy(e->arena, a->l, sizeof *l);
-	struct layout_basis apart[2 * LAYOUT_BITS];
-	int n = 0, taken = 0;
-	l->nreg = (uint8_t)__builtin_ctz((unsigned)a->width);
-	for (int b = l->nreg; b < a->l->nreg; b++)
-		if (!is_in_line(e, a, &a->l->reg[b]))
-			apart[n++] = a->l->reg[b];
-	for (int x = 0; x < e->ph->naxes; x++)
-		for (; l->rep[x] % 2 == 0 && n < 2 * LAYOUT_BITS; l->rep[x] /= 2, l->block[x] *= 2) {
-			apart[n] = (struct layout_basis){{0}};
-			apart[n].step[x] = (int16_t)l->block[x];
-			n += !is_in_line(e, a, &apart[n]);
-		}
-	for (int b = 0; b < l->nlane + l->nwave; b++) {
-		struct layout_basis *bit = b < l->nlane ? &l->lane[b] : &l->wave[b - l->nlane];
-		if (is_in_line(e, a, bit))
-			*bit = taken < n ? apart[taken++] : (struct layout_basis){{0}};
-	}
-	while (taken < n)
-		l->reg[l->nreg++] = apart[taken++];
-	return l;
-}
-
-/* Of the lanes that share a line the one that asks for it. */
-static LLVMValueRef is_first_of_line(struct emit *e, const struct access *a)
+LLVMValueRef ahead_lane(struct emit *e, const struct access *a)
 {
 	LLVMValueRef in_line = LLVMBuildAnd(e->b, a->lane, emit_int(e, LINE - access_bytes(a)), "");
-	return LLVMBuildICmp(e->b, LLVMIntEQ, in_line, emit_int(e, 0), "");
-}
-
-void ahead_ask(struct emit *e, const struct access *a, LLVMValueRef bytes, LLVMValueRef there)
-{
-	struct access line = *a;
-	bool many = layout_regs(a->l) > FEW * a->width;
-	if (many)
-		access_open(e, &line, a->i, layout_of_lines(e, a));
-	LLVMValueRef one = emit_both(e, many ? index_is_first_copy(e, line.l, false) : is_first_of_line(e, a), there);
-	for (int r = 0; r < layout_regs(line.l) && !e->failed; r += line.width) {
-		LLVMValueRef on = emit_both(e, one, bytes ? NULL : access_condition(e, &line, r));
-		e->machine->fetch(e, &line, r, bytes, on ? on : LLVMConstInt(e->i1, 1, 0));
-	}
+	return LLVMBuildICmp(e->b, LLVMIntEQ, in_line, emit_int(e, 0), "");      /* wherever the line begins */
 }
 
 /* Nothing where some of a tile may be masked off, for beyond the tensor asking costs more than loading, unless by positions alone: what is
@@ -137,7 +83,7 @@ void ahead_fetch(struct emit *e, const struct access *a)
 	bool masked = a->mask && !(e->below && !a->mask->layout);
 	if (!e->machine->fetch || !a->affine || !a->l || masked || a->fold || e->loop_depth || a->t->role != IR_IN)
 		return;
-	LLVMValueRef bytes = bytes_ahead(e, a);
-	if (bytes)
-		ahead_ask(e, a, bytes, e->ahead_there);
+	LLVMValueRef bytes = bytes_ahead(e, a), one = LLVMBuildAnd(e->b, ahead_lane(e, a), e->ahead_there, "");
+	for (int r = 0; bytes && r < layout_regs(a->l); r += a->width)
+		e->machine->fetch(e, a, r, bytes, one);
 }

@@ -52,7 +52,9 @@ static void ask(struct emit *e, const struct ir_ins *load)
 	access_open(e, &a, load, load->layout);
 	if (e->failed || !a.affine || a.loose >= 0)
 		return;
-	ahead_ask(e, &a, NULL, NULL);
+	LLVMValueRef one = ahead_lane(e, &a);
+	for (int r = 0; r < layout_regs(a.l); r += a.width)
+		e->machine->fetch(e, &a, r, NULL, emit_both(e, one, access_condition(e, &a, r)));
 }
 
 /* Where lines that are read are kept, by policy or by asking ahead: of others what came early is at times gone again. */

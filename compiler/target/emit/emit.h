@@ -51,6 +51,7 @@ struct emit {
 	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
 	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */
 	int grid_axis[3];                        /* by dimension of a grid whose axes have one each */
+	const struct ir_axis *rows_there;        /* whose positions are below its extent, for waves whose row is not have left (grid.c); NULL = perhaps none */
 	LLVMValueRef *ahead, ahead_there;        /* ahead.c: by axis, i32: how far away the later tile lies; i1: there is one.  NULL = none is asked for */
 	LLVMValueRef below;                      /* i32: so many rows of tiles below this one it lies; NULL = it lies elsewhere */
 	struct value *values;                    /* by instruction id */
@@ -111,6 +112,7 @@ LLVMBasicBlockRef emit_before_asked(struct emit *);                            /
 /* grid.c */
 bool grid_needs_extents(const struct emit *);                                  /* the function asks for the extents of the phase's axes */
 const struct hexpr *grid_below(struct emit *);                                  /* what emit.below is, for the launch to pass; NULL = nothing */
+void grid_leave_rows(struct emit *);                                           /* waves whose row is beyond the last, too; bound */
 void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
 void grid_bind(struct emit *, const struct hexpr *grid[3]);
 

@@ -126,6 +126,20 @@ void grid_leave(struct emit *e)
 		e->machine->leave(e, LLVMBuildICmp(e->b, LLVMIntUGE, folded_row(e), emit_hexpr(e, s.of[0].tiles), ""));
 }
 
+/* --- rows of a wave each ------------------------------------------------------------------------------------------------------------ */
+
+/* Waves without a row are done; that of the others is there, which their masks then say. */
+void grid_leave_rows(struct emit *e)
+{
+	struct grid_slots s = slots_of(e);
+	if (!e->v->alone || s.n != 1)
+		return;
+	int axis = s.of[0].axis, lanes = __builtin_ctz((unsigned)e->v->target->wave);
+	LLVMValueRef wave = LLVMBuildLShr(e->b, e->tid, emit_int(e, lanes), ""), row = LLVMBuildAdd(e->b, e->axis_base[axis], wave, "");
+	e->machine->leave(e, LLVMBuildICmp(e->b, LLVMIntSGE, row, emit_hexpr(e, e->ph->axes[axis].extent), ""));
+	e->rows_there = &e->ph->axes[axis];
+}
+
 /* --- all of them ------------------------------------------------------------------------------------------------------------------- */
 
 /* As declared; more than the machine's dimensions share the last. */

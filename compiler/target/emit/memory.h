@@ -53,9 +53,7 @@ LLVMValueRef access_missing(struct emit *, const struct access *, int r);
 
 /* ahead.c: the same of the later tile, where there is one, for the L2 */
 void ahead_fetch(struct emit *, const struct access *);
-/* The L2 is asked for all lines of a tile, each by one lane: `bytes` (i64) further on, NULL = of this tile what is not masked off; there: i1 or
- * NULL, whether at all. */
-void ahead_ask(struct emit *, const struct access *, LLVMValueRef bytes, LLVMValueRef there);
+LLVMValueRef ahead_lane(struct emit *, const struct access *);                 /* i1: of the lanes that share a line, the one that asks for it */
 
 /* run.c: all runs of a loose access */
 bool run_can_be_loose(const struct access *, int axis);                         /* along this axis */

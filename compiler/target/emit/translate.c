@@ -639,6 +639,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	e->forgets = e->forgets || e->late;
 	if (!early)
 		grid_bind(e, grid);
+	grid_leave_rows(e);
 	for (int a = 0; a < ph->naxes; a++)
 		if (ph->axes[a].ragged) {
 			find_ragged_tile(e, a);
