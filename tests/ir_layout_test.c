@@ -125,6 +125,24 @@ START_TEST(vector_runs)
 }
 END_TEST
 
+/* The same elements in the same lanes, those along the axis side by side as far as their steps go up from one; else nothing. */
+START_TEST(runs_come_first)
+{
+	static const struct { const char *from, *to; int axis; } cases[] = {
+		{"reg n:1 n:2 n:4 m:1 m:2 | lane m:4", "reg m:1 m:2 n:1 n:2 n:4 | lane m:4", 0},
+		{"reg n:1 m:2 n:2 m:1 | wave m:4 | rep m:2", "reg m:1 m:2 n:1 n:2 | wave m:4 | rep m:2", 0},
+		{"reg n:1 m:1 n:2 m:4 | lane m:2", "reg m:1 n:1 n:2 m:4 | lane m:2", 0},
+		{"reg n:1 n:2 m:1", NULL, 1}, {"reg n:1 n:2 | lane m:1", NULL, 0}, {"reg n:1 m:2 | lane m:1", NULL, 0}, {"reg n:1 m:1+n:2", NULL, 0}, {"", NULL, 0},
+	};
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct layout *l = layout_run_first(&arena, parse(cases[i].from), cases[i].axis);
+		ck_assert_msg(!l == !cases[i].to, "%s", cases[i].from);
+		if (l)
+			ck_assert_str_eq(layout_text(&arena, l, names), cases[i].to);
+	}
+}
+END_TEST
+
 START_TEST(k_order_is_register_run_then_lanes_then_the_rest)
 {
 	int order[64];
@@ -160,6 +178,7 @@ int main(void)
 	tcase_add_test(c, covering_layouts_hold_each_element_equally_often);
 	tcase_add_test(c, projection_drops_axes_and_merges_registers);
 	tcase_add_test(c, vector_runs);
+	tcase_add_test(c, runs_come_first);
 	tcase_add_test(c, k_order_is_register_run_then_lanes_then_the_rest);
 	suite_add_tcase(s, c);
 	SRunner *r = srunner_create(s);

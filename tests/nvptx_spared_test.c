@@ -1,0 +1,122 @@
+/* nvptx_spared_test.c -- what tiles and short rows are spared: bytes taken out of words, masks of single elements, workgroups of a row.
+ *
+ * In: kernels.tdsl.  Checked: that what is turned is narrowed in the order of its lines, that a lane masks what it has folded and not each of
+ * its elements, and that short rows of a wave each share a workgroup, whose last waves may have none: run against the evaluated laid-out
+ * IR, bit for bit. */
+#include "nvptx_help.h"
+
+#include <check.h>
+#include <string.h>
+
+/* The axis along which the registers of a lane run first. */
+static const char *first_axis(const struct ir_phase *ph, const struct layout *l)
+{
+	for (int a = 0; l && a < ph->naxes; a++)
+		if (layout_vector(l, a))
+			return ph->axes[a].name;
+	return "none";
+}
+
+/* Codes for both stores stand in words, those along rows and those across: no instruction takes bytes out of them. */
+START_TEST(turned_words_are_narrowed_in_place)
+{
+	static const struct { const char *kernel, *target, *variant; } cases[] = {
+		{"quantize_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned"}, {"quantize_both_128", "sm_90a", "M%128=0 N%128=0 aligned"},
+		{"swiglu_both_128", "sm_90a", "M%128=0 N%128=0 aligned with y scale yt scale_t"},
+		{"rmsnorm_both_mxfp8", "sm_90a", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t"},
+		{"quantize_both_128", "gfx942", "M%128=0 N%128=0 aligned"}, {"swiglu_both_128", "gfx950", "M%128=0 N%128=0 aligned with y scale yt scale_t"},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		int turned = 0, along = 0;
+		built_open_for(&b, cases[c].kernel, cases[c].target, NULL);
+		const struct ir_kernel *k = built_passed(&b, built_variant(&b, cases[c].variant), NULL);
+		const struct ir_phase *ph = &k->phases[0];
+		for (const struct ir_ins *i = ph->body->first; i; i = i->next) {
+			const struct ir_ins *code = i->op == IR_STORE ? i->args[k->params[i->imm].rank] : NULL;
+			if (code && strcmp(k->params[i->imm].name, "yt") == 0) {
+				ck_assert(code->op == IR_RELAYOUT && code->args[0]->op == IR_CVT);
+				turned += strcmp(first_axis(ph, code->args[0]->layout), "m") == 0;
+			}
+			if (code && strcmp(k->params[i->imm].name, "y") == 0)
+				along += strcmp(first_axis(ph, code->layout), "n") == 0;
+		}
+		ck_assert_msg(turned == 1 && along == 1, "%s %s: %d turned, %d along", cases[c].kernel, cases[c].target, turned, along);
+		if (strcmp(cases[c].target, "sm_90a") == 0)
+			ck_assert_msg(!built_times(built_ptx(&b, cases[c].variant), "prmt.b32"), "%s", cases[c].kernel);
+		built_close(&b);
+	}
+}
+END_TEST
+
+/* Of the same values one store is turned: they are narrowed once, for both. */
+START_TEST(what_is_stored_twice_is_narrowed_once)
+{
+	struct built b;
+	int narrowed = 0;
+	built_open(&b, "cast_transpose");
+	const struct ir_kernel *k = built_passed(&b, built_variant(&b, "M%8=0 N%8=0 aligned with y yt"), NULL);
+	for (const struct ir_ins *i = k->phases[0].body->first; i; i = i->next)
+		if (i->op == IR_CVT && dtype_info(i->dtype)->bits < 32) {
+			ck_assert_str_eq(first_axis(&k->phases[0], i->layout), "n");
+			narrowed++;
+		}
+	ck_assert_int_eq(narrowed, 1);
+	built_close(&b);
+}
+END_TEST
+
+/* A lane's 64 elements lie in eight rows of one group: eight masks for each reduction that has any, and one for what it loads. */
+START_TEST(a_lane_masks_what_it_has_folded)
+{
+	struct built b;
+	built_open(&b, "layernorm_both_mxfp8");
+	const char *ptx = built_ptx(&b, "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t");
+	ck_assert_msg(built_times(ptx, "selp.f32") < 64, "%d", built_times(ptx, "selp.f32"));
+	built_close(&b);
+}
+END_TEST
+
+enum { ALONE = 4 };
+static const struct { const char *kernel, *given; int m; } alone[ALONE] = {{"rmsnorm_mxfp8", "w", 513}, {"rmsnorm_128", "w", 514}, {"layernorm_quant", "w", 515}, {"layernorm_mxfp8", "w", 512}};
+
+/* Four rows a workgroup, each with a wave of its own: of the last workgroup one, two, three and all. */
+START_TEST(rows_of_a_wave_each_compute)
+{
+	struct dsl_pin pin = {"N", 1024};
+	built_call(alone[_i].kernel, &pin, alone[_i].m, 1024, alone[_i].given, "N=1024 aligned rows>=512 with w");
+}
+END_TEST
+
+/* Waves without a row leave, so that nothing of the others is masked, and they wait for nobody. */
+START_TEST(rows_of_a_wave_each_share_a_workgroup)
+{
+	struct dsl_pin pin = {"N", 1024};
+	struct built b;
+	built_open_for(&b, alone[_i].kernel, "sm_90a", &pin);
+	int v = built_variant(&b, "N=1024 aligned rows>=512 with w"), few = built_variant(&b, "N=1024 aligned with w");
+	ck_assert(b.v[v].alone && !b.v[few].alone);
+	ck_assert_int_eq(b.v[v].waves, 4);
+	built_give(&b, alone[_i].given);
+	const char *ptx = built_ptx(&b, b.v[v].text);
+	ck_assert_int_eq(built_times(ptx, "exit;"), 1);
+	ck_assert_int_eq(built_times(ptx, "bar.sync"), 0);
+	ck_assert_int_eq(built_times(ptx, "ld.global.L2::cache_hint") + built_times(ptx, "ld.global.v4"), 8);
+	ck_assert_int_eq(built_times(ptx, "; @%p"), 1);                  /* the wait's; a load that may be masked off has zeros in front */
+	built_close(&b);
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+	tcase_add_test(t, turned_words_are_narrowed_in_place);
+	tcase_add_test(t, what_is_stored_twice_is_narrowed_once);
+	tcase_add_test(t, a_lane_masks_what_it_has_folded);
+	tcase_add_loop_test(t, rows_of_a_wave_each_compute, 0, ALONE);
+	tcase_add_loop_test(t, rows_of_a_wave_each_share_a_workgroup, 0, ALONE);
+}
+
+int main(void)
+{
+	return nvptx_run("nvptx spared", add_tests);
+}
