@@ -196,11 +196,13 @@ int64_t known_divisor(const struct ir_ins *v, const struct ir_phase *ph, const s
 static bool axis_exact(const struct ir_phase *ph, int axis, const struct variant *var)
 {
 	const struct ir_axis *a = &ph->axes[axis];
-	if (a->ragged || !a->extent || !a->tile || a->cluster)
+	int64_t n;
+	if (a->ragged || !a->extent || !a->tile)
 		return false;
+	if (a->cluster)
+		return hexpr_is_const(a->extent, &n) && n == (int64_t)a->tile * a->cluster;
 	if (a->tile == 1 && a->kind == AXIS_GRID)
 		return true;
-	int64_t n;
 	if (hexpr_is_const(a->extent, &n))
 		return a->kind == AXIS_HELD ? n == a->tile : n % a->tile == 0;
 	if (a->kind == AXIS_GRID && a->extent->op == HX_SYM)

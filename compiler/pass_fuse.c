@@ -17,14 +17,20 @@ struct fusion {
 	bool ok;
 };
 
+/* cdiv(extent, by), of numbers as well. */
+static bool are_parts(const struct hexpr *parts, const struct hexpr *extent, int64_t by)
+{
+	int64_t all, n;
+	if (hexpr_is_const(extent, &all))
+		return hexpr_is_const(parts, &n) && n == (all + by - 1) / by;
+	return parts->op == HX_CDIV && hexpr_equal(parts->a, extent) && hexpr_is_const(parts->b, &n) && n == by;
+}
+
 static bool is_split(const struct ir_phase *ph, const struct hexpr *extent, struct split *s)
 {
 	for (int a = 0; a + 1 < ph->naxes; a++) {
 		const struct ir_axis *o = &ph->axes[a], *i = &ph->axes[a + 1];
-		int64_t n;
-		if (o->kind != AXIS_GRID || o->ragged || !o->extent || o->extent->op != HX_CDIV || !hexpr_equal(o->extent->a, extent) || !hexpr_is_const(o->extent->b, &s->by))
-			continue;
-		if (i->kind != AXIS_HELD || !hexpr_is_const(i->extent, &n) || n != s->by)
+		if (o->kind != AXIS_GRID || o->ragged || !o->extent || i->kind != AXIS_HELD || !hexpr_is_const(i->extent, &s->by) || !are_parts(o->extent, extent, s->by))
 			continue;
 		s->outer = a;
 		s->inner = a + 1;
@@ -102,7 +108,7 @@ static struct fusion fusion_of(struct ir_kernel *k)
 		const struct ir_axis *ax = &f.rows->axes[a];
 		if (ax->kind == AXIS_GRID && !ax->ragged && !ax->tiled)
 			f.row = a;
-		if (ax->kind == AXIS_HELD && ax->extent->op == HX_SYM)
+		if (ax->kind == AXIS_HELD && (ax->extent->op == HX_SYM || ax->extent->op == HX_CONST))
 			f.column = a;
 	}
 	f.ok = f.row >= 0 && f.column >= 0 && is_split(f.tiles, f.rows->axes[f.row].extent, &f.of_row) && is_split(f.tiles, f.rows->axes[f.column].extent, &f.of_column) &&

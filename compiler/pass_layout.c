@@ -435,6 +435,14 @@ static int registers_reduced(const struct layout *l, ir_axes over, struct arena 
 	return layout_regs(l) / layout_regs(rest);
 }
 
+/* Products are fused with the sum that they are added to, and one such does not wait for the next where a lane sums many of them: a second
+ * sum of each would only have to be added to the first. */
+static bool is_summed_at_once(const struct assign *s, const struct ir_ins *i)
+{
+	enum { MANY = 4 };
+	return (i->flags & IR_PRODUCT) && !s->p->v->target->pairs && i->layout && layout_regs(i->layout) >= MANY;
+}
+
 static void place_dot(struct assign *s, struct ir_ins *i)
 {
 	const struct product *d = product_of(s, i);
@@ -514,7 +522,7 @@ static void place(struct assign *s, struct ir_ins *i)
 		i->layout = projected(s, l, wide_axes(s->ph, i->over));
 		int n = registers_reduced(l, wide_axes(s->ph, i->over), s->space.arena);
 		if (i->op == IR_REDUCE)
-			i->chains = n % 4 == 0 && n > 4 ? 4 : n % 2 == 0 && n ? 2 : 1;
+			i->chains = is_summed_at_once(s, i) ? 1 : n % 4 == 0 && n > 4 ? 4 : n % 2 == 0 && n ? 2 : 1;
 		i->flags &= (uint8_t)~IR_ANYORDER;
 		return;
 	}

@@ -48,6 +48,24 @@ static bool pinned(const struct variant *v, int symbol)
 	return false;
 }
 
+void plan_dense(struct planner *p, struct variant *v)
+{
+	for (int t = 0; t < p->k->nparams; t++) {
+		const struct ir_param *row = &p->k->params[t];
+		const struct hexpr *extent = row->is_tensor && row->rank == 2 ? row->extent[1] : NULL;
+		if (!extent || extent->op != HX_SYM || row->list || row->role == IR_TEMP || (row->optional && !(v->given >> t & 1)))
+			continue;
+		for (int n = 0; n < v->npins; n++)
+			if (v->pins[n].symbol == extent->imm) {
+				const struct hexpr *stride = hexpr_leaf(p->arena, HX_STRIDE, t * 16);
+				v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_EQ, stride, hexpr_const(p->arena, v->pins[n].value)));
+				v->dense |= UINT64_C(1) << t;
+			}
+	}
+	if (v->dense)
+		plan_say(p, v, "dense");
+}
+
 void plan_aligned(struct planner *p, struct variant *v)
 {
 	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++) {

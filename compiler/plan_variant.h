@@ -28,6 +28,7 @@ void plan_say_most(struct planner *, struct variant *, const struct hexpr *n, in
 void plan_pin_symbol(struct planner *, struct variant *, int symbol, int64_t value);
 void plan_limit(struct planner *, struct variant *, int symbol, int64_t most);                    /* 1 to `most` */
 void plan_aligned(struct planner *, struct variant *);                                            /* tensors, and extents that are multiples */
+void plan_dense(struct planner *, struct variant *);               /* rows of pinned extents one behind the other, of all tensors that are there */
 struct variant plan_variant(const struct planner *);                                              /* for the set in hand, asking nothing yet */
 struct variant *plan_add(struct planner *);
 void plan_tile(struct variant *, int phase, const char *axis, int tile);                          /* unless it has one */

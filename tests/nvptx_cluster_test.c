@@ -3,6 +3,7 @@
  * does, bit for bit, with members that have nothing and with groups that end early; what lanes of a wave share. */
 #include "nvptx_help.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,63 @@ START_TEST(clusters_compute)
 		{"layernorm_both_mxfp8", "w y scale yt scale_t", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 32, 2080},
 	};
 	built_call(cases[_i].kernel, NULL, cases[_i].m, cases[_i].n, cases[_i].given, cases[_i].variant);
+}
+END_TEST
+
+enum { DENSE = 3 };
+static const struct { const char *kernel, *given, *variant; int m, n; } dense[DENSE] = {
+	{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N=512 M%32=0 aligned dense clusters with w y scale yt scale_t", 64, 512},
+	{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N=4096 M%32=0 aligned dense clusters with w y scale yt scale_t", 32, 4096},
+	{"layernorm_both_mxfp8", "w b y scale yt scale_t", "N=1024 M%32=0 aligned dense clusters with w b y scale yt scale_t", 64, 1024},
+};
+
+START_TEST(rows_behind_each_other_compute)
+{
+	struct dsl_pin pin = {"N", dense[_i].n};
+	built_call(dense[_i].kernel, &pin, dense[_i].m, dense[_i].n, dense[_i].given, dense[_i].variant);
+}
+END_TEST
+
+/* A pinned number of columns that the members hold exactly: no masks, and no strides but those of what is stored across, of which the predicate
+ * asks nothing; a call whose rows do not lie one behind the other takes the class. */
+START_TEST(rows_behind_each_other_have_no_strides)
+{
+	struct dsl_pin pin = {"N", dense[_i].n};
+	struct built b;
+	struct device_code code;
+	const char *planned, *asked;
+	char has[64];
+	built_open_for(&b, dense[_i].kernel, "sm_90a", &pin);
+	built_asks(&b, dense[_i].variant, &code, &planned, &asked);
+	for (int t = 0; t < 3; t++) {
+		snprintf(has, sizeof has, "stride(%s, 0) == %d", (const char *[]){"x", "y", "scale_t"}[t], dense[_i].n);
+		ck_assert_msg(strstr(planned, has) != NULL, "%s in %s", has, planned);
+	}
+	ck_assert_msg(!strstr(planned, "stride(yt") && !strstr(planned, "stride(scale,"), "%s", planned);
+	int strides = 0;
+	for (int i = 0; i < code.launches[0].nkargs; i++)
+		strides += code.launches[0].kargs[i].kind == KA_STRIDE32;
+	ck_assert_int_eq(strides, 2);
+	const struct ir_kernel *k = built_passed(&b, built_variant(&b, dense[_i].variant), NULL);
+	for (const struct ir_ins *i = k->phases[0].body->first; i; i = i->next)
+		ck_assert(!(i->flags & IR_MASKED));
+	char most[128];
+	snprintf(most, sizeof most, "N<=%d M%%32=0 N%%32=0 aligned clusters with %s", dense[_i].n, dense[_i].given);
+	ck_assert_int_lt(built_variant(&b, dense[_i].variant), built_variant(&b, most));
+	free(code.elf);
+	built_close(&b);
+}
+END_TEST
+
+/* Of other pinned columns some places would be empty. */
+START_TEST(other_columns_are_not_pinned)
+{
+	struct dsl_pin pin = {"N", 3072};
+	struct built b;
+	built_open_for(&b, "rmsnorm_both_mxfp8", "sm_90a", &pin);
+	for (int v = 0; v < b.n; v++)
+		ck_assert_msg(!b.v[v].cluster || !b.v[v].npins, "%s", b.v[v].text);
+	built_close(&b);
 }
 END_TEST
 
@@ -98,6 +156,9 @@ END_TEST
 static void add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, clusters_compute, 0, 4);
+	tcase_add_loop_test(t, rows_behind_each_other_compute, 0, DENSE);
+	tcase_add_loop_test(t, rows_behind_each_other_have_no_strides, 0, DENSE);
+	tcase_add_test(t, other_columns_are_not_pinned);
 	tcase_add_test(t, members_are_asked_for);
 	tcase_add_test(t, who_has_clusters);
 	tcase_add_test(t, lanes_share);

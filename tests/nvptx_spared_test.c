@@ -77,6 +77,29 @@ START_TEST(a_lane_masks_what_it_has_folded)
 }
 END_TEST
 
+/* Sums of products: of many results a lane adds up each at once, of one in four parts, and in pairs where the chip has instructions for them. */
+START_TEST(products_are_summed_at_once)
+{
+	static const struct { const char *kernel, *target, *variant; int chains; } cases[] = {
+		{"rmsnorm_both_mxfp8", "sm_90a", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 1},
+		{"rmsnorm_quant", "sm_90a", "N=4096 aligned", 4}, {"rmsnorm_quant", "gfx942", "N=4096 aligned", 4},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		int sums = 0;
+		built_open_for(&b, cases[c].kernel, cases[c].target, NULL);
+		const struct ir_kernel *k = built_passed(&b, built_variant(&b, cases[c].variant), NULL);
+		for (const struct ir_ins *i = k->phases[0].body->first; i; i = i->next)
+			if (i->op == IR_REDUCE && (i->flags & IR_PRODUCT)) {
+				ck_assert_msg(i->chains == cases[c].chains, "%s %s: %d", cases[c].kernel, cases[c].target, i->chains);
+				sums++;
+			}
+		ck_assert_int_eq(sums, 1);
+		built_close(&b);
+	}
+}
+END_TEST
+
 enum { ALONE = 4 };
 static const struct { const char *kernel, *given; int m; } alone[ALONE] = {{"rmsnorm_mxfp8", "w", 513}, {"rmsnorm_128", "w", 514}, {"layernorm_quant", "w", 515}, {"layernorm_mxfp8", "w", 512}};
 
@@ -112,6 +135,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, turned_words_are_narrowed_in_place);
 	tcase_add_test(t, what_is_stored_twice_is_narrowed_once);
 	tcase_add_test(t, a_lane_masks_what_it_has_folded);
+	tcase_add_test(t, products_are_summed_at_once);
 	tcase_add_loop_test(t, rows_of_a_wave_each_compute, 0, ALONE);
 	tcase_add_loop_test(t, rows_of_a_wave_each_share_a_workgroup, 0, ALONE);
 }

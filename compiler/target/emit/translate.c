@@ -213,7 +213,7 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 		if (t->list)
 			continue;
 		for (int d = 0; d < t->rank && t->role != IR_TEMP; d++)
-			if (d < t->rank - 1 || !e->v->aligned)
+			if ((d < t->rank - 1 || !e->v->aligned) && !(e->v->dense >> i & 1))
 				add_argument(e, a, e->v->aligned ? KA_STRIDE32 : KA_STRIDE, i, d, e->v->aligned ? e->i32 : e->i64);
 		if (may_fold(e, t)) {
 			add_argument(e, a, KA_FOLD_STRIDE, i, 0, e->i64);
@@ -235,9 +235,13 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 
 static bool is_pointer(const struct model_karg *k) { return k->kind == KA_WORKSPACE || k->kind == KA_POINTER; }
 
-/* Arguments that are no addresses. */
+/* Arguments that are no addresses, and strides that are no arguments. */
 static void bind_numbers(struct emit *e, const struct arguments *a)
 {
+	int64_t row;
+	for (int i = 0; i < e->k->nparams; i++)
+		if ((e->v->dense >> i & 1) && hexpr_is_const(e->k->params[i].extent[1], &row))
+			e->tensors[i].stride[0] = emit_int(e, row);
 	for (int n = 0; n < a->n; n++) {
 		const struct model_karg *k = &a->list[n];
 		LLVMValueRef p = LLVMGetParam(e->fn, (unsigned)n);
