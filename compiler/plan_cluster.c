@@ -1,5 +1,5 @@
 /* plan_cluster.c -- variants in which the workgroups of a cluster hold rows whole between them, so that two phases are one (pass_fuse.c).
- * In: a kernel whose second phase takes rows in tiles of groups both ways, made of what its first one reduces them to.  Out: for classes of
+ * In: a kernel whose second phase takes rows in tiles of groups both ways, made of what its first one reduces them to.  Out: for pinned lengths and for classes of
  * rows as long as a cluster holds as many as a group has, a variant; longer rows are left to those of two launches.  Each workgroup holds
  * a part of the columns as one of its tiles would be: whatever the class, so many elements. */
 #include "pass.h"

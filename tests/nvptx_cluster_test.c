@@ -19,11 +19,14 @@ START_TEST(clusters_compute)
 }
 END_TEST
 
-enum { DENSE = 3 };
+enum { NORMS = 3, DENSE = 8 };
 static const struct { const char *kernel, *given, *variant; int m, n; } dense[DENSE] = {
 	{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N=512 M%32=0 aligned dense clusters with w y scale yt scale_t", 64, 512},
 	{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N=4096 M%32=0 aligned dense clusters with w y scale yt scale_t", 32, 4096},
 	{"layernorm_both_mxfp8", "w b y scale yt scale_t", "N=1024 M%32=0 aligned dense clusters with w b y scale yt scale_t", 64, 1024},
+	{"rows_then_tiles", "", "N=512 M%32=0 aligned dense clusters", 96, 512}, {"rows_then_wide_tiles", "", "N=1024 M%64=0 aligned dense clusters", 64, 1024},
+	{"rows_then_small_tiles", "", "N=1024 M%16=0 aligned dense clusters", 48, 1024}, {"rows_then_columns_of_tiles", "", "N=512 M%32=0 aligned dense clusters", 64, 512},
+	{"rows_of_products", "", "N=1024 M%32=0 aligned dense clusters", 32, 1024},
 };
 
 START_TEST(rows_behind_each_other_compute)
@@ -157,7 +160,7 @@ static void add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, clusters_compute, 0, 4);
 	tcase_add_loop_test(t, rows_behind_each_other_compute, 0, DENSE);
-	tcase_add_loop_test(t, rows_behind_each_other_have_no_strides, 0, DENSE);
+	tcase_add_loop_test(t, rows_behind_each_other_have_no_strides, 0, NORMS);
 	tcase_add_test(t, other_columns_are_not_pinned);
 	tcase_add_test(t, members_are_asked_for);
 	tcase_add_test(t, who_has_clusters);
