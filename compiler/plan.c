@@ -469,8 +469,8 @@ static bool is_sideways(const struct planner *p, const struct variant *v)
 }
 
 /* Whether what is stored leaves the L2 first: not by single elements, the code of which suffers; nor by several short rows with weights to a
- * workgroup, each of several waves, or in norms that are quantised behind two reductions, 1 to 3 % slower so; lines that are asked for ahead say so themselves
- * (docs/performance.md). */
+ * workgroup, each of several waves, or in norms that are quantised behind two reductions, 1 to 3 % slower so; lines that are asked for ahead
+ * say so themselves (docs/performance.md). */
 static bool is_stored_first(const struct planner *p, const struct variant *v)
 {
 	bool joined = false, waits = p->f.rounds > 2 && p->f.narrowest < p->f.widest;

@@ -1,7 +1,7 @@
 /* plan_cluster.c -- variants in which the workgroups of a cluster hold rows whole between them, so that two phases are one (pass_fuse.c).
- * In: a kernel whose second phase takes rows in tiles of groups both ways, made of what its first one reduces them to.  Out: for pinned lengths and for classes of
- * rows as long as a cluster holds as many as a group has, a variant; longer rows are left to those of two launches.  Each workgroup holds
- * a part of the columns as one of its tiles would be: whatever the class, so many elements. */
+ * In: a kernel whose second phase takes rows in tiles of groups both ways, made of what its first one reduces them to.  Out: for pinned lengths
+ * and for classes of rows as long as a cluster holds as many as a group has, a variant; longer rows are left to those of two launches.  Each
+ * workgroup holds a part of the columns as one of its tiles would be: whatever the class, so many elements. */
 #include "pass.h"
 #include "plan_tiles.h"
 
@@ -20,10 +20,7 @@ static void plan_cluster(struct planner *p, const struct fused_axes *f, int symb
 	if (p->f.rows && (cluster > FEWEST || f->rows_by * f->columns_by >= most))     /* what lies beside the end of a row, and is asked for as well, is a tensor's still */
 		v.ahead = p->target->ahead_bytes / (MEMBER_THREADS * LANE_ELEMENTS * p->f.widest * p->f.rows);
 	v.waves = waves_of(p, MEMBER_THREADS);
-	if (exactly)
-		plan_pin_symbol(p, &v, symbol, most);
-	else
-		plan_limit(p, &v, symbol, most);
+	(exactly ? plan_pin_symbol : plan_limit)(p, &v, symbol, most);
 	plan_aligned(p, &v);
 	if (exactly)
 		plan_dense(p, &v);

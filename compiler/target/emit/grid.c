@@ -128,13 +128,30 @@ void grid_leave(struct emit *e)
 
 /* --- rows of a wave each ------------------------------------------------------------------------------------------------------------ */
 
+struct row_waves { int axis; bool only; };
+
+/* Positions along the rows are the waves' numbers and nothing else, in all that varies with them. */
+static void look_for_rows(struct ir_ins *i, void *ctx)
+{
+	struct row_waves *r = ctx;
+	const struct layout *l = i->axes & IR_AXIS(r->axis) ? i->layout : NULL;
+	for (int b = 0; l && b < l->nreg + l->nlane; b++)
+		r->only = r->only && !(b < l->nreg ? &l->reg[b] : &l->lane[b - l->nreg])->step[r->axis];
+	for (int b = 0; l && b < l->nwave; b++)
+		r->only = r->only && l->wave[b].step[r->axis] == 1 << b;
+	r->only = r->only && (!l || l->rep[r->axis] == 1);
+}
+
 /* Waves without a row are done; that of the others is there, which their masks then say. */
 void grid_leave_rows(struct emit *e)
 {
 	struct grid_slots s = slots_of(e);
-	if (!e->v->alone || s.n != 1)
+	struct row_waves rows = {s.n ? s.of[0].axis : 0, e->v->alone && s.n == 1};
+	if (rows.only)
+		ir_walk(e->ph->body, look_for_rows, &rows);
+	if (!rows.only)
 		return;
-	int axis = s.of[0].axis, lanes = __builtin_ctz((unsigned)e->v->target->wave);
+	int axis = rows.axis, lanes = __builtin_ctz((unsigned)e->v->target->wave);
 	LLVMValueRef wave = LLVMBuildLShr(e->b, e->tid, emit_int(e, lanes), ""), row = LLVMBuildAdd(e->b, e->axis_base[axis], wave, "");
 	e->machine->leave(e, LLVMBuildICmp(e->b, LLVMIntSGE, row, emit_hexpr(e, e->ph->axes[axis].extent), ""));
 	e->rows_there = &e->ph->axes[axis];

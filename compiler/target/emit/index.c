@@ -252,22 +252,18 @@ static int known_below(const struct emit *e, const struct ir_ins *i, const struc
 }
 
 /* The row of a wave that has not left. */
-static bool is_row_there(const struct emit *e, const struct ir_ins *i, const struct layout *l)
+static bool is_row_there(const struct emit *e, const struct ir_ins *i)
 {
-	if (!e->rows_there || !l || i->op != IR_LT || i->args[0]->op != IR_IOTA || i->args[1]->op != IR_SYM)
-		return false;
-	int axis = (int)i->args[0]->imm;
-	bool waves = l->rep[axis] == 1;
-	for (int b = 0; b < l->nreg + l->nlane; b++)
-		waves = waves && !(b < l->nreg ? &l->reg[b] : &l->lane[b - l->nreg])->step[axis];
-	return waves && &e->ph->axes[axis] == e->rows_there && e->rows_there->extent->op == HX_SYM && e->rows_there->extent->imm == i->args[1]->imm;
+	const struct hexpr *rows = e->rows_there ? e->rows_there->extent : NULL;
+	return rows && i->op == IR_LT && i->args[0]->op == IR_IOTA && &e->ph->axes[i->args[0]->imm] == e->rows_there && i->args[1]->op == IR_SYM && rows->op == HX_SYM &&
+	       rows->imm == i->args[1]->imm;
 }
 
 LLVMValueRef index_value(struct emit *e, const struct ir_ins *i, const struct layout *l, int reg)
 {
 	if (!i->axes || i->layout)
 		return value_element(e, i, l, reg);
-	int known = is_row_there(e, i, l) ? 1 : known_below(e, i, l, reg);
+	int known = is_row_there(e, i) ? 1 : known_below(e, i, l, reg);
 	if (known >= 0)
 		return LLVMConstInt(e->i1, (unsigned)known, 0);
 	for (int m = e->newest[i->id]; m >= 0; m = e->memory[m].older)

@@ -238,10 +238,13 @@ static bool is_pointer(const struct model_karg *k) { return k->kind == KA_WORKSP
 /* Arguments that are no addresses, and strides that are no arguments. */
 static void bind_numbers(struct emit *e, const struct arguments *a)
 {
-	int64_t row;
+	int64_t row = 0;
 	for (int i = 0; i < e->k->nparams; i++)
-		if ((e->v->dense >> i & 1) && hexpr_is_const(e->k->params[i].extent[1], &row))
+		if (e->v->dense >> i & 1) {
+			if (!hexpr_is_const(e->k->params[i].extent[1], &row))
+				emit_fail(e, NULL, "internal: rows of '%s' lie one behind the other, how many elements is not known", e->k->params[i].name);
 			e->tensors[i].stride[0] = emit_int(e, row);
+		}
 	for (int n = 0; n < a->n; n++) {
 		const struct model_karg *k = &a->list[n];
 		LLVMValueRef p = LLVMGetParam(e->fn, (unsigned)n);
