@@ -41,7 +41,7 @@ struct target {
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
 	bool cvt_pk_fp4;           /* v_cvt_scalef32_pk_fp4_f32 */
 	bool lanes_share;          /* what lanes of a wave would all make of the same results is made by one of them each, and handed on by exchanges */
-	bool pairs;                /* an f32 operation may take two registers at a time */
+	bool f32_pairs;            /* an f32 operation may take two registers at a time */
 	bool lanes_adjacent;       /* an access is fast where the lanes' bytes lie side by side, not merely where each lane's are many */
 	bool cvt8_clamps;          /* conversions to i8 and native fp8 clamp by themselves */
 	bool mode_clamps;          /* those to native fp8 do in a mode of the wave, in which overflowing f16 becomes its largest number, too */
@@ -61,8 +61,8 @@ struct variant {
 	struct { int symbol; int64_t multiple; } multiples[8]; int nmultiples; /* symbol % multiple == 0 holds here */
 	struct { int symbol; int64_t most; } limits[8]; int nlimits;      /* symbol <= most holds here */
 	bool aligned, flat;                                    /* all tensors: HX_ALIGNED, HX_FLAT hold */
-	uint64_t dense;                                        /* of these (bit = parameter) rows lie one behind the other: their stride is the extent of a row, a number */
 	uint64_t unit;                                         /* but of these (bit = parameter) HX_UNIT alone: numbers of groups, whose rows end anywhere */
+	uint64_t dense;                                        /* of these (bit = parameter) rows lie one behind the other: their stride is the extent of a row, a number */
 	bool single;                                           /* elements are accessed one by one; where aligned as well, HX_UNIT alone holds of all tensors */
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
 	bool late_arguments;                                   /* tensors' pointers and strides are loaded at each access: of many tensors they fill the scalar registers */

@@ -435,12 +435,12 @@ static int registers_reduced(const struct layout *l, ir_axes over, struct arena 
 	return layout_regs(l) / layout_regs(rest);
 }
 
-/* Products are fused with the sum that they are added to, and one such does not wait for the next where a lane sums many of them: a second
- * sum of each would only have to be added to the first. */
+/* A product is fused with the sum that it is added to.  Where a lane makes many sums, a step of one does not wait for the step before, and
+ * further chains would only have to be joined; but where two chains are one operation's, they are worth that. */
 static bool is_summed_at_once(const struct assign *s, const struct ir_ins *i)
 {
 	enum { MANY = 4 };
-	return (i->flags & IR_PRODUCT) && !s->p->v->target->pairs && i->layout && layout_regs(i->layout) >= MANY;
+	return (i->flags & IR_PRODUCT) && !s->p->v->target->f32_pairs && i->layout && layout_regs(i->layout) >= MANY;
 }
 
 static void place_dot(struct assign *s, struct ir_ins *i)

@@ -9,7 +9,7 @@
 enum { MEMBER_THREADS = 128, LANE_ELEMENTS = 64, FEWEST = 2 };
 
 /* For rows up to `most`, or of so many columns whose tensors' rows lie one behind the other: these have no masks, and the addresses of a lane's
- * rows differ by numbers, a tenth of the instructions. */
+ * rows differ by numbers: most of a fifth of the instructions. */
 static void plan_cluster(struct planner *p, const struct fused_axes *f, int symbol, int64_t most, int cluster, bool exactly)
 {
 	struct variant v = plan_variant(p);
@@ -20,7 +20,10 @@ static void plan_cluster(struct planner *p, const struct fused_axes *f, int symb
 	if (p->f.rows && (cluster > FEWEST || f->rows_by * f->columns_by >= most))     /* what lies beside the end of a row, and is asked for as well, is a tensor's still */
 		v.ahead = p->target->ahead_bytes / (MEMBER_THREADS * LANE_ELEMENTS * p->f.widest * p->f.rows);
 	v.waves = waves_of(p, MEMBER_THREADS);
-	(exactly ? plan_pin_symbol : plan_limit)(p, &v, symbol, most);
+	if (exactly)
+		plan_pin_symbol(p, &v, symbol, most);
+	else
+		plan_limit(p, &v, symbol, most);
 	plan_aligned(p, &v);
 	if (exactly)
 		plan_dense(p, &v);

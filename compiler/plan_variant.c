@@ -40,12 +40,13 @@ void plan_limit(struct planner *p, struct variant *v, int symbol, int64_t most)
 	plan_say(p, v, arena_printf(p->arena, "%s<=%lld", p->k->symbols[symbol], (long long)most));
 }
 
-static bool pinned(const struct variant *v, int symbol)
+/* The value; NULL: it is not. */
+static const int64_t *pinned(const struct variant *v, int64_t symbol)
 {
 	for (int i = 0; i < v->npins; i++)
 		if (v->pins[i].symbol == symbol)
-			return true;
-	return false;
+			return &v->pins[i].value;
+	return NULL;
 }
 
 void plan_dense(struct planner *p, struct variant *v)
@@ -53,14 +54,11 @@ void plan_dense(struct planner *p, struct variant *v)
 	for (int t = 0; t < p->k->nparams; t++) {
 		const struct ir_param *row = &p->k->params[t];
 		const struct hexpr *extent = row->is_tensor && row->rank == 2 ? row->extent[1] : NULL;
-		if (!extent || extent->op != HX_SYM || row->list || row->role == IR_TEMP || (row->optional && !(v->given >> t & 1)))
+		const int64_t *n = extent && extent->op == HX_SYM ? pinned(v, extent->imm) : NULL;
+		if (!n || row->list || row->role == IR_TEMP || (row->optional && !(v->given >> t & 1)))
 			continue;
-		for (int n = 0; n < v->npins; n++)
-			if (v->pins[n].symbol == extent->imm) {
-				const struct hexpr *stride = hexpr_leaf(p->arena, HX_STRIDE, t * 16);
-				v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_EQ, stride, hexpr_const(p->arena, v->pins[n].value)));
-				v->dense |= UINT64_C(1) << t;
-			}
+		v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_EQ, hexpr_leaf(p->arena, HX_STRIDE, t * 16), hexpr_const(p->arena, *n)));
+		v->dense |= UINT64_C(1) << t;
 	}
 	if (v->dense)
 		plan_say(p, v, "dense");

@@ -112,9 +112,9 @@ LLVMBasicBlockRef emit_before_asked(struct emit *);                            /
 /* grid.c */
 bool grid_needs_extents(const struct emit *);                                  /* the function asks for the extents of the phase's axes */
 const struct hexpr *grid_below(struct emit *);                                  /* what emit.below is, for the launch to pass; NULL = nothing */
-void grid_leave_rows(struct emit *);                                           /* waves whose row is beyond the last, too; bound */
 void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
 void grid_bind(struct emit *, const struct hexpr *grid[3]);
+void grid_leave_rows(struct emit *);                                           /* nor do waves whose row is beyond the last; axes are bound */
 
 /* ahead.c */
 void ahead_bind(struct emit *, const struct hexpr *const *grid, int dims);     /* bound; of one or two dimensions, of others nothing is done */

@@ -2,7 +2,8 @@
  * In: a phase with tiles, a variant.  Out: the launch's extents as host expressions; axis_base of every axis of the grid.
  * A dimension for each axis, the first declared first, where all may be as long as any axis.  Where only x may, rows take x, so that
  * those that follow each other lie one behind the other, or, in variants that ask for it (variant.sideways), what lies side by side in them
- * does, as the workgroups of a cluster must; else axes share x, by division.  Where that is so, a phase behind another begins with the last rows: the L2 holds them still. */
+ * does, as the workgroups of a cluster must; else axes share x, by division.  Where that is so, a phase behind another begins with the last
+ * rows: the L2 holds them still.  Workgroups beyond the last leave at once, and so do waves that have a row each. */
 #include "machine.h"
 
 enum { LARGE_TILE = 32 };                              /* rows; a call of more than 65,535 such tiles, two million rows and more, is left to the general variant */
@@ -146,7 +147,7 @@ static void look_for_rows(struct ir_ins *i, void *ctx)
 void grid_leave_rows(struct emit *e)
 {
 	struct grid_slots s = slots_of(e);
-	struct row_waves rows = {s.n ? s.of[0].axis : 0, e->v->alone && s.n == 1};
+	struct row_waves rows = {s.n ? s.of[0].axis : 0, e->v->alone && s.n == 1 && e->machine->leave};
 	if (rows.only)
 		ir_walk(e->ph->body, look_for_rows, &rows);
 	if (!rows.only)

@@ -108,12 +108,14 @@ static struct lds_tile *tile_of(struct emit *e, const struct layout *from, const
 	struct lds_tile *t = arena_alloc(e->arena, sizeof *t);
 	int at = 1;
 	*t = (struct lds_tile){.inner = inner, .bytes = bytes, .padded = -1};
-	for (int x = 0; x < e->ph->naxes && run_along(from, inner, bytes).bits; x++)
-		if (x != inner && run_along(from, x, 0).bits) {
+	for (int x = 0; x < e->ph->naxes && run_along(from, inner, bytes).bits; x++) {
+		int rows = x != inner ? run_along(from, x, 0).bits : 0;
+		if (rows) {
 			t->padded = x;
 			e->turned = true;
-			t->shift = run_along(from, x, 0).bits;
+			t->shift = rows;
 		}
+	}
 	for (int round = 0; round < 2; round++)
 		for (int x = 0; x < e->ph->naxes; x++) {
 			if ((x == inner) != (round == 0) || layout_size(l, x) == 1)
