@@ -25,6 +25,7 @@ struct target {
 	 * kind are planned. */
 	struct turned_tile turned, turned_few, turned_single, turned_few_single;
 	int ahead_bytes;               /* that workgroups read between asking the L2 for a line and the one that loads it; 0 = it is not asked */
+	int line_ahead_bytes;          /* the same of long lines of which nothing is reduced */
 	int early_bytes;               /* that the first workgroups ask the L2 for before they wait for the launch in front; 0 = nothing */
 	bool stored_first;             /* of calls that read more than the L2 holds, lines that are stored best leave it before those that were read */
 	bool sideways;                 /* what workgroups that follow each other write best lies side by side */

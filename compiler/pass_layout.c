@@ -124,25 +124,21 @@ static void find_turned(struct ir_ins *i, void *ctx)
 	}
 }
 
-/* What is stored once for a group of the inner axis, not for a whole row: a lane holds so many groups side by side that it stores words
- * of narrow numbers, and of others 16 bytes, not a sector of memory in pieces.  Not where a part of the row's places is empty; nor in long rows
- * and many waves, where narrow numbers would part a wave's lanes while much is asked for at once. */
+/* Rows of a class of sizes end somewhere within their places.  Where numbers of groups are stored, a lane holds so many groups side by side as
+ * make a word of them, or 16 bytes: empty places are then those of whole waves, which wait for nothing, not the last ones of each.  Not in long
+ * rows and many waves, where narrow numbers would part a wave's lanes while much is asked for at once.  Rows that fill their places, and lines, lie
+ * lane by lane: each access is then of whole lines of memory, and the lanes of a group share its number (docs/performance.md). */
 static void find_numbers(struct ir_ins *i, void *ctx)
 {
 	struct turned *t = ctx;
-	struct assign *s = t->s;
-	int bits, line = i->op == IR_STORE && !(i->axes & IR_AXIS(t->inner)) ? line_of(s, i, t->axes, &bits) : -1;
-	if (line < 0)
+	int bits = 0, line = i->op == IR_STORE && !(i->axes & IR_AXIS(t->inner)) ? line_of(t->s, i, t->axes, &bits) : -1;
+	int64_t whole;
+	const struct ir_axis *ax = line < 0 ? NULL : &t->s->ph->axes[line];
+	bool wide = bits >= 32, few = t->s->space.waves <= NARROW_WAVES && ax && ax->tile <= NARROW_GROUPS;
+	if (!ax || ax->kind != AXIS_HELD || hexpr_is_const(ax->extent, &whole) || !(wide || few) || ax->tile * bits < SECTOR_BITS)
 		return;
-	const struct ir_axis *ax = &s->ph->axes[line];
-	if (ax->extent && ax->extent->op == HX_SYM)
-		return;
-	int64_t extent = ax->tile;
-	bool whole = !hexpr_is_const(ax->extent, &extent) || extent == ax->tile;
-	if (whole && ax->tile * bits >= SECTOR_BITS && (bits >= 32 || (s->space.waves <= NARROW_WAVES && ax->tile <= NARROW_GROUPS))) {
-		t->line = line;
-		t->run = bits >= 32 ? 128 / bits : 32 / bits;
-	}
+	t->line = line;
+	t->run = wide ? 128 / bits : 32 / bits;
 }
 
 /* The axis across the inner one of which a lane holds several positions, how many. */
@@ -150,7 +146,7 @@ static struct turned across(struct assign *s, ir_axes axes, int inner)
 {
 	struct turned t = {s, axes, inner, -1, 1, false};
 	ir_walk(s->ph->body, find_turned, &t);
-	if (t.line < 0 && inner >= 0 && !s->nproducts && s->p->v->aligned && s->p->v->target->lanes_adjacent)
+	if (t.line < 0 && inner >= 0 && !s->nproducts && s->p->v->aligned && !s->p->v->single && s->p->v->target->lanes_adjacent)
 		ir_walk(s->ph->body, find_numbers, &t);
 	return t;
 }

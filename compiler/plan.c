@@ -454,8 +454,9 @@ static void plan_ahead(const struct planner *p, struct variant *v)
 	int64_t n = tile_elements(v, ph, 0), fixed = phase_shape(v, ph).fixed;
 	bool turns = phase_is_turning(p->k, ph), below = turns && fixed > 1 && (p->f.rows == 1 || n == fixed);
 	bool light = plan_line(p, v) && p->f.rows == 1 && !p->f.reduces && !turns && p->f.stored == p->f.widest;
+	int bytes = light ? p->target->line_ahead_bytes : p->target->ahead_bytes;
 	if ((below || light) && p->f.rows && p->k->nphases == 1 && v->aligned && !v->single)
-		v->ahead = (int)(p->target->ahead_bytes / (n * p->f.widest * p->f.rows));
+		v->ahead = (int)(bytes / (n * p->f.widest * p->f.rows));
 }
 
 /* Whether workgroups that follow each other lie side by side in rows.  Where tiles do not end with sectors of memory, the two that share one

@@ -704,13 +704,15 @@ START_TEST(rows_of_scales_end_anywhere)
 		{"both_by_rows_mx", "M%32=0 N%32=0 aligned", "s", false}, {"both_by_rows_mx", "M%32=0 N%32=0 aligned", "st", false},
 		{"both_by_rows_128", "M%128=0 N%128=0 aligned", "st", false}, {"rmsnorm_mxfp8", "N<=4096 N%32=0 aligned with w", "scale", false},
 		{"dequantize_128", "N%128=0 aligned", "scale", false}, {"rmsnorm_128", "N=4096 aligned rows>=512 with w", "scale", false},   /* lanes share them */
-		{"swiglu_128", "N=2048 aligned rows>=512 bare", "scale", true}, {"quantize_128", "N%4096=0 aligned rows>=512 bare", "scale", true},
+		{"swiglu_128", "N=2048 aligned rows>=512 bare", "scale", false}, {"quantize_128", "N%4096=0 aligned rows>=512 bare", "scale", false},
+		{"numbers_as_rows", "N=4096 aligned", "s", true}, {"numbers_as_rows", "N=4096 aligned", "t", true},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
 		struct device_code code;
 		const char *planned, *asked;
-		built_open(&b, cases[c].kernel);
+		struct dsl_pin pin = {"N", 4096};
+		built_open_for(&b, cases[c].kernel, "sm_90a", cases[c].asked ? &pin : NULL);
 		built_asks(&b, cases[c].variant, &code, &planned, &asked);
 		const char *aligned = arena_printf(&b.d.arena, "aligned(%s)", cases[c].tensor), *unit = arena_printf(&b.d.arena, "unit(%s)", cases[c].tensor);
 		ck_assert_msg(strstr(planned, unit) && !strstr(planned, aligned), "%s: %s", cases[c].kernel, planned);
