@@ -7,7 +7,7 @@
 #include "../../pass.h"
 #include "machine.h"
 
-enum { SENT_TOGETHER = 4, READ_TOGETHER = 4, WORD = 4, COUNTER = 8 };
+enum { SENT_TOGETHER = 4, COUNTER = 8 };
 
 struct crossings { const struct emit *e; int n; };
 
@@ -55,8 +55,7 @@ static struct senders senders_of(const struct emit *e, const struct shared_resul
 	return w;
 }
 
-/* Where the parts of results lie: coef of positions, from `base` on, one part `plane` bytes behind the other: where a lane has one result those of
- * each result are side by side, so that who folds them reads several at once, and padded, so that lanes do so in different banks. */
+/* Where the parts of results lie: coef of positions, from `base` on, one part `plane` bytes behind the other. */
 struct places { int64_t coef[LAYOUT_AXES]; int base, plane, waves; };
 
 /* Registers from r on whose places are side by side. */
@@ -99,16 +98,11 @@ static void send(struct emit *e, const struct shared_results *s, const struct pl
 static void fold(struct emit *e, struct shared_results *s, const struct places *p)
 {
 	LLVMValueRef at = index_lanes_here(e, s->to, p->coef), *x = arena_alloc(e->arena, sizeof *x * (size_t)layout_regs(s->to));
-	int parts = p->waves * e->cluster, together = p->plane == WORD ? READ_TOGETHER : 1;
-	LLVMTypeRef t = emit_vector(LLVMTypeOf(s->x[0]), together);
+	int parts = p->waves * e->cluster;
 	for (int r = 0; r < layout_regs(s->to); r++) {
 		LLVMValueRef *part = arena_alloc(e->arena, sizeof *part * (size_t)parts);
-		for (int k = 0; k < parts; k += together) {
-			LLVMValueRef some = LLVMBuildLoad2(e->b, t, lds_pointer(e, e->lds_small, at, p->base + k * p->plane + reduce_register_bytes(e, s->to, r, p->coef)), "");
-			LLVMSetAlignment(some, (unsigned)(together * WORD));
-			for (int n = 0; n < together; n++)
-				part[k + n] = vector_part(e, some, n, 1);
-		}
+		for (int k = 0; k < parts; k++)
+			part[k] = LLVMBuildLoad2(e->b, LLVMTypeOf(s->x[0]), lds_pointer(e, e->lds_small, at, p->base + k * p->plane + reduce_register_bytes(e, s->to, r, p->coef)), "");
 		x[r] = reduce_parts(e, s->i, part, parts);
 	}
 	s->x = x;
@@ -127,14 +121,10 @@ void cluster_send(struct emit *e, struct shared_results *s, int n)
 		struct places *p = s[k].places = arena_alloc(e->arena, sizeof *p);
 		int size = reduce_result_bytes(e, s[k].to, p->coef);
 		p->waves = 1 << __builtin_popcount(s[k].waves);
-		int parts = p->waves * e->cluster, words = parts + READ_TOGETHER;
-		bool beside = s[k].regs == 1 && parts % READ_TOGETHER == 0;
-		for (int a = 0; beside && a < e->ph->naxes; a++)
-			p->coef[a] *= words;
-		p->plane = beside ? WORD : (size + 15) / 16 * 16;
+		p->plane = (size + 15) / 16 * 16;
 		p->base = e->lds_small_bytes;
-		e->lds_small_bytes += beside ? size * words : p->plane * parts;
-		bytes += size * parts;
+		e->lds_small_bytes += p->plane * p->waves * e->cluster;
+		bytes += size * p->waves * e->cluster;
 	}
 	e->machine->members_expect(e, counter, bytes);
 	for (int k = 0; k < n; k++)
