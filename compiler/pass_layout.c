@@ -125,7 +125,7 @@ static void find_turned(struct ir_ins *i, void *ctx)
 }
 
 /* Rows of a class of sizes end somewhere within their places.  Where numbers of groups are stored, a lane holds so many groups side by side as
- * make a word of them, or 16 bytes: empty places are then those of whole waves, which wait for nothing, not the last ones of each.  Not in long
+ * make a word of them, or 16 bytes: empty places are then those of whole waves, not the last ones of each, which is faster.  Not in long
  * rows and many waves, where narrow numbers would part a wave's lanes while much is asked for at once.  Rows that fill their places, and lines, lie
  * lane by lane: each access is then of whole lines of memory, and the lanes of a group share its number (docs/performance.md). */
 static void find_numbers(struct ir_ins *i, void *ctx)

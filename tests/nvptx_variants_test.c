@@ -697,13 +697,14 @@ START_TEST(parts_of_sectors_are_kept)
 }
 END_TEST
 
-/* Rows of scales end anywhere: aligned they must be only where several are stored or read at a time. */
+/* Rows of scales end anywhere, for lanes that share a group store its number one at a time: aligned they must be only where several are stored or
+ * read at a time, as rows of 4,096 are. */
 START_TEST(rows_of_scales_end_anywhere)
 {
 	static const struct { const char *kernel, *variant, *tensor; bool asked; } cases[] = {
 		{"both_by_rows_mx", "M%32=0 N%32=0 aligned", "s", false}, {"both_by_rows_mx", "M%32=0 N%32=0 aligned", "st", false},
 		{"both_by_rows_128", "M%128=0 N%128=0 aligned", "st", false}, {"rmsnorm_mxfp8", "N<=4096 N%32=0 aligned with w", "scale", false},
-		{"dequantize_128", "N%128=0 aligned", "scale", false}, {"rmsnorm_128", "N=4096 aligned rows>=512 with w", "scale", false},   /* lanes share them */
+		{"dequantize_128", "N%128=0 aligned", "scale", false}, {"rmsnorm_128", "N=4096 aligned rows>=512 with w", "scale", false},
 		{"swiglu_128", "N=2048 aligned rows>=512 bare", "scale", false}, {"quantize_128", "N%4096=0 aligned rows>=512 bare", "scale", false},
 		{"numbers_as_rows", "N=4096 aligned", "s", true}, {"numbers_as_rows", "N=4096 aligned", "t", true},
 	};

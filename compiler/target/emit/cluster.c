@@ -55,7 +55,8 @@ static struct senders senders_of(const struct emit *e, const struct shared_resul
 	return w;
 }
 
-/* Where the parts of results lie: coef of positions, from `base` on, one part `plane` bytes behind the other. */
+/* Where the parts of results lie: coef of positions, from `base` on, one part `plane` bytes behind the other.  What lanes of a wave send to a
+ * member lies side by side so: sent here and there it takes LayerNorm of clusters a quarter more time (docs/performance.md). */
 struct places { int64_t coef[LAYOUT_AXES]; int base, plane, waves; };
 
 /* Registers from r on whose places are side by side. */
