@@ -11,7 +11,7 @@
 
 enum { STACK_DEPTH = 32, CODE_SIZE = 4096, PARSE_DEPTH = 64, PARSE_NODES = 1000 };
 
-static bool op_is_leaf(enum hexpr_op op) { return op <= HX_STRIDE; }
+bool hexpr_op_is_leaf(enum hexpr_op op) { return op <= HX_STRIDE || op == HX_DEVICE; }
 static bool op_is_unary(enum hexpr_op op) { return op == HX_NOT || op == HX_NEG; }
 
 /* --- arithmetic */
@@ -76,7 +76,7 @@ static int64_t leaf_value(enum hexpr_op op, int64_t imm, const struct hexpr_env 
 	}
 	if (env && env->leaf)
 		return env->leaf(env->ctx, op, imm);
-	*why = "a fact about tensors is asked where none is known";
+	*why = "a fact about tensors or the device is asked where none is known";
 	return 0;
 }
 
@@ -179,7 +179,7 @@ bool hexpr_equal(const struct hexpr *x, const struct hexpr *y)
 
 const struct hexpr *hexpr_subst(struct arena *ar, const struct hexpr *e, int symbol, const struct hexpr *by)
 {
-	if (op_is_leaf(e->op))
+	if (hexpr_op_is_leaf(e->op))
 		return e->op == HX_SYM && e->imm == symbol ? by : e;
 	const struct hexpr *a = hexpr_subst(ar, e->a, symbol, by);
 	const struct hexpr *b = e->b ? hexpr_subst(ar, e->b, symbol, by) : NULL;
@@ -188,7 +188,7 @@ const struct hexpr *hexpr_subst(struct arena *ar, const struct hexpr *e, int sym
 
 static int64_t tree_value(const struct hexpr *e, const struct hexpr_env *env, const char **why)
 {
-	if (op_is_leaf(e->op))
+	if (hexpr_op_is_leaf(e->op))
 		return leaf_value(e->op, e->imm, env, why);
 	int64_t a = tree_value(e->a, env, why);
 	int64_t b = e->b && !*why ? tree_value(e->b, env, why) : 0;
@@ -213,7 +213,9 @@ static const struct { const char *text; int strength; } spelling[HX_COUNT] = {
 	[HX_NOT] = {"not ", 6}, [HX_NEG] = {"-", 6},
 	[HX_CDIV] = {"cdiv", 9}, [HX_EXACT] = {"exact", 9}, [HX_MIN] = {"min", 9}, [HX_MAX] = {"max", 9},
 	[HX_ALIGNED] = {"aligned", 9}, [HX_UNIT] = {"unit", 9}, [HX_FLAT] = {"flat", 9}, [HX_PRESENT] = {"has", 9}, [HX_STRIDE] = {"stride", 9},
+	[HX_DEVICE] = {"device", 9},
 };
+static const char *const facts[HX_FACTS] = {[HX_MEMORY_RATE] = "memory_rate"};
 
 static const char *text_at(struct arena *ar, const struct hexpr *e, const char *const *syms, const char *const *tensors, int least)
 {
@@ -226,8 +228,8 @@ static const char *text_at(struct arena *ar, const struct hexpr *e, const char *
 		return syms[e->imm];
 	if (e->op == HX_STRIDE)
 		return arena_printf(ar, "stride(%s, %d)", tensors[e->imm / 16], (int)(e->imm % 16));
-	if (op_is_leaf(e->op))
-		return arena_printf(ar, "%s(%s)", name, tensors[e->imm]);
+	if (hexpr_op_is_leaf(e->op))
+		return arena_printf(ar, "%s(%s)", name, (e->op == HX_DEVICE ? facts : tensors)[e->imm]);
 	if (own == 9)
 		return arena_printf(ar, "%s(%s, %s)", name, text_at(ar, e->a, syms, tensors, 0), text_at(ar, e->b, syms, tensors, 0));
 	if (op_is_unary(e->op))
@@ -315,14 +317,14 @@ static const struct hexpr *parse_at(struct parser *ps, int least);
 /* "name(" has been read: the arguments and ")". */
 static const struct hexpr *parse_call(struct parser *ps, enum hexpr_op op)
 {
-	if (!op_is_leaf(op)) {
+	if (!hexpr_op_is_leaf(op)) {
 		const struct hexpr *a = parse_at(ps, 0);
 		if (ps->failed || !accept(ps, ","))
 			return fail(ps);
 		const struct hexpr *b = parse_at(ps, 0);
 		return ps->failed || !accept(ps, ")") ? fail(ps) : hexpr_op(ps->ar, op, a, b);
 	}
-	int64_t imm = accept_name(ps, ps->tensors, ps->ntensors);
+	int64_t imm = op == HX_DEVICE ? accept_name(ps, facts, HX_FACTS) : accept_name(ps, ps->tensors, ps->ntensors);
 	if (imm < 0)
 		return fail(ps);
 	if (op == HX_STRIDE) {
@@ -410,7 +412,7 @@ static void code_byte(struct code *c, unsigned byte) { ARENA_PUSH(c->ar, &c->byt
 
 static void code_tree(struct code *c, const struct hexpr *e)
 {
-	if (op_is_leaf(e->op)) {
+	if (hexpr_op_is_leaf(e->op)) {
 		code_byte(c, e->op);
 		uint64_t z = ((uint64_t)e->imm << 1) ^ (e->imm < 0 ? ~(uint64_t)0 : 0);
 		for (; z >= 128; z >>= 7)
@@ -464,7 +466,7 @@ static const char *code_next(const uint8_t *code, uint32_t size, uint32_t *at, i
 	if (byte >= HX_COUNT)
 		return "unknown operation in an expression's bytes";
 	*op = byte;
-	if (op_is_leaf(*op)) {
+	if (hexpr_op_is_leaf(*op)) {
 		if (!code_imm(code, size, at, imm))
 			return "an expression's bytes end early";
 		return ++*n > STACK_DEPTH ? "an expression is nested too deeply" : NULL;
@@ -483,7 +485,7 @@ int hexpr_code_eval(const uint8_t *code, uint32_t size, const struct hexpr_env *
 		*why = code_next(code, size, &at, &n, &op, &imm);
 		if (*why)
 			break;
-		if (op_is_leaf(op))
+		if (hexpr_op_is_leaf(op))
 			stack[n - 1] = leaf_value(op, imm, env, why);
 		else
 			stack[n - 1] = apply(op, stack[n - 1], stack[n], why);
@@ -505,7 +507,7 @@ const struct hexpr *hexpr_decode(struct arena *ar, const uint8_t *code, uint32_t
 	for (uint32_t at = 0; at < size;) {
 		if (code_next(code, size, &at, &n, &op, &imm))
 			return NULL;
-		stack[n - 1] = op_is_leaf(op) ? hexpr_leaf(ar, op, imm) : hexpr_op(ar, op, stack[n - 1], stack[n]);
+		stack[n - 1] = hexpr_op_is_leaf(op) ? hexpr_leaf(ar, op, imm) : hexpr_op(ar, op, stack[n - 1], stack[n]);
 	}
 	return n == 1 ? stack[0] : NULL;
 }

@@ -21,11 +21,19 @@ enum hexpr_op {
 	HX_LT, HX_LE, HX_EQ, HX_NE, HX_AND, HX_OR,
 	/* unary */
 	HX_NOT, HX_NEG,
+	HX_DEVICE,   /* a leaf: a fact about the device of the call, imm = enum hexpr_fact */
 	HX_COUNT
+};
+
+/* What a call knows of its device beside its target, for chips of one target differ in it; 0 = it is not known. */
+enum hexpr_fact {
+	HX_MEMORY_RATE, /* GB/s that the pins of its memory move, by their clock and number */
+	HX_FACTS
 };
 
 struct hexpr { enum hexpr_op op; int64_t imm; const struct hexpr *a, *b; };
 
+bool hexpr_op_is_leaf(enum hexpr_op);
 const struct hexpr *hexpr_const(struct arena *, int64_t);
 const struct hexpr *hexpr_sym(struct arena *, int symbol);
 const struct hexpr *hexpr_leaf(struct arena *, enum hexpr_op, int64_t imm);
@@ -41,12 +49,12 @@ bool hexpr_has(const struct hexpr *, enum hexpr_op, int64_t imm);
 /* Copy with symbol `symbol` replaced by `by`. */
 const struct hexpr *hexpr_subst(struct arena *, const struct hexpr *, int symbol, const struct hexpr *by);
 
-/* What leaves mean at one call.  leaf() is asked for ALIGNED, UNIT, FLAT, PRESENT and STRIDE; may be NULL. */
+/* What leaves mean at one call.  leaf() is asked for ALIGNED, UNIT, FLAT, PRESENT, STRIDE and DEVICE; may be NULL. */
 struct hexpr_env { const int64_t *symbols; int nsymbols; int64_t (*leaf)(void *ctx, enum hexpr_op, int64_t imm); void *ctx; };
 /* 0, or -1 with *why = a constant text ("division by zero"). */
 int hexpr_eval(const struct hexpr *, const struct hexpr_env *, int64_t *value, const char **why);
 
-/* Text with symbol and tensor names: "cdiv(N, 128) * 2", "aligned(x)".  Fully parenthesised only where needed.
+/* Text with symbol and tensor names: "cdiv(N, 128) * 2", "aligned(x)", "device(memory_rate)".  Fully parenthesised only where needed.
  * hexpr_parse reads it back (names looked up in the same tables); NULL with *err_at where it cannot. */
 char *hexpr_text(struct arena *, const struct hexpr *, const char *const *symbols, const char *const *tensors);
 const struct hexpr *hexpr_parse(struct arena *, const char *text, const char *const *symbols, int nsymbols,

@@ -28,6 +28,7 @@ struct target {
 	int line_ahead_bytes;          /* the same of long lines of which nothing is reduced */
 	int early_bytes;               /* that the first workgroups ask the L2 for before they wait for the launch in front; 0 = nothing */
 	bool stored_first;             /* of calls that read more than the L2 holds, lines that are stored best leave it before those that were read */
+	int fast_memory;               /* GB/s of its memory from which a chip of the target is planned for as a fast one; 0 = its chips are alike */
 	bool sideways;                 /* what workgroups that follow each other write best lies side by side */
 	int cluster;                   /* workgroups that may start together and reach each other's group memory; 0 = none do */
 	int line_bytes;                /* that a workgroup best has side by side where rows are made of such; 0 = any */
@@ -77,6 +78,7 @@ struct variant {
 	int cluster;                                           /* workgroups that hold rows whole between them: the kernel's two phases are one (pass_fuse.c); 0 = they are not */
 	bool many;                                             /* rows beside each other: for few there are other variants */
 	bool few;                                              /* one of these others */
+	bool slow;                                             /* for chips whose memory is slower than target.fast_memory */
 	bool alone;                                            /* each row of a workgroup has a wave of its own, which waits for no other */
 	bool abreast;                                          /* rows of a workgroup lie in the same lanes, which hold what they share once */
 	bool stream;                                           /* held axes without a tile that fits: sweep them */

@@ -231,6 +231,8 @@ static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *ro
 	plan_aligned(p, &v);
 	if (rows)
 		many_rows(p, &v, rows);
+	if (p->crowd || p->slow)
+		plan_memory(p, &v, p->crowd);
 	v.stream = any_open(p, &v);
 	if (v.stream || !(p->f.held[s] || (p->target->whole_chunks && p->f.reduces)))
 		v.waves = v.waves < plan_few_waves(p, &v) ? plan_few_waves(p, &v) : v.waves;
@@ -253,6 +255,10 @@ static void plan_pins(struct planner *p)
 		if (p->crowd)
 			plan_pin(p, s, n, rows);
 		p->crowd = false;
+		p->slow = plan_is_slow_of(p, n);
+		if (p->slow)
+			plan_pin(p, s, n, rows);
+		p->slow = false;
 		if (rows)
 			plan_pin(p, s, n, rows);
 		p->few = rows;
@@ -474,10 +480,10 @@ static bool is_sideways(const struct planner *p, const struct variant *v)
  * say so themselves (docs/performance.md). */
 static bool is_stored_first(const struct planner *p, const struct variant *v)
 {
-	bool joined = false, waits = p->f.rounds > 2 && p->f.narrowest < p->f.widest;
+	bool joined = false;
 	for (int t = 0; t < v->ntiles; t++)
 		joined = joined || (v->npins && !v->abreast && !v->alone && p->f.reduces && p->f.weights && v->tiles[t].tile > 1);
-	return p->target->stored_first && !v->single && (!v->ahead || v->sideways) && !waits && !joined;
+	return p->target->stored_first && !v->single && (!v->ahead || v->sideways) && !plan_waits_twice(p) && !joined;
 }
 
 static void plan_rows(struct planner *p)

@@ -4,7 +4,7 @@
  * numbers were chosen by is in docs/performance.md. */
 #include "plan_tiles.h"
 
-enum { LINE = 512, SHORT_ROW = 4096, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
+enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which a lane holds 16 elements
  * of a short row with weights; up to which it makes one access to each of several rows. */
 enum { LANE_CODE = 1400, ROW_CODE = 14, SEVERAL_CODE = 24 };
@@ -41,6 +41,26 @@ bool plan_is_crowd_of(const struct planner *p, int64_t n)
 	return p->target->whole_chunks && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest == 2 && p->f.widest == 2 && n == SHORT_ROW;
 }
 
+bool plan_waits_twice(const struct planner *p) { return p->f.rounds > 2 && p->f.narrowest < p->f.widest; }
+
+/* Rows with weights that are quantised.  Slow memory is kept busier by long rows in more lanes of fewer elements, by short rows in a wave each,
+ * and, where rows wait twice, by asking early for those of a launch's first workgroups, which fast memory loses by (docs/performance.md). */
+bool plan_is_slow_of(const struct planner *p, int64_t n)
+{
+	bool quantised = p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest < p->f.widest;
+	bool short_row = n <= WAVE_ROW && p->f.cost <= ROW_CODE;
+	return p->target->fast_memory && p->target->whole_chunks && quantised && (plan_waits_twice(p) || n >= MEDIUM_ROW || short_row);
+}
+
+/* Elements of a lane for slow memory; 0 = as for any.  Rows that wait twice wait longer in more lanes if they are short, or long. */
+static int slow_elements(const struct planner *p, const struct variant *v)
+{
+	int64_t n = v->pins[0].value;
+	if (!plan_waits_twice(p))
+		return n <= WAVE_ROW ? 32 : 16;
+	return n >= SHORT_ROW && n < LONG_ROW && !variant_is_ragged(v) ? 16 : 0;
+}
+
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
  * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
 int plan_lane_elements(const struct planner *p, const struct variant *v)
@@ -57,6 +77,8 @@ int plan_lane_elements(const struct planner *p, const struct variant *v)
 	int least = p->target->whole_chunks && plan_only_groups(p) ? 16 : 4;
 	while (n > least && n * p->f.cost > most)
 		n /= 2;
+	if (more && p->slow && slow_elements(p, v))
+		return slow_elements(p, v);
 	if (more && p->crowd)
 		return (p->f.rounds > 1 ? 16 : CROWD_BYTES) / p->f.widest;
 	return p->few && n > 16 / p->f.widest ? 16 / p->f.widest : n;

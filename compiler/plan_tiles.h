@@ -11,6 +11,8 @@ bool plan_only_groups(const struct planner *);                                  
 bool plan_is_several(const struct planner *);                                         /* rows of several tensors, asked for at once */
 bool plan_is_spread(const struct planner *, const struct variant *);                  /* of whose rows a lane holds 16 elements */
 bool plan_is_crowd_of(const struct planner *, int64_t n);                             /* rows of n elements have variants for a crowd of them */
+bool plan_is_slow_of(const struct planner *, int64_t n);                              /* rows of n elements have variants for slow memory */
+bool plan_waits_twice(const struct planner *);                                        /* what is narrowed waits for two reductions */
 bool plan_is_wide(const struct variant *);                                            /* lanes hold runs of elements, or are planned as if they did */
 int plan_lane_elements(const struct planner *, const struct variant *);               /* that a lane holds at most */
 int64_t plan_row_most(const struct planner *, const struct variant *);                /* elements of a row that is held */

@@ -95,6 +95,14 @@ void plan_aligned(struct planner *p, struct variant *v)
 	plan_say(p, v, p->single ? "unaligned" : "aligned");
 }
 
+void plan_memory(struct planner *p, struct variant *v, bool fast)
+{
+	const struct hexpr *rate = hexpr_leaf(p->arena, HX_DEVICE, HX_MEMORY_RATE), *least = hexpr_const(p->arena, p->target->fast_memory);
+	v->predicate = plan_both(p, v->predicate, fast ? hexpr_op(p->arena, HX_LE, least, rate) : hexpr_op(p->arena, HX_LT, rate, least));
+	v->slow = !fast;
+	plan_say(p, v, arena_printf(p->arena, "memory%s%d", fast ? ">=" : "<", p->target->fast_memory));
+}
+
 int plan_symbol(const struct planner *p, const char *name)
 {
 	for (int s = 0; s < p->k->nsymbols; s++)

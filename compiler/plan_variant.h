@@ -14,6 +14,7 @@ struct planner {
 	bool sets;                         /* sets have variants of their own */
 	bool few;                          /* of the variant in hand: one access a lane */
 	bool crowd;                        /* of the variant in hand: for more rows than the chip's workgroups hold many times over */
+	bool slow;                         /* of the variant in hand: for chips whose memory is slower than target.fast_memory */
 	bool single;                       /* of the variant in hand: rows begin anywhere, so that elements are accessed one by one */
 	int64_t clustered;                 /* aligned rows up to so many have variants in clusters; 0 = none have */
 	bool torn;                         /* of the variant in hand: rows may end within a group, the rest of which is masked off */
@@ -27,6 +28,7 @@ void plan_say(struct planner *, struct variant *, const char *more);            
 void plan_say_most(struct planner *, struct variant *, const struct hexpr *n, int64_t most);
 void plan_pin_symbol(struct planner *, struct variant *, int symbol, int64_t value);
 void plan_limit(struct planner *, struct variant *, int symbol, int64_t most);                    /* 1 to `most` */
+void plan_memory(struct planner *, struct variant *, bool fast);                                  /* the device's, as target.fast_memory has it */
 void plan_aligned(struct planner *, struct variant *);                                            /* tensors, and extents that are multiples */
 void plan_dense(struct planner *, struct variant *);               /* rows of pinned extents one behind the other, of all tensors that are there */
 struct variant plan_variant(const struct planner *);                                              /* for the set in hand, asking nothing yet */

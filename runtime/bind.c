@@ -37,6 +37,8 @@ static bool view_aligned(const struct view *v)
 int64_t bind_leaf(void *ctx, enum hexpr_op op, int64_t imm)
 {
 	const struct bind *b = ctx;
+	if (op == HX_DEVICE)
+		return imm == HX_MEMORY_RATE ? b->device->memory_rate : 0;
 	int64_t tensor = op == HX_STRIDE ? imm / 16 : imm, dim = imm % 16;
 	if (tensor < 0 || tensor >= b->kernel->nparams)
 		return 0;

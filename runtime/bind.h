@@ -22,7 +22,7 @@ int bind_make(struct bind *, tdsl_kernel, tdsl_device, const union tdsl_arg *arg
 void bind_join_rows(struct bind *);
 /* Tensors and symbols alone, where the kernel has no instance for the call: false where they do not fit together. */
 bool bind_sizes(struct bind *, tdsl_kernel, tdsl_device, const union tdsl_arg *args);
-/* What expressions ask of tensors; ctx: the bind. */
+/* What expressions ask of tensors and the device; ctx: the bind. */
 int64_t bind_leaf(void *ctx, enum hexpr_op op, int64_t imm);
 /* Value of expression `c`; 0 or -1 with *why. */
 int bind_eval(const struct bind *, struct pack_code_ref c, int64_t *value, const char **why);

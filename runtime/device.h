@@ -57,6 +57,7 @@ struct tdsl_device_s {
 	bool host_tensors;              /* kDLCPU tensors are accepted */
 	bool any_tensors;               /* null: whatever the device says */
 	int ordinal;
+	int memory_rate;                /* as HX_MEMORY_RATE */
 	_Atomic int refs;               /* 0 = closed; -1 = of a parent process, which forked */
 	uint64_t serial;
 	struct tdsl_stream_s stream;    /* its default stream */

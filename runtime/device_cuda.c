@@ -242,6 +242,15 @@ static int target_read(tdsl_device d)
 	FAIL(TDSL_EDEVICE, "%s: %s has compute capability %d.%d; expected 9.0 (sm_90a)", d->name, name, major, minor);
 }
 
+/* Two transfers a clock (kHz) on each of the pins; a driver that does not tell leaves 0. */
+static int memory_rate(tdsl_device d)
+{
+	int khz = 0, pins = 0;
+	bool told = d->cuda->t.cuDeviceGetAttribute(&khz, CUDA_ATTRIBUTE_MEMORY_CLOCK, d->cuda->device) == 0 &&
+	            d->cuda->t.cuDeviceGetAttribute(&pins, CUDA_ATTRIBUTE_MEMORY_WIDTH, d->cuda->device) == 0;
+	return told ? (int)(2LL * khz * pins / 8 / 1000000) : 0;
+}
+
 static int cuda_setup(tdsl_device d, int ordinal)
 {
 	static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
@@ -259,6 +268,7 @@ static int cuda_setup(tdsl_device d, int ordinal)
 	TRY(target_read(d));
 	CUDA(d, TDSL_EDEVICE, NULL, cuDeviceGetAttribute, (&d->cuda->reserved, CUDA_ATTRIBUTE_RESERVED_SHARED, d->cuda->device));
 	CUDA(d, TDSL_EDEVICE, NULL, cuDevicePrimaryCtxRetain, (&d->cuda->context, d->cuda->device));
+	d->memory_rate = memory_rate(d);
 	d->ordinal = ordinal;
 	d->dl = (DLDevice){kDLCUDA, ordinal};
 	d->ops = &cuda_ops;

@@ -16,7 +16,7 @@
 enum { PACK_OVERLAPS = 1 };                    /* pack_launch.flags: model_launch.overlaps */
 /* pack_kernel.flags: model_kernel.has_workspace, .pointwise, whose symbols' numbers are in a byte each. */
 enum { PACK_WORKSPACE = 1, PACK_POINTWISE = 2, PACK_ROWS_SHIFT = 8, PACK_COLUMNS_SHIFT = 16, PACK_KERNEL_FLAGS = 0xffff03 };
-enum { PACK_VERSION = 3, PACK_MAX_OBJECT = 1 << 28, PACK_MAX_DICTIONARY = 1 << 20, PACK_MAX_REPORTS = 1 << 28, PACK_MAX_KERNARG = 4096 };
+enum { PACK_VERSION = 4, PACK_MAX_OBJECT = 1 << 28, PACK_MAX_DICTIONARY = 1 << 20, PACK_MAX_REPORTS = 1 << 28, PACK_MAX_KERNARG = 4096 };
 
 enum pack_section {
 	PS_STRINGS, PS_CODE, PS_META, PS_KERNELS, PS_PARAMS, PS_SYMBOLS, PS_REQUIRES, PS_INSTANCES, PS_TYPES, PS_VARIANTS,

@@ -62,6 +62,7 @@ static bool leaf_known(const struct check *c, const struct pack_kernel *k, uint8
 	switch (op) {
 	case HX_CONST: return true;
 	case HX_SYM: return at < k->symbols.count;
+	case HX_DEVICE: return at < HX_FACTS;
 	case HX_STRIDE: return is_tensor(c, k, at / 16) && at % 16 < c->p->params[k->params.first + at / 16].rank;
 	default: return is_tensor(c, k, at);
 	}
@@ -80,10 +81,10 @@ static int code_check(struct check *c, const struct pack_kernel *k, struct pack_
 		const uint8_t *start = code;
 		uint8_t op = *code++;
 		uint64_t imm = 0;
-		if (op > HX_STRIDE && op < HX_COUNT) /* not a leaf: no operand follows */
+		if (op < HX_COUNT && !hexpr_op_is_leaf(op)) /* no operand follows */
 			continue;
 		bool ended = false;
-		for (int shift = 0; !ended && op <= HX_STRIDE && code < end && shift < 64; shift += 7) {
+		for (int shift = 0; !ended && op < HX_COUNT && code < end && shift < 64; shift += 7) {
 			imm |= (uint64_t)(*code & 0x7f) << shift;
 			ended = !(*code++ & 0x80);
 		}

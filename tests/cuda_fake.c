@@ -123,6 +123,8 @@ EXPORT unsigned cuDeviceGetAttribute(int *value, unsigned attribute, int device)
 	switch (attribute) {
 	case CUDA_ATTRIBUTE_MAJOR: *value = F.major; return 0;
 	case CUDA_ATTRIBUTE_MINOR: *value = F.minor; return 0;
+	case CUDA_ATTRIBUTE_MEMORY_CLOCK: *value = F.memory_khz; return F.memory_khz ? 0 : CUDA_INVALID_VALUE;
+	case CUDA_ATTRIBUTE_MEMORY_WIDTH: *value = F.memory_pins; return F.memory_pins ? 0 : CUDA_INVALID_VALUE;
 	case CUDA_ATTRIBUTE_RESERVED_SHARED: *value = 1024; return 0;
 	}
 	return CUDA_INVALID_VALUE;

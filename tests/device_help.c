@@ -13,7 +13,7 @@ enum { GUARD = 256, POISON = 0xa5 };
 
 void device_open(struct device_run *d, struct ir_run *r, const char *target)
 {
-	*d = (struct device_run){.r = r, .target = target_by_name(target), .session = object_session_new()};
+	*d = (struct device_run){.r = r, .target = target_by_name(target), .session = object_session_new(), .memory_rate = FAST_MEMORY};
 }
 
 void device_close(struct device_run *d)
@@ -25,6 +25,8 @@ void device_close(struct device_run *d)
 static int64_t leaf(void *ctx, enum hexpr_op op, int64_t imm)
 {
 	const struct device_run *d = ctx;
+	if (op == HX_DEVICE)
+		return d->memory_rate;
 	if (op == HX_STRIDE)
 		return d->r->tensors[imm / 16].stride[imm % 16];
 	const struct ir_tensor *t = &d->r->tensors[imm];

@@ -9,8 +9,11 @@
 #include "../compiler/object.h"
 #include "ir_help.h"
 
+enum { FAST_MEMORY = 4916, SLOW_MEMORY = 3352 };         /* GB/s: of an H200, of an H100 */
+
 struct device_run {
 	struct ir_run *r;
+	int64_t memory_rate;                           /* what HX_MEMORY_RATE is; a fast one's unless it is set */
 	const struct target *target;
 	struct object_session *session;
 	struct arena arena;

@@ -27,7 +27,7 @@ START_TEST(text_is_kept)
 	static const char *const same[] = {
 		"cdiv(N, 128) * 2", "aligned(x)", "N + 1", "(N + 1) * 2", "M - (N - K)", "M - N - K", "N % 8 == 0 and aligned(x)",
 		"stride(x, 1)", "-N", "not (M == 0 or N == 0)", "M / N * K", "M / (N * K)", "exact(N, 2)", "min(M, max(N, 3))", "M <= N",
-		"N == -9223372036854775808", "has(w) == 0", "flat(x) and unit(w)", "(M < N) == (N < K)",
+		"N == -9223372036854775808", "has(w) == 0", "flat(x) and unit(w)", "device(memory_rate) < 4000", "(M < N) == (N < K)",
 	};
 	for (unsigned i = 0; i < sizeof same / sizeof *same; i++)
 		ck_assert_str_eq(hexpr_text(&arena, parse(same[i]), symbols, tensors), same[i]);
@@ -37,7 +37,7 @@ END_TEST
 START_TEST(bad_text_is_refused_where_it_is_wrong)
 {
 	static const struct { const char *text; int at; } bad[] = {
-		{"", 0}, {"N +", 3}, {"Q", 0}, {"cdiv(N)", 6}, {"M < N < K", 9}, {"9223372036854775808", 18}, {"12x", 2}, {"aligned(q)", 8}, {"N N", 2}, {"(N", 2},
+		{"", 0}, {"N +", 3}, {"Q", 0}, {"cdiv(N)", 6}, {"M < N < K", 9}, {"9223372036854775808", 18}, {"12x", 2}, {"aligned(q)", 8}, {"device(x)", 7}, {"N N", 2}, {"(N", 2},
 	};
 	for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
 		const char *at = NULL;
@@ -90,7 +90,7 @@ START_TEST(errors_have_texts)
 	expect_error(parse("cdiv(M, K)"), &env, "division by a negative number");
 	expect_error(parse("exact(M, 2)"), &env, "a division that must be exact leaves a remainder");
 	expect_error(parse("K"), &blind, "unknown symbol");
-	expect_error(parse("aligned(x)"), &blind, "a fact about tensors is asked where none is known");
+	expect_error(parse("aligned(x)"), &blind, "a fact about tensors or the device is asked where none is known");
 }
 END_TEST
 
@@ -114,11 +114,12 @@ static const struct hexpr *random_tree(unsigned *state, int depth)
 {
 	struct hexpr *e = arena_alloc(&arena, sizeof *e);
 	if (depth == 0 || step(state) % 5 == 0) {
-		e->op = step(state) % 7;
-		e->imm = e->op == HX_CONST ? step(state) % 2000 - 1000 : e->op == HX_SYM ? step(state) % 3 : e->op == HX_STRIDE ? step(state) % 2 * 16 + step(state) % 6 : step(state) % 2;
+		e->op = step(state) % 8;
+		e->op = e->op == HX_ADD ? HX_DEVICE : e->op;
+		e->imm = e->op == HX_CONST ? step(state) % 2000 - 1000 : e->op == HX_SYM ? step(state) % 3 : e->op == HX_STRIDE ? step(state) % 2 * 16 + step(state) % 6 : e->op == HX_DEVICE ? HX_MEMORY_RATE : step(state) % 2;
 		return e;
 	}
-	e->op = HX_ADD + step(state) % (HX_COUNT - HX_ADD);
+	e->op = HX_ADD + step(state) % (HX_DEVICE - HX_ADD);
 	e->a = random_tree(state, depth - 1);
 	e->b = e->op >= HX_NOT ? NULL : random_tree(state, depth - 1);
 	return e;

@@ -171,6 +171,7 @@ void built_compute(struct built *b, const char *variant)
 {
 	struct device_code code;
 	int v = 0;
+	b->d.memory_rate = strstr(variant, "memory<") ? SLOW_MEMORY : FAST_MEMORY;
 	while (v < b->n && !device_applies(&b->d, &b->v[v]))
 		v++;
 	ck_assert_msg(v < b->n && strcmp(b->v[v].text, variant) == 0, "%s: %s", b->r.k->name, v < b->n ? b->v[v].text : "no variant applies");

@@ -48,6 +48,12 @@ START_TEST(sets_compute)
 		{"rmsnorm_128", "w", "N%16=0 aligned with w", 3, 2880, NULL},
 		{"rmsnorm_128", "w rstd", "N<=1024 N%16=0 aligned", 3, 400, NULL},                  /* of a set without variants of its own */
 		{"rmsnorm_bwd", "w dw", "N%8=0 aligned with w dw", 65, 264, NULL},                  /* 64 rows a partial sum */
+		{"rmsnorm_quant", "", "N=1024 aligned rows>=512 memory<4000", 514, 1024, &short_row},   /* a wave each */
+		{"layernorm_quant", "w", "N=1024 aligned rows>=512 memory<4000 with w", 513, 1024, &short_row},
+		{"layernorm_quant", "w", "N=4096 aligned rows>=512 memory<4000 with w", 512, 4096, NULL},
+		{"rmsnorm_mxfp8", "w", "N=8192 aligned rows>=512 memory<4000 with w", 512, 8192, NULL},
+		{"rmsnorm_quant", "", "N=14336 aligned memory<4000", 2, 14336, NULL},
+		{"layernorm_quant", "w", "N=16384 aligned memory<4000 with w", 2, 16384, NULL},
 	};
 	built_call(cases[_i].kernel, cases[_i].pin, cases[_i].m, cases[_i].n, cases[_i].given, cases[_i].variant);
 }
@@ -64,7 +70,7 @@ START_TEST(crowds_compute)
 	ir_run_symbol(&b.r, "M", 3);
 	ir_run_symbol(&b.r, "N", 4096);
 	built_give(&b, "w");
-	const struct variant *v = &b.v[built_variant(&b, "N=4096 aligned rows>=8192 with w")];
+	const struct variant *v = &b.v[built_variant(&b, "N=4096 aligned rows>=8192 memory>=4000 with w")];
 	const struct ir_phase *ph = &built_passed(&b, (int)(v - b.v), NULL)->phases[0];
 	ck_assert_int_eq(v->waves, cases[_i].waves);
 	for (int a = 0; a < ph->naxes; a++) {
@@ -561,6 +567,8 @@ START_TEST(first_rows_are_asked_for_early)
 		{"rmsnorm_128", "w", "N=4096 aligned rows>=512 with w", "x", 5, 4096, 1, 4096, 1},
 		{"add", "", "N%4096=0 aligned rows>=512", "res", 2, 8192, 1, 4096, 1},
 		{"rmsnorm_128", "w", "N=4096 aligned with w", "x", 0, 4096, 1, 4096, 1},     /* of few rows */
+		{"layernorm_quant", "w", "N=4096 aligned rows>=512 memory<4000 with w", "x", 5, 4096, 1, 4096, 1},
+		{"layernorm_quant", "w", "N=4096 aligned rows>=512 with w", "x", 0, 4096, 1, 4096, 1},     /* of fast memory */
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
 		for (int all = 0; all < 2; all++) {
@@ -726,7 +734,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, sets_compute, 0, 21);
+	tcase_add_loop_test(t, sets_compute, 0, 27);
 	tcase_add_loop_test(t, crowds_compute, 0, 2);
 	tcase_add_test(t, the_next_launch_is_let_in);
 	tcase_add_test(t, lanes_of_a_row);

@@ -21,8 +21,8 @@ static tdsl_kernel add, sum;
 static tdsl_device device;
 static DLDevice gpu;
 
-/* What the pack says of scale_add's group memory. */
-static void pack_make(int shared, const void *image, size_t image_size)
+/* What the pack says of scale_add's group memory; whether it has a variant of its own for memory of 4,000 GB/s and more. */
+static void pack_make_for(int shared, bool by_memory, const void *image, size_t image_size)
 {
 	struct arena a = {0};
 	struct model_pack m;
@@ -30,6 +30,14 @@ static void pack_make(int shared, const void *image, size_t image_size)
 	void *made;
 	size_t size;
 	rt_model(&a, &m, false);
+	for (int v = 0; by_memory && v < 2; v++) {
+		m.kernels[1].variants[v].target = "sm_90a";
+		m.kernels[1].variants[v].object = 0;
+	}
+	if (by_memory) {
+		m.kernels[1].variants[0].predicate = hexpr_op(&a, HX_LE, hexpr_const(&a, 4000), hexpr_leaf(&a, HX_DEVICE, HX_MEMORY_RATE));
+		m.kernels[1].variants[0].predicate_text = "memory>=4000";
+	}
 	for (int k = 0; k < m.nkernels; k++)
 		for (int v = 0; v < m.kernels[k].nvariants; v++)
 			if (strcmp(m.kernels[k].variants[v].target, "gfx942") == 0)
@@ -43,6 +51,11 @@ static void pack_make(int shared, const void *image, size_t image_size)
 	OK(tdsl_pack_open_memory(&pack, bytes, size));
 	OK(tdsl_kernel_find(&add, pack, "scale_add"));
 	OK(tdsl_kernel_find(&sum, pack, "partial_sum"));
+}
+
+static void pack_make(int shared, const void *image, size_t image_size)
+{
+	pack_make_for(shared, false, image, image_size);
 }
 
 static void fake_find(void)
@@ -119,6 +132,26 @@ START_TEST(a_call_reaches_the_driver)
 	OK(tdsl_free(device, pb));
 	OK(tdsl_free(device, py));
 	ck_assert_int_eq(tdsl_alloc(&px, device, (int64_t)1 << 41), TDSL_ENOMEM);
+}
+END_TEST
+
+/* Chips of one target differ in their memory: an H100's, an H200's, one just below and one of which the driver does not tell. */
+START_TEST(memory_chooses_a_variant)
+{
+	static const struct { int khz, pins; const char *variant; } chips[] = {
+		{2619000, 5120, "any"}, {3201000, 6144, "memory>=4000"}, {2604166, 6144, "any"}, {2604167, 6144, "memory>=4000"}, {0, 0, "any"}};
+	float x[150] = {0}, y[150];
+	struct tdsl_last last;
+	tdsl_pack_close(pack);
+	tdsl_close(device);
+	free(bytes);
+	fake->memory_khz = chips[_i].khz;
+	fake->memory_pins = chips[_i].pins;
+	OK(tdsl_open(&device, "cuda:1"));
+	pack_make_for(0, true, ptx, sizeof ptx - 1);
+	OK(run_add(NULL, x, NULL, y));
+	OK(tdsl_last_call(&last));
+	ck_assert_str_eq(last.predicate, chips[_i].variant);
 }
 END_TEST
 
@@ -398,6 +431,7 @@ int main(int argc, char **argv)
 	snprintf(library, sizeof library, "%.*slibcuda_fake.so", slash ? (int)(slash - argv[0]) + 1 : 0, argv[0]);
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, a_call_reaches_the_driver);
+	tcase_add_loop_test(c, memory_chooses_a_variant, 0, 5);
 	tcase_add_test(c, the_call_path_neither_waits_nor_allocates);
 	tcase_add_test(c, nothing_is_compiled_during_a_capture);
 	tcase_add_test(c, the_caller_keeps_its_context);

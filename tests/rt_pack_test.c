@@ -158,10 +158,10 @@ START_TEST(another_format_is_refused)
 {
 	bytes[8] = 9;
 	ck_assert_int_eq(open_copy(bytes, size, false), PACK_EVERSION);
-	ck_assert_str_eq(err, "p: offset 8: pack format 9; this library reads format 3");
+	ck_assert_str_eq(err, "p: offset 8: pack format 9; this library reads format 4");
 	bytes[8] = 2; /* and an older one, of which nothing else is looked at */
 	ck_assert_int_eq(open_copy(bytes, 100, false), PACK_EVERSION);
-	ck_assert_str_eq(err, "p: offset 8: pack format 2; this library reads format 3");
+	ck_assert_str_eq(err, "p: offset 8: pack format 2; this library reads format 4");
 }
 END_TEST
 
