@@ -43,10 +43,12 @@ struct object_facts {
 	int padding;                          /* s_nop / s_code_end padding, not counted above */
 	struct object_loop loop;
 };
-/* Facts of every kernel in an object.  gate: true = refuse what the comment above lists (names instruction and address).  0, -1, or
- * OBJECT_SPILLS where registers did not suffice: scratch or spills; text in both. */
+/* What is refused: nothing; what the comment above lists (instruction and address are named); that, but for words that a GPU keeps on a
+ * stack which is there without being asked for: NVIDIA's. */
+enum object_gate { OBJECT_AS_IT_IS, OBJECT_GATED, OBJECT_MAY_SPILL };
+/* Facts of every kernel in an object.  0, -1, or OBJECT_SPILLS where registers did not suffice: scratch or spills; text in both. */
 enum { OBJECT_SPILLS = 1 };
-int object_facts(struct arena *, const struct target *, const void *elf, size_t size, bool gate,
+int object_facts(struct arena *, const struct target *, const void *elf, size_t size, enum object_gate gate,
                  struct object_facts **facts, int *n, char *err, size_t errlen);
 /* Disassembly with addresses and .tdsl lines, in the arena: for dump --stage asm of a finished object and for docs. */
 char *object_disassembly(struct arena *, const struct target *, const void *elf, size_t size, char *err, size_t errlen);

@@ -52,6 +52,6 @@ void object_loop_clocks(const struct object_listing *, int first, int last, cons
 int object_assemble(const struct target *, char *ptx, size_t n, void **out, size_t *size, char *err, size_t errlen);
 bool object_has_assembler(void);
 /* object_cubin.c: object_facts() of either. */
-int object_cubin_facts(struct arena *, const struct target *, const void *bytes, size_t size, bool gate, struct object_facts **, int *n,
+int object_cubin_facts(struct arena *, const struct target *, const void *bytes, size_t size, enum object_gate gate, struct object_facts **, int *n,
                        char *err, size_t errlen);
 #endif

@@ -159,7 +159,7 @@ static int warps_fitting(int registers)
 	return n < 16 ? n : 16;
 }
 
-static int cubin_facts(struct arena *a, const struct target *t, const void *bytes, size_t size, bool gate, struct object_facts **facts,
+static int cubin_facts(struct arena *a, const struct target *t, const void *bytes, size_t size, enum object_gate gate, struct object_facts **facts,
                        int *n, char *err, size_t errlen)
 {
 	struct image m;
@@ -187,7 +187,7 @@ static int cubin_facts(struct arena *a, const struct target *t, const void *byte
 		f->kernarg_bytes = arguments < 0 ? 0 : (int)arguments;
 		f->waves_per_simd = warps_fitting(f->vgpr);
 		count_code(&m, &m.section[i], f, &where);
-		if (gate && f->scratch > STACK_ALLOWED) {
+		if (gate == OBJECT_GATED && f->scratch > STACK_ALLOWED) {
 			snprintf(err, errlen, "%s for %s: %d registers and %d bytes of stack, more than %d (first used at 0x%llx)", name, t->name,
 			         f->vgpr, f->scratch, STACK_ALLOWED, (unsigned long long)where);
 			return OBJECT_SPILLS;
@@ -270,7 +270,7 @@ static int ptx_facts(struct arena *a, const char *text, size_t size, struct obje
 	return count ? 0 : -1;
 }
 
-int object_cubin_facts(struct arena *a, const struct target *t, const void *bytes, size_t size, bool gate, struct object_facts **facts, int *n,
+int object_cubin_facts(struct arena *a, const struct target *t, const void *bytes, size_t size, enum object_gate gate, struct object_facts **facts, int *n,
                        char *err, size_t errlen)
 {
 	if (size >= SELFMAG && memcmp(bytes, ELFMAG, SELFMAG) == 0)

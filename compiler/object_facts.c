@@ -90,7 +90,7 @@ static int waves_fitting(int registers)
 	return waves < 8 ? waves : 8;
 }
 
-int object_facts(struct arena *a, const struct target *t, const void *elf, size_t size, bool gate,
+int object_facts(struct arena *a, const struct target *t, const void *elf, size_t size, enum object_gate gate,
                  struct object_facts **facts, int *n, char *err, size_t errlen)
 {
 	struct object_kernel *kernels;

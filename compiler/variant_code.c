@@ -40,7 +40,7 @@ static int attempt(struct arena *a, const struct ir_kernel *final, const struct 
 	enum shim_order order = !out->made.ordered ? SHIM_OWN : out->made.tiles ? SHIM_KEPT : SHIM_KEPT_PLAIN;
 	if (object_build(session, v->target, module, order, &out->elf, &out->size, err, errlen))
 		return -1;
-	rc = object_facts(a, v->target, out->elf, out->size, true, &out->facts, &out->nfacts, err, errlen);
+	rc = object_facts(a, v->target, out->elf, out->size, v->spills ? OBJECT_MAY_SPILL : OBJECT_GATED, &out->facts, &out->nfacts, err, errlen);
 	if (rc) {
 		free(out->elf);
 		out->elf = NULL;

@@ -4,7 +4,8 @@
  * How many registers the code of a kernel takes is known when it is compiled: masks, addresses and what an epilogue holds beside its
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
  * built again with arguments that are loaded where they are used, then with the larger side of its tiles halved, then by workgroups of
- * twice the waves.  A schedule's own tiles are kept: who writes them wants to hear that they do not fit. */
+ * twice the waves; where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  A
+ * schedule's own tiles are kept: who writes them wants to hear that they do not fit. */
 #include "compile.h"
 #include "ir.h"
 #include "object.h"
@@ -42,16 +43,30 @@ static bool halve_tiles(const struct ir_kernel *k, struct variant *v)
 	return true;
 }
 
+static bool double_waves(const struct variant *v, int *waves)
+{
+	if (!*waves || 2 * *waves * v->target->wave > v->target->max_threads)
+		return false;
+	*waves *= 2;
+	return true;
+}
+
+/* Of phases that have waves of their own; which of them does not fit is not known. */
+static bool double_apart(struct variant *v)
+{
+	bool any = false;
+	for (int i = 0; i < v->napart; i++)
+		any = double_waves(v, &v->apart[i].waves) || any;
+	return any;
+}
+
 static bool make_smaller(const struct ir_kernel *k, struct variant *v)
 {
 	if (v->scheduled)
 		return false;
 	if (halve_tiles(k, v))
 		return true;
-	if (!v->waves || v->napart || 2 * v->waves * v->target->wave > v->target->max_threads)
-		return false;
-	v->waves *= 2;
-	return true;
+	return v->napart ? double_apart(v) : double_waves(v, &v->waves);
 }
 
 static int build(struct arena *a, const struct ir_kernel *k, const struct variant *v, struct object_session *session, struct variant_code *out, char *err,
@@ -73,6 +88,11 @@ int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v,
 	}
 	while (rc == OBJECT_SPILLS && make_smaller(k, v))
 		rc = build(a, k, v, session, out, other, sizeof other);
+	if (rc == OBJECT_SPILLS && target_is_nvptx(v->target) && !v->scheduled) {
+		*v = planned;
+		v->spills = true;
+		rc = build(a, k, v, session, out, other, sizeof other);
+	}
 	if (rc == 0)
 		return 0;
 	*v = planned;

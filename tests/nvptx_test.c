@@ -143,6 +143,38 @@ START_TEST(assembles)
 }
 END_TEST
 
+/* A stack of 256 bytes passes, of more only where nothing smaller fits; with it the rest of the gate holds. */
+START_TEST(what_lies_on_the_stack)
+{
+	static const struct { int bytes; bool early; enum object_gate gate; int rc; } cases[] = {
+		{256, false, OBJECT_GATED, 0}, {272, false, OBJECT_GATED, OBJECT_SPILLS}, {272, false, OBJECT_MAY_SPILL, 0}, {4096, false, OBJECT_MAY_SPILL, 0},
+		{4096, false, OBJECT_AS_IT_IS, 0}, {272, true, OBJECT_MAY_SPILL, -1}};
+	struct built b;
+	if (!have_assembler("what_lies_on_the_stack"))
+		return;
+	built_open(&b, "rmsnorm_quant");
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		static const char load[] = "\tld.global.b32 %r1, [%rd1];\n", wait[] = "\tgriddepcontrol.wait;\n";
+		char *text = NULL;
+		void *bytes;
+		size_t size;
+		struct object_facts *f;
+		int n;
+		ck_assert_int_gt(asprintf(&text, ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid 32\n{\n"
+		                          "\t.local .align 16 .b8 words[%d];\n\t.reg .b32 %%r<3>;\n\t.reg .b64 %%rd<5>;\n\tld.param.b64 %%rd1, [p];\n%s%s"
+		                          "\tmov.u64 %%rd2, words;\n\tmul.wide.u32 %%rd3, %%r1, 4;\n\tadd.u64 %%rd4, %%rd2, %%rd3;\n"
+		                          "\tst.local.b32 [%%rd4], %%r1;\n\tld.local.b32 %%r2, [%%rd2];\n\tst.global.b32 [%%rd1+4], %%r2;\n\tret;\n}\n",
+		                          cases[c].bytes, cases[c].early ? load : wait, cases[c].early ? wait : load), 0);
+		ck_assert_msg(object_assemble(b.d.target, text, strlen(text), &bytes, &size, b.d.err, sizeof b.d.err) == 0, "%s", b.d.err);
+		ck_assert_int_eq(object_facts(&b.d.arena, b.d.target, bytes, size, cases[c].gate, &f, &n, b.d.err, sizeof b.d.err), cases[c].rc);
+		if (cases[c].rc == 0)
+			ck_assert_int_eq(f->scratch, cases[c].bytes);
+		free(bytes);
+	}
+	built_close(&b);
+}
+END_TEST
+
 /* The wait for the launch before, and a load that may not rise above it: the right order is taken, the other refused. */
 START_TEST(waits_first)
 {
@@ -685,6 +717,7 @@ static void add_tests(TCase *t)
 	tcase_add_loop_test(t, assembles, 0, nvptx_kernels.n);
 	tcase_add_test(t, large_workgroups_start);
 	tcase_add_test(t, facts);
+	tcase_add_test(t, what_lies_on_the_stack);
 	tcase_add_test(t, waits_first);
 	tcase_add_test(t, refusals);
 	tcase_add_loop_test(t, packs, 0, 2);
