@@ -47,7 +47,7 @@ bool plan_waits_twice(const struct planner *p) { return p->f.rounds > 2 && p->f.
  * and, where rows wait twice, by asking early for those of a launch's first workgroups, which fast memory loses by (docs/performance.md). */
 bool plan_is_slow_of(const struct planner *p, int64_t n)
 {
-	bool quantised = p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest < p->f.widest;
+	bool quantised = p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest < p->f.widest;
 	bool short_row = n <= WAVE_ROW && p->f.cost <= ROW_CODE;
 	return p->target->fast_memory && p->target->whole_chunks && quantised && (plan_waits_twice(p) || n >= MEDIUM_ROW || short_row);
 }
