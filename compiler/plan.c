@@ -321,7 +321,14 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 		v->text = "any";
 }
 
-/* Many rows that are made of the target's long lines: fewer workgroups that read more side by side.  Few rows are better spread. */
+/* Rows of one tensor, of which nothing is reduced or turned, stored as wide as they are loaded. */
+static bool is_light(const struct planner *p)
+{
+	return p->k->nphases == 1 && p->f.rows == 1 && !p->f.reduces && !phase_is_turning(p->k, &p->k->phases[0]) && p->f.stored == p->f.widest;
+}
+
+/* Many rows that are made of the target's long lines: fewer workgroups that read more side by side.  Few rows are better spread.  Light ones are
+ * asked for ahead (plan_ahead), but not of slow memory. */
 static void plan_long_lines(struct planner *p)
 {
 	int symbol = p->target->line_bytes ? plan_line_symbol(p) : -1;
@@ -334,7 +341,13 @@ static void plan_long_lines(struct planner *p)
 	plan_rest(p, true, false);
 	p->few = false;
 	p->f.multiple[symbol] = multiple;
-	many_rows(p, &p->out.items[p->out.n - 1], rows);
+	struct variant *lines = &p->out.items[p->out.n - 1], any;
+	many_rows(p, lines, rows);
+	if (p->target->fast_memory && is_light(p)) {
+		any = *lines;
+		plan_memory(p, lines, false);
+		*plan_add(p) = any;
+	}
 }
 
 /* Rows can end within a group of 128, say.  Groups of 32 are whole wherever matrices are made of them. */
@@ -459,7 +472,7 @@ static void plan_ahead(const struct planner *p, struct variant *v)
 	const struct ir_phase *ph = &p->k->phases[0];
 	int64_t n = tile_elements(v, ph, 0), fixed = phase_shape(v, ph).fixed;
 	bool turns = phase_is_turning(p->k, ph), below = turns && fixed > 1 && (p->f.rows == 1 || n == fixed);
-	bool light = plan_line(p, v) && p->f.rows == 1 && !p->f.reduces && !turns && p->f.stored == p->f.widest;
+	bool light = plan_line(p, v) && is_light(p) && !v->slow;
 	int bytes = light ? p->target->line_ahead_bytes : p->target->ahead_bytes;
 	if ((below || light) && p->f.rows && p->k->nphases == 1 && v->aligned && !v->single)
 		v->ahead = (int)(bytes / (n * p->f.widest * p->f.rows));

@@ -53,6 +53,7 @@ START_TEST(sets_compute)
 		{"layernorm_quant", "w", "N=4096 aligned rows>=512 memory<4000 with w", 512, 4096, NULL},
 		{"rmsnorm_mxfp8", "w", "N=8192 aligned rows>=512 memory<4000 with w", 512, 8192, NULL},
 		{"rmsnorm_quant", "", "N=14336 aligned memory<4000", 2, 14336, NULL},
+		{"relu_act", "", "N%4096=0 aligned rows>=512 memory<4000 bare", 512, 4096, NULL},
 		{"layernorm_quant", "w", "N=16384 aligned memory<4000 with w", 2, 16384, NULL},
 	};
 	built_call(cases[_i].kernel, cases[_i].pin, cases[_i].m, cases[_i].n, cases[_i].given, cases[_i].variant);
@@ -615,7 +616,7 @@ START_TEST(who_asks_ahead)
 {
 	static const struct { const char *kernel, *target, *variant; bool asks; } cases[] = {
 		{"swiglu_both_128", "sm_90a", "M%128=0 N%128=0 aligned with y scale yt scale_t", true}, {"quantize_both_128_e8m0", "sm_90a", "M%128=0 N%128=0 aligned", true},
-		{"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 bare", true}, {"silu_act", "sm_90a", "N%8=0 aligned bare", false},
+		{"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 bare", true}, {"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 memory<4000 bare", false}, {"silu_act", "sm_90a", "N%8=0 aligned bare", false},
 		{"dequantize_rows", "sm_90a", "N%4096=0 aligned rows>=512", true}, {"add", "sm_90a", "N%4096=0 aligned rows>=512", false},
 		{"quantize_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned", true}, {"swiglu_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned with y scale yt scale_t", false},
 		{"rmsnorm_both_mxfp8", "sm_90a", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", false}, {"rmsnorm_both_mxfp8", "sm_90a", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", true},
@@ -734,7 +735,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, sets_compute, 0, 27);
+	tcase_add_loop_test(t, sets_compute, 0, 28);
 	tcase_add_loop_test(t, crowds_compute, 0, 2);
 	tcase_add_test(t, the_next_launch_is_let_in);
 	tcase_add_test(t, lanes_of_a_row);
