@@ -21,7 +21,8 @@ enum hexpr_op {
 	HX_LT, HX_LE, HX_EQ, HX_NE, HX_AND, HX_OR,
 	/* unary */
 	HX_NOT, HX_NEG,
-	HX_DEVICE,   /* a leaf: a fact about the device of the call, imm = enum hexpr_fact */
+	/* one more leaf, behind the others since packs hold these numbers: a fact about the device of the call, imm = enum hexpr_fact */
+	HX_DEVICE,
 	HX_COUNT
 };
 

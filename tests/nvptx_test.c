@@ -143,6 +143,28 @@ START_TEST(assembles)
 }
 END_TEST
 
+/* What the gate says of a kernel that reads its argument and then does what is written, in PTX (freed). */
+static int gate_of(struct built *b, enum object_gate gate, char *written, struct object_facts **f)
+{
+	char *text = NULL;
+	void *bytes;
+	size_t size;
+	int n;
+	ck_assert_int_gt(asprintf(&text, ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid 32\n{\n\t.reg .b32 %%r<3>;\n"
+	                          "\t.reg .b64 %%rd<5>;\n\tld.param.b64 %%rd1, [p];\n%s\tret;\n}\n", written), 0);
+	free(written);
+	ck_assert_msg(object_assemble(b->d.target, text, strlen(text), &bytes, &size, b->d.err, sizeof b->d.err) == 0, "%s", b->d.err);
+	int rc = object_facts(&b->d.arena, b->d.target, bytes, size, gate, f, &n, b->d.err, sizeof b->d.err);
+	free(bytes);
+	return rc;
+}
+
+/* A load, and the wait for the launch before: in this order, or the other. */
+static const char *load_and_wait(bool early)
+{
+	return early ? "\tld.global.b32 %r1, [%rd1];\n\tgriddepcontrol.wait;\n" : "\tgriddepcontrol.wait;\n\tld.global.b32 %r1, [%rd1];\n";
+}
+
 /* A stack of 256 bytes passes, of more only where nothing smaller fits; with it the rest of the gate holds. */
 START_TEST(what_lies_on_the_stack)
 {
@@ -154,22 +176,14 @@ START_TEST(what_lies_on_the_stack)
 		return;
 	built_open(&b, "rmsnorm_quant");
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
-		static const char load[] = "\tld.global.b32 %r1, [%rd1];\n", wait[] = "\tgriddepcontrol.wait;\n";
-		char *text = NULL;
-		void *bytes;
-		size_t size;
+		char *written = NULL;
 		struct object_facts *f;
-		int n;
-		ck_assert_int_gt(asprintf(&text, ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid 32\n{\n"
-		                          "\t.local .align 16 .b8 words[%d];\n\t.reg .b32 %%r<3>;\n\t.reg .b64 %%rd<5>;\n\tld.param.b64 %%rd1, [p];\n%s%s"
-		                          "\tmov.u64 %%rd2, words;\n\tmul.wide.u32 %%rd3, %%r1, 4;\n\tadd.u64 %%rd4, %%rd2, %%rd3;\n"
-		                          "\tst.local.b32 [%%rd4], %%r1;\n\tld.local.b32 %%r2, [%%rd2];\n\tst.global.b32 [%%rd1+4], %%r2;\n\tret;\n}\n",
-		                          cases[c].bytes, cases[c].early ? load : wait, cases[c].early ? wait : load), 0);
-		ck_assert_msg(object_assemble(b.d.target, text, strlen(text), &bytes, &size, b.d.err, sizeof b.d.err) == 0, "%s", b.d.err);
-		ck_assert_int_eq(object_facts(&b.d.arena, b.d.target, bytes, size, cases[c].gate, &f, &n, b.d.err, sizeof b.d.err), cases[c].rc);
+		ck_assert_int_gt(asprintf(&written, "\t.local .align 16 .b8 words[%d];\n%s\tmov.u64 %%rd2, words;\n\tmul.wide.u32 %%rd3, %%r1, 4;\n"
+		                          "\tadd.u64 %%rd4, %%rd2, %%rd3;\n\tst.local.b32 [%%rd4], %%r1;\n\tld.local.b32 %%r2, [%%rd2];\n\tst.global.b32 [%%rd1+4], %%r2;\n",
+		                          cases[c].bytes, load_and_wait(cases[c].early)), 0);
+		ck_assert_int_eq(gate_of(&b, cases[c].gate, written, &f), cases[c].rc);
 		if (cases[c].rc == 0)
 			ck_assert_int_eq(f->scratch, cases[c].bytes);
-		free(bytes);
 	}
 	built_close(&b);
 }
@@ -178,25 +192,17 @@ END_TEST
 /* The wait for the launch before, and a load that may not rise above it: the right order is taken, the other refused. */
 START_TEST(waits_first)
 {
-	static const char load[] = "\tld.global.b32 %r1, [%rd1];\n", wait[] = "\tgriddepcontrol.wait;\n";
 	struct built b;
 	if (!have_assembler("waits_first"))
 		return;
 	built_open(&b, "rmsnorm_quant");
 	for (int early = 0; early < 2; early++) {
-		char *text = NULL;
-		void *bytes;
-		size_t size;
+		char *written = NULL;
 		struct object_facts *f;
-		int n;
-		ck_assert_int_gt(asprintf(&text, ".version 8.4\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n.reqntid 32\n{\n"
-		                          "\t.reg .b32 %%r<2>;\n\t.reg .b64 %%rd<2>;\n\tld.param.b64 %%rd1, [p];\n%s%s"
-		                          "\tst.global.b32 [%%rd1+4], %%r1;\n\tret;\n}\n", early ? load : wait, early ? wait : load), 0);
-		ck_assert_msg(object_assemble(b.d.target, text, strlen(text), &bytes, &size, b.d.err, sizeof b.d.err) == 0, "%s", b.d.err);
-		ck_assert_int_eq(object_facts(&b.d.arena, b.d.target, bytes, size, true, &f, &n, b.d.err, sizeof b.d.err), early ? -1 : 0);
+		ck_assert_int_gt(asprintf(&written, "%s\tst.global.b32 [%%rd1+4], %%r1;\n", load_and_wait(early)), 0);
+		ck_assert_int_eq(gate_of(&b, OBJECT_GATED, written, &f), early ? -1 : 0);
 		if (early)
 			ck_assert_str_eq(b.d.err, "k for sm_90a: loads in front of the wait for the launch before: 1");
-		free(bytes);
 	}
 	built_close(&b);
 }
