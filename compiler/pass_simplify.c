@@ -70,12 +70,14 @@ static struct ir_ins *one_bound(struct simplify *s, struct ir_ins *i)
 	return ir_bin(&at, IR_LE, x, ir_bin(&at, IR_MIN, a, b));
 }
 
+static bool is_minus_zero(const struct ir_ins *i) { return i->op == IR_CONST && i->num == 0 && signbit(i->num); }
+
 /* x + -0 and x * 1 are x. */
 static struct ir_ins *neutral(const struct ir_ins *i)
 {
 	for (int side = 0; side < 2; side++) {
 		const struct ir_ins *c = i->args[side];
-		if (c->op == IR_CONST && (i->op == IR_MUL ? c->num == 1 : c->num == 0 && signbit(c->num)) && i->args[!side]->axes == i->axes)
+		if ((i->op == IR_MUL ? c->op == IR_CONST && c->num == 1 : is_minus_zero(c)) && i->args[!side]->axes == i->axes)
 			return i->args[!side];
 	}
 	return NULL;
@@ -195,6 +197,12 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 		make_const(i, i->op == IR_ADD ? a + b : i->op == IR_SUB ? a - b : i->op == IR_MUL ? a * b :
 			   i->op == IR_DIV ? (b ? a / b : 0) : i->op == IR_REM ? (b ? a % b : 0) :
 			   i->op == IR_MIN ? (a < b ? a : b) : (a > b ? a : b));
+		return NULL;
+	case IR_FMA:                                         /* a * b + -0, as of a tensor that is not there, is a * b */
+		if (is_minus_zero(i->args[2])) {
+			i->op = IR_MUL;
+			i->nargs = 2;
+		}
 		return NULL;
 	case IR_CVT:
 		if (i->args[0]->op == IR_CONST && (is_int(i->args[0]) || is_float(i->args[0])) && i->dtype == DT_F32) {
