@@ -85,7 +85,9 @@ static int product_of_tiles(const struct ir_phase *ph, ir_axes axes)
 
 /* --- tensors stored across the others' rows --------------------------------------------------------------------------------- */
 
-enum { TURNED_BYTES = 32 << 10, SECTOR_BITS = 256, NARROW_WAVES = 8, NARROW_GROUPS = 256 };    /* of group memory that a tile is turned in; less of a line is not worth it */
+/* Of group memory that a tile is turned in; less of a line is not worth it; what a lane writes there at a time.  In clusters, whose multiprocessors
+ * wait for group memory rather than for the GPU's, twice as much: lanes that write 8 bytes to lines 16 apart share banks by two, of 4 bytes by four. */
+enum { TURNED_BYTES = 32 << 10, SECTOR_BITS = 256, ACROSS_BITS = 32, NARROW_WAVES = 8, NARROW_GROUPS = 256 };
 
 /* The axis along which a store runs, and the bits of its elements; -1 = none. */
 static int line_of(struct assign *s, struct ir_ins *i, ir_axes axes, int *bits)
@@ -119,7 +121,8 @@ static void find_turned(struct ir_ins *i, void *ctx)
 	int line, bits;
 	if (is_turned(t->s, i, t->axes, t->inner, &line, &bits)) {
 		t->line = line;
-		t->run = t->run > 32 / bits ? t->run : 32 / bits;
+		int run = (t->s->p->v->cluster ? 2 : 1) * ACROSS_BITS / bits;
+		t->run = t->run > run ? t->run : run;
 		t->turns = true;
 	}
 }
@@ -167,7 +170,7 @@ static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
 	return best;
 }
 
-/* Lanes hold words across the rows as well where something is turned. */
+/* Lanes hold a word or two across the rows as well where something is turned. */
 static const struct layout *memory_layout(struct assign *s, ir_axes axes, int inner, int bits)
 {
 	int vector = inner < 0 || !variant_in_runs(s->p->v) ? 1 : 128 / bits;

@@ -7,7 +7,7 @@
 #include "../../pass.h"
 #include "machine.h"
 
-enum { SENT_TOGETHER = 4, COUNTER = 8 };
+enum { COUNTER = 8 };
 
 struct crossings { const struct emit *e; int n; };
 
@@ -59,20 +59,6 @@ static struct senders senders_of(const struct emit *e, const struct shared_resul
  * member lies side by side so: sent here and there it takes LayerNorm of clusters a quarter more time (docs/performance.md). */
 struct places { int64_t coef[LAYOUT_AXES]; int base, plane, waves; };
 
-/* Registers from r on whose places are side by side. */
-static int together(const struct emit *e, const struct shared_results *s, const struct places *p, int r)
-{
-	int n = SENT_TOGETHER, first = reduce_register_bytes(e, s->own, r, p->coef);
-	for (; n > 1; n /= 2) {
-		bool beside = r + n <= s->regs && first % (4 * n) == 0;
-		for (int k = 1; k < n; k++)
-			beside = beside && reduce_register_bytes(e, s->own, r + k, p->coef) == first + 4 * k;
-		if (beside)
-			break;
-	}
-	return n;
-}
-
 static void send(struct emit *e, const struct shared_results *s, const struct places *p, LLVMValueRef counter)
 {
 	struct senders w = senders_of(e, s);
@@ -88,7 +74,7 @@ static void send(struct emit *e, const struct shared_results *s, const struct pl
 		LLVMValueRef to = named ? LLVMBuildOr(e->b, named, emit_int(e, m << w.n), "") : emit_int(e, m << w.n);
 		LLVMValueRef there = e->machine->member_place(e, own, to), counted = e->machine->member_place(e, counter, to);
 		for (int r = 0, n; r < s->regs; r += n) {
-			n = together(e, s, p, r);
+			n = reduce_together(e, s->own, r, s->regs, p->coef);
 			e->machine->member_send(e, lds_pointer(e, there, NULL, reduce_register_bytes(e, s->own, r, p->coef)), s->x + r, n, counted);
 		}
 	}
@@ -120,7 +106,7 @@ void cluster_send(struct emit *e, struct shared_results *s, int n)
 		e->machine->members_ready(e);
 	for (int k = 0; k < n; k++) {
 		struct places *p = s[k].places = arena_alloc(e->arena, sizeof *p);
-		int size = reduce_result_bytes(e, s[k].to, p->coef);
+		int size = reduce_result_bytes(e, s[k].to, 0, p->coef);
 		p->waves = 1 << __builtin_popcount(s[k].waves);
 		p->plane = (size + 15) / 16 * 16;
 		p->base = e->lds_small_bytes;

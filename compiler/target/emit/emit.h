@@ -196,6 +196,8 @@ void emit_update(struct emit *, const struct ir_ins *);
 
 /* lds.c */
 LLVMValueRef lds_pointer(struct emit *, LLVMValueRef base, LLVMValueRef byte, int constant);
+enum { LDS_PAD = 16 };                           /* bytes; accesses of 16 stay aligned */
+int lds_rounds(const int *byte, int lanes, int bytes);   /* of group memory, for an access of so many bytes a lane, each from its `byte` on */
 void readers_before_store(struct emit *, const struct ir_ins *store); /* readers.c: barriers where other waves read what it stores */
 void readers_after_store(struct emit *, const struct ir_ins *store);
 void lds_barrier(struct emit *);                                     /* LDS accesses before it are seen by all waves behind it */
@@ -211,8 +213,9 @@ void emit_if_end(struct emit *, LLVMValueRef join);
 const struct ir_ins *emit_reduce(struct emit *, const struct ir_ins *first);
 
 /* Bytes of results in group memory, those of lanes that follow each other side by side; coef: of a position of each axis.  Of a register's. */
-int reduce_result_bytes(const struct emit *, const struct layout *, int64_t *coef);
+int reduce_result_bytes(const struct emit *, const struct layout *, int pad, int64_t *coef);
 int reduce_register_bytes(const struct emit *, const struct layout *, int reg, const int64_t *coef);
+int reduce_together(const struct emit *, const struct layout *, int reg, int regs, const int64_t *coef);     /* 1, 2 or 4: registers from reg on whose places are side by side */
 LLVMValueRef reduce_bits(struct emit *, const int *bits, int n);      /* of the workitem id, lowest first, side by side; NULL for none */
 /* What follows is for those whose bits of the workitem id are 0; NULL = for all, there are no such bits.  emit_if_end ends it. */
 LLVMValueRef reduce_begin_first(struct emit *, int64_t bits);

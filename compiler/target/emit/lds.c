@@ -4,7 +4,9 @@
  * barrier, and its place reused behind another. */
 #include "machine.h"
 
-enum { SMALL_TILE = 2048 };
+#include <limits.h>
+
+enum { SMALL_TILE = 2048, MOST_PADS = 3, MAX_LANES = 64 };
 
 LLVMValueRef lds_pointer(struct emit *e, LLVMValueRef base, LLVMValueRef byte, int constant)
 {
@@ -101,33 +103,76 @@ static struct run run_along(const struct layout *l, int axis, int bytes)
 	return r;
 }
 
-/* Rows along `inner`, 16 bytes of padding behind each so that rows start in different banks: behind each lot of them that a lane
- * of the writer holds, where it writes words of several. */
-static struct lds_tile *tile_of(struct emit *e, const struct layout *from, const struct layout *l, int inner, int bytes)
+static int run_of(const struct layout *l, const struct lds_tile *t)
 {
-	struct lds_tile *t = arena_alloc(e->arena, sizeof *t);
+	int run = t->inner >= 0 ? 1 << layout_vector(l, t->inner) : 1;
+	while (run * t->bytes > 16)
+		run /= 2;
+	return run;
+}
+
+/* Rows along `inner`, 16 bytes of padding behind each so that rows start in different banks: behind each lot of them that a lane
+ * of the writer holds, where it writes words of several, and `more` of them wherever the axis of lots takes a step. */
+static struct lds_tile tile_padded(struct emit *e, const struct layout *from, const struct layout *l, int inner, int bytes, int more)
+{
+	struct lds_tile t = {.inner = inner, .bytes = bytes, .padded = -1};
 	int at = 1;
-	*t = (struct lds_tile){.inner = inner, .bytes = bytes, .padded = -1};
 	for (int x = 0; x < e->ph->naxes && run_along(from, inner, bytes).bits; x++) {
 		int rows = x != inner ? run_along(from, x, 0).bits : 0;
 		if (rows) {
-			t->padded = x;
-			e->turned = true;
-			t->shift = rows;
+			t.padded = x;
+			t.shift = rows;
 		}
 	}
 	for (int round = 0; round < 2; round++)
 		for (int x = 0; x < e->ph->naxes; x++) {
 			if ((x == inner) != (round == 0) || layout_size(l, x) == 1)
 				continue;
-			t->stride[x] = at;
+			at += x == t.padded ? more * LDS_PAD / bytes : 0;
+			t.stride[x] = at;
 			at *= layout_size(l, x);
-			if (x == inner && t->padded < 0)
-				at += 16 / bytes;
-			if (x == t->padded)
-				at += (layout_size(l, x) >> t->shift) * 16 / bytes;
+			if (x == inner && t.padded < 0)
+				at += LDS_PAD / bytes;
+			if (x == t.padded)
+				at += (layout_size(l, x) >> t.shift) * LDS_PAD / bytes;
 		}
-	t->size = (at * bytes + 15) / 16 * 16;
+	t.size = (at * bytes + 15) / 16 * 16;
+	return t;
+}
+
+/* Where an element of the first wave lies in it. */
+static int tile_byte(const struct emit *e, const struct layout *l, const struct lds_tile *t, int reg, int lane)
+{
+	int at[LAYOUT_AXES], sum = 0;
+	layout_coord(l, reg, lane, 0, at);
+	for (int x = 0; x < e->ph->naxes; x++)
+		sum += at[x] * t->stride[x] * t->bytes;
+	return t->padded < 0 ? sum : sum + (at[t->padded] >> t->shift) * LDS_PAD;
+}
+
+/* Rounds of group memory that all accesses of so many elements at a time take. */
+static int rounds_of(const struct emit *e, const struct layout *l, const struct lds_tile *t, int run)
+{
+	int byte[MAX_LANES], lanes = e->v->target->wave;
+	for (int lane = 0; lane < lanes; lane++)
+		byte[lane] = tile_byte(e, l, t, 0, lane);
+	return layout_regs(l) / run * lds_rounds(byte, lanes, run * t->bytes);
+}
+
+static struct lds_tile *tile_of(struct emit *e, const struct layout *from, const struct layout *l, int inner, int bytes)
+{
+	struct lds_tile *t = arena_alloc(e->arena, sizeof *t);
+	*t = tile_padded(e, from, l, inner, bytes, 0);
+	int write = 1 << run_along(from, inner, bytes).bits, least = INT_MAX;
+	for (int more = 0; t->padded >= 0 && more <= MOST_PADS; more++) {
+		struct lds_tile other = tile_padded(e, from, l, inner, bytes, more);
+		int rounds = rounds_of(e, from, &other, write) + rounds_of(e, l, &other, run_of(l, &other));
+		if (rounds < least) {
+			*t = other;
+			least = rounds;
+		}
+	}
+	e->turned = e->turned || t->padded >= 0;
 	return t;
 }
 
@@ -139,26 +184,9 @@ static LLVMValueRef lane_address(struct emit *e, const struct layout *l, const s
 	LLVMValueRef sum = t->small ? index_lanes_here(e, l, coef) : index_lanes(e, l, coef);
 	if (t->padded >= 0 && t->stride[t->padded]) { /* its low bits and those of registers are different ones: no carry */
 		LLVMValueRef lots = LLVMBuildLShr(e->b, index_lane(e, l, t->padded), emit_int(e, t->shift), "");
-		sum = LLVMBuildAdd(e->b, sum, LLVMBuildShl(e->b, lots, emit_int(e, 4), ""), "");
+		sum = LLVMBuildAdd(e->b, sum, op_times(e, lots, LDS_PAD), "");
 	}
 	return LLVMIsConstant(sum) ? NULL : sum;
-}
-
-static int register_address(struct emit *e, const struct layout *l, const struct lds_tile *t, int reg)
-{
-	int sum = 0;
-	for (int x = 0; x < e->ph->naxes; x++)
-		if (t->stride[x])
-			sum += index_register(l, reg, x) * t->stride[x] * t->bytes;
-	return t->padded < 0 ? sum : sum + (index_register(l, reg, t->padded) >> t->shift) * 16;
-}
-
-static int run_of(const struct layout *l, const struct lds_tile *t)
-{
-	int run = t->inner >= 0 ? 1 << layout_vector(l, t->inner) : 1;
-	while (run * t->bytes > 16)
-		run /= 2;
-	return run;
 }
 
 /* Places the tile: outside loops all at the start (nothing lives across), inside a loop one behind the other.  Waits until nobody
@@ -206,7 +234,7 @@ LLVMValueRef lds_read(struct emit *e, const struct ir_ins *i, int reg, int n)
 		lds_barrier(e);
 	for (int r = 0; r < n; r += run) {
 		LLVMValueRef x = LLVMBuildLoad2(e->b, emit_vector(element, run),
-		                                lds_pointer(e, tile_base(e, t), v->waiting_lane, t->at + register_address(e, i->layout, t, reg + r)), "");
+		                                lds_pointer(e, tile_base(e, t), v->waiting_lane, t->at + tile_byte(e, i->layout, t, reg + r, 0)), "");
 		LLVMSetAlignment(x, (unsigned)(run * t->bytes));
 		parts[r / run] = i->dtype == DT_I1 ? LLVMBuildTrunc(e->b, x, emit_vector(e->i1, run), "") : x;
 	}
@@ -261,7 +289,7 @@ static void write_tile(struct emit *e, const struct ir_ins *v, const struct lds_
 		LLVMValueRef x = along.from && run > 1 ? value_strided(e, v, from, r, 1 << along.from, run) : value_vector(e, v, from, r, run);
 		if (v->dtype == DT_I1)
 			x = LLVMBuildZExt(e->b, x, emit_vector(e->i8, run), "");
-		x = LLVMBuildStore(e->b, x, lds_pointer(e, tile_base(e, t), at, t->at + register_address(e, from, t, r)));
+		x = LLVMBuildStore(e->b, x, lds_pointer(e, tile_base(e, t), at, t->at + tile_byte(e, from, t, r, 0)));
 		LLVMSetAlignment(x, (unsigned)(run * t->bytes));
 	}
 	if (once)

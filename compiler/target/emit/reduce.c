@@ -9,7 +9,9 @@
 #include "../../pass.h"
 #include "machine.h"
 
-enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64, FEW = 2 };
+#include <limits.h>
+
+enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64, FEW = 2, TOGETHER = 4, MOST_PADS = 3, MAX_LANES = 64 };
 
 /* Partial results of one result register, in vectors of `pack`; reg: its first register; whole: one mask for all that a lane folds. */
 struct chains { LLVMValueRef acc[16]; int n, pack, reg; bool whole; };
@@ -393,8 +395,8 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 	}
 }
 
-/* How results lie in LDS, in the order of who reads them: bytes a position of each axis; returns those of all. */
-int reduce_result_bytes(const struct emit *e, const struct layout *l, int64_t *coef)
+/* How results lie in LDS, in the order of who reads them: bytes a position of each axis, `pad` more behind those of the first one; returns those of all. */
+int reduce_result_bytes(const struct emit *e, const struct layout *l, int pad, int64_t *coef)
 {
 	int bytes = 4;
 	for (int bit = 0; bit <= l->nreg + l->nlane + l->nwave; bit++)
@@ -404,7 +406,7 @@ int reduce_result_bytes(const struct emit *e, const struct layout *l, int64_t *c
 			if (coef[a] || layout_size(l, a) == 1 || (!rest && !b->step[a]))
 				continue;
 			coef[a] = bytes;
-			bytes *= layout_size(l, a);
+			bytes = bytes * layout_size(l, a) + (bytes == 4 ? pad : 0);
 		}
 	return bytes;
 }
@@ -415,6 +417,23 @@ int reduce_register_bytes(const struct emit *e, const struct layout *l, int reg,
 	for (int a = 0; a < e->ph->naxes; a++)
 		at += coef[a] ? coef[a] * index_register(l, reg, a) : 0;
 	return (int)at;
+}
+
+/* Accesses of several begin where 16 bytes do, or 8: what else decides where a lane's results lie goes in steps of as many. */
+int reduce_together(const struct emit *e, const struct layout *l, int reg, int regs, const int64_t *coef)
+{
+	int n = TOGETHER, first = reduce_register_bytes(e, l, reg, coef);
+	for (; n > 1; n /= 2) {
+		bool beside = reg + n <= regs && first % (4 * n) == 0;
+		for (int k = 1; k < n; k++)
+			beside = beside && reduce_register_bytes(e, l, reg + k, coef) == first + 4 * k;
+		for (int bit = 0; bit < l->nlane + l->nwave; bit++)
+			for (int a = 0; a < e->ph->naxes; a++)
+				beside = beside && (bit < l->nlane ? &l->lane[bit] : &l->wave[bit - l->nlane])->step[a] * coef[a] % (4 * n) == 0;
+		if (beside)
+			break;
+	}
+	return n;
 }
 
 /* The bits of the workitem id whose partial results are still apart. */
@@ -430,48 +449,107 @@ static int open_bits(const struct emit *e, const struct part *p, int *reduced)
 	return n;
 }
 
-/* One round for all parts that are dealt out: partial results of one lane or wave lie in a plane of their own, 16 bytes behind the one in
- * front, so that lanes of different planes write to different banks. */
+/* Partial results that are dealt out, in LDS: coef: bytes a position of each axis; those of one lane or wave lie in a plane of their own. */
+struct dealing { int64_t coef[LAYOUT_AXES]; int reduced[HIGH + 6], nreduced, plane, base; };
+
+/* In the order of who reads them: 16 bytes `row` times behind those of the first axis, and `behind` times behind a plane. */
+static struct dealing dealing_of(const struct emit *e, const struct part *p, int row, int behind)
+{
+	struct dealing d = {.coef = {0}};
+	d.nreduced = open_bits(e, p, d.reduced);
+	d.plane = (reduce_result_bytes(e, p->i->layout, row * LDS_PAD, d.coef) + 15) / 16 * 16 + behind * LDS_PAD;
+	return d;
+}
+
+/* Rounds of group memory in which a wave accesses its lanes' results once; parts: each lane its own of them. */
+static int dealing_rounds(const struct emit *e, const struct dealing *d, const struct layout *l, bool parts)
+{
+	int byte[MAX_LANES], lanes = e->v->target->wave, rounds = 0, at[LAYOUT_AXES];
+	for (int r = 0, n; r < layout_regs(l); r += n) {
+		n = reduce_together(e, l, r, layout_regs(l), d->coef);
+		for (int lane = 0; lane < lanes; lane++) {
+			layout_coord(l, r, lane, 0, at);
+			byte[lane] = 0;
+			for (int a = 0; a < e->ph->naxes; a++)
+				byte[lane] += (int)d->coef[a] * at[a];
+			for (int b = 0; parts && b < d->nreduced; b++)
+				byte[lane] += d->reduced[b] < l->nlane && lane >> d->reduced[b] & 1 ? d->plane << b : 0;
+		}
+		rounds += lds_rounds(byte, lanes, 4 * n);
+	}
+	return rounds;
+}
+
+/* As little room as takes the fewest rounds. */
+static struct dealing dealing_spread(const struct emit *e, const struct part *p)
+{
+	struct dealing best = dealing_of(e, p, 0, 1);
+	int least = INT_MAX;
+	for (int row = 0; row <= MOST_PADS; row++)
+		for (int behind = 1; behind <= MOST_PADS; behind++) {
+			struct dealing d = dealing_of(e, p, row, behind);
+			int rounds = dealing_rounds(e, &d, p->own, true) + (dealing_rounds(e, &d, p->i->layout, false) << d.nreduced);
+			if (rounds < least) {
+				best = d;
+				least = rounds;
+			}
+		}
+	return best;
+}
+
+static void write_dealt(struct emit *e, struct part *p, struct dealing *d)
+{
+	*d = dealing_spread(e, p);
+	d->base = e->lds_small_bytes;
+	e->lds_small_bytes += d->plane << d->nreduced;
+	LLVMValueRef to = index_lanes_here(e, p->own, d->coef), part = gathered(e, d->reduced, d->nreduced, 0);
+	to = part ? LLVMBuildAdd(e->b, to, op_times(e, part, d->plane), "") : to;
+	int64_t same = wave_copies(p);                 /* lanes that hold what others hold do not write */
+	for (int b = 0; b < p->from->nlane; b++)
+		same |= (int64_t)((p->lanes >> b & 1) ? b < e->machine->dealt_bits : layout_basis_is_zero(&p->from->lane[b])) << b;
+	LLVMValueRef join = reduce_begin_first(e, same);
+	for (int r = 0, n; r < p->regs; r += n) {
+		n = reduce_together(e, p->own, r, p->regs, d->coef);
+		LLVMValueRef store = LLVMBuildStore(e->b, vector_join(e, p->x + r, n, 1), lds_pointer(e, e->lds_small, to, d->base + reduce_register_bytes(e, p->own, r, d->coef)));
+		LLVMSetAlignment(store, 4 * (unsigned)n);
+	}
+	if (join)
+		emit_if_end(e, join);
+}
+
+static void read_dealt(struct emit *e, struct part *p, const struct dealing *d)
+{
+	const struct layout *l = p->i->layout;
+	int regs = layout_regs(l), all = 1 << d->nreduced;
+	LLVMTypeRef t = LLVMTypeOf(p->x[0]);
+	LLVMValueRef at = index_lanes_here(e, l, d->coef), *x = arena_alloc(e->arena, sizeof *x * (size_t)regs);
+	for (int r = 0, n; r < regs; r += n) {
+		LLVMValueRef part[TOGETHER][1 << (HIGH + 6)];
+		n = reduce_together(e, l, r, regs, d->coef);
+		for (int v = 0; v < all; v++) {
+			LLVMValueRef loaded = LLVMBuildLoad2(e->b, emit_vector(t, n), lds_pointer(e, e->lds_small, at, d->base + v * d->plane + reduce_register_bytes(e, l, r, d->coef)), "");
+			LLVMSetAlignment(loaded, 4 * (unsigned)n);
+			for (int k = 0; k < n; k++)
+				part[k][v] = vector_part(e, loaded, k, 1);
+		}
+		for (int k = 0; k < n; k++)
+			x[r + k] = reduce_parts(e, p->i, part[k], all);
+	}
+	p->x = x;
+	p->regs = regs;
+}
+
+/* One round for all parts that are dealt out. */
 static void deal_out(struct emit *e, struct part *parts, int n)
 {
-	int64_t coef[ROUND][LAYOUT_AXES] = {{0}};
-	int reduced[ROUND][HIGH + 6], nreduced[ROUND], plane[ROUND], base[ROUND];
-	for (int k = 0; k < n; k++) {
-		struct part *p = &parts[k];
-		if (!p->dealt)
-			continue;
-		nreduced[k] = open_bits(e, p, reduced[k]);
-		plane[k] = (reduce_result_bytes(e, p->i->layout, coef[k]) + 31) / 16 * 16;
-		base[k] = e->lds_small_bytes;
-		e->lds_small_bytes += plane[k] << nreduced[k];
-		LLVMValueRef to = index_lanes_here(e, p->own, coef[k]), part = gathered(e, reduced[k], nreduced[k], 0);
-		to = part ? LLVMBuildAdd(e->b, to, op_times(e, part, plane[k]), "") : to;
-		int64_t same = wave_copies(p);             /* lanes that hold what others hold do not write */
-		for (int b = 0; b < p->from->nlane; b++)
-			same |= (int64_t)((p->lanes >> b & 1) ? b < e->machine->dealt_bits : layout_basis_is_zero(&p->from->lane[b])) << b;
-		LLVMValueRef join = reduce_begin_first(e, same);
-		for (int x = 0; x < p->regs; x++)
-			LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, base[k] + reduce_register_bytes(e, p->own, x, coef[k])));
-		if (join)
-			emit_if_end(e, join);
-	}
+	struct dealing d[ROUND];
+	for (int k = 0; k < n; k++)
+		if (parts[k].dealt)
+			write_dealt(e, &parts[k], &d[k]);
 	lds_barrier(e);
-	for (int k = 0; k < n; k++) {
-		struct part *p = &parts[k];
-		if (!p->dealt)
-			continue;
-		const struct layout *l = p->i->layout;
-		LLVMValueRef at = index_lanes_here(e, l, coef[k]), *x = arena_alloc(e->arena, sizeof *x * (size_t)layout_regs(l));
-		for (int r = 0; r < layout_regs(l); r++) {
-			LLVMValueRef part[1 << (HIGH + 6)];
-			int all = 1 << nreduced[k];
-			for (int v = 0; v < all; v++)
-				part[v] = LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[0]), lds_pointer(e, e->lds_small, at, base[k] + v * plane[k] + reduce_register_bytes(e, l, r, coef[k])), "");
-			x[r] = reduce_parts(e, p->i, part, all);
-		}
-		p->x = x;
-		p->regs = layout_regs(l);
-	}
+	for (int k = 0; k < n; k++)
+		if (parts[k].dealt)
+			read_dealt(e, &parts[k], &d[k]);
 }
 
 static void close_part(struct emit *e, struct part *p)
@@ -485,29 +563,38 @@ static void close_part(struct emit *e, struct part *p)
 	}
 }
 
-/* Of those that are reduced over a cluster each wave sends what it has; returns how many there are. */
-static int send_crossing(struct emit *e, struct part *parts, int n, struct shared_results *s)
+/* Those that are reduced over a cluster, or the others; returns how many there are. */
+static int open_parts(struct emit *e, struct part *parts, const struct ir_ins *const *ins, int n, bool crossing)
 {
-	int crossing = 0;
+	int opened = 0;
 	for (int k = 0; k < n; k++) {
-		struct part *p = &parts[k];
-		if (!p->crosses)
+		if (ir_crosses_cluster(e->ph, ins[k]) != crossing)
 			continue;
-		scatter(e, p);
-		s[crossing++] = (struct shared_results){.i = p->i, .own = p->own, .to = p->i->layout, .waves = p->waves, .regs = p->regs, .x = p->x};
+		index_forget(e);
+		open_part(e, &parts[opened++], ins[k]);
 	}
-	cluster_send(e, s, crossing);
-	return crossing;
+	join_parts(e, parts, opened);
+	return opened;
 }
 
-static void receive_crossing(struct emit *e, struct part *parts, int n, struct shared_results *s, int crossing)
+/* Each wave sends what it has. */
+static void send_crossing(struct emit *e, struct part *parts, int n, struct shared_results *s)
 {
-	cluster_receive(e, s, crossing);
-	for (int k = 0, c = 0; k < n; k++)
-		if (parts[k].crosses) {
-			parts[k].x = s[c].x;
-			parts[k].regs = s[c++].regs;
-		}
+	for (int k = 0; k < n; k++) {
+		struct part *p = &parts[k];
+		scatter(e, p);
+		s[k] = (struct shared_results){.i = p->i, .own = p->own, .to = p->i->layout, .waves = p->waves, .regs = p->regs, .x = p->x};
+	}
+	cluster_send(e, s, n);
+}
+
+static void receive_crossing(struct emit *e, struct part *parts, int n, struct shared_results *s)
+{
+	cluster_receive(e, s, n);
+	for (int k = 0; k < n; k++) {
+		parts[k].x = s[k].x;
+		parts[k].regs = s[k].regs;
+	}
 }
 
 static void emit_tile_bound(struct emit *e, const struct ir_ins *i)
@@ -524,8 +611,9 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 		return first;
 	}
 	struct part *parts = arena_alloc(e->arena, ROUND * sizeof *parts), *lds = arena_alloc(e->arena, ROUND * sizeof *lds);
-	const struct ir_ins *last = first;
-	int n = 0, nlds = 0;
+	struct shared_results *shared = arena_alloc(e->arena, ROUND * sizeof *shared);
+	const struct ir_ins *last = first, *together[ROUND];
+	int n = 0, nlds = 0, reads = 0;
 	for (const struct ir_ins *i = first; i && i->op == IR_REDUCE && !ir_is_tile_bound(i) && n < ROUND; i = i->next) {
 		bool waits = false;
 		for (const struct ir_ins *j = first; j != i; j = j->next)
@@ -537,11 +625,11 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 			emit_fail(e, i, "reductions of %s are not lowered; convert to f32 or i32 first", dtype_info(i->dtype)->name);
 			return i;
 		}
-		index_forget(e);
-		open_part(e, &parts[n++], i);
-		last = i;
+		together[n++] = last = i;
 	}
-	join_parts(e, parts, n);
+	int crossing = open_parts(e, parts, together, n, true);          /* on their way while this workgroup does the rest */
+	send_crossing(e, parts, crossing, shared);
+	open_parts(e, parts + crossing, together, n, false);
 	for (int b = 0; b < emit_lane_bits(e); b++) {    /* in turns: a lane's exchange waits for its last one, not for its neighbour's */
 		LLVMValueRef before = last_instruction(e);
 		int results = 0;
@@ -555,8 +643,6 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 	for (int k = 0; k < n; k++)
 		if (parts[k].shared)
 			scatter(e, &parts[k]);
-	struct shared_results *shared = arena_alloc(e->arena, ROUND * sizeof *shared);
-	int reads = 0, crossing = send_crossing(e, parts, n, shared);
 	bool deals = false;
 	for (int k = 0; k < n; k++)
 		deals = deals || parts[k].dealt;
@@ -583,7 +669,7 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 		for (int j = 0; j < nlds; j++)
 			parts[index[j]] = lds[j];
 	}
-	receive_crossing(e, parts, n, shared, crossing);
+	receive_crossing(e, parts, crossing, shared);
 	for (int k = 0; k < n && !e->failed; k++)
 		close_part(e, &parts[k]);
 	return last;

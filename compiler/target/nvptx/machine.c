@@ -190,16 +190,13 @@ static LLVMValueRef member_place(struct emit *e, LLVMValueRef lds, LLVMValueRef 
 }
 
 /* By one thread, while the others go on. */
-static LLVMValueRef begin_one(struct emit *e)
-{
-	return emit_if_begin(e, LLVMBuildICmp(e->b, LLVMIntEQ, e->tid, emit_int(e, 0), ""));
-}
+static LLVMValueRef is_one(struct emit *e) { return LLVMBuildICmp(e->b, LLVMIntEQ, e->tid, emit_int(e, 0), ""); }
 
 /* Counters wait for one arrival, which says how many bytes are to come (PTX ISA, mbarrier). */
 static void members_begin(struct emit *e, LLVMValueRef counters, int n)
 {
 	LLVMTypeRef none = LLVMVoidTypeInContext(e->ctx);
-	LLVMValueRef join = begin_one(e);
+	LLVMValueRef join = emit_if_begin(e, is_one(e));
 	for (int k = 0; k < n; k++) {
 		LLVMValueRef counter = lds_pointer(e, counters, NULL, 8 * k);
 		nvptx_text(e, "mbarrier.init.shared::cta.b64 [$0], 1;", "l,~{memory}", none, &counter, 1, true);
@@ -226,11 +223,11 @@ static void member_send(struct emit *e, LLVMValueRef place, LLVMValueRef *words,
 	nvptx_text(e, text[n], form[n], LLVMVoidTypeInContext(e->ctx), args, 2 + n, true);
 }
 
+/* Under a mask, not behind a branch: what the workgroup computes meanwhile goes on in one block (emit/order.c). */
 static void members_expect(struct emit *e, LLVMValueRef counter, int bytes)
 {
-	LLVMValueRef args[2] = {counter, emit_int(e, bytes)}, join = begin_one(e);
-	nvptx_text(e, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "l,r,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 2, true);
-	emit_if_end(e, join);
+	LLVMValueRef args[3] = {counter, emit_int(e, bytes), is_one(e)};
+	nvptx_text(e, "@$2 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "l,r,b,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 3, true);
 }
 
 static void members_receive(struct emit *e, LLVMValueRef counter)
