@@ -132,6 +132,23 @@ START_TEST(members_are_asked_for)
 }
 END_TEST
 
+/* Sums are on their way while a workgroup computes what does not need them: here the weighted row's maxima, whose parts lie side by side for the lanes
+ * that write them in accesses of several. */
+START_TEST(sums_are_sent_first)
+{
+	static const char *const variants[] = {"N<=512 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t"};
+	for (unsigned c = 0; c < sizeof variants / sizeof *variants; c++) {
+		struct built b;
+		built_open(&b, "rmsnorm_both_mxfp8");
+		const char *ptx = built_ptx(&b, variants[c]), *sent = strstr(ptx, "st.async"), *waited = strstr(ptx, "barrier.cluster.wait"), *end = strchr(waited, '@');
+		ck_assert_msg(waited < sent && sent < strstr(ptx, "max.f32"), "%s", variants[c]);
+		ck_assert_msg(strncmp(end + 1, "%p", 2) == 0 && end < sent && strstr(end, "mbarrier.arrive.expect_tx") < strchr(end, '\n'), "%s: a branch before what is sent", variants[c]);
+		ck_assert_msg(!built_times(ptx, "st.shared.b32") && built_times(ptx, "st.shared.v4.b32") >= 4, "%s", variants[c]);
+		built_close(&b);
+	}
+}
+END_TEST
+
 /* Of phases that can be one, on chips that have clusters, for rows that one holds; the others are two launches. */
 START_TEST(who_has_clusters)
 {
@@ -184,6 +201,7 @@ static void add_tests(TCase *t)
 	tcase_add_loop_test(t, rows_behind_each_other_have_no_strides, 0, NORMS);
 	tcase_add_test(t, other_columns_are_not_pinned);
 	tcase_add_test(t, members_are_asked_for);
+	tcase_add_test(t, sums_are_sent_first);
 	tcase_add_test(t, who_has_clusters);
 	tcase_add_test(t, lanes_share);
 }

@@ -1,10 +1,11 @@
 /* nvptx_spared_test.c -- what tiles and rows are spared: bytes taken out of words, masks of single elements, parts of memory's lines, workgroups
- * of a row.
+ * of a row, turns at group memory.
  *
  * In: kernels.tdsl.  Checked: that what is turned is narrowed in the order of its lines, that a lane masks what it has folded and not each of
  * its elements, that an access takes whole lines where rows fill their places, and that short rows of a wave each share a workgroup, whose last waves may have none: run against the evaluated laid-out
  * IR, bit for bit. */
 #include "nvptx_help.h"
+#include "../compiler/target/emit/emit.h"
 
 #include <check.h>
 #include <string.h>
@@ -46,6 +47,22 @@ START_TEST(turned_words_are_narrowed_in_place)
 		if (strcmp(cases[c].target, "sm_90a") == 0)
 			ck_assert_msg(built_times(built_ptx(&b, cases[c].variant), "prmt.b32") == built_times(built_ptx(&b, cases[c].variant), ", 0, 0x7701U;"), "%s", cases[c].kernel);      /* but of a workitem's number */
 		built_close(&b);
+	}
+}
+END_TEST
+
+/* By hand: lanes `step` bytes apart, a word of 4 bytes of each of 32 banks a round. */
+START_TEST(banks_give_a_word_a_round)
+{
+	static const struct { int step, bytes, lanes, rounds; } cases[] = {
+		{4, 4, 32, 1}, {0, 4, 32, 1}, {8, 4, 32, 2}, {32, 4, 32, 8}, {128, 4, 32, 32}, {132, 4, 32, 1}, {1, 1, 32, 1}, {4, 4, 64, 2},
+		{8, 8, 32, 2}, {16, 8, 32, 4}, {16, 16, 32, 4}, {32, 16, 32, 8}, {128, 16, 32, 32}, {144, 16, 32, 4}, {16, 16, 64, 8},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		int byte[64];
+		for (int lane = 0; lane < cases[c].lanes; lane++)
+			byte[lane] = lane * cases[c].step;
+		ck_assert_msg(lds_rounds(byte, cases[c].lanes, cases[c].bytes) == cases[c].rounds, "%d lanes of %d bytes, %d apart", cases[c].lanes, cases[c].bytes, cases[c].step);
 	}
 }
 END_TEST
@@ -156,6 +173,7 @@ static void add_tests(TCase *t)
 {
 	tcase_add_test(t, groups_lie_lane_by_lane);
 	tcase_add_test(t, turned_words_are_narrowed_in_place);
+	tcase_add_test(t, banks_give_a_word_a_round);
 	tcase_add_test(t, what_is_stored_twice_is_narrowed_once);
 	tcase_add_test(t, a_lane_masks_what_it_has_folded);
 	tcase_add_test(t, products_are_summed_at_once);

@@ -11,6 +11,7 @@
  *   memory.c      loads, stores, updates: what, not how      reduce.c      reductions across registers, lanes, waves
  *   lds.c         moves through LDS                          dot.c         matrix instructions
  *   convert.c     conversions, the narrow ones in software    control.c     loops and branches
+ *   banks.c       what lanes cost each other in LDS
  *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
  *   early.c       the first loads, before the wait */
