@@ -67,6 +67,23 @@ START_TEST(banks_give_a_word_a_round)
 }
 END_TEST
 
+/* A weighted row and its bias are one rounding; of a bias that is not there nothing is added. */
+START_TEST(no_bias_is_no_sum)
+{
+	static const struct { const char *variant; int sums; } cases[] = {{"N<=4096 N%32=0 aligned with w b", 1}, {"N<=4096 N%32=0 aligned with w", 0}};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		int sums = 0;
+		built_open(&b, "layernorm_mxfp8");
+		const struct ir_kernel *k = built_passed(&b, built_variant(&b, cases[c].variant), NULL);
+		for (const struct ir_ins *i = k->phases[0].body->first; i; i = i->next)
+			sums += i->op == IR_FMA;
+		ck_assert_msg(sums == cases[c].sums, "%s: %d sums of one rounding", cases[c].variant, sums);
+		built_close(&b);
+	}
+}
+END_TEST
+
 /* Of the same values one store is turned: they are narrowed once, for both. */
 START_TEST(what_is_stored_twice_is_narrowed_once)
 {
@@ -174,6 +191,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, groups_lie_lane_by_lane);
 	tcase_add_test(t, turned_words_are_narrowed_in_place);
 	tcase_add_test(t, banks_give_a_word_a_round);
+	tcase_add_test(t, no_bias_is_no_sum);
 	tcase_add_test(t, what_is_stored_twice_is_narrowed_once);
 	tcase_add_test(t, a_lane_masks_what_it_has_folded);
 	tcase_add_test(t, products_are_summed_at_once);
