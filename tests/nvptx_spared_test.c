@@ -51,18 +51,18 @@ START_TEST(turned_words_are_narrowed_in_place)
 }
 END_TEST
 
-/* By hand: lanes `step` bytes apart, a word of 4 bytes of each of 32 banks a round. */
+/* By hand: lanes `step` bytes apart, a word of 4 bytes of each of 32 banks a round, or of as many as are said. */
 START_TEST(banks_give_a_word_a_round)
 {
-	static const struct { int step, bytes, lanes, rounds; } cases[] = {
-		{4, 4, 32, 1}, {0, 4, 32, 1}, {8, 4, 32, 2}, {32, 4, 32, 8}, {128, 4, 32, 32}, {132, 4, 32, 1}, {1, 1, 32, 1}, {4, 4, 64, 2},
-		{8, 8, 32, 2}, {16, 8, 32, 4}, {16, 16, 32, 4}, {32, 16, 32, 8}, {128, 16, 32, 32}, {144, 16, 32, 4}, {16, 16, 64, 8},
+	static const struct { int step, bytes, lanes, rounds, banks; } cases[] = {
+		{4, 4, 32, 1, 32}, {0, 4, 32, 1, 32}, {8, 4, 32, 2, 32}, {32, 4, 32, 8, 32}, {128, 4, 32, 32, 32}, {132, 4, 32, 1, 32}, {1, 1, 32, 1, 32}, {4, 4, 64, 2, 32},
+		{8, 8, 32, 2, 32}, {16, 8, 32, 4, 32}, {16, 16, 32, 4, 32}, {32, 16, 32, 8, 32}, {128, 16, 32, 32, 32}, {144, 16, 32, 4, 32}, {16, 16, 64, 8, 32}, {16, 16, 64, 4, 64}, {256, 16, 64, 64, 64}, {8, 8, 64, 2, 64},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		int byte[64];
 		for (int lane = 0; lane < cases[c].lanes; lane++)
 			byte[lane] = lane * cases[c].step;
-		ck_assert_msg(lds_rounds(byte, cases[c].lanes, cases[c].bytes) == cases[c].rounds, "%d lanes of %d bytes, %d apart", cases[c].lanes, cases[c].bytes, cases[c].step);
+		ck_assert_msg(lds_rounds(byte, cases[c].lanes, cases[c].bytes, cases[c].banks) == cases[c].rounds, "%d lanes of %d bytes, %d apart", cases[c].lanes, cases[c].bytes, cases[c].step);
 	}
 }
 END_TEST

@@ -197,8 +197,10 @@ void emit_update(struct emit *, const struct ir_ins *);
 
 /* lds.c */
 LLVMValueRef lds_pointer(struct emit *, LLVMValueRef base, LLVMValueRef byte, int constant);
-enum { LDS_PAD = 16 };                           /* bytes; accesses of 16 stay aligned */
-int lds_rounds(const int *byte, int lanes, int bytes);   /* of group memory, for an access of so many bytes a lane, each from its `byte` on */
+enum { LDS_PAD = 16, LDS_MOST_PADS = 3, LDS_MOST_LANES = 64, LDS_MOST_BANKS = 64 };     /* bytes: accesses of 16 stay aligned; pads that are tried in one place */
+/* banks.c: rounds of group memory, for an access of so many bytes a lane, each from its `byte` on; how many banks it finds */
+int lds_rounds(const int *byte, int lanes, int bytes, int banks);
+int lds_banks(const struct target *, int bytes, bool read);
 void readers_before_store(struct emit *, const struct ir_ins *store); /* readers.c: barriers where other waves read what it stores */
 void readers_after_store(struct emit *, const struct ir_ins *store);
 void lds_barrier(struct emit *);                                     /* LDS accesses before it are seen by all waves behind it */

@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-enum { SMALL_TILE = 2048, MOST_PADS = 3, MAX_LANES = 64 };
+enum { SMALL_TILE = 2048 };
 
 LLVMValueRef lds_pointer(struct emit *e, LLVMValueRef base, LLVMValueRef byte, int constant)
 {
@@ -151,22 +151,23 @@ static int tile_byte(const struct emit *e, const struct layout *l, const struct 
 }
 
 /* Rounds of group memory that all accesses of so many elements at a time take. */
-static int rounds_of(const struct emit *e, const struct layout *l, const struct lds_tile *t, int run)
+static int rounds_of(const struct emit *e, const struct layout *l, const struct lds_tile *t, int run, bool read)
 {
-	int byte[MAX_LANES], lanes = e->v->target->wave;
+	int byte[LDS_MOST_LANES], lanes = e->v->target->wave, bytes = run * t->bytes;
 	for (int lane = 0; lane < lanes; lane++)
 		byte[lane] = tile_byte(e, l, t, 0, lane);
-	return layout_regs(l) / run * lds_rounds(byte, lanes, run * t->bytes);
+	return layout_regs(l) / run * lds_rounds(byte, lanes, bytes, lds_banks(e->v->target, bytes, read));
 }
 
+/* With as little padding as takes the fewest rounds. */
 static struct lds_tile *tile_of(struct emit *e, const struct layout *from, const struct layout *l, int inner, int bytes)
 {
 	struct lds_tile *t = arena_alloc(e->arena, sizeof *t);
 	*t = tile_padded(e, from, l, inner, bytes, 0);
 	int write = 1 << run_along(from, inner, bytes).bits, least = INT_MAX;
-	for (int more = 0; t->padded >= 0 && more <= MOST_PADS; more++) {
+	for (int more = 0; t->padded >= 0 && more <= LDS_MOST_PADS; more++) {
 		struct lds_tile other = tile_padded(e, from, l, inner, bytes, more);
-		int rounds = rounds_of(e, from, &other, write) + rounds_of(e, l, &other, run_of(l, &other));
+		int rounds = rounds_of(e, from, &other, write, false) + rounds_of(e, l, &other, run_of(l, &other), true);
 		if (rounds < least) {
 			*t = other;
 			least = rounds;

@@ -11,7 +11,7 @@
 
 #include <limits.h>
 
-enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64, FEW = 2, TOGETHER = 4, MOST_PADS = 3, MAX_LANES = 64 };
+enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64, FEW = 2, TOGETHER = 4 };
 
 /* Partial results of one result register, in vectors of `pack`; reg: its first register; whole: one mask for all that a lane folds. */
 struct chains { LLVMValueRef acc[16]; int n, pack, reg; bool whole; };
@@ -461,21 +461,24 @@ static struct dealing dealing_of(const struct emit *e, const struct part *p, int
 	return d;
 }
 
-/* Rounds of group memory in which a wave accesses its lanes' results once; parts: each lane its own of them. */
-static int dealing_rounds(const struct emit *e, const struct dealing *d, const struct layout *l, bool parts)
+/* Rounds of group memory in which a wave reads its lanes' results of one part, or writes them, each lane to its own part.  Registers lie a
+ * distance apart that is the same in all lanes, so that one access is as long as another. */
+static int dealing_rounds(const struct emit *e, const struct dealing *d, const struct layout *l, bool read)
 {
-	int byte[MAX_LANES], lanes = e->v->target->wave, rounds = 0, at[LAYOUT_AXES];
-	for (int r = 0, n; r < layout_regs(l); r += n) {
+	int byte[LDS_MOST_LANES], lanes = e->v->target->wave, rounds = 0, at[LAYOUT_AXES];
+	for (int lane = 0; lane < lanes; lane++) {
+		layout_coord(l, 0, lane, 0, at);
+		byte[lane] = 0;
+		for (int a = 0; a < e->ph->naxes; a++)
+			byte[lane] += (int)d->coef[a] * at[a];
+		for (int b = 0; !read && b < d->nreduced; b++)
+			byte[lane] += d->reduced[b] < l->nlane && lane >> d->reduced[b] & 1 ? d->plane << b : 0;
+	}
+	for (int r = 0, n, last = 0, each = 0; r < layout_regs(l); r += n) {
 		n = reduce_together(e, l, r, layout_regs(l), d->coef);
-		for (int lane = 0; lane < lanes; lane++) {
-			layout_coord(l, r, lane, 0, at);
-			byte[lane] = 0;
-			for (int a = 0; a < e->ph->naxes; a++)
-				byte[lane] += (int)d->coef[a] * at[a];
-			for (int b = 0; parts && b < d->nreduced; b++)
-				byte[lane] += d->reduced[b] < l->nlane && lane >> d->reduced[b] & 1 ? d->plane << b : 0;
-		}
-		rounds += lds_rounds(byte, lanes, 4 * n);
+		each = n == last ? each : lds_rounds(byte, lanes, 4 * n, lds_banks(e->v->target, 4 * n, read));
+		rounds += each;
+		last = n;
 	}
 	return rounds;
 }
@@ -485,10 +488,10 @@ static struct dealing dealing_spread(const struct emit *e, const struct part *p)
 {
 	struct dealing best = dealing_of(e, p, 0, 1);
 	int least = INT_MAX;
-	for (int row = 0; row <= MOST_PADS; row++)
-		for (int behind = 1; behind <= MOST_PADS; behind++) {
+	for (int row = 0; row <= LDS_MOST_PADS; row++)
+		for (int behind = 1; behind <= LDS_MOST_PADS; behind++) {
 			struct dealing d = dealing_of(e, p, row, behind);
-			int rounds = dealing_rounds(e, &d, p->own, true) + (dealing_rounds(e, &d, p->i->layout, false) << d.nreduced);
+			int rounds = dealing_rounds(e, &d, p->own, false) + (dealing_rounds(e, &d, p->i->layout, true) << d.nreduced);
 			if (rounds < least) {
 				best = d;
 				least = rounds;
@@ -523,8 +526,10 @@ static void read_dealt(struct emit *e, struct part *p, const struct dealing *d)
 	int regs = layout_regs(l), all = 1 << d->nreduced;
 	LLVMTypeRef t = LLVMTypeOf(p->x[0]);
 	LLVMValueRef at = index_lanes_here(e, l, d->coef), *x = arena_alloc(e->arena, sizeof *x * (size_t)regs);
+	LLVMValueRef *part[TOGETHER];
+	for (int k = 0; k < TOGETHER; k++)
+		part[k] = arena_alloc(e->arena, sizeof **part * (size_t)all);
 	for (int r = 0, n; r < regs; r += n) {
-		LLVMValueRef part[TOGETHER][1 << (HIGH + 6)];
 		n = reduce_together(e, l, r, regs, d->coef);
 		for (int v = 0; v < all; v++) {
 			LLVMValueRef loaded = LLVMBuildLoad2(e->b, emit_vector(t, n), lds_pointer(e, e->lds_small, at, d->base + v * d->plane + reduce_register_bytes(e, l, r, d->coef)), "");
