@@ -2,7 +2,8 @@
  * In: the byte at which each lane's access begins, how many bytes it is of, how many banks there are.  Out: the rounds that it takes.
  * In a round each bank gives one word of 4 bytes; as many lanes take part as ask for a word of each between them, the others follow, and
  * different words of one bank are given one after the other.  Lanes take part in the order of their numbers; that of gfx950's reads of 16 bytes
- * is another (sim/exec_lds.c counts by it), which is left out here: on its simulation the padding chosen so loses half to a third of what it did. */
+ * is another (sim/exec_lds.c counts by it), which is left out here: on its simulation the padding chosen so takes a third to three fifths of the
+ * clocks that it took. */
 #include "machine.h"
 
 enum { WORD = 4 };
