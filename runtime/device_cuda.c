@@ -137,10 +137,20 @@ static int cuda_function(tdsl_device d, void **function, void *module, const cha
 		CUDA(d, TDSL_ELAUNCH, symbol, cuFuncSetAttribute, (f, CUDA_FUNC_MAX_DYNAMIC_SHARED_BYTES, (int)need->shared));
 	/* Up to 8 workgroups of a cluster any chip starts together; for more the function must say that it is for one that does. */
 	int members = 0;
-	if (d->cuda->t.cuFuncGetAttribute(&members, CUDA_FUNC_CLUSTER_WIDTH, f) == 0 && members > CUDA_CLUSTER_PORTABLE)
+	if (d->cuda->t.cuFuncGetAttribute(&members, CUDA_FUNC_CLUSTER_WIDTH, f) != 0)
+		members = 0;
+	if (members > CUDA_CLUSTER_PORTABLE)
 		CUDA(d, TDSL_ELAUNCH, symbol, cuFuncSetAttribute, (f, CUDA_FUNC_CLUSTER_ANY, 1));
+	need->members = (uint32_t)members;
 	*function = f;
 	return 0;
+}
+
+/* Of so many clusters two members may share a multiprocessor where others are free: more clusters run at a time.  Of fewer each is faster spread
+ * (an H200, docs/performance.md, 2026-11-26). */
+static bool is_crowd(const struct launch_shape *l)
+{
+	return l->members && (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] >= (uint64_t)l->members * CUDA_CLUSTER_CROWD;
 }
 
 static int cuda_launch(tdsl_device d, void *function, const struct launch_shape *l, void *native, void *kernarg, const char *what)
@@ -148,8 +158,8 @@ static int cuda_launch(tdsl_device d, void *function, const struct launch_shape 
 	size_t bytes = l->kernarg_bytes;
 	void *extra[] = {CUDA_EXTRA_POINTER, kernarg, CUDA_EXTRA_SIZE, &bytes, CUDA_EXTRA_END};
 	if (l->overlaps && d->cuda->t.cuLaunchKernelEx) {
-		struct cuda_attribute early = {.id = CUDA_LAUNCH_OVERLAPS, .value = {1}};
-		struct cuda_launch launch = {{l->grid[0], l->grid[1], l->grid[2]}, {l->block, 1, 1}, l->shared, native, &early, 1};
+		struct cuda_attribute how[] = {{.id = CUDA_LAUNCH_OVERLAPS, .value = {1}}, {.id = CUDA_LAUNCH_PLACING, .value = {CUDA_PLACING_BALANCED}}};
+		struct cuda_launch launch = {{l->grid[0], l->grid[1], l->grid[2]}, {l->block, 1, 1}, l->shared, native, how, is_crowd(l) ? 2 : 1};
 		CUDA(d, TDSL_ELAUNCH, what, cuLaunchKernelEx, ((const struct CUlaunchConfig_st *)(const void *)&launch, function, NULL, extra));
 		return 0;
 	}

@@ -83,6 +83,6 @@ const char *kernel_extents(tdsl_kernel, int param);
 /* Sets the error for a reader's status. */
 int pack_fail(int status, const char *text);
 
-/* The device function of a launch, its code object loaded if it was not; *shared: bytes of group memory to give at each launch. */
-int kernel_function(void **function, uint32_t *shared, tdsl_kernel, tdsl_device, uint32_t object, const struct pack_launch *);
+/* The device function of a launch, its code object loaded if it was not; *need: what each launch must give (device.h). */
+int kernel_function(void **function, struct launch_need *need, tdsl_kernel, tdsl_device, uint32_t object, const struct pack_launch *);
 #endif

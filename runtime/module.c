@@ -22,19 +22,18 @@ static int module_get(void **module, tdsl_kernel k, tdsl_device d, uint32_t obje
 	return rc;
 }
 
-int kernel_function(void **function, uint32_t *shared, tdsl_kernel k, tdsl_device d, uint32_t object, const struct pack_launch *l)
+int kernel_function(void **function, struct launch_need *need, tdsl_kernel k, tdsl_device d, uint32_t object, const struct pack_launch *l)
 {
-	struct launch_need need = {l->lds > 0 ? (uint32_t)l->lds : 0, l->kernarg_bytes};
 	uintptr_t saved = 0;
 	void *module;
+	*need = (struct launch_need){l->lds > 0 ? (uint32_t)l->lds : 0, l->kernarg_bytes, 0};
 	if (d->ops->enter)
 		TRY(d->ops->enter(d, &saved));
 	pthread_mutex_lock(&d->lock);
 	int rc = module_get(&module, k, d, object);
 	pthread_mutex_unlock(&d->lock);
 	if (rc == 0)
-		rc = d->ops->function(d, function, module, pack_string(k->pack->file, l->symbol), &need);
-	*shared = need.shared;
+		rc = d->ops->function(d, function, module, pack_string(k->pack->file, l->symbol), need);
 	if (d->ops->leave)
 		d->ops->leave(d, saved);
 	return rc;

@@ -269,8 +269,8 @@ int tdsl_kernel_load(tdsl_kernel k, tdsl_stream s)
 		any = true;
 		for (uint32_t l = 0; l < v->launches.count; l++) {
 			void *function;
-			uint32_t shared;
-			TRY(kernel_function(&function, &shared, k, s->device, v->object, &f->launches[v->launches.first + l]));
+			struct launch_need need;
+			TRY(kernel_function(&function, &need, k, s->device, v->object, &f->launches[v->launches.first + l]));
 		}
 	}
 	if (!any)

@@ -301,7 +301,11 @@ static int launch_make(const struct bind *b, const struct pack_variant *v, const
 	out->shape.kernarg_bytes = l->kernarg_bytes;
 	for (uint32_t i = 0; i < l->kargs.count; i++)
 		TRY(karg_make(b, l, karg_at(b, l, i), block, plan, out));
-	return kernel_function(&out->function, &out->shape.shared, b->kernel, b->device, v->object, l);
+	struct launch_need need;
+	TRY(kernel_function(&out->function, &need, b->kernel, b->device, v->object, l));
+	out->shape.shared = need.shared;
+	out->shape.members = need.members;
+	return 0;
 }
 
 /* One block for a plan and all it points to. */

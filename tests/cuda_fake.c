@@ -262,9 +262,15 @@ EXPORT unsigned cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, un
 EXPORT unsigned cuLaunchKernelEx(const struct CUlaunchConfig_st *config, struct CUfunc_st *f, void **params, void **extra)
 {
 	const struct cuda_launch *l = (const void *)config;
-	if (l->nattributes != 1 || l->attributes->id != CUDA_LAUNCH_OVERLAPS || l->attributes->value[0] != 1)
-		return CUDA_INVALID_VALUE;
-	F.early++;
+	for (unsigned i = 0; i < l->nattributes; i++) {
+		const struct cuda_attribute *a = &l->attributes[i];
+		if (a->id == CUDA_LAUNCH_OVERLAPS && a->value[0] == 1)
+			F.early++;
+		else if (a->id == CUDA_LAUNCH_PLACING && a->value[0] == CUDA_PLACING_BALANCED && F.cluster_width)
+			F.balanced++;
+		else
+			return CUDA_INVALID_VALUE;
+	}
 	return cuLaunchKernel(f, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->stream, params, extra);
 }
 

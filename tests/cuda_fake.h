@@ -18,7 +18,7 @@ struct cuda_fake {
 	bool no_clusters, no_large_clusters;   /* the driver does not know them; the chip refuses those of more than any chip takes */
 	size_t arguments_more;            /* bytes of arguments that functions take beyond their own */
 
-	int retained, switches, loads, unloads, launches, early, syncs, allocations;
+	int retained, switches, loads, unloads, launches, early, balanced, syncs, allocations;
 	unsigned capture_mode, load_mode; /* this process's mode now, and at the last load */
 	char image[256];                  /* start of the last image loaded */
 	unsigned grid[3], block[3], shared;

@@ -89,13 +89,15 @@ static DLTensor tensor(void *data, int rank, int64_t *shape)
 	return (DLTensor){data, gpu, rank, {TDSL_DL_FLOAT, 32, 1}, shape, NULL, 0};
 }
 
-static int run_add(tdsl_stream s, float *x, float *bias, float *y)
+static int run_add_rows(tdsl_stream s, float *x, float *bias, float *y, int64_t rows)
 {
-	int64_t shape[] = {3, 50}, n[] = {50};
+	int64_t shape[] = {rows, 50}, n[] = {50};
 	DLTensor tx = tensor(x, 2, shape), tb = tensor(bias, 1, n), ty = tensor(y, 2, shape);
 	const union tdsl_arg args[] = {{.t = &tx}, {.t = bias ? &tb : NULL}, {.f = 2}, {.i = 3}, {.t = &ty}};
 	return tdsl_call(add, s, args, 5, NULL, 0);
 }
+
+static int run_add(tdsl_stream s, float *x, float *bias, float *y) { return run_add_rows(s, x, bias, y, 3); }
 
 START_TEST(a_call_reaches_the_driver)
 {
@@ -280,6 +282,28 @@ START_TEST(clusters)
 }
 END_TEST
 
+/* A workgroup a row: of 512 clusters on the members are placed where there is room, of fewer, and without clusters, as the driver does. */
+START_TEST(many_clusters_are_balanced)
+{
+	static const struct { int width, rows, balanced; } rows[] = {{0, 8192, 0}, {2, 1023, 0}, {2, 1024, 1}, {16, 8191, 0}, {16, 8192, 1}};
+	float *x = calloc(8192 * 50, sizeof *x), *y = calloc(8192 * 50, sizeof *y);
+	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+		tdsl_pack_close(pack);
+		free(bytes);
+		pack_make(0, ptx, sizeof ptx);
+		fake->cluster_width = rows[i].width;
+		fake->early = fake->balanced = 0;
+		OK(run_add_rows(NULL, x, NULL, y, rows[i].rows));
+		ck_assert_uint_eq(fake->grid[0], (unsigned)rows[i].rows);
+		ck_assert_int_eq(fake->early, 1);
+		ck_assert_int_eq(fake->balanced, rows[i].balanced);
+	}
+	fake->cluster_width = 0;
+	free(x);
+	free(y);
+}
+END_TEST
+
 START_TEST(tensors_of_other_devices)
 {
 	float x[150] = {0}, y[150];
@@ -438,6 +462,7 @@ int main(int argc, char **argv)
 	tcase_add_test(c, phases_and_workspace);
 	tcase_add_loop_test(c, group_memory, 0, 6);
 	tcase_add_test(c, clusters);
+	tcase_add_test(c, many_clusters_are_balanced);
 	tcase_add_test(c, tensors_of_other_devices);
 	tcase_add_test(c, closing_unloads_and_releases);
 	tcase_add_loop_test(c, modules_that_are_refused, 0, 3);
