@@ -184,7 +184,7 @@ static const struct hexpr *rows_beside(const struct planner *p, int symbol)
 
 static void many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
 {
-	int least = p->crowd ? CROWD : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
+	int least = p->crowd || p->broad ? CROWD : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
 	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, least), rows));
 	v->many = true;
 	plan_say(p, v, arena_printf(p->arena, "rows>=%d", least));
@@ -313,6 +313,8 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 		v->waves = waves_of(p, wide ? plan_most_threads(p) / 2 : plan_most_threads(p));
 	else
 		v->waves = square && !wide ? waves_of(p, plan_most_threads(p)) : v->waves < few ? few : v->waves;
+	if (p->broad)
+		v->waves *= 2;
 	if (wide && !p->single && two_tiles(p, v))
 		v->waves = waves_of(p, p->target->tile_threads);
 	v->stream = open;
@@ -427,6 +429,26 @@ static const struct hexpr *turned_rows(const struct planner *p)
 	return n && n->op == HX_SYM ? rows_beside(p, (int)n->imm) : NULL;
 }
 
+/* The rows of a matrix of one tensor that is taken in small groups both ways: a crowd of them has variants whose tiles have longer lines, in
+ * twice as many lanes, where memory is fast.  Of two tensors, or fewer rows, these cost more than they bring (docs/performance.md).  NULL = none. */
+static const struct hexpr *grouped_rows(const struct planner *p)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	const struct hexpr *rows = NULL;
+	int grids = 0;
+	if (!p->target->few_rows || p->k->nphases > 1 || p->f.rows != 1 || !phase_is_turning(p->k, ph) || phase_shape(NULL, ph).fixed >= SIDE * SIDE)
+		return NULL;
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct ir_axis *ax = &ph->axes[a];
+		if (ax->kind != AXIS_GRID)
+			continue;
+		if (!ax->extent || ax->extent->op != HX_CDIV)
+			return NULL;
+		rows = grids++ ? rows : ax->extent->a;
+	}
+	return grids == 2 ? rows : NULL;
+}
+
 /* The rest for many rows, where these can be told apart, and for any. */
 static void plan_many_and_few(struct planner *p, const struct hexpr *rows, bool apart, bool open)
 {
@@ -445,7 +467,14 @@ static void plan_aligned_rest(struct planner *p, bool open)
 {
 	bool set = p->given | p->absent, any_tensors = p->sets && !set;
 	int symbol = !open && p->target->few_rows ? plan_line_symbol(p) : -1;
-	const struct hexpr *turned = any_tensors ? NULL : turned_rows(p);
+	const struct hexpr *turned = any_tensors ? NULL : turned_rows(p), *grouped = any_tensors || open ? NULL : grouped_rows(p);
+	if (grouped) {
+		p->broad = true;
+		plan_rest(p, true, open);
+		many_rows(p, &p->out.items[p->out.n - 1], grouped);
+		plan_memory(p, &p->out.items[p->out.n - 1], true);
+		p->broad = false;
+	}
 	plan_many_and_few(p, symbol >= 0 ? rows_beside(p, symbol) : turned, turned || plan_only_groups(p) || p->f.cost >= LONG_CODE, open);
 	if (can_be_torn(p) && !any_tensors && (!set || p->target->more_variants)) {   /* else those of any tensors take torn rows as well */
 		p->torn = true;

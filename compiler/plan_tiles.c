@@ -242,7 +242,7 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 			held *= given ? plan_open_most(p, &ph->axes[a], most) : most;
 	bool turns = plan_is_wide(v) && phase_is_turning(p->k, ph);
 	struct turned_tile matrix = turned_tile(p);
-	bool more = p->target->lanes_adjacent && !p->single && 2 * TURNING * p->f.cost <= LANE_CODE;
+	bool more = p->target->lanes_adjacent && !p->single && !p->broad && 2 * TURNING * p->f.cost <= LANE_CODE;
 	int turned = s.tiled ? matrix.each : more ? 2 * TURNING : TURNING;
 	if (turns && !s.open)
 		each = each > turned ? each : p->target->lanes_adjacent || 2 * each > turned ? turned : 2 * each;
@@ -264,7 +264,7 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 		} else if (ax->kind == AXIS_GRID && !ax->tile && ax->extent && ax->extent->op == HX_CDIV && !s.tiled && held > 1 &&
 		           held < threads * (turns ? each : filled)) {
 			int64_t tile = threads * (turns ? each : filled) / held;
-			bool wide = p->target->lanes_adjacent && each > TURNING ? group < 0 : a < group;  /* the longer line is the one read, if a lane has much of it */
+			bool wide = p->broad || (p->target->lanes_adjacent && each > TURNING) ? group < 0 : a < group;  /* the longer line is the one read, if a lane has much of it */
 			if (turns && tile > side / plan_axis_by(ax) * (wide ? 2 : 1))
 				tile = side / plan_axis_by(ax) * (wide ? 2 : 1);
 			tile = tile > 1 ? tile : 1;

@@ -14,6 +14,7 @@ struct planner {
 	bool sets;                         /* sets have variants of their own */
 	bool few;                          /* of the variant in hand: one access a lane */
 	bool crowd;                        /* of the variant in hand: for more rows than the chip's workgroups hold many times over */
+	bool broad;                        /* of the variant in hand: tiles of groups both ways for as many rows */
 	bool slow;                         /* of the variant in hand: for chips whose memory is slower than target.fast_memory */
 	bool single;                       /* of the variant in hand: rows begin anywhere, so that elements are accessed one by one */
 	int64_t clustered;                 /* aligned rows up to so many have variants in clusters; 0 = none have */

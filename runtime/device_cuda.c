@@ -146,11 +146,11 @@ static int cuda_function(tdsl_device d, void **function, void *module, const cha
 	return 0;
 }
 
-/* Of so many clusters two members may share a multiprocessor where others are free: more clusters run at a time.  Of fewer each is faster spread
- * (an H200, docs/performance.md, 2026-11-26). */
-static bool is_crowd(const struct launch_shape *l)
+/* Of so many clusters two members may share a multiprocessor where others are free: more clusters run at a time.  Of fewer each is faster spread,
+ * and slow memory is what all wait for (docs/performance.md, 2026-11-26). */
+static bool is_crowd(const struct tdsl_device_s *d, const struct launch_shape *l)
 {
-	return l->members && (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] >= (uint64_t)l->members * CUDA_CLUSTER_CROWD;
+	return l->members && d->memory_rate >= CUDA_FAST_MEMORY && (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] >= (uint64_t)l->members * CUDA_CLUSTER_CROWD;
 }
 
 static int cuda_launch(tdsl_device d, void *function, const struct launch_shape *l, void *native, void *kernarg, const char *what)
@@ -159,7 +159,7 @@ static int cuda_launch(tdsl_device d, void *function, const struct launch_shape 
 	void *extra[] = {CUDA_EXTRA_POINTER, kernarg, CUDA_EXTRA_SIZE, &bytes, CUDA_EXTRA_END};
 	if (l->overlaps && d->cuda->t.cuLaunchKernelEx) {
 		struct cuda_attribute how[] = {{.id = CUDA_LAUNCH_OVERLAPS, .value = {1}}, {.id = CUDA_LAUNCH_PLACING, .value = {CUDA_PLACING_BALANCED}}};
-		struct cuda_launch launch = {{l->grid[0], l->grid[1], l->grid[2]}, {l->block, 1, 1}, l->shared, native, how, is_crowd(l) ? 2 : 1};
+		struct cuda_launch launch = {{l->grid[0], l->grid[1], l->grid[2]}, {l->block, 1, 1}, l->shared, native, how, is_crowd(d, l) ? 2 : 1};
 		CUDA(d, TDSL_ELAUNCH, what, cuLaunchKernelEx, ((const struct CUlaunchConfig_st *)(const void *)&launch, function, NULL, extra));
 		return 0;
 	}

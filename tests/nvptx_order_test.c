@@ -34,6 +34,7 @@ static const struct { const char *kernel, *variant; enum order order; int rows, 
 	{"cast_transpose", "unaligned with y yt", TURNED, 32, 64}, {"cast_transpose", "M%8=0 N%8=0 aligned with y yt", TURNED, 64, 64},   /* few rows */
 	{"quantize_both_mxfp8", "M%32=0 N%32=0 aligned", TURNED, 64, 128},
 	{"gelu_tanh_both_mxfp8", "M%32=0 N%32=0 aligned with y scale yt scale_t", TURNED, 64, 64},   /* more code an element */
+	{"gelu_tanh_both_mxfp8", "M%32=0 N%32=0 aligned rows>=8192 memory>=4000 with y scale yt scale_t", TURNED, 64, 128},
 	{"add", "N%8=0 aligned", BEHIND, 1, 2048},                                              /* few rows */
 	{"add", "N%4096=0 aligned rows>=512", BEHIND, 1, 4096},                                 /* long lines */
 	{"rmsnorm_both_mxfp8", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", TURNED, 64, 128},

@@ -93,6 +93,40 @@ START_TEST(crowds_compute)
 }
 END_TEST
 
+/* Tiles of groups both ways, of one tensor, for a crowd of rows: twice as many lanes, lines twice as long or as long; here few rows, some tiles
+ * of which end early.  Of two tensors, and of groups that fill a tile, there are none. */
+START_TEST(crowds_of_groups_compute)
+{
+	static const struct { const char *kernel, *given, *variant; } cases[] = {
+		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned rows>=8192 memory>=4000"},
+		{"gelu_tanh_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned rows>=8192 memory>=4000 with y scale yt scale_t"},
+		{"swiglu_both_mxfp8", NULL, NULL}, {"quantize_both_128", NULL, NULL}, {"cast_transpose", NULL, NULL}};
+	struct built b;
+	struct device_code code;
+	built_open(&b, cases[_i].kernel);
+	if (!cases[_i].variant) {
+		for (int i = 0; i < b.n; i++)
+			ck_assert_msg(!strstr(b.v[i].text, "rows>=8192"), "%s: %s", cases[_i].kernel, b.v[i].text);
+		built_close(&b);
+		return;
+	}
+	ir_run_symbol(&b.r, "M", 96);
+	ir_run_symbol(&b.r, "N", 160);
+	built_give(&b, cases[_i].given);
+	const struct variant *v = &b.v[built_variant(&b, cases[_i].variant)];
+	ck_assert_int_eq(v->waves, 8);
+	for (int less = 0; less < 2; less++) {
+		ir_run_symbol(&b.r, "M", 8192 - 32 * less);
+		ck_assert_msg(device_applies(&b.d, v) == !less, "%s of %d rows", cases[_i].kernel, 8192 - 32 * less);
+	}
+	ir_run_symbol(&b.r, "M", 96);
+	device_compile(&b.d, v, &code, v->text);
+	device_check(&b.d, &code, v->text, false);
+	free(code.elf);
+	built_close(&b);
+}
+END_TEST
+
 /* What a predicate of the text says: a register below so many; -1 = something else. */
 static int bound_of(const char *ptx, int predicate, int *of)
 {
@@ -737,6 +771,7 @@ static void add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, sets_compute, 0, 28);
 	tcase_add_loop_test(t, crowds_compute, 0, 2);
+	tcase_add_loop_test(t, crowds_of_groups_compute, 0, 5);
 	tcase_add_test(t, the_next_launch_is_let_in);
 	tcase_add_test(t, lanes_of_a_row);
 	tcase_add_test(t, short_rows_share_a_workgroup);

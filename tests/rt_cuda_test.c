@@ -282,14 +282,20 @@ START_TEST(clusters)
 }
 END_TEST
 
-/* A workgroup a row: of 512 clusters on the members are placed where there is room, of fewer, and without clusters, as the driver does. */
+/* A workgroup a row: of 512 clusters on the members are placed where there is room; of fewer, without clusters and where memory is slow, as the
+ * driver does. */
 START_TEST(many_clusters_are_balanced)
 {
-	static const struct { int width, rows, balanced; } rows[] = {{0, 8192, 0}, {2, 1023, 0}, {2, 1024, 1}, {16, 8191, 0}, {16, 8192, 1}};
+	static const struct { int width, rows; bool slow; int balanced; } rows[] = {
+		{0, 8192, false, 0}, {2, 1023, false, 0}, {2, 1024, false, 1}, {16, 8191, false, 0}, {16, 8192, false, 1}, {16, 8192, true, 0}};
 	float *x = calloc(8192 * 50, sizeof *x), *y = calloc(8192 * 50, sizeof *y);
 	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
 		tdsl_pack_close(pack);
+		tdsl_close(device);
 		free(bytes);
+		fake->memory_khz = rows[i].slow ? 2604166 : 2604167;
+		fake->memory_pins = 6144;
+		OK(tdsl_open(&device, "cuda:1"));
 		pack_make(0, ptx, sizeof ptx);
 		fake->cluster_width = rows[i].width;
 		fake->early = fake->balanced = 0;
