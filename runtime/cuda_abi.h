@@ -60,7 +60,7 @@ enum {
 	CUDA_CAPTURE_RELAXED = 2,
 	CUDA_LAUNCH_PLACING = 5,                /* CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE */
 	CUDA_PLACING_BALANCED = 2,              /* CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING */
-	CUDA_CLUSTER_CROWD = 512, CUDA_FAST_MEMORY = 4000,   /* clusters; GB/s, as device.memory_rate */
+	CUDA_CLUSTER_CROWD = 512, CUDA_FAST_MEMORY = 4000,   /* clusters; GB/s, as device.memory_rate and the compiler's target.fast_memory */
 	CUDA_LAUNCH_OVERLAPS = 6,               /* CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION */
 	CUDA_SHARED_UNASKED = 48 * 1024         /* group memory that a launch gets without the attribute above (programming guide) */
 };
