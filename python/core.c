@@ -5,66 +5,29 @@
  * is unusual (copies to a GPU, workspace on the host, DLPack capsules, any mistake of the caller) goes to the method _slow of the Python class,
  * which knows every case and has the texts of the errors; the warm path is a shorter way to the same tdsl_call.
  *
- * Outputs of a foreign library that together are small share one allocation of that library, each a tensor of its own that keeps the
- * block: an allocation costs such a library more than the rest of the call, and what a kept output can hold on to stays small.
- *
  * Why C: ctypes alone takes longer for four tensors than the 2 us that a call may cost.  Why by hand: numpy's array structure and
  * the places of its functions are part of its binary interface since 1.x, so that neither numpy's headers nor a build tool are
  * needed.  libtdsl_rt.so is not linked: Python has loaded it and hands over the addresses of its functions. */
-#define PY_SSIZE_T_CLEAN
-#define Py_LIMITED_API 0x03090000
-#include <Python.h>
-#include <stdatomic.h>
-#include <stdbool.h>
+#include "core.h"
+
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <structmember.h>
 
-#include "../runtime/include/tdsl.h"
+enum { MAX_NAMED = MAX_PARAM + 2, MAX_PLACE = 32, MAX_DTYPE = 64, MAX_STREAM = 64, FOREIGN = 8 };
 
-enum { SHARED_MOST = 256 << 10, SHARED_ALIGN = 256, ROOM_ALIGN = 16 };
-enum { MAX_PLACE = 32, MAX_PARAM = 32, MAX_RANK = 8, MAX_NDIM = 12, MAX_KEY = 96, SPECS = 512, MAX_DTYPE = 64, MAX_STREAM = 64, FOREIGN = 8 };
-
-/* ---- what other libraries fixed */
-
-/* PyArrayObject of numpy's binary interface. */
-struct ndarray {
-	PyObject_HEAD
-	char *data;
-	int nd;
-	Py_ssize_t *dims, *strides;
-	PyObject *base, *descr;
-	int flags;
-};
-enum { ARRAY_C = 1, ARRAY_WRITEABLE = 0x400 };
-enum { NUMPY_VERSION = 0, NUMPY_ARRAY = 2, NUMPY_NEW = 94 };
-typedef PyObject *numpy_new(PyTypeObject *, PyObject *descr, int nd, Py_ssize_t const *dims, Py_ssize_t const *strides, void *data,
-                            int flags, PyObject *obj);
-
-/* DLPack 1.x. */
-struct managed { uint32_t major, minor; void *context; void (*deleter)(struct managed *); uint64_t flags; DLTensor t; };
-struct exchange {
-	uint32_t major, minor;
-	struct exchange *previous;
-	int (*allocate)(DLTensor *prototype, struct managed **out, void *context, void (*error)(void *, const char *, const char *));
-	int (*from_object)(void *object, struct managed **out);
-	int (*to_object)(struct managed *, void **object);
-	int (*read)(void *object, DLTensor *out);
-	int (*stream)(DLDeviceType, int32_t id, void **out);
-};
+/* Of Python's headers for 3.12 and later. */
+#define HAVE_VECTORCALL (1u << 11)
+#define VECTOR_OFFSET ((size_t)1 << (8 * sizeof(size_t) - 1))
 
 /* ---- state of the module */
 
-static struct {
-	int (*call)(tdsl_kernel, tdsl_stream, const union tdsl_arg *, int, void *, int64_t);
-	int (*output)(DLDataType *, int64_t *, tdsl_kernel, tdsl_stream, const union tdsl_arg *, int, int);
-	int (*device)(tdsl_device *);
-	int (*query)(struct tdsl_device_info *, tdsl_device);
-	int64_t (*workspace)(tdsl_kernel, tdsl_stream, const union tdsl_arg *, int);
-} rt;
+struct runtime rt;
+PyTypeObject *array_type;
+numpy_new *array_new;
 static PyObject *raise_error;          /* Python's function that raises tdsl.Error for a code */
-static PyTypeObject *array_type;       /* numpy.ndarray; NULL: this numpy is not known, nothing is warm */
-static numpy_new *array_new;
-static struct dtype { PyObject *descr; DLDataType dl; int size; } dtypes[MAX_DTYPE];
+static struct dtype dtypes[MAX_DTYPE];
 static int ndtypes;
 static struct { DLDevice device; void *native; tdsl_stream stream; } streams[MAX_STREAM];
 static int nstreams;
@@ -74,41 +37,8 @@ static struct { tdsl_device device; bool host; } known; /* the default device la
 static struct { PyTypeObject *type; const struct exchange *api; } foreign[FOREIGN]; /* tensor types last seen */
 static unsigned nforeign;
 
-struct param { PyObject *name; bool tensor, input, output, optional, has_default; char letter; double value; };
-
-/* The outputs that inputs of these types and shapes have. */
-struct spec {
-	uint32_t words;
-	uint64_t key[MAX_KEY];
-	struct { const struct dtype *dtype; DLDataType dl; int rank; int64_t shape[MAX_RANK]; } out[MAX_PARAM];
-};
-
-struct kernel {
-	PyObject_HEAD
-	tdsl_kernel k;
-	int n, ntakes;
-	uint8_t takes[MAX_PARAM];
-	struct param p[MAX_PARAM];
-	struct spec *specs[SPECS];
-	bool workspace;                        /* some variants need one */
-};
-
-/* One call: what was given, and what the runtime sees of it. */
-struct call {
-	struct kernel *k;
-	PyObject *values[MAX_PARAM];           /* borrowed; outputs made here: owned */
-	DLTensor t[MAX_PARAM];
-	int64_t strides[MAX_PARAM][MAX_NDIM];
-	int64_t shapes[MAX_PARAM][MAX_RANK];   /* of outputs made here */
-	union tdsl_arg args[MAX_PARAM];
-	uint32_t made;                         /* outputs that this call owns */
-	bool arrays;                           /* some are numpy's */
-	const struct exchange *api;            /* of the first foreign tensor */
-	DLDevice lies;                         /* and where it is */
-	const struct place *place;             /* device=, else NULL */
-	tdsl_device device;
-	tdsl_stream stream;
-};
+/* What a call was given, borrowed: by position, by name. */
+struct given { PyObject *const *args; Py_ssize_t n, nnamed; PyObject *const *name, *const *value; };
 
 /* ---- arguments */
 
@@ -120,7 +50,7 @@ static const struct dtype *dtype_of(const PyObject *descr)
 	return NULL;
 }
 
-static const struct dtype *dtype_named(DLDataType dl)
+const struct dtype *dtype_named(DLDataType dl)
 {
 	for (int i = 0; i < ndtypes; i++)
 		if (dtypes[i].dl.code == dl.code && dtypes[i].dl.bits == dl.bits && dl.lanes == 1)
@@ -173,7 +103,7 @@ static const struct exchange *exchange_of(PyObject *value)
 	return api;
 }
 
-static bool tensor_read(struct call *c, int i)
+bool call_tensor(struct call *c, int i)
 {
 	PyObject *value = c->values[i];
 	if (Py_TYPE(value) == array_type) {
@@ -273,16 +203,16 @@ static bool control(struct call *c, PyObject *name, PyObject *value, PyObject **
 }
 
 /* Values by parameter; false for anything that is not plain. */
-static bool call_bind(struct call *c, PyObject *args, PyObject *named)
+static bool call_bind(struct call *c, const struct given *g)
 {
 	const struct kernel *k = c->k;
-	Py_ssize_t n = PyTuple_Size(args), at = 0;
-	PyObject *name, *value, *out = NULL;
-	if (n > k->ntakes)
+	PyObject *out = NULL;
+	if (g->n > k->ntakes)
 		return false;
-	for (Py_ssize_t i = 0; i < n; i++)
-		c->values[k->takes[i]] = PyTuple_GetItem(args, i);
-	while (named && PyDict_Next(named, &at, &name, &value)) {
+	for (Py_ssize_t i = 0; i < g->n; i++)
+		c->values[k->takes[i]] = g->args[i];
+	for (Py_ssize_t a = 0; a < g->nnamed; a++) {
+		PyObject *name = g->name[a], *value = g->value[a];
 		int i = param_named(k, name);
 		if (i < 0 ? !control(c, name, value, &out) : c->values[i] != NULL)
 			return false;
@@ -295,7 +225,7 @@ static bool call_bind(struct call *c, PyObject *args, PyObject *named)
 		const struct param *p = &k->p[i];
 		if (c->values[i] == Py_None)
 			c->values[i] = NULL;
-		if (!p->tensor ? !scalar_read(c, i) : c->values[i] ? !tensor_read(c, i) : p->input && !p->optional)
+		if (!p->tensor ? !scalar_read(c, i) : c->values[i] ? !call_tensor(c, i) : p->input && !p->optional)
 			return false;
 	}
 	return true;
@@ -337,257 +267,6 @@ static bool call_place(struct call *c)
 	return false; /* the slow path opens it */
 }
 
-/* ---- outputs */
-
-static struct spec *spec_make(struct call *c, const uint64_t *key, uint32_t words)
-{
-	struct spec *s = calloc(1, sizeof *s);
-	if (!s)
-		return NULL;
-	memcpy(s->key, key, words * sizeof *key);
-	s->words = words;
-	for (int i = 0; i < c->k->n; i++) {
-		const struct param *p = &c->k->p[i];
-		if (!p->tensor || !p->output || p->input)
-			continue;
-		if (!c->values[i] && !p->optional) {
-			s->out[i].rank = rt.output(&s->out[i].dl, s->out[i].shape, c->k->k, c->stream, c->args, c->k->n, i);
-			s->out[i].dtype = dtype_named(s->out[i].dl);
-		}
-		if (s->out[i].rank < 0 || (!c->values[i] && !p->optional && !c->api && !s->out[i].dtype)) {
-			free(s);
-			return NULL;
-		}
-	}
-	return s;
-}
-
-/* The outputs' types and shapes, remembered by the tensors given; NULL for the slow path. */
-static const struct spec *spec_get(struct call *c)
-{
-	uint64_t key[MAX_KEY], hash = 0x9e3779b97f4a7c15u;
-	uint32_t n = 0;
-	key[n++] = (uint64_t)(uintptr_t)c->device;
-	key[n++] = (uint64_t)(uintptr_t)c->stream;
-	key[n++] = c->api != NULL;
-	for (int i = 0; i < c->k->n; i++) {
-		const DLTensor *t = c->args[i].t;
-		if (!c->k->p[i].tensor)
-			continue;
-		if (!c->values[i]) {
-			key[n++] = 0;
-			continue;
-		}
-		if (t->ndim > MAX_NDIM || n + 2 + MAX_NDIM + MAX_PARAM > MAX_KEY)
-			return NULL;
-		key[n++] = 1ull << 63 | t->dtype.code | (uint64_t)t->dtype.bits << 8 | (uint64_t)t->dtype.lanes << 16 | (uint64_t)t->ndim << 32;
-		for (int j = 0; j < t->ndim; j++)
-			key[n++] = (uint64_t)t->shape[j];
-	}
-	for (uint32_t i = 0; i < n; i++)
-		hash = (hash ^ key[i] ^ hash >> 29) * 0x9fb21c651e98df25u;
-	hash ^= hash >> 32;
-	struct spec **slot = &c->k->specs[hash % SPECS], **other = &c->k->specs[hash % SPECS ^ 1];
-	if (*slot && (*slot)->words == n && memcmp((*slot)->key, key, n * sizeof *key) == 0)
-		return *slot;
-	if (*other && (*other)->words == n && memcmp((*other)->key, key, n * sizeof *key) == 0)
-		return *other;
-	struct spec *s = spec_make(c, key, n);
-	if (s) {
-		free(*other);
-		*other = *slot;
-		*slot = s;
-	}
-	return s;
-}
-
-static void ignore_error(void *context, const char *kind, const char *message)
-{
-	(void)context, (void)kind, (void)message;
-}
-
-/* Allocates output i by the exchange functions.  What was allocated is known: the object is not read again. */
-static bool foreign_make(struct call *c, const struct spec *s, int i)
-{
-	DLTensor *t = &c->t[i];
-	struct managed *m = NULL;
-	void *object = NULL;
-	memcpy(c->shapes[i], s->out[i].shape, sizeof c->shapes[i]);
-	*t = (DLTensor){.device = c->lies, .ndim = s->out[i].rank, .dtype = s->out[i].dl, .shape = c->shapes[i]};
-	if (c->api->allocate(t, &m, NULL, ignore_error) != 0)
-		return false;
-	t->data = m->t.data;
-	t->byte_offset = m->t.byte_offset;
-	if (m->t.strides) {
-		memcpy(c->strides[i], m->t.strides, (size_t)t->ndim * sizeof **c->strides);
-		t->strides = c->strides[i];
-	}
-	if (c->api->to_object(m, &object) != 0) /* as in part_make */
-		return false;
-	c->values[i] = object;
-	c->args[i].t = t;
-	return true;
-}
-
-/* ---- several outputs in one allocation */
-
-/* A block that its tensors keep: freed with the last of them, on whatever thread that is. */
-struct block { struct managed *memory; atomic_int tensors; };
-struct part { struct managed m; struct block *block; int64_t shape[MAX_RANK], strides[MAX_RANK]; };
-
-static void block_leave(struct block *b)
-{
-	if (atomic_fetch_sub(&b->tensors, 1) != 1)
-		return;
-	b->memory->deleter(b->memory);
-	free(b);
-}
-
-static void part_delete(struct managed *m)
-{
-	struct part *p = (struct part *)m;
-	block_leave(p->block);
-	free(p);
-}
-
-static bool to_make(const struct call *c, int i)
-{
-	const struct param *p = &c->k->p[i];
-	return p->tensor && p->output && !p->input && !p->optional && !c->values[i];
-}
-
-/* Bytes of output i; 0 where it has none or is not made of whole bytes. */
-static size_t output_bytes(const struct spec *s, int i)
-{
-	size_t n = s->out[i].dl.bits % 8 || s->out[i].dl.lanes != 1 ? 0 : s->out[i].dl.bits / 8;
-	for (int j = 0; j < s->out[i].rank && n <= SHARED_MOST; j++)
-		n *= (size_t)s->out[i].shape[j];
-	return n;
-}
-
-/* Output i at an offset of the block, as the library's tensor. */
-static bool part_make(struct call *c, const struct spec *s, int i, struct block *b, size_t offset)
-{
-	struct part *p = malloc(sizeof *p);
-	void *object = NULL;
-	int64_t stride = 1;
-	if (!p)
-		return false;
-	memcpy(p->shape, s->out[i].shape, sizeof p->shape);
-	memcpy(c->shapes[i], s->out[i].shape, sizeof c->shapes[i]);
-	for (int j = s->out[i].rank - 1; j >= 0; j--) {
-		p->strides[j] = stride;
-		stride *= p->shape[j];
-	}
-	c->t[i] = (DLTensor){.data = (char *)b->memory->t.data + b->memory->t.byte_offset + offset, .device = b->memory->t.device,
-	                     .ndim = s->out[i].rank, .dtype = s->out[i].dl, .shape = c->shapes[i]};
-	p->block = b;
-	p->m = (struct managed){.major = 1, .deleter = part_delete, .t = c->t[i]};
-	p->m.t.shape = p->shape;
-	p->m.t.strides = p->strides;
-	atomic_fetch_add(&b->tensors, 1);
-	if (c->api->to_object(&p->m, &object) != 0) /* takes it; whose it is after a failure DLPack leaves open: kept */
-		return false;
-	c->values[i] = object;
-	c->args[i].t = &c->t[i];
-	c->made |= 1u << i;
-	return true;
-}
-
-/* All outputs from one allocation, if there are several and they are small.  0: not so; negative: failed. */
-static int shared_make(struct call *c, const struct spec *s)
-{
-	size_t total = 0;
-	int n = 0;
-	bool fine = true;
-	for (int i = 0; i < c->k->n; i++)
-		if (to_make(c, i)) {
-			size_t bytes = output_bytes(s, i);
-			if (!bytes || bytes > SHARED_MOST)
-				return 0;
-			total += (bytes + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
-			n++;
-		}
-	if (n < 2 || total > SHARED_MOST)
-		return 0;
-	int64_t size = (int64_t)total + SHARED_ALIGN;
-	DLTensor like = {.device = c->lies, .ndim = 1, .dtype = {TDSL_DL_UINT, 8, 1}, .shape = &size};
-	struct block *b = malloc(sizeof *b);
-	if (!b || c->api->allocate(&like, &b->memory, NULL, ignore_error) != 0) {
-		free(b);
-		return -1;
-	}
-	atomic_init(&b->tensors, 1); /* ours, until all parts are made */
-	size_t offset = -((uintptr_t)b->memory->t.data + b->memory->t.byte_offset) % SHARED_ALIGN;
-	for (int i = 0; i < c->k->n && fine; i++)
-		if (to_make(c, i)) {
-			fine = part_make(c, s, i, b, offset);
-			offset += (output_bytes(s, i) + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
-		}
-	block_leave(b);
-	return fine ? 1 : -1;
-}
-
-static bool outputs_make(struct call *c)
-{
-	const struct spec *s = spec_get(c);
-	int shared = s && c->api ? shared_make(c, s) : 0;
-	if (!s || shared < 0)
-		return false;
-	for (int i = 0; i < c->k->n && !shared; i++) {
-		if (!to_make(c, i))
-			continue;
-		if (!c->api) {
-			Py_INCREF(s->out[i].dtype->descr); /* array_new takes it */
-			c->values[i] = array_new(array_type, s->out[i].dtype->descr, s->out[i].rank, (const Py_ssize_t *)s->out[i].shape, NULL, NULL, 0, NULL);
-		} else if (!foreign_make(c, s, i)) {
-			return false;
-		}
-		if (!c->values[i])
-			return false;
-		c->made |= 1u << i;
-		if (!c->api && !tensor_read(c, i))
-			return false;
-	}
-	return true;
-}
-
-/* One output, or a tuple of all that are there. */
-static PyObject *results(struct call *c)
-{
-	int n = 0;
-	int at[MAX_PARAM];
-	for (int i = 0; i < c->k->n; i++)
-		if (c->k->p[i].tensor && c->k->p[i].output && c->values[i])
-			at[n++] = i;
-	PyObject *tuple = n == 1 ? NULL : PyTuple_New(n);
-	for (int i = 0; i < n; i++) {
-		PyObject *value = c->values[at[i]];
-		if (!(c->made >> at[i] & 1))
-			Py_INCREF(value);
-		c->made &= ~(1u << at[i]);
-		if (!tuple && n == 1)
-			return value;
-		PyTuple_SetItem(tuple, i, value);
-	}
-	return tuple;
-}
-
-/* ---- workspace */
-
-/* Of the library whose tensors lie on a GPU, which keeps what is freed until the stream has used it.  NULL: the call goes the longer way. */
-static struct managed *room_make(const struct call *c, int64_t bytes, void **at)
-{
-	int64_t size = bytes + ROOM_ALIGN;
-	DLTensor like = {.device = c->lies, .ndim = 1, .dtype = {TDSL_DL_UINT, 8, 1}, .shape = &size};
-	struct managed *m = NULL;
-	if (!c->api || c->lies.device_type == kDLCPU || c->api->allocate(&like, &m, NULL, ignore_error) != 0)
-		return NULL;
-	char *start = (char *)m->t.data + m->t.byte_offset;
-	*at = start + -(uintptr_t)start % ROOM_ALIGN;
-	return m;
-}
-
 /* ---- the type */
 
 static PyObject *slow(PyObject *self, PyObject *args, PyObject *named)
@@ -598,22 +277,22 @@ static PyObject *slow(PyObject *self, PyObject *args, PyObject *named)
 	return result;
 }
 
-static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *named)
+/* False: the call is not plain, or failed on the warm path: the longer way. */
+static bool kernel_run(PyObject *self, const struct given *g, PyObject **result)
 {
 	struct call c;
 	c.k = (struct kernel *)self;
 	if (!array_type)
-		return slow(self, args, named);
-	memset(c.values, 0, sizeof c.values);
+		return false;
+	memset(c.values, 0, (size_t)c.k->n * sizeof *c.values);
 	memset(c.args, 0, (size_t)c.k->n * sizeof *c.args);
 	c.made = 0;
 	c.arrays = false;
 	c.api = NULL;
 	c.place = NULL;
 	c.stream = NULL;
-	PyObject *result = NULL;
 	bool done = false;
-	if (call_bind(&c, args, named) && call_place(&c) && outputs_make(&c)) {
+	if (call_bind(&c, g) && call_place(&c) && call_outputs(&c)) {
 		struct managed *kept = NULL;
 		void *at = NULL;
 		int64_t room;
@@ -623,7 +302,7 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *named)
 		if (!room)
 			rc = rt.call(c.k->k, c.stream, c.args, c.k->n, NULL, 0);
 		Py_END_ALLOW_THREADS
-		if (room > 0 && (kept = room_make(&c, room, &at))) {
+		if (room > 0 && (kept = call_room(&c, room, &at))) {
 			Py_BEGIN_ALLOW_THREADS
 			rc = rt.call(c.k->k, c.stream, c.args, c.k->n, at, room);
 			Py_END_ALLOW_THREADS
@@ -631,17 +310,54 @@ static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *named)
 		}
 		done = !room || kept;
 		if (done && rc < 0)
-			result = PyObject_CallFunction(raise_error, "i", rc);
+			*result = PyObject_CallFunction(raise_error, "i", rc);
 		else if (done)
-			result = results(&c);
+			*result = call_results(&c);
 	}
 	for (int i = 0; i < c.k->n && c.made; i++)
 		if (c.made >> i & 1)
 			Py_DECREF(c.values[i]);
-	if (done)
+	if (!done)
+		PyErr_Clear();
+	return done;
+}
+
+/* Of Python before 3.12, and of callers that have a tuple and a dictionary. */
+static PyObject *kernel_call(PyObject *self, PyObject *args, PyObject *named)
+{
+	PyObject *at[MAX_PARAM], *name[MAX_NAMED], *value[MAX_NAMED], *result = NULL;
+	struct given g = {.args = at, .n = PyTuple_Size(args), .name = name, .value = value};
+	bool fits = g.n <= MAX_PARAM && (!named || PyDict_Size(named) <= MAX_NAMED);
+	for (Py_ssize_t i = 0; fits && i < g.n; i++)
+		at[i] = PyTuple_GetItem(args, i);
+	for (Py_ssize_t place = 0; fits && named && PyDict_Next(named, &place, &name[g.nnamed], &value[g.nnamed]);)
+		g.nnamed++;
+	return fits && kernel_run(self, &g, &result) ? result : slow(self, args, named);
+}
+
+/* As kernel_call, without a tuple and a dictionary: `names` are of the last arguments. */
+static PyObject *kernel_vector(PyObject *self, PyObject *const *args, size_t flags, PyObject *names)
+{
+	Py_ssize_t n = (Py_ssize_t)(flags & ~VECTOR_OFFSET);
+	PyObject *name[MAX_NAMED], *result = NULL;
+	struct given g = {.args = args, .n = n, .nnamed = names ? PyTuple_Size(names) : 0, .name = name, .value = args + n};
+	for (Py_ssize_t i = 0; i < g.nnamed && i < MAX_NAMED; i++)
+		name[i] = PyTuple_GetItem(names, i);
+	if (g.nnamed <= MAX_NAMED && kernel_run(self, &g, &result))
 		return result;
-	PyErr_Clear();
-	return slow(self, args, named);
+	PyObject *tuple = PyTuple_New(n), *named = PyDict_New();
+	for (Py_ssize_t i = 0; tuple && i < n; i++) {
+		Py_INCREF(args[i]);
+		PyTuple_SetItem(tuple, i, args[i]);
+	}
+	bool fine = tuple && named;
+	for (Py_ssize_t i = 0; fine && i < g.nnamed; i++)
+		fine = PyDict_SetItem(named, PyTuple_GetItem(names, i), g.value[i]) == 0;
+	if (fine)
+		result = slow(self, tuple, named);
+	Py_XDECREF(tuple);
+	Py_XDECREF(named);
+	return result;
 }
 
 /* _setup(handle, [(name, letter, is_input, is_output, is_optional, default or None)], has workspace) */
@@ -672,6 +388,7 @@ static PyObject *kernel_setup(PyObject *self, PyObject *args)
 			k->takes[k->ntakes++] = (uint8_t)i;
 	}
 	k->k = (tdsl_kernel)(uintptr_t)handle;
+	k->vector = kernel_vector;
 	k->workspace = workspace;
 	Py_RETURN_NONE;
 }
@@ -689,7 +406,11 @@ static void kernel_free(PyObject *self)
 }
 
 static PyMethodDef kernel_methods[] = {{"_setup", kernel_setup, METH_VARARGS, "Handle, parameters, whether variants may need a workspace."}, {0}};
-static PyType_Slot kernel_slots[] = {{Py_tp_call, (void *)kernel_call}, {Py_tp_dealloc, (void *)kernel_free}, {Py_tp_methods, kernel_methods}, {0, NULL}};
+static PyMemberDef kernel_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(struct kernel, vector), READONLY, NULL}, {0}};
+/* The last but one is for Python 3.12 and later alone. */
+static PyType_Slot kernel_slots[] = {
+	{Py_tp_call, (void *)kernel_call}, {Py_tp_dealloc, (void *)kernel_free}, {Py_tp_methods, kernel_methods}, {Py_tp_members, kernel_members}, {0, NULL}};
+enum { MEMBERS = 3 };
 static PyType_Spec kernel_spec = {"tdsl._core.Kernel", sizeof(struct kernel), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, kernel_slots};
 
 /* ---- the module */
@@ -777,8 +498,21 @@ static PyMethodDef core_methods[] = {
 	{"stream", core_stream, METH_VARARGS, "Makes an open stream known."}, {0}};
 static struct PyModuleDef core_module = {PyModuleDef_HEAD_INIT, "tdsl._core", "The warm path of tdsl's calls.", -1, core_methods, NULL, NULL, NULL, NULL};
 
+/* Calls without a tuple and a dictionary: classes made in Python, as the kernels' is, inherit them from 3.12 on, which has them in its stable
+ * interface as well. */
+static bool has_vectors(void)
+{
+	char *end;
+	long major = strtol(Py_GetVersion(), &end, 10), minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+	return major > 3 || (major == 3 && minor >= 12);
+}
+
 PyMODINIT_FUNC PyInit__core(void)
 {
+	if (has_vectors())
+		kernel_spec.flags |= HAVE_VECTORCALL;
+	else
+		kernel_slots[MEMBERS] = (PyType_Slot){0, NULL};
 	PyObject *module = PyModule_Create(&core_module);
 	PyObject *type = module ? PyType_FromSpec(&kernel_spec) : NULL;
 	if (!type || PyModule_AddObject(module, "Kernel", type) < 0) {
