@@ -137,10 +137,13 @@ static bool scalar_read(struct call *c, int i)
 			c->args[i].f = p->value;
 		return p->has_default;
 	}
-	if (whole)
-		c->args[i].i = PyLong_AsLongLong(value);
-	else
+	if (whole) {                                   /* PyLong_AsLongLong alone takes floats before Python 3.10 */
+		PyObject *n = PyNumber_Index(value);
+		c->args[i].i = n ? PyLong_AsLongLong(n) : 0;
+		Py_XDECREF(n);
+	} else {
 		c->args[i].f = PyFloat_AsDouble(value);
+	}
 	if (PyErr_Occurred()) {
 		PyErr_Clear();
 		return false;

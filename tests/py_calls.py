@@ -189,6 +189,12 @@ def scalars(t):
     x = rng.standard_normal((1, 4, 64)).astype(bf16)
     plain, causal = tdsl.softmax_rows(x), tdsl.softmax_rows(x, causal=1)
     t.check(not same((plain,), (causal,)), "causal has no effect")
+    f = tdsl.softmax_rows                                    # with a tuple and a dictionary, and with names and without
+    t.check(all(same((y,), (causal,)) for y in (type(f).__call__(f, x, causal=1), f(*(x,), **{"causal": 1}), f(x=x, causal=1))), "ways to call")
+    raises(t, TypeError, "no parameter 'n0'", lambda: f(x, **{f"n{i}": i for i in range(40)}))
+    raises(t, TypeError, "no parameter 'n0'", lambda: type(f).__call__(f, x, **{f"n{i}": i for i in range(40)}))
+    raises(t, TypeError, "40 were given", lambda: f(*[x] * 40))
+    raises(t, TypeError, "40 were given", lambda: type(f).__call__(f, *[x] * 40))
     for value in (True, np.True_, np.int8(1), np.int64(1), np.uint8(1), np.array(1)):
         t.check(same((tdsl.softmax_rows(x, causal=value),), (causal,)), f"causal={value!r}")
     for value in (1, True, np.float32(1), np.int32(1), np.array(1.0)):
@@ -357,7 +363,7 @@ def lists(t):
         except kind as error:
             t.check(words in str(error), f"{words}: {error}")
     # while a call runs, other threads' lists do not close its table
-    grads, largest, closed, wrong = [x, x + 1], np.zeros(2, np.float32), [], []
+    grads, largest, closed, wrong = [x, x + bf16(1)], np.zeros(2, np.float32), [], []
     call, close, kept = lib.tdsl_call, lib.tdsl_list_close, _list.TABLES
 
     def others(*args):
