@@ -419,7 +419,7 @@ def verdicts(o, report):
             under = sorted((r for r in told if share(r) < 0.93), key=share)
             if told:
                 say(f"{title}, {how}: >= 93 % ({len(told) - len(under)} of {len(told)})", not under,
-                    [f"{r['kernel']} {r['shape'][0]}x{r['shape'][1]} {100 * share(r):.1f}%" for r in under])
+                    [f"{r['kernel']} {r['shape'][0]}x{r['shape'][1]} {100 * share(r):.2f}%" for r in under])
     again = [(r["kernel"], r["shape"], best(r, "triton") / BEFORE[r["kernel"]][tuple(r["shape"])]) for r in rows if tuple(r["shape"]) in BEFORE.get(r["kernel"], {})]
     off = [f"{k} {s[0]}x{s[1]} {x:.2f}" for k, s, x in again if abs(x - 1) > 0.05]
     if again:

@@ -8,8 +8,8 @@
  * Row kernels (no dot): for every pinned size, for classes of sizes, a streaming variant for longer rows - all of these for
  * aligned tensors whose extents are multiples of the vector width and of whole groups, then of the vector width alone - and the general
  * one, which streams what it knows nothing of: element by element, or in runs where the chip accesses those anywhere.  Where packs have
- * room, between them: for rows that begin anywhere, the plans of aligned ones, of whose elements each lane accesses one at a time.  A phase
- * of tiles that are turned is planned as a kernel of its own.
+ * room, between them: for rows that begin anywhere, the plans of aligned ones, of whose elements each lane accesses one at a time; and where
+ * few rows and many, or slow memory and fast, want different plans, one for each.  A phase of tiles that are turned is planned as a kernel of its own.
  * Kernels with dots: plan_products.c. */
 #include "affine.h"
 #include "pass.h"
@@ -471,8 +471,9 @@ static void plan_aligned_rest(struct planner *p, bool open)
 	if (grouped) {
 		p->broad = true;
 		plan_rest(p, true, open);
-		many_rows(p, &p->out.items[p->out.n - 1], grouped);
-		plan_memory(p, &p->out.items[p->out.n - 1], true);
+		struct variant *v = &p->out.items[p->out.n - 1];
+		many_rows(p, v, grouped);
+		plan_memory(p, v, true);
 		p->broad = false;
 	}
 	plan_many_and_few(p, symbol >= 0 ? rows_beside(p, symbol) : turned, turned || plan_only_groups(p) || p->f.cost >= LONG_CODE, open);

@@ -264,7 +264,8 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 		} else if (ax->kind == AXIS_GRID && !ax->tile && ax->extent && ax->extent->op == HX_CDIV && !s.tiled && held > 1 &&
 		           held < threads * (turns ? each : filled)) {
 			int64_t tile = threads * (turns ? each : filled) / held;
-			bool wide = p->broad || (p->target->lanes_adjacent && each > TURNING) ? group < 0 : a < group;  /* the longer line is the one read, if a lane has much of it */
+			/* the longer line is the one read, if a lane or many lanes have much of it */
+			bool wide = p->broad || (p->target->lanes_adjacent && each > TURNING) ? group < 0 : a < group;
 			if (turns && tile > side / plan_axis_by(ax) * (wide ? 2 : 1))
 				tile = side / plan_axis_by(ax) * (wide ? 2 : 1);
 			tile = tile > 1 ? tile : 1;

@@ -60,13 +60,26 @@ START_TEST(sets_compute)
 }
 END_TEST
 
+/* A variant for 8,192 rows and more, which are multiples of `step`: not for fewer; run with m of them, for which tensors are given. */
+static void crowd_computes(struct built *b, const struct variant *v, int step, int m)
+{
+	struct device_code code;
+	for (int less = 0; less < 2; less++) {
+		ir_run_symbol(&b->r, "M", 8192 - step * less);
+		ck_assert_msg(device_applies(&b->d, v) == !less, "%s: %s of %d rows", b->r.k->name, v->text, 8192 - step * less);
+	}
+	ir_run_symbol(&b->r, "M", m);
+	device_compile(&b->d, v, &code, v->text);
+	device_check(&b->d, &code, v->text, false);
+	free(code.elf);
+}
+
 /* Rows of which there are to be thousands: here three, by the variant that a call with so few does not take. */
 START_TEST(crowds_compute)
 {
 	static const struct { const char *kernel; int waves, rows; } cases[] = {{"rmsnorm", 1, 1}, {"layernorm", 16, 2}};
 	static struct dsl_pin pin = {"N", 4096};
 	struct built b;
-	struct device_code code;
 	built_open_for(&b, cases[_i].kernel, "sm_90a", &pin);
 	ir_run_symbol(&b.r, "M", 3);
 	ir_run_symbol(&b.r, "N", 4096);
@@ -81,14 +94,7 @@ START_TEST(crowds_compute)
 			for (int w = 0; row && i->layout && w < i->layout->nwave; w++)
 				ck_assert_int_eq(i->layout->wave[w].step[a], 0);   /* both in every lane, beside one lot of weights */
 	}
-	for (int less = 0; less < 2; less++) {
-		ir_run_symbol(&b.r, "M", 8192 - less);
-		ck_assert_msg(device_applies(&b.d, v) == !less, "%s of %d rows", cases[_i].kernel, 8192 - less);
-	}
-	ir_run_symbol(&b.r, "M", 3);
-	device_compile(&b.d, v, &code, v->text);
-	device_check(&b.d, &code, v->text, false);
-	free(code.elf);
+	crowd_computes(&b, v, 1, 3);
 	built_close(&b);
 }
 END_TEST
@@ -102,7 +108,6 @@ START_TEST(crowds_of_groups_compute)
 		{"gelu_tanh_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned rows>=8192 memory>=4000 with y scale yt scale_t"},
 		{"swiglu_both_mxfp8", NULL, NULL}, {"quantize_both_128", NULL, NULL}, {"cast_transpose", NULL, NULL}};
 	struct built b;
-	struct device_code code;
 	built_open(&b, cases[_i].kernel);
 	if (!cases[_i].variant) {
 		for (int i = 0; i < b.n; i++)
@@ -115,14 +120,7 @@ START_TEST(crowds_of_groups_compute)
 	built_give(&b, cases[_i].given);
 	const struct variant *v = &b.v[built_variant(&b, cases[_i].variant)];
 	ck_assert_int_eq(v->waves, 8);
-	for (int less = 0; less < 2; less++) {
-		ir_run_symbol(&b.r, "M", 8192 - 32 * less);
-		ck_assert_msg(device_applies(&b.d, v) == !less, "%s of %d rows", cases[_i].kernel, 8192 - 32 * less);
-	}
-	ir_run_symbol(&b.r, "M", 96);
-	device_compile(&b.d, v, &code, v->text);
-	device_check(&b.d, &code, v->text, false);
-	free(code.elf);
+	crowd_computes(&b, v, 32, 96);
 	built_close(&b);
 }
 END_TEST

@@ -191,6 +191,7 @@ def scalars(t):
     t.check(not same((plain,), (causal,)), "causal has no effect")
     f = tdsl.softmax_rows                                    # with a tuple and a dictionary, and with names and without
     t.check(all(same((y,), (causal,)) for y in (type(f).__call__(f, x, causal=1), f(*(x,), **{"causal": 1}), f(x=x, causal=1))), "ways to call")
+    t.check(sys.version_info < (3, 12) or type(f).__flags__ >> 11 & 1, "calls come with a tuple and a dictionary")   # Py_TPFLAGS_HAVE_VECTORCALL
     raises(t, TypeError, "no parameter 'n0'", lambda: f(x, **{f"n{i}": i for i in range(40)}))
     raises(t, TypeError, "no parameter 'n0'", lambda: type(f).__call__(f, x, **{f"n{i}": i for i in range(40)}))
     raises(t, TypeError, "40 were given", lambda: f(*[x] * 40))
