@@ -24,6 +24,8 @@ def short(row):
         kept["config"] = row["triton"]["config"]
     if "graph" in row:
         kept["graph"] = row["graph"]
+    if "apart" in row:
+        kept["apart"] = row["apart"]
     return {**kept, "agree": row.get("agree")}
 
 

@@ -73,6 +73,13 @@ def times_in_turn(contestants, most=0.025, least=9):
     return [spread([(one + other) / 2 for one, other in zip(u[::2], u[1::2])]) for u in us]
 
 
+def times_twice(ours, theirs):
+    """The same of both, each with two places in a round: the mean of its two, and how far apart they are, as a share: what of a difference
+    means nothing, for one kernel is as far from itself."""
+    a, b, again, other = times_in_turn([ours, theirs, ours, theirs])
+    return [[round((x + y) / 2, 2) for x, y in zip(*two)] for two in ((a, again), (b, other))], [round(again[0] / a[0] - 1, 4), round(other[0] / b[0] - 1, 4)]
+
+
 def dry_time(call):
     begin = time.perf_counter()
     call()
@@ -197,7 +204,7 @@ def time_one(o, report, pack, work, m, n):
     if not o.no_triton:
         theirs = triton_best(work, m, n, sets, row)
     if theirs:
-        row["ours"]["turn"], row["triton"]["turn"] = times_in_turn([ours, theirs], most=0.05)
+        (row["ours"]["turn"], row["triton"]["turn"]), row["apart"] = times_twice(ours, theirs)
         row["agree"] = agreement(work, sets[0], ours[0], theirs[0])
     if work.eager and not o.no_eager:
         row["eager"] = {"us": times([lambda t=t: work.eager(t) for t in sets], most=0.01, least=5)}
@@ -409,6 +416,10 @@ def verdicts(o, report):
             say(f"{title}, {how}: never slower than Triton ({len(some) - len(slower)} of {len(some)}, {near} more within 3 %)", not slower,
                 [at(r, by) for r in slower])
             say(f"{title}, {how}: Triton's time over ours, geometric mean {mean:.3f}, >= 1.05", mean >= 1.05)
+        apart = sorted(abs(x) for r in some for x in r.get("apart", []))
+        if apart:
+            say(f"{title}, one call between two events: a kernel in two places of a round, half of them within {100 * apart[len(apart) // 2]:.1f} %, nine of ten "
+                f"within {100 * apart[len(apart) * 9 // 10]:.1f} %, all within {100 * apart[-1]:.1f} %", True)
     moved = [r for r in report["rows"] if r["bytes"] > LARGE and "GBs" in r and not DRY]
     large = [r for r in moved if r["largest"] > LARGE]
     for title, some in (("tensors above 100 MB", large), ("above 100 MB moved", moved)):

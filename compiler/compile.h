@@ -27,6 +27,7 @@ struct target {
 	struct turned_tile turned, turned_few, turned_single, turned_few_single;
 	int ahead_bytes;               /* that workgroups read between asking the L2 for a line and the one that loads it; 0 = it is not asked */
 	int line_ahead_bytes;          /* the same of long lines of which nothing is reduced */
+	int l2_bytes;                  /* that its L2 holds; where nothing is asked for ahead it does not matter, and is 0 */
 	int early_bytes;               /* that the first workgroups ask the L2 for before they wait for the launch in front; 0 = nothing */
 	bool stored_first;             /* of calls that read more than the L2 holds, lines that are stored best leave it before those that were read */
 	int fast_memory;               /* GB/s of its memory from which a chip of the target is planned for as a fast one; 0 = its chips are alike */
@@ -77,6 +78,7 @@ struct variant {
 	bool stored_first;                                     /* lines that it stores leave the L2 first where a call reads more than that holds */
 	bool sideways;                                         /* workgroups that follow each other hold what lies side by side in rows, not one row behind another */
 	int ahead;                                             /* so many workgroups later, in the grid's order, is the one whose tile the L2 is asked for; 0 = none */
+	int ahead_from;                                        /* more workgroups than these: what fewer move the L2 holds, and is asked for nothing */
 	int cluster;                                           /* workgroups that hold rows whole between them: the kernel's two phases are one (pass_fuse.c); 0 = they are not */
 	bool many;                                             /* rows beside each other: for few there are other variants */
 	bool few;                                              /* one of these others */

@@ -1,6 +1,7 @@
 /* ahead.c -- what a later workgroup loads, asked for by this one.
  * In: loads of a tile, variant.ahead.  Out: behind them, the L2 is asked for the tile of the workgroup so many further on in the grid's order,
- * or, where those that follow each other lie side by side, about so many: below this one, so that one number is as far for all.
+ * or, where those that follow each other lie side by side, about so many: below this one, so that one number is as far for all; of few workgroups
+ * (variant.ahead_from) nothing is asked for.
  * All that is resident waits for memory at the same time: what is in the L2 by then comes in half of it.  Asked for too early it has left
  * the L2 again (docs/performance.md). */
 #include "machine.h"
@@ -41,16 +42,17 @@ void ahead_bind(struct emit *e, const struct hexpr *const *grid, int dims)
 	}
 	LLVMValueRef x = e->machine->workgroup(e, 0), columns = emit_hexpr(e, grid[0]);
 	LLVMValueRef later = LLVMBuildAdd(e->b, x, emit_int(e, e->v->ahead), "");
+	LLVMValueRef many = e->v->ahead_from ? LLVMBuildICmp(e->b, LLVMIntUGT, grid_workgroups(e), emit_int(e, e->v->ahead_from), "") : NULL;
 	if (dims == 1) {
 		set_distance(e, 0, emit_int(e, e->v->ahead));
-		e->ahead_there = LLVMBuildICmp(e->b, LLVMIntULT, later, columns, "");
+		e->ahead_there = emit_both(e, many, LLVMBuildICmp(e->b, LLVMIntULT, later, columns, ""));
 		return;
 	}
 	LLVMValueRef down = LLVMBuildUDiv(e->b, later, columns, ""), at = LLVMBuildSub(e->b, later, LLVMBuildMul(e->b, down, columns, ""), "");
 	LLVMValueRef row = LLVMBuildAdd(e->b, e->machine->workgroup(e, 1), down, "");
 	set_distance(e, 0, LLVMBuildSub(e->b, at, x, ""));
 	set_distance(e, 1, down);
-	e->ahead_there = LLVMBuildICmp(e->b, LLVMIntULT, row, emit_hexpr(e, grid[1]), "");
+	e->ahead_there = emit_both(e, many, LLVMBuildICmp(e->b, LLVMIntULT, row, emit_hexpr(e, grid[1]), ""));
 }
 
 /* From what the access loads to what it would load there, i64; NULL = it would be the same. */

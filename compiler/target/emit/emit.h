@@ -115,6 +115,7 @@ bool grid_needs_extents(const struct emit *);                                  /
 const struct hexpr *grid_below(struct emit *);                                  /* what emit.below is, for the launch to pass; NULL = nothing */
 void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
 void grid_bind(struct emit *, const struct hexpr *grid[3]);
+LLVMValueRef grid_workgroups(struct emit *);                                   /* how many the launch has; where the machine's grid_short is not 0 */
 void grid_leave_rows(struct emit *);                                           /* nor do waves whose row is beyond the last; axes are bound */
 
 /* ahead.c */

@@ -178,6 +178,11 @@ static void bind_declared(struct emit *e, const struct grid_slots *s, const stru
 	}
 }
 
+LLVMValueRef grid_workgroups(struct emit *e)
+{
+	return LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroups(e, 1), "");
+}
+
 const struct hexpr *grid_below(struct emit *e)
 {
 	struct grid_slots s = slots_of(e);

@@ -37,8 +37,7 @@ static LLVMValueRef rows_policy(struct emit *e, const struct access *a)
 	if (!e->v->stored_first || !access_rows(e, a->i))
 		return NULL;
 	ir_walk(e->ph->body, add_rows, &r);
-	LLVMValueRef all = LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroups(e, 1), "");
-	LLVMValueRef large = LLVMBuildICmp(e->b, LLVMIntUGE, all, emit_int(e, (LARGE + r.bytes - 1) / r.bytes), "");
+	LLVMValueRef large = LLVMBuildICmp(e->b, LLVMIntUGE, grid_workgroups(e), emit_int(e, (LARGE + r.bytes - 1) / r.bytes), "");
 	return LLVMBuildSelect(e->b, large, LLVMConstInt(e->i64, LAST_TO_LEAVE, 0), LLVMConstInt(e->i64, AS_IT_LIKES, 0), "");
 }
 

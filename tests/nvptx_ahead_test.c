@@ -1,0 +1,162 @@
+/* nvptx_ahead_test.c -- sm_90a: which lines the L2 is asked for, by whom and when.
+ *
+ * In: kernels.tdsl.  Checked by the interpreter of PTX, which keeps the addresses that are asked for: those of a later workgroup's tile, those that
+ * the first workgroups ask for in front of the wait for the launch before; each line once, none beyond the tensor, and of few workgroups none. */
+#include "nvptx_help.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Lines of 128 bytes of a tensor of 16-bit elements, in rows of so many bytes, of a tile of rows x columns; first: bytes in front of the half. */
+static int lines_of(uint64_t *line, int n, int r, int c, int rows, int columns, int first, int row_bytes)
+{
+	for (int i = 0; i < rows; i++)
+		for (int at = 0; at < columns * 2; at += 128)
+			line[n++] = (uint64_t)((r * rows + i) * row_bytes + first + c * columns * 2 + at);
+	return n;
+}
+
+/* The L2 is asked for each line of a tile once: by the workgroup so many before its own, of lines, whose rows follow each other; of turned tiles
+ * by that of as many rows of tiles above as hold so many, or one, but for the last row, which may end early; where there are too few, by nobody. */
+START_TEST(later_tiles_are_asked_for)
+{
+	enum { MOST = 1 << 14 };
+	static uint64_t asked[MOST], want[MOST];
+	static const struct { const char *kernel, *given, *variant, *tensor; int m, n, rows, columns, from; bool below; } cases[] = {
+		{"quantize_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned", "x", 640, 512, 128, 128, 0, true},
+		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", "x", 256, 384, 64, 128, 0, true},
+		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 3, 8192, 1, 4096, 0, false},
+		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 3, 8192, 1, 4096, 5, false},
+		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 3, 8192, 1, 4096, 6, false},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
+		for (int ahead = 1; ahead < 15; ahead += 4) {
+			struct built b;
+			struct device_code code;
+			built_open(&b, cases[c].kernel);
+			ir_run_symbol(&b.r, "M", cases[c].m);
+			ir_run_symbol(&b.r, "N", cases[c].n);
+			built_give(&b, cases[c].given);
+			struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
+			ck_assert_int_gt(v->ahead, 64);
+			v->ahead = ahead;
+			v->ahead_from = cases[c].from;
+			b.d.fetched = asked;
+			b.d.most_fetched = MOST;
+			device_compile(&b.d, v, &code, cases[c].variant);
+			device_check(&b.d, &code, cases[c].variant, false);
+			free(code.elf);
+			struct ir_tensor *t = ir_run_find(&b.r, cases[c].tensor);
+			int n = 0, across = cases[c].n / cases[c].columns, down = cases[c].m / cases[c].rows, below = ahead / across > 1 ? ahead / across : 1;
+			for (int r = 0; r < down && across * down > cases[c].from; r++)
+				for (int at = 0; at < across; at++)
+					if (cases[c].below ? r >= below && r < down - 1 : at * down + r >= ahead)
+						n = lines_of(want, n, r, at, cases[c].rows, cases[c].columns, 0, cases[c].n * 2);
+			for (int i = 0; i < b.d.nfetched; i++)
+				asked[i] -= (uint64_t)(uintptr_t)t->data;
+			qsort(asked, (size_t)b.d.nfetched, sizeof *asked, by_number);
+			qsort(want, (size_t)n, sizeof *want, by_number);
+			ck_assert_msg(b.d.nfetched == n && memcmp(asked, want, (size_t)n * sizeof *want) == 0, "%s, %d ahead: %d lines, expected %d", cases[c].kernel, ahead,
+			              b.d.nfetched, n);
+			built_close(&b);
+		}
+}
+END_TEST
+
+/* In front of the wait the first workgroups of many ask for what they load behind it, each line once, where they are there: of few nobody does, and
+ * nobody for what lies beyond the last row. */
+START_TEST(first_rows_are_asked_for_early)
+{
+	enum { MOST = 1 << 12, FIRST = 3 };
+	static uint64_t asked[MOST], want[MOST];
+	static const struct { const char *kernel, *given, *variant, *tensor; int m, n, rows, columns, halves; } cases[] = {
+		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", "x", 96, 256, 64, 128, 1},
+		{"swiglu_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned with y scale yt scale_t", "h", 256, 256, 128, 128, 2},
+		{"rmsnorm_128", "w", "N=4096 aligned rows>=512 with w", "x", 5, 4096, 1, 4096, 1},
+		{"add", "", "N%4096=0 aligned rows>=512", "res", 2, 8192, 1, 4096, 1},
+		{"rmsnorm_128", "w", "N=4096 aligned with w", "x", 0, 4096, 1, 4096, 1},     /* of few rows */
+		{"layernorm_quant", "w", "N=4096 aligned rows>=512 memory<4000 with w", "x", 5, 4096, 1, 4096, 1},
+		{"layernorm_quant", "w", "N=4096 aligned rows>=512 with w", "x", 0, 4096, 1, 4096, 1},     /* of fast memory */
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
+		for (int all = 0; all < 2; all++) {
+			struct built b;
+			struct device_code code;
+			built_open(&b, cases[c].kernel);
+			int m = cases[c].m ? cases[c].m : 5, across = cases[c].n / cases[c].columns, down = (m + cases[c].rows - 1) / cases[c].rows, n = 0;
+			ir_run_symbol(&b.r, "M", m);
+			ir_run_symbol(&b.r, "N", cases[c].n);
+			built_give(&b, cases[c].given);
+			struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
+			struct target chip = *v->target;
+			int tensors = strcmp(cases[c].kernel, "add") == 0 ? 2 : cases[c].halves, first = all ? across * down : FIRST;
+			chip.early_bytes = cases[c].rows * cases[c].columns * 2 * tensors * first;
+			v->target = &chip;
+			b.d.soon = asked;
+			b.d.most_soon = MOST;
+			device_compile(&b.d, v, &code, cases[c].variant);
+			device_check(&b.d, &code, cases[c].variant, false);
+			free(code.elf);
+			struct ir_tensor *t = ir_run_find(&b.r, cases[c].tensor);
+			size_t bytes = (size_t)(m * cases[c].n * 2 * cases[c].halves);
+			for (int h = 0; h < cases[c].halves; h++)
+				for (int at = 0; cases[c].m && !all && at < first; at++) {
+					int r = at / across, rows = m - r * cases[c].rows < cases[c].rows ? m - r * cases[c].rows : cases[c].rows;
+					for (int i = 0; i < rows; i++)
+						n = lines_of(want, n, r * cases[c].rows + i, at % across, 1, cases[c].columns, h * cases[c].n * 2, cases[c].halves * cases[c].n * 2);
+				}
+			int found = 0;
+			for (int i = 0; i < b.d.nsoon; i++)
+				if (asked[i] - (uint64_t)(uintptr_t)t->data < bytes)
+					asked[found++] = asked[i] - (uint64_t)(uintptr_t)t->data;
+			qsort(asked, (size_t)found, sizeof *asked, by_number);
+			qsort(want, (size_t)n, sizeof *want, by_number);
+			ck_assert_msg(found == n && memcmp(asked, want, (size_t)n * sizeof *want) == 0, "%s, the first %d: %d lines, expected %d", cases[c].kernel, first, found, n);
+			built_close(&b);
+		}
+}
+END_TEST
+
+/* Tiles of groups of one tensor, rows of one tensor of which many are called for, more than 50 MB loaded and stored together; not tiles of two tensors,
+ * nothing behind another phase, no tiles without groups, no rows that are reduced, stored narrower than they are loaded, or of two. */
+START_TEST(who_asks_ahead)
+{
+	enum { L2 = 50 << 20 };
+	static const struct { const char *kernel, *target, *variant; bool asks; int from; } cases[] = {
+		{"swiglu_both_128", "sm_90a", "M%128=0 N%128=0 aligned with y scale yt scale_t", false, 0}, {"quantize_both_128_e8m0", "sm_90a", "M%128=0 N%128=0 aligned", true, 0},
+		{"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 bare", true, L2 / (4096 * (2 + 2))}, {"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 memory<4000 bare", false, 0}, {"silu_act", "sm_90a", "N%8=0 aligned bare", false, 0},
+		{"dequantize_rows", "sm_90a", "N%4096=0 aligned rows>=512", true, L2 / (4096 * (1 + 2))}, {"add", "sm_90a", "N%4096=0 aligned rows>=512", false, 0},
+		{"quantize_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned", true, 0}, {"swiglu_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned with y scale yt scale_t", false, 0},
+		{"rmsnorm_both_mxfp8", "sm_90a", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", false, 0}, {"rmsnorm_both_mxfp8", "sm_90a", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", true, 0},
+		{"cast_transpose", "sm_90a", "M%8=0 N%8=0 aligned with y yt", false, 0},
+		{"rmsnorm_quant", "sm_90a", "N=4096 aligned", false, 0}, {"quantize_mxfp8", "sm_90a", "N%4096=0 aligned rows>=512 bare", false, 0}, {"quantize_128x128", "sm_90a", "M%128=0 N%128=0 aligned with y", false, 0},
+		{"quantize_both_128", "gfx942", "M%128=0 N%128=0 aligned", false, 0}, {"swiglu_both_128", "sm_90a", "unaligned with y scale yt scale_t", false, 0},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		built_open_for(&b, cases[c].kernel, cases[c].target, NULL);
+		const struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
+		ck_assert_msg((v->ahead > 0) == cases[c].asks && v->ahead_from == cases[c].from, "%s %s: %d ahead from %d", cases[c].kernel, cases[c].variant, v->ahead, v->ahead_from);
+		built_close(&b);
+	}
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+	tcase_add_test(t, later_tiles_are_asked_for);
+	tcase_add_test(t, first_rows_are_asked_for_early);
+	tcase_add_test(t, who_asks_ahead);
+}
+
+int main(void)
+{
+	return nvptx_run("nvptx ahead", add_tests);
+}
