@@ -124,14 +124,16 @@ START_TEST(first_rows_are_asked_for_early)
 }
 END_TEST
 
-/* Tiles of groups of one tensor, rows of one tensor of which many are called for, more than 50 MB loaded and stored together; not tiles of two tensors,
- * nothing behind another phase, no tiles without groups, no rows that are reduced, stored narrower than they are loaded, or of two. */
+/* Tiles of groups of one tensor and of three, rows of one tensor of which many are called for, if they are stored wider than they are loaded more than
+ * 50 MB together; not tiles of two tensors, nothing behind another phase, no tiles without groups, no rows that are reduced, stored narrower than they
+ * are loaded, or of two. */
 START_TEST(who_asks_ahead)
 {
 	enum { L2 = 50 << 20 };
 	static const struct { const char *kernel, *target, *variant; bool asks; int from; } cases[] = {
 		{"swiglu_both_128", "sm_90a", "M%128=0 N%128=0 aligned with y scale yt scale_t", false, 0}, {"quantize_both_128_e8m0", "sm_90a", "M%128=0 N%128=0 aligned", true, 0},
-		{"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 bare", true, L2 / (4096 * (2 + 2))}, {"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 memory<4000 bare", false, 0}, {"silu_act", "sm_90a", "N%8=0 aligned bare", false, 0},
+		{"products_both_128", "sm_90a", "M%128=0 N%128=0 aligned", true, 0},
+		{"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 bare", true, 0}, {"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 memory<4000 bare", false, 0}, {"silu_act", "sm_90a", "N%8=0 aligned bare", false, 0},
 		{"dequantize_rows", "sm_90a", "N%4096=0 aligned rows>=512", true, L2 / (4096 * (1 + 2))}, {"add", "sm_90a", "N%4096=0 aligned rows>=512", false, 0},
 		{"quantize_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned", true, 0}, {"swiglu_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned with y scale yt scale_t", false, 0},
 		{"rmsnorm_both_mxfp8", "sm_90a", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", false, 0}, {"rmsnorm_both_mxfp8", "sm_90a", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", true, 0},
