@@ -107,7 +107,7 @@ setup: ; sh tests/setup.sh
 print-sources:
 	@printf '%s\n' $(BASE) $(DSL) $(COMPILER) $(LLVM_STATIC) $(TDSLC) $(LIBTDSLC) $(RUNTIME) $(SIM) $(SIMTOOL) $(HELP) $(COMPILED_TESTS) \
 		$(patsubst $(B)/%,%.c,$(TESTS) $(E2E_TESTS)) tests/cuda_fake.c tests/e2e.c tests/e2e_rows.c tests/fuzz.c $(SH_TESTS) $(filter tests/%,$(subst ",,$(PY_TESTS))) \
-		bench/demo.c bench/demo_data.c bench/h200_host.c bench/host_cost.c bench/pack_cost.c bench/sim_speed.c
+		bench/demo.c bench/demo_data.c bench/h200_host.c bench/h200_launch.c bench/host_cost.c bench/pack_cost.c bench/sim_speed.c
 $(SETUP): tests/setup.sh
 	@mkdir -p $(@D)
 	@sh tests/setup.sh
@@ -355,6 +355,9 @@ $(B)/host_cost: $(B)/o/bench/host_cost.o $(B)/o/gen/kernels.o $(B)/libtdsl_rt.so
 $(B)/h200_host: $(B)/o/bench/h200_host.o $(B)/libtdsl_rt.so
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(SYSTEM) -o $@
+$(B)/libh200_launch.so: $(B)/o/bench/h200_launch.o
+	$(call SAY,link $@)
+	$(Q)$(CC) -shared $(LDFLAGS) $^ -o $@
 # What bench/h200.py needs beside itself; all three targets in one pack.
 H200_TARGETS ?= gfx942,gfx950,sm_90a
 $(B)/h200.tpack: kernels.tdsl bench/h200.lines $(B)/tdslc
@@ -362,7 +365,7 @@ $(B)/h200.tpack: kernels.tdsl bench/h200.lines $(B)/tdslc
 	@mkdir -p $(B)/h200
 	$(Q)sed '/^pack {$$/r bench/h200.lines' kernels.tdsl >$(B)/h200/kernels.tdsl
 	$(Q)$(B)/tdslc build $(B)/h200/kernels.tdsl -o $@ --target $(H200_TARGETS)
-h200: $(B)/h200.tpack $(B)/h200_host $(B)/libtdsl_rt.so $(B)/python/_core.abi3.so
+h200: $(B)/h200.tpack $(B)/h200_host $(B)/libh200_launch.so $(B)/libtdsl_rt.so $(B)/python/_core.abi3.so
 $(B)/pack_cost: $(B)/o/bench/pack_cost.o $(RUNTIME_A) $(BASE_A)
 	$(call SAY,link $@)
 	$(Q)$(CC) $(LDFLAGS) $^ $(ZSTD) $(SYSTEM) -o $@

@@ -15,13 +15,11 @@
 #include <time.h>
 
 #include "../runtime/cuda_abi.h"
+#include "h200_node.h"
 #include "tdsl.h"
 
 enum { M = 16, N = 4096, SHAPES = 16, BATCHES = 201, CALLS = 256, STILL_RUNNING = 600 }; /* CUDA_ERROR_NOT_READY */
 enum { BY_LAUNCH, BY_LAUNCH_WITH, BY_CALL, BY_CALL_IN_TURN, WAYS };
-
-/* CUDA_KERNEL_NODE_PARAMS_v2 of cuda.h. */
-struct node { struct CUfunc_st *function; unsigned grid[3], block[3], shared; void **params, **extra; void *kernel, *context; };
 
 static struct {
 	unsigned (*launch)(struct CUfunc_st *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **, void **);
