@@ -115,8 +115,8 @@ bool grid_needs_extents(const struct emit *);                                  /
 const struct hexpr *grid_below(struct emit *);                                  /* what emit.below is, for the launch to pass; NULL = nothing */
 void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
 void grid_bind(struct emit *, const struct hexpr *grid[3]);
-LLVMValueRef grid_workgroups(struct emit *);                                   /* how many the launch has; where the machine's grid_short is not 0 */
 void grid_leave_rows(struct emit *);                                           /* nor do waves whose row is beyond the last; axes are bound */
+LLVMValueRef grid_workgroups(struct emit *);                                   /* how many the launch has; where the machine's grid_short is not 0 */
 
 /* ahead.c */
 void ahead_bind(struct emit *, const struct hexpr *const *grid, int dims);     /* bound; of one or two dimensions, of others nothing is done */
