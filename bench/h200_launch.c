@@ -1,8 +1,8 @@
 /* h200_launch.c -- cuLaunchKernel itself in a loop, as a library, for who calls from Python: in its process, on its stream, in turn with its calls.
  *
  * In: a graph of one kernel, into which a call was captured, and a stream.  Out: nanoseconds of one launch of that function with those
- * arguments.  A process of its own (h200_host.c) is as much as 0.5 us faster or slower than Python's, and a second later the same process is,
- * so that neither says what a call from Python costs above a launch. */
+ * arguments.  In a process of its own (h200_host.c) a launch took up to 0.75 us less than in Python's (docs/performance.md, 2026-11-26), and hosts
+ * change from one second to the next: what a call from Python costs above a launch is told by one beside it alone. */
 #include <dlfcn.h>
 #include <stddef.h>
 #include <time.h>

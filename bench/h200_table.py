@@ -42,7 +42,7 @@ def cell(row):
 def main():
     report = json.load(open(sys.argv[1]))
     if "--json" in sys.argv:
-        head = {k: report.get(k) for k in ("date", "versions", "copy_GBs", "nothing_us", "copies_us", "host_ns", "verdicts", "wrong", "failed", "left_out")}
+        head = {k: report.get(k) for k in ("date", "versions", "copy_GBs", "nothing_us", "copies_us", "host_ns", "verdicts", "apart", "wrong", "failed", "left_out")}
         rows = ",\n".join(json.dumps(short(r), separators=(",", ":")) for r in report["rows"] if "us" in r.get("ours", {}))
         print(json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + rows + "\n]}")
         return

@@ -1,6 +1,6 @@
 /* nvptx_ahead_test.c -- sm_90a: which lines the L2 is asked for, by whom and when.
  *
- * In: kernels.tdsl.  Checked by the interpreter of PTX, which keeps the addresses that are asked for: those of a later workgroup's tile, those that
+ * In: kernels.tdsl, tests/lower/quant.tdsl.  Checked by the interpreter of PTX, which keeps the addresses that are asked for: those of a later workgroup's tile, those that
  * the first workgroups ask for in front of the wait for the launch before; each line once, none beyond the tensor, and of few workgroups none. */
 #include "nvptx_help.h"
 
@@ -40,10 +40,7 @@ START_TEST(later_tiles_are_asked_for)
 		for (int ahead = 1; ahead < 15; ahead += 4) {
 			struct built b;
 			struct device_code code;
-			built_open(&b, cases[c].kernel);
-			ir_run_symbol(&b.r, "M", cases[c].m);
-			ir_run_symbol(&b.r, "N", cases[c].n);
-			built_give(&b, cases[c].given);
+			built_for(&b, cases[c].kernel, NULL, cases[c].m, cases[c].n, cases[c].given);
 			struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
 			ck_assert_int_gt(v->ahead, 64);
 			v->ahead = ahead;
@@ -89,11 +86,8 @@ START_TEST(first_rows_are_asked_for_early)
 		for (int all = 0; all < 2; all++) {
 			struct built b;
 			struct device_code code;
-			built_open(&b, cases[c].kernel);
 			int m = cases[c].m ? cases[c].m : 5, across = cases[c].n / cases[c].columns, down = (m + cases[c].rows - 1) / cases[c].rows, n = 0;
-			ir_run_symbol(&b.r, "M", m);
-			ir_run_symbol(&b.r, "N", cases[c].n);
-			built_give(&b, cases[c].given);
+			built_for(&b, cases[c].kernel, NULL, m, cases[c].n, cases[c].given);
 			struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
 			struct target chip = *v->target;
 			int tensors = strcmp(cases[c].kernel, "add") == 0 ? 2 : cases[c].halves, first = all ? across * down : FIRST;

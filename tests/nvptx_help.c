@@ -181,13 +181,18 @@ void built_compute(struct built *b, const char *variant)
 	free(code.elf);
 }
 
+void built_for(struct built *b, const char *kernel, struct dsl_pin *pin, int m, int n, const char *given)
+{
+	built_open_for(b, kernel, "sm_90a", pin);
+	ir_run_symbol(&b->r, "M", m);
+	ir_run_symbol(&b->r, "N", n);
+	built_give(b, given);
+}
+
 void built_call(const char *kernel, struct dsl_pin *pin, int m, int n, const char *given, const char *variant)
 {
 	struct built b;
-	built_open_for(&b, kernel, "sm_90a", pin);
-	ir_run_symbol(&b.r, "M", m);
-	ir_run_symbol(&b.r, "N", n);
-	built_give(&b, given);
+	built_for(&b, kernel, pin, m, n, given);
 	built_compute(&b, variant);
 	built_close(&b);
 }

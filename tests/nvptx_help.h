@@ -19,6 +19,8 @@ struct built { struct device_run d; struct ir_run r; struct variant *v; int n, l
 void built_open(struct built *, const char *kernel);          /* for sm_90a, as the pack's first line says */
 /* pin: instead of those of the pack's first line; also of a kernel that kernels.tdsl has not, in tests/lower. */
 void built_open_for(struct built *, const char *kernel, const char *target, struct dsl_pin *pin);
+/* The same for one call of M x N on sm_90a (pin: or NULL), of the optional tensors given those of these names alone. */
+void built_for(struct built *, const char *kernel, struct dsl_pin *pin, int m, int n, const char *given);
 void built_close(struct built *);
 int built_object(struct built *, int variant, void **bytes, size_t *);  /* 0, or -1 with text in d.err; free(*bytes) */
 int built_variant(const struct built *, const char *text);              /* its number; fails the test where there is none */

@@ -102,10 +102,7 @@ START_TEST(workgroups_without_rows_leave)
 	for (int y = 2; y <= 3; y++) {
 		struct built b;
 		struct device_code code;
-		built_open(&b, cases[_i].kernel);
-		ir_run_symbol(&b.r, "M", cases[_i].m);
-		ir_run_symbol(&b.r, "N", cases[_i].n);
-		built_give(&b, cases[_i].given);
+		built_for(&b, cases[_i].kernel, NULL, cases[_i].m, cases[_i].n, cases[_i].given);
 		device_compile(&b.d, &b.v[built_variant(&b, cases[_i].variant)], &code, cases[_i].variant);
 		code.launches[0].grid[1] = hexpr_const(&b.d.arena, y);
 		code.launches[0].grid[2] = hexpr_const(&b.d.arena, tiles(cases[_i].m, y));
@@ -128,10 +125,7 @@ START_TEST(the_last_rows_first)
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
 		struct device_code code;
-		built_open(&b, cases[c].kernel);
-		ir_run_symbol(&b.r, "M", M);
-		ir_run_symbol(&b.r, "N", N);
-		built_give(&b, cases[c].given);
+		built_for(&b, cases[c].kernel, NULL, M, N, cases[c].given);
 		b.d.stored = stored;
 		b.d.most_stored = MOST;
 		b.d.stored_of = (int)(ir_run_find(&b.r, "y") - b.r.tensors);

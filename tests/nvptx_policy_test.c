@@ -14,10 +14,7 @@ static struct built run(const char *kernel, const char *variant, const char *giv
 {
 	struct built b;
 	struct device_code code;
-	built_open(&b, kernel);
-	ir_run_symbol(&b.r, "M", m);
-	ir_run_symbol(&b.r, "N", n);
-	built_give(&b, given);
+	built_for(&b, kernel, NULL, m, n, given);
 	device_compile(&b.d, &b.v[built_variant(&b, variant)], &code, variant);
 	if (y)
 		code.launches[0].grid[1] = hexpr_const(&b.d.arena, y);

@@ -136,10 +136,7 @@ END_TEST
 START_TEST(strides_inside_rows_take_the_general_one)
 {
 	struct built b;
-	built_open(&b, "rmsnorm_quant");
-	ir_run_symbol(&b.r, "M", 3);
-	ir_run_symbol(&b.r, "N", 401);
-	built_give(&b, "");
+	built_for(&b, "rmsnorm_quant", NULL, 3, 401, "");
 	const struct variant *v = &b.v[built_variant(&b, "N<=1024 unaligned")];
 	struct ir_tensor *x = &b.r.tensors[0];
 	ck_assert(device_applies(&b.d, v));

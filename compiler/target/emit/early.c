@@ -40,10 +40,8 @@ static bool open_front(struct early *y, const struct ir_ins *i)
 /* The workgroup is one of the first of many, in the order in which they begin. */
 static LLVMValueRef is_first(struct emit *e, int64_t most)
 {
-	LLVMValueRef all = grid_workgroups(e);
-	LLVMValueRef before = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroup(e, 1), ""), e->machine->workgroup(e, 0), "");
-	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntULT, before, emit_int(e, most), "");
-	return LLVMBuildAnd(e->b, first, LLVMBuildICmp(e->b, LLVMIntUGT, all, emit_int(e, most), ""), "");
+	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntULT, grid_workgroup(e), emit_int(e, most), "");
+	return LLVMBuildAnd(e->b, first, LLVMBuildICmp(e->b, LLVMIntUGT, grid_workgroups(e), emit_int(e, most), ""), "");
 }
 
 static void ask(struct emit *e, const struct ir_ins *load)

@@ -116,7 +116,8 @@ const struct hexpr *grid_below(struct emit *);                                  
 void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
 void grid_bind(struct emit *, const struct hexpr *grid[3]);
 void grid_leave_rows(struct emit *);                                           /* nor do waves whose row is beyond the last; axes are bound */
-LLVMValueRef grid_workgroups(struct emit *);                                   /* how many the launch has; where the machine's grid_short is not 0 */
+LLVMValueRef grid_workgroups(struct emit *);                                   /* along x and y together.  This and the next: where the machine's grid_short is not 0 */
+LLVMValueRef grid_workgroup(struct emit *);                                    /* this one's number, in the order in which they begin */
 
 /* ahead.c */
 void ahead_bind(struct emit *, const struct hexpr *const *grid, int dims);     /* bound; of one or two dimensions, of others nothing is done */

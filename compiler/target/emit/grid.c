@@ -183,6 +183,11 @@ LLVMValueRef grid_workgroups(struct emit *e)
 	return LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroups(e, 1), "");
 }
 
+LLVMValueRef grid_workgroup(struct emit *e)
+{
+	return LLVMBuildAdd(e->b, LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroup(e, 1), ""), e->machine->workgroup(e, 0), "");
+}
+
 const struct hexpr *grid_below(struct emit *e)
 {
 	struct grid_slots s = slots_of(e);

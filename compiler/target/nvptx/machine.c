@@ -74,9 +74,8 @@ static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
 		return;
 	}
 	ir_walk(e->ph->body, find_crossing, &crossing);
-	LLVMValueRef all = grid_workgroups(e);
-	LLVMValueRef before = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, workgroups(e, 0), workgroup(e, 1), ""), workgroup(e, 0), "");
-	LLVMValueRef last = LLVMBuildICmp(e->b, LLVMIntULE, LLVMBuildSub(e->b, all, before, ""), emit_int(e, LAST_WORKGROUPS), "");
+	LLVMValueRef all = grid_workgroups(e), left = LLVMBuildSub(e->b, all, grid_workgroup(e), "");
+	LLVMValueRef last = LLVMBuildICmp(e->b, LLVMIntULE, left, emit_int(e, LAST_WORKGROUPS), "");
 	for (int i = 0; i < n; i++) {
 		types[i] = LLVMTypeOf(pointers[i]);
 		args[i] = pointers[i];
