@@ -74,10 +74,10 @@ START_TEST(first_rows_are_asked_for_early)
 	enum { MOST = 1 << 12, FIRST = 3 };
 	static uint64_t asked[MOST], want[MOST];
 	static const struct { const char *kernel, *given, *variant, *tensor; int m, n, rows, columns, halves; } cases[] = {
-		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", "x", 96, 256, 64, 128, 1},
+		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", "x", 96, 512, 64, 128, 1},
 		{"swiglu_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned with y scale yt scale_t", "h", 256, 256, 128, 128, 2},
 		{"rmsnorm_128", "w", "N=4096 aligned rows>=512 with w", "x", 5, 4096, 1, 4096, 1},
-		{"add", "", "N%4096=0 aligned rows>=512", "res", 2, 8192, 1, 4096, 1},
+		{"add", "", "N%4096=0 aligned rows>=512", "res", 4, 8192, 1, 4096, 1},     /* its rows follow each other */
 		{"rmsnorm_128", "w", "N=4096 aligned with w", "x", 0, 4096, 1, 4096, 1},     /* of few rows */
 		{"layernorm_quant", "w", "N=4096 aligned rows>=512 memory<4000 with w", "x", 5, 4096, 1, 4096, 1},
 		{"layernorm_quant", "w", "N=4096 aligned rows>=512 with w", "x", 0, 4096, 1, 4096, 1},     /* of fast memory */
@@ -90,7 +90,8 @@ START_TEST(first_rows_are_asked_for_early)
 			built_for(&b, cases[c].kernel, NULL, m, cases[c].n, cases[c].given);
 			struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
 			struct target chip = *v->target;
-			int tensors = strcmp(cases[c].kernel, "add") == 0 ? 2 : cases[c].halves, first = all ? across * down : FIRST;
+			bool behind = strcmp(cases[c].kernel, "add") == 0;             /* which loads two tensors */
+			int tensors = behind ? 2 : cases[c].halves, first = all ? across * down : FIRST;
 			chip.early_bytes = cases[c].rows * cases[c].columns * 2 * tensors * first;
 			v->target = &chip;
 			b.d.soon = asked;
@@ -102,9 +103,10 @@ START_TEST(first_rows_are_asked_for_early)
 			size_t bytes = (size_t)(m * cases[c].n * 2 * cases[c].halves);
 			for (int h = 0; h < cases[c].halves; h++)
 				for (int at = 0; cases[c].m && !all && at < first; at++) {
-					int r = at / across, rows = m - r * cases[c].rows < cases[c].rows ? m - r * cases[c].rows : cases[c].rows;
+					int r = behind ? at % down : at / across, column = behind ? at / down : at % across;
+					int rows = m - r * cases[c].rows < cases[c].rows ? m - r * cases[c].rows : cases[c].rows;
 					for (int i = 0; i < rows; i++)
-						n = lines_of(want, n, r * cases[c].rows + i, at % across, 1, cases[c].columns, h * cases[c].n * 2, cases[c].halves * cases[c].n * 2);
+						n = lines_of(want, n, r * cases[c].rows + i, column, 1, cases[c].columns, h * cases[c].n * 2, cases[c].halves * cases[c].n * 2);
 				}
 			int found = 0;
 			for (int i = 0; i < b.d.nsoon; i++)
