@@ -56,6 +56,7 @@ struct model_launch {
 	const char *symbol;                  /* device function */
 	int block;                           /* lanes in a workgroup (1-D) */
 	bool overlaps;                       /* the code itself waits until what was launched before it is done: it may be started earlier */
+	bool together;                       /* workgroups of a cluster start together: a device may have no place for so many of them */
 	const struct hexpr *grid[3];         /* workgroups; any 0 = nothing to launch */
 	struct model_karg *kargs; int nkargs;
 	int kernarg_bytes;

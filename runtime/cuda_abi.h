@@ -11,7 +11,7 @@ struct CUfunc_st;
 struct CUstream_st;
 struct CUlaunchConfig_st;
 
-/* One attribute of a launch, a union of 64 bytes behind its number; what cuLaunchKernelEx (CUDA 11.8) is given. */
+/* One attribute of a launch, a union of 64 bytes behind its number; what cuLaunchKernelEx and cuOccupancyMaxActiveClusters (CUDA 11.8) are given. */
 struct cuda_attribute { unsigned id, pad; int value[16]; };
 struct cuda_launch {
 	unsigned grid[3], block[3], shared;
@@ -42,6 +42,7 @@ struct cuda_launch {
 	X(cuFuncGetParamInfo, 0, (struct CUfunc_st *function, size_t index, size_t *offset, size_t *size)) \
 	X(cuLaunchKernel, 1, (struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
 	                      unsigned shared, struct CUstream_st *stream, void **params, void **extra)) \
+	X(cuOccupancyMaxActiveClusters, 0, (int *clusters, struct CUfunc_st *f, const struct CUlaunchConfig_st *config)) \
 	X(cuLaunchKernelEx, 0, (const struct CUlaunchConfig_st *config, struct CUfunc_st *f, void **params, void **extra)) \
 	X(cuStreamSynchronize, 1, (struct CUstream_st *stream)) \
 	X(cuStreamIsCapturing, 1, (struct CUstream_st *stream, unsigned *status)) \

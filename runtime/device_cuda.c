@@ -118,6 +118,23 @@ static size_t arguments_bytes(tdsl_device d, struct CUfunc_st *f, size_t otherwi
 	return end;
 }
 
+/* Up to 8 workgroups of a cluster a whole chip starts together; for more the function must say that it is for one that does.  A part of a chip, or
+ * one that has fewer multiprocessors side by side, may have no place for as many. */
+static int clusters_ask(tdsl_device d, struct CUfunc_st *f, const char *symbol, struct launch_need *need)
+{
+	int members = 0, places = 1;
+	if (d->cuda->t.cuFuncGetAttribute(&members, CUDA_FUNC_CLUSTER_WIDTH, f) != 0)
+		members = 0;
+	need->members = (uint32_t)members;
+	if (members > CUDA_CLUSTER_PORTABLE)
+		CUDA(d, TDSL_ELAUNCH, symbol, cuFuncSetAttribute, (f, CUDA_FUNC_CLUSTER_ANY, 1));
+	struct cuda_launch one = {{need->members, 1, 1}, {need->block, 1, 1}, need->shared, NULL, NULL, 0};
+	if (members && d->cuda->t.cuOccupancyMaxActiveClusters)
+		CUDA(d, TDSL_ELAUNCH, symbol, cuOccupancyMaxActiveClusters, (&places, f, (const struct CUlaunchConfig_st *)(const void *)&one));
+	need->unplaced = places < 1;
+	return 0;
+}
+
 static int cuda_function(tdsl_device d, void **function, void *module, const char *symbol, struct launch_need *need)
 {
 	struct CUfunc_st *f = NULL;
@@ -135,13 +152,7 @@ static int cuda_function(tdsl_device d, void **function, void *module, const cha
 	need->shared = all > CUDA_SHARED_UNASKED && all > (uint32_t)own ? all - (uint32_t)own : 0;
 	if (need->shared)
 		CUDA(d, TDSL_ELAUNCH, symbol, cuFuncSetAttribute, (f, CUDA_FUNC_MAX_DYNAMIC_SHARED_BYTES, (int)need->shared));
-	/* Up to 8 workgroups of a cluster any chip starts together; for more the function must say that it is for one that does. */
-	int members = 0;
-	if (d->cuda->t.cuFuncGetAttribute(&members, CUDA_FUNC_CLUSTER_WIDTH, f) != 0)
-		members = 0;
-	if (members > CUDA_CLUSTER_PORTABLE)
-		CUDA(d, TDSL_ELAUNCH, symbol, cuFuncSetAttribute, (f, CUDA_FUNC_CLUSTER_ANY, 1));
-	need->members = (uint32_t)members;
+	TRY(clusters_ask(d, f, symbol, need));
 	*function = f;
 	return 0;
 }

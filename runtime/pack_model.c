@@ -30,6 +30,7 @@ static void launch_read(struct reader *r, const struct pack_launch *l, struct mo
 	m->symbol = text(r, l->symbol);
 	m->block = (int)l->block;
 	m->overlaps = l->flags & PACK_OVERLAPS;
+	m->together = l->flags & PACK_TOGETHER;
 	for (int d = 0; d < 3; d++)
 		m->grid[d] = expr(r, l->grid[d]);
 	m->kernarg_bytes = (int)l->kernarg_bytes;

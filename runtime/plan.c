@@ -2,7 +2,8 @@
  *
  * Variants are tried in the pack's order.  One whose predicate holds may still be unable to follow a tensor (it takes no stride
  * for a dimension that is not compact, or no second stride for two folded groups): it is passed over, so that strides are never
- * ignored; if none is left the error names the tensor.  A predicate that cannot be evaluated does not hold. */
+ * ignored; if none is left the error names the tensor.  So is one whose clusters the device has no place for, which its loaded code tells.
+ * A predicate that cannot be evaluated does not hold. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +101,21 @@ int variant_follows(const struct bind *b, const struct pack_variant *v)
 		for (uint32_t j = 0; j < l->kargs.count; j++)
 			if (karg_at(b, l, j)->kind == KA_POINTER)
 				TRY(tensor_followed(b, l, karg_at(b, l, j)->a));
+	}
+	return 0;
+}
+
+int variant_placed(const struct bind *b, const struct pack_variant *v)
+{
+	for (uint32_t i = 0; i < v->launches.count; i++) {
+		const struct pack_launch *l = launch_at(b, v, i);
+		struct launch_need need;
+		void *function;
+		if (!(l->flags & PACK_TOGETHER))
+			continue;
+		TRY(kernel_function(&function, &need, b->kernel, b->device, v->object, l));
+		if (need.unplaced)
+			FAIL(TDSL_ELAUNCH, "%s: %s has no place where clusters of %u workgroups start together", b->name, b->device->name, need.members);
 	}
 	return 0;
 }

@@ -134,6 +134,7 @@ static int variant_try(const struct bind *b, const struct rules *r, const struct
 	if (r->batch_invariant && !general && depends_on_batch(b, v))
 		return 0;
 	int rc = variant_follows(b, v);
+	rc = rc < 0 ? rc : variant_placed(b, v);
 	*what = rc < 0 ? tdsl_error() : "runs";
 	return rc < 0 ? rc : 1;
 }

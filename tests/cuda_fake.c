@@ -274,6 +274,16 @@ EXPORT unsigned cuLaunchKernelEx(const struct CUlaunchConfig_st *config, struct 
 	return cuLaunchKernel(f, l->grid[0], l->grid[1], l->grid[2], l->block[0], l->block[1], l->block[2], l->shared, l->stream, params, extra);
 }
 
+/* Of the one cluster that is asked for. */
+EXPORT unsigned cuOccupancyMaxActiveClusters(int *clusters, struct CUfunc_st *f, const struct CUlaunchConfig_st *config)
+{
+	const struct cuda_launch *l = (const void *)config;
+	if (!current || !f || l->nattributes || (int)l->grid[0] != F.cluster_width || l->grid[1] != 1 || l->grid[2] != 1 || l->block[0] != 64)
+		return CUDA_INVALID_VALUE;
+	*clusters = F.no_places ? 0 : 3;
+	return 0;
+}
+
 EXPORT unsigned cuStreamSynchronize(struct CUstream_st *stream)
 {
 	(void)stream;

@@ -21,8 +21,12 @@ static tdsl_kernel add, sum;
 static tdsl_device device;
 static DLDevice gpu;
 
-/* What the pack says of scale_add's group memory; whether it has a variant of its own for memory of 4,000 GB/s and more. */
-static void pack_make_for(int shared, bool by_memory, const void *image, size_t image_size)
+/* Which variant scale_add has in front of the one that takes everything: none, one for memory of 4,000 GB/s and more, one in clusters for 4 rows
+ * and less; or that one alone. */
+enum first { FIRST_NONE, FIRST_BY_MEMORY, FIRST_TOGETHER, ONLY_TOGETHER };
+
+/* shared: what the pack says of scale_add's group memory. */
+static void pack_make_for(int shared, enum first first, const void *image, size_t image_size)
 {
 	struct arena a = {0};
 	struct model_pack m;
@@ -30,13 +34,17 @@ static void pack_make_for(int shared, bool by_memory, const void *image, size_t 
 	void *made;
 	size_t size;
 	rt_model(&a, &m, false);
-	for (int v = 0; by_memory && v < 2; v++) {
+	for (int v = 0; first && v < (first == ONLY_TOGETHER ? 1 : 2); v++) {
 		m.kernels[1].variants[v].target = "sm_90a";
 		m.kernels[1].variants[v].object = 0;
 	}
-	if (by_memory) {
+	if (first == FIRST_BY_MEMORY) {
 		m.kernels[1].variants[0].predicate = hexpr_op(&a, HX_LE, hexpr_const(&a, 4000), hexpr_leaf(&a, HX_DEVICE, HX_MEMORY_RATE));
 		m.kernels[1].variants[0].predicate_text = "memory>=4000";
+	} else if (first) {
+		m.kernels[1].variants[0].predicate = hexpr_op(&a, HX_LE, hexpr_sym(&a, 0), hexpr_const(&a, 4));
+		m.kernels[1].variants[0].predicate_text = "M<=4 clusters";
+		m.kernels[1].variants[0].launches[0].together = true;
 	}
 	for (int k = 0; k < m.nkernels; k++)
 		for (int v = 0; v < m.kernels[k].nvariants; v++)
@@ -55,7 +63,7 @@ static void pack_make_for(int shared, bool by_memory, const void *image, size_t 
 
 static void pack_make(int shared, const void *image, size_t image_size)
 {
-	pack_make_for(shared, false, image, image_size);
+	pack_make_for(shared, FIRST_NONE, image, image_size);
 }
 
 static void fake_find(void)
@@ -150,7 +158,7 @@ START_TEST(memory_chooses_a_variant)
 	fake->memory_khz = chips[_i].khz;
 	fake->memory_pins = chips[_i].pins;
 	OK(tdsl_open(&device, "cuda:1"));
-	pack_make_for(0, true, ptx, sizeof ptx - 1);
+	pack_make_for(0, FIRST_BY_MEMORY, ptx, sizeof ptx - 1);
 	OK(run_add(NULL, x, NULL, y));
 	OK(tdsl_last_call(&last));
 	ck_assert_str_eq(last.predicate, chips[_i].variant);
@@ -278,6 +286,37 @@ START_TEST(clusters)
 	ck_assert_int_eq(run_add(NULL, x, NULL, y), TDSL_ELAUNCH);
 	ck_assert_msg(strstr(tdsl_error(), "cuFuncSetAttribute") != NULL, "%s", tdsl_error());
 	fake->no_large_clusters = false;
+	fake->cluster_width = 0;
+}
+END_TEST
+
+/* What has no place on the device is passed over, as a variant that cannot follow a tensor is; where nothing else is left the error says so. */
+START_TEST(clusters_without_a_place)
+{
+	static const struct { enum first first; int rows; bool no_places; const char *variant; } calls[] = {
+		{FIRST_TOGETHER, 3, false, "M<=4 clusters"}, {FIRST_TOGETHER, 3, true, "any"}, {FIRST_TOGETHER, 5, true, "any"},
+		{ONLY_TOGETHER, 3, false, "M<=4 clusters"}, {ONLY_TOGETHER, 3, true, NULL}};
+	float x[250] = {0}, y[250];
+	struct tdsl_last last;
+	fake->cluster_width = 16;
+	for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) {
+		tdsl_pack_close(pack);
+		free(bytes);
+		pack_make_for(0, calls[i].first, ptx, sizeof ptx - 1);
+		fake->no_places = calls[i].no_places;
+		int rc = run_add_rows(NULL, x, NULL, y, calls[i].rows), before = fake->launches;
+		if (!calls[i].variant) {
+			ck_assert_int_eq(rc, TDSL_ELAUNCH);
+			ck_assert_str_eq(tdsl_error(), "scale_add: cuda:1 has no place where clusters of 16 workgroups start together");
+			continue;
+		}
+		OK(rc);
+		OK(tdsl_last_call(&last));
+		ck_assert_str_eq(last.predicate, calls[i].variant);
+		OK(run_add_rows(NULL, x, NULL, y, calls[i].rows)); /* remembered */
+		ck_assert_int_eq(fake->launches, before + 1);
+	}
+	fake->no_places = false;
 	fake->cluster_width = 0;
 }
 END_TEST
@@ -468,6 +507,7 @@ int main(int argc, char **argv)
 	tcase_add_test(c, phases_and_workspace);
 	tcase_add_loop_test(c, group_memory, 0, 6);
 	tcase_add_test(c, clusters);
+	tcase_add_test(c, clusters_without_a_place);
 	tcase_add_test(c, many_clusters_are_balanced);
 	tcase_add_test(c, tensors_of_other_devices);
 	tcase_add_test(c, closing_unloads_and_releases);

@@ -669,7 +669,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	const struct hexpr **exprs = arena_alloc(e->arena, sizeof *exprs);
 	exprs[0] = args.below;
 	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch != NULL,
-	                             .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit, .exprs = exprs, .nexprs = args.below != NULL,
+	                             .together = e->cluster != 0, .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit, .exprs = exprs, .nexprs = args.below != NULL,
 	                             .lds = e->lds_bytes + e->lds_small_bytes};
 	return 0;
 }
