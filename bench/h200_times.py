@@ -25,13 +25,14 @@ LARGE = 1e8                                                  # bytes of a tensor
 BATCHES = 61                                                 # of calls, of which the median is taken
 HELD_CYCLES = 16_000_000                                     # 8 ms, more than a batch of calls takes
 # Bytes that the calls' tensors take turns over: of 300 MB a cache of 50 still has parts when their turn comes again, and all is 3 % faster.
-# No more sets than MOST_SETS; of fewer rows than SMALL, which no number of sets makes more than the cache holds, 8.
-ROTATED, SMALL, MOST_SETS = 1.2e9, 128, 96
+# No more sets than MOST_SETS; of fewer rows than SMALL, which no number of sets makes more than the cache holds, 8; and one for each place in a
+# round, for lines that a kernel asks the L2 to keep (evict_last) outlive any number of bytes written: who comes next on the same tensors finds them.
+ROTATED, SMALL, MOST_SETS, PLACES = 1.2e9, 128, 96, 4
 
 
 def sets_of(work, m, n):
     most = MOST_SETS if m >= SMALL else 8
-    return [work.make(m, n, DEVICE) for _ in range(1 if DRY else max(2, min(most, int(ROTATED // work.nbytes(m, n)) + 1)))]
+    return [work.make(m, n, DEVICE) for _ in range(1 if DRY else max(PLACES, min(most, int(ROTATED // work.nbytes(m, n)) + 1)))]
 
 
 # ---- measuring
@@ -41,14 +42,22 @@ def sync():
         torch.cuda.synchronize()
 
 
+def nothing_kept():
+    """No line is in the L2 because a kernel asked for it to be kept."""
+    sync()
+    if not DRY and ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache():
+        raise RuntimeError("cuCtxResetPersistingL2Cache failed")
+
+
 def times(calls, **limits):
     """[median, 10th, 90th percentile] in us of one call; `calls` take turns, the L2 is overwritten before each."""
     return times_in_turn([calls], **limits)[0]
 
 
 def times_in_turn(contestants, most=0.025, least=9):
-    """The same of each contestant's calls, each contestant once in a round and every second round the other way round; of two rounds the
-    mean.  Two contestants always in the same order differ by 0.3 us even if they are one: every second pair of events is that much apart."""
+    """The same of each contestant's calls, each contestant once in a round, on tensors of its own, and every second round the other way round;
+    of two rounds the mean.  Two contestants always in the same order differ by 0.3 us even if they are one: every second pair of events is
+    that much apart."""
     if DRY:
         return [dry_time(calls[0]) for calls in contestants]
     for calls in contestants:
@@ -61,14 +70,14 @@ def times_in_turn(contestants, most=0.025, least=9):
             FLUSH.zero_()
             calls[i % len(calls)]()
     end.record()
-    torch.cuda.synchronize()
+    nothing_kept()
     n = max(least, min(120, int(most * 1e3 / max(start.elapsed_time(end) / 3 / len(contestants), 1e-3)))) // 2 * 2 + 2
     events = [[(torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)) for _ in contestants] for _ in range(n)]
     for i, pairs in enumerate(events):
-        for (a, b), calls in list(zip(pairs, contestants))[::-1 if i % 2 else 1]:
+        for k, ((a, b), calls) in list(enumerate(zip(pairs, contestants)))[::-1 if i % 2 else 1]:
             FLUSH.zero_()
             a.record()
-            calls[i % len(calls)]()
+            calls[(i + k * len(calls) // len(contestants)) % len(calls)]()
             b.record()
     torch.cuda.synchronize()
     us = [[pairs[k][0].elapsed_time(pairs[k][1]) * 1e3 for pairs in events] for k in range(len(contestants))]
@@ -100,6 +109,7 @@ def graph_times(calls, us):
     with torch.cuda.graph(graph):
         for i in range(inside):
             calls[i % len(calls)]()
+    nothing_kept()
     for _ in range(3):
         graph.replay()
     us = []
