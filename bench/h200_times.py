@@ -45,7 +45,7 @@ def sync():
 def nothing_kept():
     """No line is in the L2 because a kernel asked for it to be kept."""
     sync()
-    if not DRY and ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache():
+    if ctypes.CDLL("libcuda.so.1").cuCtxResetPersistingL2Cache():
         raise RuntimeError("cuCtxResetPersistingL2Cache failed")
 
 

@@ -281,7 +281,7 @@ EXPORT unsigned cuOccupancyMaxActiveClusters(int *clusters, struct CUfunc_st *f,
 	if (!current || !f || l->nattributes || (int)l->grid[0] != F.cluster_width || l->grid[1] != 1 || l->grid[2] != 1 || l->block[0] != 64)
 		return CUDA_INVALID_VALUE;
 	*clusters = F.no_places ? 0 : 3;
-	return 0;
+	return F.places_error;
 }
 
 EXPORT unsigned cuStreamSynchronize(struct CUstream_st *stream)

@@ -16,7 +16,7 @@ struct cuda_fake {
 	int shared_declared;              /* bytes of group memory that every function declares */
 	int cluster_width;                /* workgroups of a cluster of every function; 0 = none */
 	bool no_clusters, no_large_clusters;   /* the driver does not know them; the chip refuses those of more than any chip takes */
-	bool no_places;                   /* there is no place for a cluster */
+	bool no_places; unsigned places_error;   /* there is no place for a cluster; what asking for one gives */
 	size_t arguments_more;            /* bytes of arguments that functions take beyond their own */
 
 	int retained, switches, loads, unloads, launches, early, balanced, syncs, allocations;

@@ -250,6 +250,8 @@ void device_compile(struct device_run *d, const struct variant *v, struct device
 	c->size = code.size;
 	for (int i = 0; i < code.nfacts; i++)
 		c->instructions += code.facts[i].instructions;
+	for (int i = 0; i < c->nlaunches; i++)           /* what the runtime asks the device for a place by */
+		ck_assert_msg(c->launches[i].together == (built.cluster > 0), "%s: launch %d: workgroups start together: %d", what, i, c->launches[i].together);
 }
 
 /* Outputs count as aligned: they are given aligned memory. */

@@ -23,6 +23,26 @@ static int lines_of(uint64_t *line, int n, int r, int c, int rows, int columns, 
 	return n;
 }
 
+static void run(struct built *b, const struct variant *v)
+{
+	struct device_code code;
+	device_compile(&b->d, v, &code, v->text);
+	device_check(&b->d, &code, v->text, false);
+	free(code.elf);
+}
+
+/* Of the addresses that were asked for, those inside the tensor are its lines at these bytes, in any order, each as often. */
+static void expect_lines(uint64_t *asked, int nasked, const struct ir_tensor *t, size_t bytes, uint64_t *want, int nwant, const char *what, int of)
+{
+	int n = 0;
+	for (int i = 0; i < nasked; i++)
+		if (asked[i] - (uint64_t)(uintptr_t)t->data < bytes)
+			asked[n++] = asked[i] - (uint64_t)(uintptr_t)t->data;
+	qsort(asked, (size_t)n, sizeof *asked, by_number);
+	qsort(want, (size_t)nwant, sizeof *want, by_number);
+	ck_assert_msg(n == nwant && memcmp(asked, want, (size_t)n * sizeof *want) == 0, "%s, %d: %d lines, expected %d", what, of, n, nwant);
+}
+
 /* The L2 is asked for each line of a tile once: by the workgroup so many before its own, of lines, whose rows follow each other; of turned tiles
  * by that of as many rows of tiles above as hold so many, or one, but for the last row, which may end early; where there are too few, by nobody. */
 START_TEST(later_tiles_are_asked_for)
@@ -39,7 +59,6 @@ START_TEST(later_tiles_are_asked_for)
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
 		for (int ahead = 1; ahead < 15; ahead += 4) {
 			struct built b;
-			struct device_code code;
 			built_for(&b, cases[c].kernel, NULL, cases[c].m, cases[c].n, cases[c].given);
 			struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
 			ck_assert_int_gt(v->ahead, 64);
@@ -47,21 +66,14 @@ START_TEST(later_tiles_are_asked_for)
 			v->ahead_from = cases[c].from;
 			b.d.fetched = asked;
 			b.d.most_fetched = MOST;
-			device_compile(&b.d, v, &code, cases[c].variant);
-			device_check(&b.d, &code, cases[c].variant, false);
-			free(code.elf);
-			struct ir_tensor *t = ir_run_find(&b.r, cases[c].tensor);
+			run(&b, v);
 			int n = 0, across = cases[c].n / cases[c].columns, down = cases[c].m / cases[c].rows, below = ahead / across > 1 ? ahead / across : 1;
 			for (int r = 0; r < down && across * down > cases[c].from; r++)
 				for (int at = 0; at < across; at++)
 					if (cases[c].below ? r >= below && r < down - 1 : at * down + r >= ahead)
 						n = lines_of(want, n, r, at, cases[c].rows, cases[c].columns, 0, cases[c].n * 2);
-			for (int i = 0; i < b.d.nfetched; i++)
-				asked[i] -= (uint64_t)(uintptr_t)t->data;
-			qsort(asked, (size_t)b.d.nfetched, sizeof *asked, by_number);
-			qsort(want, (size_t)n, sizeof *want, by_number);
-			ck_assert_msg(b.d.nfetched == n && memcmp(asked, want, (size_t)n * sizeof *want) == 0, "%s, %d ahead: %d lines, expected %d", cases[c].kernel, ahead,
-			              b.d.nfetched, n);
+			ck_assert_int_eq(b.d.nfetched, n);             /* none beyond it either */
+			expect_lines(asked, n, ir_run_find(&b.r, cases[c].tensor), (size_t)(cases[c].m * cases[c].n * 2), want, n, cases[c].kernel, ahead);
 			built_close(&b);
 		}
 }
@@ -85,7 +97,6 @@ START_TEST(first_rows_are_asked_for_early)
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
 		for (int all = 0; all < 2; all++) {
 			struct built b;
-			struct device_code code;
 			int m = cases[c].m ? cases[c].m : 5, across = cases[c].n / cases[c].columns, down = (m + cases[c].rows - 1) / cases[c].rows, n = 0;
 			built_for(&b, cases[c].kernel, NULL, m, cases[c].n, cases[c].given);
 			struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
@@ -96,11 +107,7 @@ START_TEST(first_rows_are_asked_for_early)
 			v->target = &chip;
 			b.d.soon = asked;
 			b.d.most_soon = MOST;
-			device_compile(&b.d, v, &code, cases[c].variant);
-			device_check(&b.d, &code, cases[c].variant, false);
-			free(code.elf);
-			struct ir_tensor *t = ir_run_find(&b.r, cases[c].tensor);
-			size_t bytes = (size_t)(m * cases[c].n * 2 * cases[c].halves);
+			run(&b, v);
 			for (int h = 0; h < cases[c].halves; h++)
 				for (int at = 0; cases[c].m && !all && at < first; at++) {
 					int r = behind ? at % down : at / across, column = behind ? at / down : at % across;
@@ -108,13 +115,8 @@ START_TEST(first_rows_are_asked_for_early)
 					for (int i = 0; i < rows; i++)
 						n = lines_of(want, n, r * cases[c].rows + i, column, 1, cases[c].columns, h * cases[c].n * 2, cases[c].halves * cases[c].n * 2);
 				}
-			int found = 0;
-			for (int i = 0; i < b.d.nsoon; i++)
-				if (asked[i] - (uint64_t)(uintptr_t)t->data < bytes)
-					asked[found++] = asked[i] - (uint64_t)(uintptr_t)t->data;
-			qsort(asked, (size_t)found, sizeof *asked, by_number);
-			qsort(want, (size_t)n, sizeof *want, by_number);
-			ck_assert_msg(found == n && memcmp(asked, want, (size_t)n * sizeof *want) == 0, "%s, the first %d: %d lines, expected %d", cases[c].kernel, first, found, n);
+			size_t bytes = (size_t)(m * cases[c].n * 2 * cases[c].halves);
+			expect_lines(asked, b.d.nsoon, ir_run_find(&b.r, cases[c].tensor), bytes, want, n, cases[c].kernel, first);
 			built_close(&b);
 		}
 }

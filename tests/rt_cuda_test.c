@@ -45,6 +45,8 @@ static void pack_make_for(int shared, enum first first, const void *image, size_
 		m.kernels[1].variants[0].predicate = hexpr_op(&a, HX_LE, hexpr_sym(&a, 0), hexpr_const(&a, 4));
 		m.kernels[1].variants[0].predicate_text = "M<=4 clusters";
 		m.kernels[1].variants[0].launches[0].together = true;
+		m.kernels[1].variants[1].workspace = hexpr_const(&a, 64);
+		m.kernels[1].has_workspace = true;
 	}
 	for (int k = 0; k < m.nkernels; k++)
 		for (int v = 0; v < m.kernels[k].nvariants; v++)
@@ -290,12 +292,16 @@ START_TEST(clusters)
 }
 END_TEST
 
-/* What has no place on the device is passed over, as a variant that cannot follow a tensor is; where nothing else is left the error says so. */
+/* What has no place on the device is passed over, as a variant that cannot follow a tensor is, also where workspace is asked for, which here the
+ * other variant alone needs; where nothing else is left the error says so. */
 START_TEST(clusters_without_a_place)
 {
-	static const struct { enum first first; int rows; bool no_places; const char *variant; } calls[] = {
-		{FIRST_TOGETHER, 3, false, "M<=4 clusters"}, {FIRST_TOGETHER, 3, true, "any"}, {FIRST_TOGETHER, 5, true, "any"},
-		{ONLY_TOGETHER, 3, false, "M<=4 clusters"}, {ONLY_TOGETHER, 3, true, NULL}};
+	static const struct { enum first first; int rows; bool no_places; unsigned error; const char *variant; int workspace; const char *text; } calls[] = {
+		{FIRST_TOGETHER, 3, false, 0, "M<=4 clusters", 0, NULL}, {FIRST_TOGETHER, 3, true, 0, "any", 64, NULL}, {FIRST_TOGETHER, 5, true, 0, "any", 64, NULL},
+		{ONLY_TOGETHER, 3, false, 0, "M<=4 clusters", 0, NULL},
+		{ONLY_TOGETHER, 3, true, 0, NULL, 0, "scale_add: cuda:1 has no place where clusters of 16 workgroups start together"},
+		{ONLY_TOGETHER, 3, false, 1, NULL, 0, "cuOccupancyMaxActiveClusters"}};
+	_Alignas(16) static uint8_t workspace[64];
 	float x[250] = {0}, y[250];
 	struct tdsl_last last;
 	fake->cluster_width = 16;
@@ -304,19 +310,26 @@ START_TEST(clusters_without_a_place)
 		free(bytes);
 		pack_make_for(0, calls[i].first, ptx, sizeof ptx - 1);
 		fake->no_places = calls[i].no_places;
-		int rc = run_add_rows(NULL, x, NULL, y, calls[i].rows), before = fake->launches;
+		fake->places_error = calls[i].error;
+		int64_t shape[] = {calls[i].rows, 50};
+		DLTensor tx = tensor(x, 2, shape), ty = tensor(y, 2, shape);
+		const union tdsl_arg args[] = {{.t = &tx}, {.t = NULL}, {.f = 2}, {.i = 3}, {.t = &ty}};
+		int64_t room = tdsl_workspace(add, NULL, args, 5);
+		ck_assert_int_eq(room, calls[i].variant ? calls[i].workspace : TDSL_ELAUNCH);
+		int rc = tdsl_call(add, NULL, args, 5, workspace, sizeof workspace), before = fake->launches;
 		if (!calls[i].variant) {
 			ck_assert_int_eq(rc, TDSL_ELAUNCH);
-			ck_assert_str_eq(tdsl_error(), "scale_add: cuda:1 has no place where clusters of 16 workgroups start together");
+			HAS(calls[i].text);
 			continue;
 		}
 		OK(rc);
 		OK(tdsl_last_call(&last));
 		ck_assert_str_eq(last.predicate, calls[i].variant);
-		OK(run_add_rows(NULL, x, NULL, y, calls[i].rows)); /* remembered */
+		OK(tdsl_call(add, NULL, args, 5, workspace, sizeof workspace)); /* remembered */
 		ck_assert_int_eq(fake->launches, before + 1);
 	}
 	fake->no_places = false;
+	fake->places_error = 0;
 	fake->cluster_width = 0;
 }
 END_TEST

@@ -234,7 +234,7 @@ static void rt_model(struct arena *a, struct model_pack *m, bool real)
 	scale_add(a, &m->kernels[1]);
 	partial_sum(a, &m->kernels[2]);
 	m->kernels[0].variants[0].launches[0].overlaps = true;
-	m->kernels[1].variants[0].launches[0].together = true;
+	m->kernels[0].variants[1].launches[0].together = true;
 	m->objects = arena_alloc(a, 2 * sizeof *m->objects);
 	for (int t = 0; t < 2; t++) {
 		m->objects[t] = (struct model_object){t ? "gfx950" : "gfx942", (const uint8_t *)ir, sizeof ir};

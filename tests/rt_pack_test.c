@@ -61,7 +61,7 @@ START_TEST(model_read_back_writes_same_bytes)
 	ck_assert_int_eq(pack_model(p, &a, true, &m, err, sizeof err), 0);
 	ck_assert_int_eq(m.nkernels, 3);
 	ck_assert(m.kernels[0].variants[0].launches[0].overlaps && !m.kernels[1].variants[0].launches[0].overlaps);
-	ck_assert(!m.kernels[0].variants[0].launches[0].together && m.kernels[1].variants[0].launches[0].together);
+	ck_assert(!m.kernels[0].variants[0].launches[0].together && m.kernels[0].variants[1].launches[0].together);
 	ck_assert_str_eq(m.kernels[0].params[1].name, "w");
 	ck_assert_int_eq(m.kernels[0].instances[1].dtype[0], DT_F16);
 	ck_assert_int_eq(m.kernels[0].instances[1].native[3], 8);
