@@ -27,9 +27,9 @@ struct target {
 	struct turned_tile turned, turned_few, turned_single, turned_few_single;
 	int ahead_bytes;               /* that workgroups read between asking the L2 for a line and the one that loads it; 0 = it is not asked */
 	int line_ahead_bytes;          /* the same of long lines of which nothing is reduced */
-	int l2_bytes;                  /* that its L2 holds; where nothing is asked for ahead it does not matter, and is 0 */
+	int l2_bytes;                  /* that its L2 holds; where no lines are asked for ahead or kept it does not matter, and is 0 */
 	int early_bytes;               /* that the first workgroups ask the L2 for before they wait for the launch in front; 0 = nothing */
-	bool stored_first;             /* of calls that read more than the L2 holds, lines that are stored best leave it before those that were read */
+	bool stored_first;             /* lines that are stored best leave its L2 before those that were read */
 	int fast_memory;               /* GB/s of its memory from which a chip of the target is planned for as a fast one; 0 = its chips are alike */
 	bool sideways;                 /* what workgroups that follow each other write best lies side by side */
 	int cluster;                   /* workgroups that may start together and reach each other's group memory; 0 = none do */
@@ -57,6 +57,9 @@ bool target_is_nvptx(const struct target *);               /* objects are PTX or
 
 enum { PHASES_APART = 4 };                                 /* of a variant, at most */
 
+/* Of which calls lines that are stored leave the L2 before those that are read: of none, of those that read no more than it holds, of all but small ones. */
+enum stored_first { STORED_AS_READ, STORED_FIRST_OF_FEW, STORED_FIRST };
+
 /* A variant of an instance on a target: when it applies, and the choices made for it. */
 struct variant {
 	const struct hexpr *predicate; const char *text;      /* NULL, "any" */
@@ -75,7 +78,7 @@ struct variant {
 	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
 	struct { int phase, waves; } apart[PHASES_APART]; int napart;     /* phases whose workgroups have others */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
-	bool stored_first;                                     /* lines that it stores leave the L2 first where a call reads more than that holds */
+	enum stored_first stored_first;                        /* lines that it stores leave the L2 before those that it reads */
 	bool sideways;                                         /* workgroups that follow each other hold what lies side by side in rows, not one row behind another */
 	int ahead;                                             /* so many workgroups later, in the grid's order, is the one whose tile the L2 is asked for; 0 = none */
 	int ahead_from;                                        /* more workgroups than these: what fewer move the L2 holds, and is asked for nothing */

@@ -16,7 +16,7 @@ static void plan_cluster(struct planner *p, const struct fused_axes *f, int symb
 	const struct ir_phase *ph = &p->k->phases[0];
 	v.cluster = cluster;
 	v.sideways = true;
-	v.stored_first = p->target->stored_first;
+	v.stored_first = p->target->stored_first ? STORED_FIRST : STORED_AS_READ;
 	if (p->f.rows && (cluster > FEWEST || f->rows_by * f->columns_by >= most))     /* what lies beside the end of a row, and is asked for as well, is a tensor's still */
 		v.ahead = p->target->ahead_bytes / (MEMBER_THREADS * LANE_ELEMENTS * p->f.widest * p->f.rows);
 	v.waves = waves_of(p, MEMBER_THREADS);

@@ -1,8 +1,9 @@
 /* nvptx_policy_test.c -- sm_90a: which lines the L2 is to give up last.
  *
- * In: kernels.tdsl.  Checked by the interpreter of PTX, which counts what threads load and store by each policy: rows of tensors of
- * 64 MB and more together, of smaller ones as all others; not weights, not the operands of products, not what is loaded and stored again, not
- * of three dimensions, not single elements, not where reductions make it slower; scales of tiles always, which are stored in parts of sectors; and what is asked for ahead by asking for it. */
+ * In: kernels.tdsl.  Checked by the interpreter of PTX, which counts what threads load and store by each policy: rows of tensors that are an
+ * eighth of the L2 and more together, of smaller ones as all others; not weights, not the operands of products, not what is loaded and stored again,
+ * not of three dimensions, not single elements, not where reductions make it slower; what is asked for ahead, of more than the L2 holds, by asking for
+ * it; scales of tiles always, which are stored in parts of sectors. */
 #include "nvptx_help.h"
 
 #include <check.h>
@@ -26,7 +27,7 @@ static struct built run(const char *kernel, const char *variant, const char *giv
 /* tile: bytes of rows that a workgroup loads; loads: of all threads together. */
 START_TEST(rows_of_large_tensors_are_kept)
 {
-	enum { LARGE = 64 << 20 };
+	enum { LARGE = (50 << 20) / 8 };                        /* of an H200's L2 */
 	static const struct { const char *kernel, *variant; int n, tile, loads; } cases[] = {
 		{"add", "N%8=0 aligned rows>=512", 72, 2 * 2048 * 2, 3 * 2 * 9},            /* two tensors, accesses of eight elements */
 		{"swiglu", "N%8=0 aligned rows>=512 bare", 72, 2 * 4 * 512 * 2, 3 * 2 * 9}, /* two halves of one */
@@ -51,7 +52,7 @@ START_TEST(nothing_else_is)
 		{"quantize_both_mxfp8", "M%32=0 N%32=0 aligned", "y scale yt scale_t", 64, 128, 64 * 16, 0},   /* of a group side by side */
 		{"dequantize_rows", "unaligned", "", 3, 33, 0, 0},                          /* element by element */
 		{"quantize_both_128", "M%128=0 N%128=0 aligned", "y scale yt scale_t", 128, 128, 128 * 16, 0},   /* asked for ahead below */
-		{"silu_act", "N%4096=0 aligned rows>=512 bare", "", 3, 4096, 0, 0},         /* and behind */
+		{"silu_act", "N%4096=0 aligned rows>=512 bare", "", 3, 4096, 3 * 512, 0},   /* and behind */
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b = run(cases[c].kernel, cases[c].variant, cases[c].given, cases[c].m, cases[c].n, 0);
@@ -78,23 +79,50 @@ START_TEST(some_are_as_all_others)
 }
 END_TEST
 
-/* loads: of a lane's, by policy. */
+/* Rows of an L2 that holds 16 of a workgroup's: kept from two on, and where more of them are asked for ahead up to 15. */
+START_TEST(by_how_much_a_call_reads)
+{
+	static const struct { const char *kernel, *variant; bool few; } cases[] = {
+		{"quantize_128", "N%4096=0 aligned rows>=512 bare", false}, {"silu_act", "N%4096=0 aligned rows>=512 bare", true},
+	};
+	enum { COLUMNS = 4096, LOADS = COLUMNS / 8, TILE = COLUMNS * 2 };
+	static const int rows[] = {1, 2, 15, 16};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
+		for (unsigned r = 0; r < sizeof rows / sizeof *rows; r++) {
+			struct built b;
+			struct device_code code;
+			built_for(&b, cases[c].kernel, NULL, rows[r], COLUMNS, "");
+			struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
+			struct target small = *v->target;
+			small.l2_bytes = 16 * TILE;
+			v->target = &small;
+			device_compile(&b.d, v, &code, v->text);
+			device_check(&b.d, &code, v->text, false);
+			int kept = rows[r] > 1 && !(cases[c].few && rows[r] > 15) ? rows[r] * LOADS : 0;
+			ck_assert_msg(b.d.kept_loads == kept && b.d.other_loads == rows[r] * LOADS - kept, "%s, %d rows: %d kept, %d others", cases[c].kernel, rows[r],
+			              b.d.kept_loads, b.d.other_loads);
+			free(code.elf);
+			built_close(&b);
+		}
+}
+END_TEST
+
 START_TEST(by_what_is_reduced)
 {
-	static const struct { const char *kernel, *variant; int n, loads; } cases[] = {
-		{"rmsnorm_quant", "N=4096 aligned rows>=512", 4096, 2}, {"rmsnorm_quant", "N=1024 aligned rows>=512", 1024, 0},   /* several rows a workgroup */
-		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 4096, 4}, {"quantize_rows", "N=1024 aligned rows>=512 bare", 1024, 2},   /* without weights */
-		{"layernorm", "N=4096 aligned rows>=8192 memory>=4000 with w", 4096, 2}, {"layernorm_mxfp8", "N=4096 aligned rows>=512 with w", 4096, 0},   /* behind two reductions */
-		{"layernorm", "N<=1024 N%8=0 aligned", 4096, 4}, {"add_rmsnorm_quant", "N=4096 aligned with res w res_out", 4096, 2},   /* 16 bits */
+	static const struct { const char *kernel, *variant; int n; enum stored_first of; } cases[] = {
+		{"rmsnorm_quant", "N=4096 aligned rows>=512", 4096, STORED_FIRST}, {"rmsnorm_quant", "N=1024 aligned rows>=512", 1024, STORED_AS_READ},   /* several rows a workgroup */
+		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 4096, STORED_FIRST}, {"quantize_rows", "N=1024 aligned rows>=512 bare", 1024, STORED_FIRST},   /* without weights */
+		{"layernorm", "N=4096 aligned rows>=8192 memory>=4000 with w", 4096, STORED_FIRST}, {"layernorm_mxfp8", "N=4096 aligned rows>=512 with w", 4096, STORED_AS_READ},   /* behind two reductions */
+		{"layernorm", "N<=1024 N%8=0 aligned", 4096, STORED_FIRST}, {"add_rmsnorm_quant", "N=4096 aligned with res w res_out", 4096, STORED_FIRST},   /* 16 bits */
+		{"silu_act", "N%4096=0 aligned rows>=512 bare", 4096, STORED_FIRST_OF_FEW}, {"rmsnorm_quant", "unaligned", 4096, STORED_AS_READ},   /* asked for ahead; single elements */
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
 		struct dsl_pin pin = {"N", cases[c].n};
-		int n = 0;
 		built_open_for(&b, cases[c].kernel, "sm_90a", &pin);
-		for (const char *at = built_ptx(&b, cases[c].variant); (at = strstr(at, "ld.global.L2::cache_hint")) != NULL; at++)
-			n++;
-		ck_assert_msg(n == cases[c].loads, "%s %s: %d loads", cases[c].kernel, cases[c].variant, n);
+		const struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
+		ck_assert_msg(v->stored_first == cases[c].of && !strstr(built_ptx(&b, v->text), "ld.global.L2::cache_hint") == (v->stored_first == STORED_AS_READ),
+		              "%s %s: %d", cases[c].kernel, cases[c].variant, v->stored_first);
 		built_close(&b);
 	}
 }
@@ -105,6 +133,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, rows_of_large_tensors_are_kept);
 	tcase_add_test(t, nothing_else_is);
 	tcase_add_test(t, some_are_as_all_others);
+	tcase_add_test(t, by_how_much_a_call_reads);
 	tcase_add_test(t, by_what_is_reduced);
 }
 

@@ -18,7 +18,8 @@ enum { SECTOR = 32 };
  * evict_last and evict_normal, in six instructions for one (CUTLASS, cute/arch/copy_sm90_desc.hpp, CacheHintSm90). */
 #define LAST_TO_LEAVE 0x14f0000000000000ull
 #define AS_IT_LIKES 0x1000000000000000ull
-enum { LARGE = 64 << 20 };                   /* bytes that a call reads: more than the 50 MB that the L2 holds */
+/* Of what the L2 holds, the part from which on a call's rows are kept. */
+enum { PART_OF_L2 = 8 };
 
 struct reading { const struct emit *e; int64_t bytes; };
 
@@ -28,17 +29,21 @@ static void add_rows(struct ir_ins *i, void *ctx)
 	r->bytes += access_rows(r->e, i);
 }
 
-/* Of rows that are read and not read again: where there are more of them than the L2 holds, lines that are stored are to leave it before
- * those that have been read.  They go to memory the sooner, more of them side by side, and memory is faster for it.  Of fewer rows what is stored
- * is better kept (docs/performance.md).  NULL = not rows, or the variant has it otherwise. */
+/* Of rows that are read and not read again: lines that are stored are to leave the L2 before those that have been read.  They go to memory the sooner,
+ * more of them side by side, and memory is faster for it; and lines that are read then take the place of others like them, where else what is in the
+ * L2 has to be written first.  Calls of a few lines are better off with what they find there, and so is who comes next (docs/performance.md).
+ * NULL = not rows, or the variant has it otherwise. */
 static LLVMValueRef rows_policy(struct emit *e, const struct access *a)
 {
 	struct reading r = {e, 0};
-	if (!e->v->stored_first || !access_rows(e, a->i))
+	if (e->v->stored_first == STORED_AS_READ || !access_rows(e, a->i))
 		return NULL;
 	ir_walk(e->ph->body, add_rows, &r);
-	LLVMValueRef large = LLVMBuildICmp(e->b, LLVMIntUGE, grid_workgroups(e), emit_int(e, (LARGE + r.bytes - 1) / r.bytes), "");
-	return LLVMBuildSelect(e->b, large, LLVMConstInt(e->i64, LAST_TO_LEAVE, 0), LLVMConstInt(e->i64, AS_IT_LIKES, 0), "");
+	int64_t l2 = e->v->target->l2_bytes, least = (l2 / PART_OF_L2 + r.bytes - 1) / r.bytes, most = (l2 + r.bytes - 1) / r.bytes;
+	LLVMValueRef n = grid_workgroups(e), last = LLVMBuildICmp(e->b, LLVMIntUGE, n, emit_int(e, least), "");
+	if (e->v->stored_first == STORED_FIRST_OF_FEW)
+		last = LLVMBuildAnd(e->b, last, LLVMBuildICmp(e->b, LLVMIntULT, n, emit_int(e, most), ""), "");
+	return LLVMBuildSelect(e->b, last, LLVMConstInt(e->i64, LAST_TO_LEAVE, 0), LLVMConstInt(e->i64, AS_IT_LIKES, 0), "");
 }
 
 /* Where parts of sectors are stored, here and there, the L2 is to keep each until other workgroups have stored the rest: i64, NULL = it is
