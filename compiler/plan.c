@@ -530,14 +530,15 @@ static bool has_three_dimensions(const struct ir_kernel *k)
 }
 
 /* Of which calls what is stored leaves the L2 first (nvptx/memory.c): not by single elements, the code of which suffers; nor by several short rows
- * with weights to a workgroup, each of several waves, or in norms that are quantised behind two reductions, 1 to 3 % slower so; of more rows than
- * the L2 holds not of three dimensions, a little slower, and lines that are asked for ahead say so themselves (docs/performance.md). */
+ * with weights to a workgroup, each of several waves, in norms that are quantised behind two reductions, or where rows may not be there, 1 to 3 %
+ * slower so; of more rows than the L2 holds not of three dimensions, a little slower, and lines that are asked for ahead say so themselves
+ * (docs/performance.md). */
 static enum stored_first stored_first_of(const struct planner *p, const struct variant *v)
 {
 	bool joined = false;
 	for (int t = 0; t < v->ntiles; t++)
 		joined = joined || (v->npins && !v->abreast && !v->alone && p->f.reduces && p->f.weights && v->tiles[t].tile > 1);
-	if (!p->target->stored_first || v->single || plan_waits_twice(p) || joined)
+	if (!p->target->stored_first || v->single || plan_waits_twice(p) || joined || p->f.guarded)
 		return STORED_AS_READ;
 	return (v->ahead && !v->sideways) || has_three_dimensions(p->k) ? STORED_FIRST_OF_FEW : STORED_FIRST;
 }
