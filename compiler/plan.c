@@ -521,18 +521,9 @@ static bool is_sideways(const struct planner *p, const struct variant *v)
 	return p->target->sideways && (turns || (!v->ahead && (v->single || lines)));
 }
 
-static bool has_three_dimensions(const struct ir_kernel *k)
-{
-	bool found = false;
-	for (int i = 0; i < k->nparams; i++)
-		found = found || (k->params[i].role == IR_IN && k->params[i].rank == 3);
-	return found;
-}
-
 /* Of which calls what is stored leaves the L2 first (nvptx/memory.c): not by single elements, the code of which suffers; nor by several short rows
  * with weights to a workgroup, each of several waves, in norms that are quantised behind two reductions, or where rows may not be there, 1 to 3 %
- * slower so; of more rows than the L2 holds not of three dimensions, a little slower, and lines that are asked for ahead say so themselves
- * (docs/performance.md). */
+ * slower so; of more rows than the L2 holds, lines that are asked for ahead say so themselves (docs/performance.md). */
 static enum stored_first stored_first_of(const struct planner *p, const struct variant *v)
 {
 	bool joined = false;
@@ -540,7 +531,7 @@ static enum stored_first stored_first_of(const struct planner *p, const struct v
 		joined = joined || (v->npins && !v->abreast && !v->alone && p->f.reduces && p->f.weights && v->tiles[t].tile > 1);
 	if (!p->target->stored_first || v->single || plan_waits_twice(p) || joined || p->f.guarded)
 		return STORED_AS_READ;
-	return (v->ahead && !v->sideways) || has_three_dimensions(p->k) ? STORED_FIRST_OF_FEW : STORED_FIRST;
+	return v->ahead && !v->sideways ? STORED_FIRST_OF_FEW : STORED_FIRST;
 }
 
 static void plan_rows(struct planner *p)
