@@ -79,6 +79,7 @@ struct variant {
 	struct { int phase, waves; } apart[PHASES_APART]; int napart;     /* phases whose workgroups have others */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
 	enum stored_first stored_first;                        /* lines that it stores leave the L2 before those that it reads */
+	bool gaps;                                             /* of its rows some are not there (pass_guard.c): how many it reads is not known */
 	bool sideways;                                         /* workgroups that follow each other hold what lies side by side in rows, not one row behind another */
 	int ahead;                                             /* so many workgroups later, in the grid's order, is the one whose tile the L2 is asked for; 0 = none */
 	int ahead_from;                                        /* more workgroups than these: what fewer move the L2 holds, and is asked for nothing */

@@ -522,14 +522,14 @@ static bool is_sideways(const struct planner *p, const struct variant *v)
 }
 
 /* Of which calls what is stored leaves the L2 first (nvptx/memory.c): not by single elements, the code of which suffers; nor by several short rows
- * with weights to a workgroup, each of several waves, in norms that are quantised behind two reductions, or where rows may not be there, 1 to 3 %
- * slower so; of more rows than the L2 holds, lines that are asked for ahead say so themselves (docs/performance.md). */
+ * with weights to a workgroup, each of several waves, or in norms that are quantised behind two reductions, 1 to 3 % slower so; of more rows than
+ * the L2 holds, lines that are asked for ahead say so themselves (docs/performance.md). */
 static enum stored_first stored_first_of(const struct planner *p, const struct variant *v)
 {
 	bool joined = false;
 	for (int t = 0; t < v->ntiles; t++)
 		joined = joined || (v->npins && !v->abreast && !v->alone && p->f.reduces && p->f.weights && v->tiles[t].tile > 1);
-	if (!p->target->stored_first || v->single || plan_waits_twice(p) || joined || p->f.guarded)
+	if (!p->target->stored_first || v->single || plan_waits_twice(p) || joined)
 		return STORED_AS_READ;
 	return v->ahead && !v->sideways ? STORED_FIRST_OF_FEW : STORED_FIRST;
 }
@@ -569,6 +569,7 @@ static void plan_rows(struct planner *p)
 		plan_ahead(p, &p->out.items[i]);
 		p->out.items[i].sideways = is_sideways(p, &p->out.items[i]);
 		p->out.items[i].stored_first = stored_first_of(p, &p->out.items[i]);
+		p->out.items[i].gaps = p->f.guarded;
 	}
 }
 
