@@ -118,7 +118,7 @@ def norm_work(name, layer, kind, shapes, add=False, mx=False, g=0, out=FP8, firs
 
     def nbytes(m, n):
         base = m * n * (2 + (1 if out is FP8 else 2)) + (4 * m * n if add else 0)
-        return base + (4 * m if kind == "rows" else m * n // 32 if kind == "groups" else 0)
+        return base + (4 * m if kind == "rows" else m * n // g * (1 if mx else 4) if kind == "groups" else 0)
     given = ["x", "w"] + (["res"] if add else [])
     eager = None
     if kind == "rows":
@@ -161,7 +161,7 @@ def unit_work(name, f, gated, kind, shapes, mx=False, g=128, out=FP8, clamp=Fals
                     R=r, BLOCK=k, F=tk.UNITS[f], GLU=gated, CLAMP=clamp, SCALED=out is FP8), w, grid
 
     def nbytes(m, n):
-        return m * n * ((4 if gated else 2) + (1 if out is FP8 else 2)) + (m * n // 32 if kind == "groups" else 4 * m if kind == "rows" else 0)
+        return m * n * ((4 if gated else 2) + (1 if out is FP8 else 2)) + (m * n // g * (1 if mx else 4) if kind == "groups" else 4 * m if kind == "rows" else 0)
     eager = None
     value = (lambda t: t_gate(f, t["x"])) if gated else (lambda t: t_unit(f, t["x"].float()))
     if not clamp and not mx:
@@ -299,7 +299,10 @@ def masked_work(name, mx):
         for k, w in ((512, 1), (1024, 2), (1024, 4), (2048, 4), (2048, 8)):
             yield f"b{k} w{w}", tk.masked_block_quant, lambda t: (t["h"], t["tokens"], t["y"], t["scale"].view(U8) if mx else t["scale"], 4, m, n), dict(
                 FMAX=TOP, BLOCK=k, G=128, MX=mx), w, (4 * m, triton.cdiv(n, k))
-    return Work(name, [(128, 4096), (2048, 4096)], make, lambda m, n: (2 * m + m // 2 + m // 4) * n * 5, ["h", "tokens"], ["y", "scale"], candidates)
+
+    def nbytes(m, n):                                        # of the rows that are there
+        return (2 * m + m // 2 + m // 4) * (n * 5 + n // 128 * (1 if mx else 4))
+    return Work(name, [(128, 4096), (2048, 4096)], make, nbytes, ["h", "tokens"], ["y", "scale"], candidates)
 
 
 def works():
