@@ -90,6 +90,7 @@ START_TEST(first_rows_are_asked_for_early)
 		{"swiglu_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned with y scale yt scale_t", "h", 256, 256, 128, 128, 2},
 		{"rmsnorm_128", "w", "N=4096 aligned rows>=512 with w", "x", 5, 4096, 1, 4096, 1},
 		{"add", "", "N%4096=0 aligned rows>=512", "res", 4, 8192, 1, 4096, 1},     /* its rows follow each other */
+		{"softmax_rows", "", "N=4096 aligned rows>=512 bare", "x", 6, 4096, 1, 4096, 1},     /* three dimensions */
 		{"rmsnorm_128", "w", "N=4096 aligned with w", "x", 0, 4096, 1, 4096, 1},     /* of few rows */
 		{"layernorm_quant", "w", "N=4096 aligned rows>=512 memory<4000 with w", "x", 5, 4096, 1, 4096, 1},
 		{"layernorm_quant", "w", "N=4096 aligned rows>=512 with w", "x", 0, 4096, 1, 4096, 1},     /* of fast memory */
@@ -98,7 +99,14 @@ START_TEST(first_rows_are_asked_for_early)
 		for (int all = 0; all < 2; all++) {
 			struct built b;
 			int m = cases[c].m ? cases[c].m : 5, across = cases[c].n / cases[c].columns, down = (m + cases[c].rows - 1) / cases[c].rows, n = 0;
-			built_for(&b, cases[c].kernel, NULL, m, cases[c].n, cases[c].given);
+			bool batches = strcmp(cases[c].kernel, "softmax_rows") == 0;   /* of rows, where others have M of them */
+			struct dsl_pin pin = {"N", cases[c].n};
+			built_open_for(&b, cases[c].kernel, "sm_90a", batches ? &pin : NULL);
+			ir_run_symbol(&b.r, "B", m / FIRST);
+			ir_run_symbol(&b.r, "S", FIRST);
+			ir_run_symbol(&b.r, "M", m);
+			ir_run_symbol(&b.r, "N", cases[c].n);
+			built_give(&b, cases[c].given);
 			struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
 			struct target chip = *v->target;
 			bool behind = strcmp(cases[c].kernel, "add") == 0;             /* which loads two tensors */
