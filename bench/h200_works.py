@@ -88,6 +88,11 @@ def t_add(x, r, w):
 
 # ---- what is timed
 
+def scale_bytes(kind, m, n, g, mx):
+    """Of m x n values: one in f32 a row, or one a group of g, in f32 or 8 bits (mx)."""
+    return {"rows": 4 * m, "groups": m * n // g * (1 if mx else 4) if g else 0}.get(kind, 0)
+
+
 def norm_work(name, layer, kind, shapes, add=False, mx=False, g=0, out=FP8, first=False):
     """kind: rows, groups, static."""
     def make(m, n, device):
@@ -118,7 +123,7 @@ def norm_work(name, layer, kind, shapes, add=False, mx=False, g=0, out=FP8, firs
 
     def nbytes(m, n):
         base = m * n * (2 + (1 if out is FP8 else 2)) + (4 * m * n if add else 0)
-        return base + (4 * m if kind == "rows" else m * n // g * (1 if mx else 4) if kind == "groups" else 0)
+        return base + scale_bytes(kind, m, n, g, mx)
     given = ["x", "w"] + (["res"] if add else [])
     eager = None
     if kind == "rows":
@@ -161,7 +166,7 @@ def unit_work(name, f, gated, kind, shapes, mx=False, g=128, out=FP8, clamp=Fals
                     R=r, BLOCK=k, F=tk.UNITS[f], GLU=gated, CLAMP=clamp, SCALED=out is FP8), w, grid
 
     def nbytes(m, n):
-        return m * n * ((4 if gated else 2) + (1 if out is FP8 else 2)) + (m * n // g * (1 if mx else 4) if kind == "groups" else 4 * m if kind == "rows" else 0)
+        return m * n * ((4 if gated else 2) + (1 if out is FP8 else 2)) + scale_bytes(kind, m, n, g, mx)
     eager = None
     value = (lambda t: t_gate(f, t["x"])) if gated else (lambda t: t_unit(f, t["x"].float()))
     if not clamp and not mx:
@@ -215,7 +220,7 @@ def square_work(name, g, mx, both, f="none", gated=False, clamp=False):
                 yield f"{b} w{w}", tk.tile_quant, lambda t: (t["x"], t["y"], u(t["scale"]), m, n), dict(FMAX=TOP, G=g, MX=mx), w, grid
 
     def nbytes(m, n):
-        return m * n * ((6 if gated else 4) if both else 3) + (m * n // g * 2 * (1 if mx else 4) if both else 0)
+        return m * n * ((6 if gated else 4) if both else 3) + (2 * scale_bytes("groups", m, n, g, mx) if both else 0)
     return Work(name, SQUARE_SHAPES[:2], make, nbytes, [given], ["y", "scale"] + (["yt", "scale_t"] if both else []), candidates)
 
 
@@ -242,7 +247,7 @@ def dequant_work(name, gm, gn, mx):
         for r, k, w in tk.TILE_SPACE:
             yield f"R{r} b{k} w{w}", tk.dequant, lambda t: (t["y"], t["scale"].view(U8) if mx else t["scale"], t["x"], m, n), dict(
                 R=r, BLOCK=k, GM=gm, GN=gn, E8=mx), w, (triton.cdiv(m, r), triton.cdiv(n, k))
-    return Work(name, OTHER_SHAPES, make, lambda m, n: m * n * 3 + (4 * m if not gn else 0 if gm > 1 else m * n // 32), ["y", "scale"], ["x"], candidates,
+    return Work(name, OTHER_SHAPES, make, lambda m, n: m * n * 3 + (0 if gm > 1 else scale_bytes("groups" if gn else "rows", m, n, gn, mx)), ["y", "scale"], ["x"], candidates,
                            None if mx or gn else lambda t: (t["y"].float() * t["scale"][:, None]).to(BF16))
 
 
@@ -301,7 +306,8 @@ def masked_work(name, mx):
                 FMAX=TOP, BLOCK=k, G=128, MX=mx), w, (4 * m, triton.cdiv(n, k))
 
     def nbytes(m, n):                                        # of the rows that are there
-        return (2 * m + m // 2 + m // 4) * (n * 5 + n // 128 * (1 if mx else 4))
+        rows = 2 * m + m // 2 + m // 4
+        return rows * n * 5 + scale_bytes("groups", rows, n, 128, mx)
     return Work(name, [(128, 4096), (2048, 4096)], make, nbytes, ["h", "tokens"], ["y", "scale"], candidates)
 
 

@@ -107,23 +107,24 @@ START_TEST(by_how_much_a_call_reads)
 }
 END_TEST
 
+/* loads: of a lane's, by policy: those of its row, 8 elements each, not those of weights. */
 START_TEST(by_what_a_variant_does)
 {
-	static const struct { const char *kernel, *variant; int n; enum stored_first of; } cases[] = {
-		{"rmsnorm_quant", "N=4096 aligned rows>=512", 4096, STORED_FIRST}, {"rmsnorm_quant", "N=1024 aligned rows>=512", 1024, STORED_AS_READ},   /* several rows a workgroup */
-		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 4096, STORED_FIRST}, {"quantize_rows", "N=1024 aligned rows>=512 bare", 1024, STORED_FIRST},   /* without weights */
-		{"layernorm", "N=4096 aligned rows>=8192 memory>=4000 with w", 4096, STORED_FIRST}, {"layernorm_mxfp8", "N=4096 aligned rows>=512 with w", 4096, STORED_AS_READ},   /* behind two reductions */
-		{"layernorm", "N<=1024 N%8=0 aligned", 4096, STORED_FIRST}, {"add_rmsnorm_quant", "N=4096 aligned with res w res_out", 4096, STORED_FIRST},   /* 16 bits */
-		{"silu_act", "N%4096=0 aligned rows>=512 bare", 4096, STORED_FIRST_OF_FEW}, {"rmsnorm_quant", "unaligned", 4096, STORED_AS_READ},   /* asked for ahead; single elements */
-		{"softmax_rows", "N=4096 aligned rows>=512 bare", 4096, STORED_FIRST},   /* three dimensions */
+	static const struct { const char *kernel, *variant; int n; enum stored_first of; int loads; } cases[] = {
+		{"rmsnorm_quant", "N=4096 aligned rows>=512", 4096, STORED_FIRST, 2}, {"rmsnorm_quant", "N=1024 aligned rows>=512", 1024, STORED_AS_READ, 0},   /* several rows a workgroup */
+		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 4096, STORED_FIRST, 4}, {"quantize_rows", "N=1024 aligned rows>=512 bare", 1024, STORED_FIRST, 2},   /* without weights */
+		{"layernorm", "N=4096 aligned rows>=8192 memory>=4000 with w", 4096, STORED_FIRST, 2}, {"layernorm_mxfp8", "N=4096 aligned rows>=512 with w", 4096, STORED_AS_READ, 0},   /* behind two reductions */
+		{"layernorm", "N<=1024 N%8=0 aligned", 4096, STORED_FIRST, 4}, {"add_rmsnorm_quant", "N=4096 aligned with res w res_out", 4096, STORED_FIRST, 2},   /* 16 bits */
+		{"silu_act", "N%4096=0 aligned rows>=512 bare", 4096, STORED_FIRST_OF_FEW, 1}, {"rmsnorm_quant", "unaligned", 4096, STORED_AS_READ, 0},   /* asked for ahead; single elements */
+		{"softmax_rows", "N=4096 aligned rows>=512 bare", 4096, STORED_FIRST, 2},   /* three dimensions */
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
 		struct dsl_pin pin = {"N", cases[c].n};
 		built_open_for(&b, cases[c].kernel, "sm_90a", &pin);
 		const struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
-		ck_assert_msg(v->stored_first == cases[c].of && !strstr(built_ptx(&b, v->text), "ld.global.L2::cache_hint") == (v->stored_first == STORED_AS_READ),
-		              "%s %s: %d", cases[c].kernel, cases[c].variant, v->stored_first);
+		int loads = built_times(built_ptx(&b, v->text), "ld.global.L2::cache_hint");
+		ck_assert_msg(v->stored_first == cases[c].of && loads == cases[c].loads, "%s %s: %d, %d loads", cases[c].kernel, cases[c].variant, v->stored_first, loads);
 		built_close(&b);
 	}
 }

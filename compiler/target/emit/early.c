@@ -55,10 +55,10 @@ static void ask(struct emit *e, const struct ir_ins *load)
 		e->machine->fetch(e, &a, r, NULL, emit_both(e, one, access_condition(e, &a, r)));
 }
 
-/* Where lines that are read are kept, by policy or by asking ahead: of others what came early is at times gone again, but of slow memory. */
+/* Where lines that are read are kept, by policy or, of many, by asking ahead: of others what came early is at times gone again, but of slow memory. */
 bool early_is_worth(const struct emit *e)
 {
-	return e->v->target->early_bytes && e->machine->wait_for_launch && e->v->aligned && !e->v->few && !e->has_dot && (e->v->stored_first != STORED_AS_READ || e->v->ahead || e->v->slow);
+	return e->v->target->early_bytes && e->machine->wait_for_launch && e->v->aligned && !e->v->few && !e->has_dot && (e->v->stored_first != STORED_AS_READ || e->v->slow);
 }
 
 void early_fetch(struct emit *e, const struct ir_block *b)
