@@ -3,7 +3,7 @@
  *          same, and one whose row is there asks at every access.
  * Method:  a condition on what a tensor holds that is one for the workgroup and part of the mask of everything that a phase stores is
  *          asked once: what it is not made of moves into an `if`, in which it is true.  Phases with products keep their order
- *          (pass_loads.c).  Where few rows have variants of their own (targets.c: few_rows) those keep their masks: behind the
+ *          (pass_loads.c).  Variants for few rows (targets.c: few_rows) keep their masks: behind the
  *          branch nothing is computed while the condition is on its way, and little is saved (docs/performance.md).
  * Needs:   tiles.   Keeps: values exactly. */
 #include "pass.h"
@@ -132,7 +132,7 @@ static bool wrap(struct guard *g, struct ir_phase *ph)
 int pass_guard(struct pass *p)
 {
 	bool wrapped = false;
-	if (p->v->target->few_rows && !p->v->many)
+	if (p->v->few)
 		return 0;
 	FOR_PHASES(p, ph) {
 		struct guard g = guard_of(p, ph);

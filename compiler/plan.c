@@ -20,7 +20,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 2048, CROWD = 8192, WHOLE_GROUP = 32 };
+enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, CROWD = 8192, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 

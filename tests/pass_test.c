@@ -192,13 +192,13 @@ enum { ROUNDINGS = sizeof roundings / sizeof *roundings };
 
 /* once, inside: tensors that are asked in front of everything else, and at accesses behind that; NULL = none. */
 static const struct guard_case {
-	const char *what, *ir, *target; bool many;
+	const char *what, *ir, *target; bool few;
 	struct edit edits[2];
 	const char *once, *inside;
 } guards[] = {
 	{"rows", "masked", "gfx942", false, {{0}}, "tokens", NULL},
-	{"many rows", "masked", "sm_90a", true, {{0}}, "tokens", NULL},
-	{"few rows", "masked", "sm_90a", false, {{0}}, NULL, NULL},
+	{"many rows", "masked", "sm_90a", false, {{0}}, "tokens", NULL},
+	{"few rows", "masked", "sm_90a", true, {{0}}, NULL, NULL},
 	{"one of two conditions", "masked", "gfx942", false, {{"%13 if %7\n", "%13 if %4\n"}}, "tokens", "least"},
 	{"a store that does not ask", "masked", "gfx942", false, {{"%13 if %7\n", "%13\n"}}, NULL, NULL},
 	{"several rows of a workgroup", "masked", "gfx942", false, {{"m grid tile 1", "m grid tile 4"}}, NULL, NULL},
@@ -299,7 +299,7 @@ START_TEST(conditions_are_asked_once)
 	struct arena a = {0};
 	struct ir_run r;
 	struct ir_kernel *k;
-	struct variant v = {.target = target_by_name(c->target), .text = "any", .waves = 1, .many = c->many};
+	struct variant v = {.target = target_by_name(c->target), .text = "any", .waves = 1, .few = c->few};
 	double *want[PARAMS] = {0};
 	open_edited(&a, &r, c->ir, c->edits);
 	r.k->target = c->target;

@@ -37,11 +37,13 @@ static bool open_front(struct early *y, const struct ir_ins *i)
 	return made;
 }
 
-/* The workgroup is one of the first of many, in the order in which they begin. */
+/* The workgroup is one of the first of many, in the order in which they begin; of rows that may not be there also of few, for whose loads the
+ * answer is waited for. */
 static LLVMValueRef is_first(struct emit *e, int64_t most)
 {
 	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntULT, grid_workgroup(e), emit_int(e, most), "");
-	return LLVMBuildAnd(e->b, first, LLVMBuildICmp(e->b, LLVMIntUGT, grid_workgroups(e), emit_int(e, most), ""), "");
+	LLVMValueRef many = LLVMBuildICmp(e->b, LLVMIntUGT, grid_workgroups(e), emit_int(e, most), "");
+	return e->v->gaps ? first : LLVMBuildAnd(e->b, first, many, "");
 }
 
 static void ask(struct emit *e, const struct ir_ins *load)
@@ -55,17 +57,32 @@ static void ask(struct emit *e, const struct ir_ins *load)
 		e->machine->fetch(e, &a, r, NULL, emit_both(e, one, access_condition(e, &a, r)));
 }
 
-/* Where lines that are read are kept, by policy or, of many, by asking ahead: of others what came early is at times gone again, but of slow memory. */
+/* Where lines that are read are kept, by policy or, of many, by asking ahead: of others what came early is at times gone again, but of slow memory.
+ * Rows that may not be there wait twice, for the answer and for themselves. */
 bool early_is_worth(const struct emit *e)
 {
-	return e->v->target->early_bytes && e->machine->wait_for_launch && e->v->aligned && !e->v->few && !e->has_dot && (e->v->stored_first != STORED_AS_READ || e->v->slow);
+	bool kept = e->v->stored_first != STORED_AS_READ || e->v->gaps;
+	return e->v->target->early_bytes && e->machine->wait_for_launch && e->v->aligned && !e->v->few && !e->has_dot && (kept || e->v->slow);
 }
 
-void early_fetch(struct emit *e, const struct ir_block *b)
+/* The block whose loads come first: of rows that may not be there the one behind the question whether they are (pass_guard.c), which is asked of
+ * memory and so behind the wait.  NULL = there is no such question. */
+static const struct ir_block *first_block(struct early *y, const struct ir_block *b)
+{
+	const struct ir_ins *i = b->first;
+	if (!y->e->v->gaps)
+		return b;
+	for (; i && ir_is_pure(i) && !y->e->failed; i = i->next)
+		open_front(y, i);
+	return i && i->op == IR_IF ? i->body : NULL;
+}
+
+void early_fetch(struct emit *e, const struct ir_block *phase)
 {
 	struct early y = {e, arena_alloc(e->arena, (size_t)e->k->next_id + 1), 0};
-	const struct ir_ins *end = b->first;
 	int mark = index_mark(e);
+	const struct ir_block *b = first_block(&y, phase);
+	const struct ir_ins *end = b ? b->first : NULL;
 	for (; end && !e->failed && (end->op == IR_LOAD || open_front(&y, end)); end = end->next)
 		y.bytes += asked_bytes(&y, end);
 	if (!y.bytes || e->failed)

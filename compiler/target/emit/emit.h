@@ -14,7 +14,8 @@
  *   banks.c       what lanes cost each other in LDS
  *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
- *   early.c       the first loads, before the wait */
+ *   early.c       the first loads, before the wait
+ *   rounds.c      rows that may not be there, one after the other */
 #ifndef TDSL_EMIT_H
 #define TDSL_EMIT_H
 #include <llvm-c/Core.h>
@@ -115,6 +116,7 @@ bool grid_needs_extents(const struct emit *);                                  /
 const struct hexpr *grid_below(struct emit *);                                  /* what emit.below is, for the launch to pass; NULL = nothing */
 void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
 void grid_bind(struct emit *, const struct hexpr *grid[3]);
+int grid_rounds(struct emit *);                                                /* the axis whose positions a workgroup takes in rounds; -1 = none */
 void grid_leave_rows(struct emit *);                                           /* nor do waves whose row is beyond the last; axes are bound */
 LLVMValueRef grid_workgroups(struct emit *);                                   /* along x and y together.  This and the next: where the machine's grid_short is not 0 */
 LLVMValueRef grid_workgroup(struct emit *);                                    /* this one's number, in the order in which they begin */
@@ -122,6 +124,11 @@ LLVMValueRef grid_workgroup(struct emit *);                                    /
 /* ahead.c */
 void ahead_bind(struct emit *, const struct hexpr *const *grid, int dims);     /* bound; of one or two dimensions, of others nothing is done */
 const struct hexpr *ahead_below(struct emit *, const struct hexpr *columns);    /* how many, of so many tiles each, hold what is read ahead */
+
+/* rounds.c: around the phase's code */
+struct rounds { int axis; LLVMBasicBlockRef head; LLVMValueRef row; };
+void rounds_begin(struct emit *, struct rounds *);
+void rounds_end(struct emit *, const struct rounds *);
 
 /* early.c */
 bool early_is_worth(const struct emit *);

@@ -69,19 +69,50 @@ static bool is_short(const struct emit *e, const struct grid_slots *s)
 	return s->n > e->machine->grid_dims && s->n <= 3 && e->machine->grid_short && e->v->predicate;
 }
 
-/* The long dimension is for the rows, the last axis of one position a workgroup, or for what lies side by side; the variant asks that the
- * others are short enough. */
-static void bind_short(struct emit *e, const struct grid_slots *s, const struct hexpr *grid[3])
+/* The long dimension is for the rows, the last axis of one position a workgroup, or for what lies side by side. */
+static int along_of(const struct emit *e, const struct grid_slots *s)
 {
 	int along = 0;
 	for (int n = 0; n < s->n; n++)
 		along = is_sideways(e, s) || tile_of(e, &s->of[n]) == 1 ? n : along;
+	return along;
+}
+
+/* Of rows that may not be there (rounds.c) each group has so many workgroups at least: all that are may be one group's. */
+enum { LEAST_OF_GROUP = 128 };
+
+static bool has_rounds(const struct emit *e, const struct grid_slots *s)
+{
+	int along = s->n > 1 && is_short(e, s) ? along_of(e, s) : 0;
+	return e->v->gaps && !e->v->few && e->v->target->gap_workgroups && !e->has_dot && along && tile_of(e, &s->of[along]) == 1 && !e->ph->axes[s->of[along].axis].ragged;
+}
+
+int grid_rounds(struct emit *e)
+{
+	struct grid_slots s = slots_of(e);
+	return has_rounds(e, &s) ? s.of[along_of(e, &s)].axis : -1;
+}
+
+/* Workgroups that take the rows of a group in turn. */
+static const struct hexpr *rows_at_once(const struct emit *e, const struct grid_slots *s)
+{
+	const struct hexpr *others = hexpr_const(e->arena, 1), *rows = s->of[along_of(e, s)].tiles;
+	for (int n = 0; n < s->n; n++)
+		others = n == along_of(e, s) ? others : hexpr_op(e->arena, HX_MUL, others, s->of[n].tiles);
+	const struct hexpr *share = hexpr_op(e->arena, HX_CDIV, hexpr_const(e->arena, e->v->target->gap_workgroups), hexpr_op(e->arena, HX_MAX, others, hexpr_const(e->arena, 1)));
+	return hexpr_op(e->arena, HX_MIN, rows, hexpr_op(e->arena, HX_MAX, share, hexpr_const(e->arena, LEAST_OF_GROUP)));
+}
+
+/* The variant asks that the other dimensions are short enough. */
+static void bind_short(struct emit *e, const struct grid_slots *s, const struct hexpr *grid[3])
+{
+	int along = along_of(e, s);
 	for (int n = 0, dim = 1; n < s->n; n++) {
 		int at = n == along ? 0 : dim++;
 		LLVMValueRef id = e->machine->workgroup(e, at);
 		if (at && is_sideways(e, s) && e->ph != e->k->phases)
 			id = LLVMBuildSub(e->b, LLVMBuildSub(e->b, e->machine->workgroups(e, at), emit_int(e, 1), ""), id, "");
-		grid[at] = s->of[n].tiles;
+		grid[at] = n == along && has_rounds(e, s) ? rows_at_once(e, s) : s->of[n].tiles;
 		bind_axis(e, &s->of[n], at, id);
 		if (at)
 			emit_condition(e, hexpr_op(e->arena, HX_LE, s->of[n].tiles, hexpr_const(e->arena, e->machine->grid_short)));
@@ -198,7 +229,7 @@ const struct hexpr *grid_below(struct emit *e)
 bool grid_needs_extents(const struct emit *e)
 {
 	struct grid_slots s = slots_of(e);
-	return (e->v->ahead && !is_sideways(e, &s)) || is_folded(e, &s) || (s.n > e->machine->grid_dims && !is_short(e, &s));
+	return (e->v->ahead && !is_sideways(e, &s)) || is_folded(e, &s) || has_rounds(e, &s) || (s.n > e->machine->grid_dims && !is_short(e, &s));
 }
 
 void grid_bind(struct emit *e, const struct hexpr *grid[3])

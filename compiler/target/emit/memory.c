@@ -602,7 +602,7 @@ static LLVMValueRef torn_joined(struct emit *e, const struct access *a, int r, L
 int64_t access_rows(const struct emit *e, const struct ir_ins *i)
 {
 	const struct ir_param *t = i->op == IR_LOAD && i->layout ? &e->k->params[i->imm] : NULL;
-	int64_t bits = t && t->role == IR_IN && t->rank >= 2 && !e->v->gaps ? dtype_info((enum dtype)i->dtype)->bits : 0;
+	int64_t bits = t && t->role == IR_IN && t->rank >= 2 ? dtype_info((enum dtype)i->dtype)->bits : 0;
 	for (int x = 0; x < e->ph->naxes && bits; x++)
 		bits *= layout_size(i->layout, x);
 	return (bits + 7) / 8;

@@ -37,7 +37,7 @@ void emit_asked(struct emit *, const struct access *, int r, LLVMValueRef);  /* 
 /* Bytes that one instruction moves. */
 static inline int access_bytes(const struct access *a) { return a->pairs ? (a->width + 1) / 2 : a->width * a->bytes; }
 void access_open(struct emit *, struct access *, const struct ir_ins *, const struct layout *);   /* of a load, a store or an update; may fail */
-int64_t access_rows(const struct emit *, const struct ir_ins *);   /* bytes of rows of an input that the workgroup loads; 0 = it is no such load, or some may not be there */
+int64_t access_rows(const struct emit *, const struct ir_ins *);   /* bytes of rows of an input that the workgroup loads; 0 = it is no such load */
 /* Pointer to `elements` (i64, NULL = none) behind the tensor's start. */
 LLVMValueRef access_base(struct emit *, const struct access *, LLVMValueRef elements);
 /* Byte offset of register r beside the lane part, to be added up: *constant known now, *uniform an i32 scalar (or NULL), *vector an i32 by

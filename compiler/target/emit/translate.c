@@ -652,9 +652,12 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 			find_ragged_tile(e, a);
 			open_lists(e, a, u.tensor);
 		}
+	struct rounds rounds;
+	rounds_begin(e, &rounds);
 	emit_block(e, ph->body);
 	if (e->failed)
 		return -1;
+	rounds_end(e, &rounds);
 	LLVMBuildRetVoid(e->b);
 	join_entry(e);
 	if (e->machine->keeps_order && is_scaled_both_ways(e))

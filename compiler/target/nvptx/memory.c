@@ -32,11 +32,11 @@ static void add_rows(struct ir_ins *i, void *ctx)
 /* Of rows that are read and not read again: lines that are stored are to leave the L2 before those that have been read.  They go to memory the sooner,
  * more of them side by side, and memory is faster for it; and lines that are read then take the place of others like them, where else what is in the
  * L2 has to be written first.  Calls of a few lines are better off with what they find there, and so is who comes next (docs/performance.md).
- * NULL = not rows, or the variant has it otherwise. */
+ * Of rows that may not be there nobody knows how many are read.  NULL = not rows, or the variant has it otherwise. */
 static LLVMValueRef rows_policy(struct emit *e, const struct access *a)
 {
 	struct reading r = {e, 0};
-	if (e->v->stored_first == STORED_AS_READ || !access_rows(e, a->i))
+	if (e->v->stored_first == STORED_AS_READ || e->v->gaps || !access_rows(e, a->i))
 		return NULL;
 	ir_walk(e->ph->body, add_rows, &r);
 	int64_t l2 = e->v->target->l2_bytes, least = (l2 / PART_OF_L2 + r.bytes - 1) / r.bytes, most = (l2 + r.bytes - 1) / r.bytes;

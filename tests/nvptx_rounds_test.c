@@ -1,0 +1,152 @@
+/* nvptx_rounds_test.c -- sm_90a: rows that may not be there, which fewer workgroups take one after the other.
+ *
+ * In: kernels.tdsl, tests/lower/loops.tdsl.  Checked: that a launch has as many workgroups as compiler/target/targets.c has them worth; by the
+ * interpreter of PTX that any number of them computes what the evaluated IR does, bit for bit, with and without group memory, whichever rows are
+ * there; which lines the first of them ask for before they know. */
+#include "nvptx_help.h"
+
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Opened for so many groups of so many rows.  there: of each group how many rows are there, or of each row whether it is. */
+static void open_with(struct built *b, const char *kernel, int groups, int rows, int columns, const int *there, int n)
+{
+	built_open(b, kernel);
+	ir_run_symbol(&b->r, "E", groups);
+	ir_run_symbol(&b->r, "M", rows);
+	ir_run_symbol(&b->r, "N", columns);
+	built_give(b, "scale");
+	struct ir_tensor *t = ir_run_find(&b->r, strcmp(kernel, "kept_rows") ? "tokens" : "keep");
+	ck_assert_int_eq(ir_tensor_count(t), n);
+	for (int i = 0; i < n; i++)
+		ir_tensor_set(t, i, there[i]);
+}
+
+static void run(struct built *b, const char *variant, int workgroups)
+{
+	struct device_code code;
+	device_compile(&b->d, &b->v[built_variant(b, variant)], &code, variant);
+	if (workgroups)
+		code.launches[0].grid[0] = hexpr_const(&b->d.arena, workgroups);
+	device_check(&b->d, &code, variant, false);
+	free(code.elf);
+}
+
+/* One workgroup a group of rows, some, one a row, and more of them than there are rows. */
+START_TEST(any_number_computes_the_same)
+{
+	enum { GROUPS = 4, ROWS = 7 };
+	static const int there[GROUPS] = {ROWS, 2, 0, 3}, workgroups[] = {1, 2, 5, ROWS};
+	static const struct { const char *kernel, *variant; int columns; } cases[] = {
+		{"swiglu_masked_128", "N%128=0 aligned rows>=768 bare", 256}, {"swiglu_masked_128", "N%16=0 aligned rows>=768", 144},
+		{"swiglu_masked_rows", "N<=1024 N%16=0 aligned bare", 80}, {"swiglu_masked_rows", "N%16=0 aligned bare", 2064},     /* through group memory; swept */
+		{"swiglu_masked_rows", "N<=1024 unaligned bare", 33}, {"swiglu_masked_bwd_rows", "N<=1024 N%16=0 aligned bare", 48},
+		{"swiglu_masked", "N%8=0 aligned rows>=768 bare", 2056}, {"swiglu_masked_bwd", "N%8=0 aligned rows>=768", 24},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
+		for (unsigned w = 0; w < sizeof workgroups / sizeof *workgroups; w++) {
+			struct built b;
+			open_with(&b, cases[c].kernel, GROUPS, ROWS, cases[c].columns, there, GROUPS);
+			run(&b, cases[c].variant, workgroups[w]);
+			built_close(&b);
+		}
+}
+END_TEST
+
+/* Behind a row that is not there others may be, where the text does not say otherwise. */
+START_TEST(rows_between_missing_ones_are_found)
+{
+	enum { GROUPS = 2, ROWS = 6 };
+	static const int there[GROUPS * ROWS] = {0, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1};
+	for (int workgroups = 1; workgroups < 4; workgroups++) {
+		struct built b;
+		open_with(&b, "kept_rows", GROUPS, ROWS, 264, there, GROUPS * ROWS);
+		run(&b, "N<=1024 N%8=0 aligned", workgroups);
+		built_close(&b);
+	}
+}
+END_TEST
+
+static int64_t along(struct built *b, const struct device_code *code, int dim)
+{
+	struct hexpr_env env = {b->r.symbols, b->r.k->nsymbols, NULL, NULL};
+	const char *why = "";
+	int64_t x = 0;
+	ck_assert_msg(hexpr_eval(code->launches[0].grid[dim], &env, &x, &why) == 0, "%s", why);
+	return x;
+}
+
+/* 8,192 in all where there are more rows than that, but 128 a group; in the variant for few rows one a row. */
+START_TEST(workgroups_are_counted)
+{
+	static const char many[] = "N%4096=0 aligned rows>=768 bare", few[] = "N%128=0 aligned bare";
+	static const struct { const char *variant; int groups, rows, columns; int64_t x, y, z; } cases[] = {
+		{many, 4, 2048, 4096, 2048, 4, 1}, {many, 4, 4096, 4096, 2048, 4, 1}, {many, 32, 4096, 4096, 256, 32, 1}, {many, 32, 200, 4096, 200, 32, 1},
+		{many, 128, 4096, 4096, 128, 128, 1}, {many, 32, 4096, 8192, 128, 32, 2}, {many, 4, 4096, 8192, 1024, 4, 2}, {many, 0, 4096, 4096, 4096, 0, 1},
+		{many, 4, 0, 4096, 0, 4, 1}, {few, 32, 4096, 1024, 4096, 32, 1},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		struct device_code code;
+		built_open(&b, "swiglu_masked_128");
+		device_compile(&b.d, &b.v[built_variant(&b, cases[c].variant)], &code, cases[c].variant);
+		ir_run_symbol(&b.r, "E", cases[c].groups);
+		ir_run_symbol(&b.r, "M", cases[c].rows);
+		ir_run_symbol(&b.r, "N", cases[c].columns);
+		int64_t x = along(&b, &code, 0), y = along(&b, &code, 1), z = along(&b, &code, 2);
+		ck_assert_msg(x == cases[c].x && y == cases[c].y && z == cases[c].z, "%d x %d x %d: %ld, %ld, %ld", cases[c].groups, cases[c].rows, cases[c].columns, (long)x, (long)y, (long)z);
+		free(code.elf);
+		built_close(&b);
+	}
+}
+END_TEST
+
+static int by_number(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Whether they are there or not: the first rows of those that begin first, each line once, of few workgroups as of many. */
+START_TEST(first_rows_are_asked_for_early)
+{
+	enum { GROUPS = 3, ROWS = 4, COLUMNS = 4096, ROW_BYTES = 2 * COLUMNS * 2, LINES = ROW_BYTES / 128, MOST = 4096 };
+	static const int there[GROUPS] = {0, 1, ROWS}, firsts[] = {1, 3, 100};
+	static uint64_t asked[MOST];
+	for (unsigned f = 0; f < sizeof firsts / sizeof *firsts; f++)
+		for (int x = 1; x <= ROWS; x += ROWS - 1) {
+			struct built b;
+			open_with(&b, "swiglu_masked_128", GROUPS, ROWS, COLUMNS, there, GROUPS);
+			struct variant *v = &b.v[built_variant(&b, "N%4096=0 aligned rows>=768 bare")];
+			struct target chip = *v->target;
+			chip.early_bytes = firsts[f] * ROW_BYTES;
+			v->target = &chip;
+			b.d.soon = asked;
+			b.d.most_soon = MOST;
+			run(&b, v->text, x);
+			int workgroups = firsts[f] < x * GROUPS ? firsts[f] : x * GROUPS;
+			ck_assert_int_eq(b.d.nsoon, workgroups * LINES);
+			qsort(asked, (size_t)b.d.nsoon, sizeof *asked, by_number);
+			for (int w = 0, n = 0; w < workgroups; w++)
+				for (int line = 0; line < LINES; line++, n++) {
+					int64_t row = w / x * ROWS + w % x, at = (int64_t)(asked[n] - (uint64_t)(uintptr_t)ir_run_find(&b.r, "h")->data);
+					ck_assert_msg(at == row * ROW_BYTES + line * 128, "%d first of %d a group: byte %ld, expected %ld", firsts[f], x, (long)at, (long)(row * ROW_BYTES + line * 128));
+				}
+			built_close(&b);
+		}
+}
+END_TEST
+
+static void add_tests(TCase *t)
+{
+	tcase_add_test(t, any_number_computes_the_same);
+	tcase_add_test(t, rows_between_missing_ones_are_found);
+	tcase_add_test(t, workgroups_are_counted);
+	tcase_add_test(t, first_rows_are_asked_for_early);
+}
+
+int main(void)
+{
+	return nvptx_run("nvptx rounds", add_tests);
+}
