@@ -477,7 +477,7 @@ bool ir_list_subscripts(const struct ir_kernel *k, const struct ir_phase *ph, in
 
 /* --- cloning.  Definitions come before uses, so one pass with a table from ids to copies is enough. */
 
-struct cloner { struct arena *ar; struct ir_ins **copies; };
+struct cloner { struct arena *ar; struct ir_ins **copies; int *next_id; };     /* next_id: of copies beside what they are copies of; or NULL */
 
 static struct ir_block *clone_block(struct cloner *c, const struct ir_block *block, struct ir_ins *owner);
 
@@ -485,12 +485,13 @@ static struct ir_ins *clone_ins(struct cloner *c, const struct ir_ins *ins, stru
 {
 	struct ir_ins *copy = arena_copy(c->ar, ins, sizeof *ins);
 	c->copies[ins->id] = copy;
+	copy->id = c->next_id ? (*c->next_id)++ : ins->id;
 	copy->block = block;
 	copy->prev = copy->next = NULL;
 	copy->note = NULL;
 	copy->args = ins->nargs ? arena_alloc(c->ar, (size_t)ins->nargs * sizeof *ins->args) : NULL;
 	for (int i = 0; i < ins->nargs; i++)
-		copy->args[i] = c->copies[ins->args[i]->id];
+		copy->args[i] = c->copies[ins->args[i]->id] ? c->copies[ins->args[i]->id] : ins->args[i];
 	copy->body = ins->body ? clone_block(c, ins->body, copy) : NULL;
 	copy->other = ins->other ? clone_block(c, ins->other, copy) : NULL;
 	return copy;
@@ -512,7 +513,7 @@ static struct ir_block *clone_block(struct cloner *c, const struct ir_block *blo
 struct ir_kernel *ir_clone(struct arena *ar, const struct ir_kernel *k)
 {
 	struct ir_kernel *copy = arena_copy(ar, k, sizeof *k);
-	struct cloner c = {ar, arena_alloc(ar, (size_t)k->next_id * sizeof(struct ir_ins *) + 1)};
+	struct cloner c = {ar, arena_alloc(ar, (size_t)k->next_id * sizeof(struct ir_ins *) + 1), NULL};
 	copy->arena = ar;
 	copy->params = arena_copy(ar, k->params, (size_t)k->nparams * sizeof *k->params);
 	copy->symbols = arena_copy(ar, k->symbols, (size_t)k->nsymbols * sizeof *k->symbols);
@@ -520,6 +521,12 @@ struct ir_kernel *ir_clone(struct arena *ar, const struct ir_kernel *k)
 	for (int i = 0; i < k->nphases; i++)
 		copy->phases[i].body = clone_block(&c, k->phases[i].body, NULL);
 	return copy;
+}
+
+struct ir_block *ir_clone_block(struct ir_kernel *k, const struct ir_block *block, struct ir_ins *owner)
+{
+	struct cloner c = {k->arena, arena_alloc(k->arena, (size_t)k->next_id * sizeof(struct ir_ins *) + 1), &k->next_id};
+	return clone_block(&c, block, owner);
 }
 
 bool ir_is_tile_bound(const struct ir_ins *i)

@@ -161,6 +161,8 @@ bool ir_is_const(const struct ir_ins *, double *value);                    /* CO
 void ir_walk(struct ir_block *, void (*fn)(struct ir_ins *, void *), void *);
 /* The first or last position of an axis's tile: reduce min or max of iota over its own axis. */
 bool ir_is_tile_bound(const struct ir_ins *);
+/* A copy with numbers of its own; what is defined outside the block is the same. */
+struct ir_block *ir_clone_block(struct ir_kernel *, const struct ir_block *, struct ir_ins *owner);
 
 /* --- text (text.c) */
 char *ir_print(struct arena *, const struct ir_kernel *);                  /* print(parse(print(k))) == print(k) */

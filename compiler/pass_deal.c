@@ -18,6 +18,7 @@ enum { LEAST_SHARED = 24 };
 struct deal {
 	struct pass *p;
 	struct ir_phase *ph;
+	struct ir_block *block;               /* the phase's, or one of a branch in it that the whole workgroup takes */
 	struct layout_space space;
 	struct ir_ins *last, *behind;         /* of the round; what stands behind it and its followers */
 	const struct layout **to; int nto;    /* by id: how a value is dealt, or what stores it; NULL = it is not */
@@ -39,7 +40,7 @@ static bool crosses_waves(const struct ir_ins *r)
 static int line_of(const struct deal *d, ir_axes axes)
 {
 	int line = -1;
-	for (const struct ir_ins *i = d->ph->body->first; i; i = i->next) {
+	for (const struct ir_ins *i = d->block->first; i; i = i->next) {
 		int rank = i->op == IR_STORE ? d->p->k->params[i->imm].rank : 0;
 		if (!rank || wide_axes(d->ph, i->args[rank]->axes) != axes)
 			continue;
@@ -253,7 +254,7 @@ static void deal_round(struct deal *d, struct ir_ins *first)
 {
 	bool waits = false;
 	intptr_t place = 0;
-	for (struct ir_ins *i = d->ph->body->first; i; i = i->next)
+	for (struct ir_ins *i = d->block->first; i; i = i->next)
 		i->note = (void *)place++;
 	d->nto = d->p->k->next_id;
 	d->to = arena_alloc(d->space.arena, sizeof *d->to * (size_t)d->nto);
@@ -273,15 +274,25 @@ static void deal_round(struct deal *d, struct ir_ins *first)
 		deal_out(d, first);
 }
 
+static void deal_block(struct deal *d, struct ir_block *b)
+{
+	for (struct ir_ins *i = b->first; i; i = i->next) {
+		if (i->op == IR_IF) {
+			deal_block(d, i->body);
+			deal_block(d, i->other);
+		}
+		d->block = b;
+		if (i->op == IR_REDUCE && !(i->prev && i->prev->op == IR_REDUCE))
+			deal_round(d, i);
+	}
+}
+
 int pass_deal(struct pass *p)
 {
 	FOR_PHASES(p, ph) {
 		struct deal d = {.p = p, .ph = ph, .space = {p->k->arena, ph, p->v, variant_waves(p->v, (int)(ph - p->k->phases))}};
-		if (ir_has(ph->body, IR_DOT))
-			continue;
-		for (struct ir_ins *i = ph->body->first; i; i = i->next)
-			if (i->op == IR_REDUCE && !(i->prev && i->prev->op == IR_REDUCE))
-				deal_round(&d, i);
+		if (!ir_has(ph->body, IR_DOT))
+			deal_block(&d, ph->body);
 	}
 	return 0;
 }

@@ -2,9 +2,11 @@
  * Problem: `each m in M where m < tokens[e]` masks every access of a row.  A workgroup whose one row is not there computes all the
  *          same, and one whose row is there asks at every access.
  * Method:  a condition on what a tensor holds that is one for the workgroup and part of the mask of everything that a phase stores is
- *          asked once: what it is not made of moves into an `if`, in which it is true.  Phases with products keep their order
- *          (pass_loads.c).  Variants for few rows (targets.c: few_rows) keep their masks: behind the
- *          branch nothing is computed while the condition is on its way, and little is saved (docs/performance.md).
+ *          asked once: what it is not made of moves into an `if`, in which it is true.  Of a tile of several rows, where a row is there
+ *          if its number is below what is loaded, the first one is asked so; then the last one, for a copy of the code for tiles that are
+ *          there as a whole, in which nothing is masked: where columns are stored, masks of rows part what a lane stores at once into
+ *          single bytes.  Phases with products keep their order (pass_loads.c).  Variants for few rows (targets.c: few_rows) keep their
+ *          masks: behind the branch nothing is computed while the condition is on its way, and little is saved (docs/performance.md).
  * Needs:   tiles.   Keeps: values exactly. */
 #include "pass.h"
 
@@ -13,15 +15,41 @@ enum { MOST = 8 };
 struct guard {
 	struct pass *p;
 	const struct ir_phase *ph;
-	struct ir_ins *part[MOST]; int nparts;      /* conditions that every effect so far asks */
+	struct ir_ins *part[MOST]; int nparts;      /* conditions that every effect so far asks; of those of a tile, of the first row */
+	struct ir_ins *bound[MOST]; int nbounds;    /* of a tile: what some effect asks of its last position */
 	bool any;                                   /* there was an effect */
 	bool *made;                                 /* by id: the conditions and what they are made of */
 };
 
-/* Whether mask is a conjunction that holds c. */
-static bool asks(const struct ir_ins *mask, const struct ir_ins *c)
+static bool is_of_tile(const struct guard *g, const struct ir_ins *c) { return axes_of_several(g->ph, c->axes); }
+
+/* Positions that grow along the tile's axes, or are one for it. */
+static bool grows(const struct guard *g, const struct ir_ins *a)
 {
-	return mask == c || (mask->op == IR_AND && mask->dtype == DT_I1 && (asks(mask->args[0], c) || asks(mask->args[1], c)));
+	if (!axes_of_several(g->ph, a->axes) || a->op == IR_IOTA)
+		return true;
+	bool scaled = a->op == IR_MUL && a->args[1]->op == IR_CONST && a->args[1]->imm >= 0;
+	return (scaled || a->op == IR_ADD) && grows(g, a->args[0]) && grows(g, a->args[1]);
+}
+
+/* Two conditions of a tile are one for its first row, and hold nowhere if not there: positions along held axes begin with 0. */
+static bool begin_alike(const struct guard *g, const struct ir_ins *a, const struct ir_ins *b)
+{
+	if (a->op != IR_LT || b->op != IR_LT || a->args[1] != b->args[1] || !grows(g, a->args[0]) || !grows(g, b->args[0]))
+		return false;
+	struct affine d = affine_sub(affine_of(a->args[0]), affine_of(b->args[0]));
+	bool alike = d.ok && !d.nterms && !d.constant;
+	for (int x = 0; x < g->ph->naxes; x++)
+		alike = alike && (!d.coef[x] || g->ph->axes[x].kind == AXIS_HELD);
+	return alike;
+}
+
+/* Whether mask is a conjunction that holds c, or what is c for the first row. */
+static bool asks(const struct guard *g, const struct ir_ins *mask, const struct ir_ins *c)
+{
+	if (mask == c || (is_of_tile(g, c) && begin_alike(g, mask, c)))
+		return true;
+	return mask->op == IR_AND && mask->dtype == DT_I1 && (asks(g, mask->args[0], c) || asks(g, mask->args[1], c));
 }
 
 static bool holds_load(const struct ir_ins *i)
@@ -32,12 +60,43 @@ static bool holds_load(const struct ir_ins *i)
 	return load;
 }
 
+/* The position of the tile's first row (RED_MIN) or its last. */
+static struct ir_ins *bound_of(const struct guard *g, struct ir_builder *b, struct ir_ins *a, enum ir_reduce which)
+{
+	if (!axes_of_several(g->ph, a->axes))
+		return a;
+	if (a->op == IR_IOTA)
+		return ir_reduce(b, which, a, a->axes, NULL);
+	struct ir_ins *x = bound_of(g, b, a->args[0], which);
+	return ir_bin(b, a->op, x, bound_of(g, b, a->args[1], which));
+}
+
+/* A condition of a tile that holds for all of it where it does for the last position. */
+static bool is_bound(const struct guard *g, const struct ir_ins *c)
+{
+	return is_of_tile(g, c) && c->block == g->ph->body && c->op == IR_LT && !axes_of_several(g->ph, c->args[1]->axes) && grows(g, c->args[0]);
+}
+
+static void collect_bounds(struct guard *g, struct ir_ins *mask)
+{
+	bool known = false;
+	if (mask->op == IR_AND && mask->dtype == DT_I1) {
+		collect_bounds(g, mask->args[0]);
+		collect_bounds(g, mask->args[1]);
+		return;
+	}
+	for (int c = 0; c < g->nbounds; c++)
+		known = known || g->bound[c] == mask;
+	if (!known && is_bound(g, mask) && g->nbounds < MOST)
+		g->bound[g->nbounds++] = mask;
+}
+
 static void collect(struct guard *g, struct ir_ins *mask)
 {
 	if (mask->op == IR_AND && mask->dtype == DT_I1) {
 		collect(g, mask->args[0]);
 		collect(g, mask->args[1]);
-	} else if (!axes_of_several(g->ph, mask->axes) && mask->block == g->ph->body && g->nparts < MOST && holds_load(mask)) {
+	} else if (mask->block == g->ph->body && g->nparts < MOST && (is_of_tile(g, mask) ? is_bound(g, mask) && holds_load(mask->args[1]) : holds_load(mask))) {
 		g->part[g->nparts++] = mask;
 	}
 }
@@ -50,9 +109,11 @@ static void look_at_effect(struct ir_ins *i, void *ctx)
 	struct ir_ins *mask = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
 	if (!g->any && mask)
 		collect(g, mask);
+	if (mask)
+		collect_bounds(g, mask);
 	int kept = 0;
 	for (int c = 0; c < g->nparts; c++)
-		if (mask && asks(mask, g->part[c]))
+		if (mask && asks(g, mask, g->part[c]))
 			g->part[kept++] = g->part[c];
 	g->nparts = kept;
 	g->any = true;
@@ -81,51 +142,96 @@ static bool note_made(struct guard *g, const struct ir_ins *i)
 	return fixed;
 }
 
-static struct ir_ins *conjunction(struct guard *g, struct ir_builder *b)
+/* All of them; of those of a tile for its first row, or its last. */
+static struct ir_ins *conjunction(const struct guard *g, struct ir_builder *b, struct ir_ins *const *parts, int n, enum ir_reduce which)
 {
-	struct ir_ins *all = g->part[0];
-	for (int c = 1; c < g->nparts; c++)
-		if (g->part[c] != all)
-			all = ir_bin(b, IR_AND, all, g->part[c]);
+	struct ir_ins *all = NULL;
+	for (int c = 0; c < n; c++) {
+		struct ir_ins *part = parts[c];
+		if (is_of_tile(g, part))
+			part = ir_bin(b, IR_LT, bound_of(g, b, part->args[0], which), part->args[1]);
+		all = !all || all == part ? part : ir_bin(b, IR_AND, all, part);
+	}
 	return all->axes ? ir_reduce(b, RED_ANY, all, all->axes, NULL) : all;
 }
 
-/* In the block the conditions hold. */
-static void assume(struct guard *g, struct ir_phase *ph, struct ir_block *b)
+/* It holds in the block: what is asked once, or, of a whole tile, what is asked of positions that none of a bound's lies below. */
+static bool holds(const struct guard *g, const struct ir_ins *c, bool whole)
+{
+	bool does = false;
+	for (int p = 0; !whole && p < g->nparts; p++)
+		does = does || (c == g->part[p] && !is_of_tile(g, c));
+	for (int p = 0; whole && c->op == IR_LT && p < g->nbounds; p++) {
+		struct affine d = affine_sub(affine_of(g->bound[p]->args[0]), affine_of(c->args[0]));
+		bool below = c->args[1] == g->bound[p]->args[1] && d.ok && !d.nterms && d.constant >= 0;
+		for (int x = 0; x < g->ph->naxes; x++)
+			below = below && d.coef[x] >= 0;
+		does = does || below;
+	}
+	return does;
+}
+
+static void assume(const struct guard *g, struct ir_phase *ph, struct ir_block *b, bool whole)
 {
 	struct ir_builder at = {g->p->k, ph, b, b->first, b->first->line, b->first->col};
-	struct ir_ins *holds = ir_int(&at, DT_I1, 1);
-	for (struct ir_ins *i = holds->next; i; i = i->next) {
+	struct ir_ins *true_here = ir_int(&at, DT_I1, 1);
+	for (struct ir_ins *i = true_here->next; i; i = i->next) {
 		for (int a = 0; a < i->nargs; a++)
-			for (int c = 0; c < g->nparts; c++)
-				i->args[a] = i->args[a] == g->part[c] ? holds : i->args[a];
+			i->args[a] = holds(g, i->args[a], whole) ? true_here : i->args[a];
 		if (i->body)
-			assume(g, ph, i->body);
+			assume(g, ph, i->body, whole);
 		if (i->other)
-			assume(g, ph, i->other);
+			assume(g, ph, i->other, whole);
 	}
+}
+
+static void end(const struct guard *g, struct ir_phase *ph, struct ir_block *b)
+{
+	struct ir_builder in = {g->p->k, ph, b, NULL, ph->line, 0};
+	ir_yield(&in, NULL, 0);
+}
+
+/* What the conditions are made of stays in front. */
+static bool note_all(struct guard *g, struct ir_ins *const *parts, int n)
+{
+	for (int c = 0; c < n; c++) {
+		const struct ir_ins *part = parts[c];
+		bool fixed = is_of_tile(g, part) ? note_made(g, part->args[0]) && note_made(g, part->args[1]) : note_made(g, part);
+		if (!fixed)
+			return false;
+	}
+	return true;
 }
 
 static bool wrap(struct guard *g, struct ir_phase *ph)
 {
-	struct ir_block *body = ph->body;
-	struct ir_builder at = pass_before(g->p, ph, body->last);
+	struct ir_block *body = ph->body, *to;
+	bool tile = false;
 	for (int c = 0; c < g->nparts; c++)
-		if (!note_made(g, g->part[c]))
-			return false;
-	struct ir_ins *last = body->last->prev, *guard = ir_if(&at, conjunction(g, &at));
-	for (struct ir_ins *i = body->first, *next, *end = last->next; i != end; i = next) {
+		tile = tile || is_of_tile(g, g->part[c]);
+	if (!note_all(g, g->part, g->nparts) || (tile && !note_all(g, g->bound, g->nbounds)))
+		return false;
+	struct ir_builder at = pass_before(g->p, ph, body->last);
+	struct ir_ins *last = body->last->prev, *guard = ir_if(&at, conjunction(g, &at, g->part, g->nparts, RED_MIN)), *whole = NULL;
+	struct ir_builder in = {g->p->k, ph, guard->body, NULL, ph->line, 0};
+	if (tile)
+		whole = ir_if(&in, conjunction(g, &in, g->bound, g->nbounds, RED_MAX));
+	to = tile ? whole->other : guard->body;
+	for (struct ir_ins *i = body->first, *next, *behind = last->next; i != behind; i = next) {
 		next = i->next;
 		if (g->made[i->id])
 			continue;
 		ir_remove(i);
-		ir_append(guard->body, i);
+		ir_append(to, i);
 	}
-	for (int s = 0; s < 2; s++) {
-		struct ir_builder in = {g->p->k, ph, s ? guard->other : guard->body, NULL, ph->line, 0};
-		ir_yield(&in, NULL, 0);
+	end(g, ph, to);
+	if (tile) {
+		whole->body = ir_clone_block(g->p->k, to, whole);
+		assume(g, ph, whole->body, true);
+		end(g, ph, guard->body);
 	}
-	assume(g, ph, guard->body);
+	end(g, ph, guard->other);
+	assume(g, ph, guard->body, false);
 	return true;
 }
 

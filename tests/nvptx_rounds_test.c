@@ -2,7 +2,7 @@
  *
  * In: kernels.tdsl, tests/lower/loops.tdsl.  Checked: that a launch has as many workgroups as compiler/target/targets.c has them worth; by the
  * interpreter of PTX that any number of them computes what the evaluated IR does, bit for bit, with and without group memory, whichever rows are
- * there; which lines the first of them ask for before they know. */
+ * there; which lines the first of them ask for before they know; tiles of which all, some or no rows are there. */
 #include "nvptx_help.h"
 
 #include <check.h>
@@ -138,12 +138,51 @@ START_TEST(first_rows_are_asked_for_early)
 }
 END_TEST
 
+/* Tiles that are there as a whole and others have code of their own, and group memory in the same places. */
+START_TEST(sides_share_group_memory)
+{
+	static const char *const kernels[] = {"swiglu_both_mxfp8", "swiglu_masked_both_mxfp8"};
+	int lds[2];
+	for (int k = 0; k < 2; k++) {
+		struct built b;
+		struct device_code code;
+		built_open(&b, kernels[k]);
+		device_compile(&b.d, &b.v[built_variant(&b, "M%32=0 N%32=0 aligned with y scale yt scale_t")], &code, kernels[k]);
+		lds[k] = code.launches[0].lds;
+		free(code.elf);
+		built_close(&b);
+	}
+	ck_assert_int_gt(lds[0], 0);
+	ck_assert_int_eq(lds[1], lds[0]);
+}
+END_TEST
+
+/* All, some and none of the rows of a tile, by each side of the code. */
+START_TEST(tiles_in_part)
+{
+	enum { GROUPS = 4, ROWS = 96 };
+	static const int there[GROUPS] = {ROWS, 0, 33, 64};
+	struct built b;
+	built_open(&b, "swiglu_masked_both_mxfp8");
+	ir_run_symbol(&b.r, "E", GROUPS);
+	ir_run_symbol(&b.r, "M", ROWS);
+	ir_run_symbol(&b.r, "N", 96);
+	built_give(&b, "y scale yt scale_t");
+	for (int e = 0; e < GROUPS; e++)
+		ir_tensor_set(ir_run_find(&b.r, "tokens"), e, there[e]);
+	run(&b, "M%32=0 N%32=0 aligned with y scale yt scale_t", 0);
+	built_close(&b);
+}
+END_TEST
+
 static void add_tests(TCase *t)
 {
 	tcase_add_test(t, any_number_computes_the_same);
 	tcase_add_test(t, rows_between_missing_ones_are_found);
 	tcase_add_test(t, workgroups_are_counted);
 	tcase_add_test(t, first_rows_are_asked_for_early);
+	tcase_add_test(t, sides_share_group_memory);
+	tcase_add_test(t, tiles_in_part);
 }
 
 int main(void)

@@ -174,7 +174,7 @@ void emit_if(struct emit *e, const struct ir_ins *i)
 	const struct ir_block *side[2] = {i->body, i->other};
 	LLVMBasicBlockRef block[2], last[2], join = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
 	struct value *kept[2];
-	int n = i->body->last ? i->body->last->nargs : 0, mark = index_mark(e);
+	int n = i->body->last ? i->body->last->nargs : 0, mark = index_mark(e), partials = e->lds_small_bytes, most = partials;
 	const struct ir_ins **result = arena_alloc(e->arena, sizeof *result * (size_t)(n + 1));
 	for (const struct ir_ins *r = i->next; r; r = r->next)
 		if (r->op == IR_RESULT && r->args[0] == i)
@@ -184,7 +184,9 @@ void emit_if(struct emit *e, const struct ir_ins *i)
 	LLVMBuildCondBr(e->b, scalar(e, i->args[0]), block[0], block[1]);
 	for (int s = 0; s < 2; s++) {
 		LLVMPositionBuilderAtEnd(e->b, block[s]);
+		e->lds_small_bytes = partials;                /* of one side or the other: they lie in the same places */
 		emit_block(e, side[s]);
+		most = most > e->lds_small_bytes ? most : e->lds_small_bytes;
 		kept[s] = arena_alloc(e->arena, sizeof *kept[s] * (size_t)(n + 1));
 		for (int r = 0; r < n && !e->failed; r++) {
 			if (!result[r])
@@ -198,6 +200,7 @@ void emit_if(struct emit *e, const struct ir_ins *i)
 		LLVMBuildBr(e->b, join);
 		index_release(e, mark);
 	}
+	e->lds_small_bytes = most;
 	LLVMPositionBuilderAtEnd(e->b, join);
 	for (int r = 0; r < n && !e->failed; r++) {
 		if (!result[r])

@@ -61,6 +61,14 @@ static bool is_sideways(const struct emit *e, const struct grid_slots *s)
 	return e->v->sideways && e->machine->grid_short && s->n == 2 && e->ph->axes[s->of[0].axis].extent && e->ph->axes[s->of[1].axis].extent;
 }
 
+/* Rows of a tile, of an axis that numbers them or groups of them. */
+static int64_t rows_of(const struct emit *e, const struct grid_slot *s)
+{
+	const struct hexpr *n = e->ph->axes[s->axis].extent;
+	int64_t group = 1;
+	return tile_of(e, s) * (n->op == HX_CDIV && hexpr_is_const(n->b, &group) ? group : 1);
+}
+
 /* --- short dimensions ------------------------------------------------------------------------------------------------------------- */
 
 /* Dimensions that end early serve where the variant may ask for something: each slot has one of its own then. */
@@ -84,7 +92,7 @@ enum { LEAST_OF_GROUP = 128 };
 static bool has_rounds(const struct emit *e, const struct grid_slots *s)
 {
 	int along = s->n > 1 && is_short(e, s) ? along_of(e, s) : 0;
-	return e->v->gaps && !e->v->few && e->v->target->gap_workgroups && !e->has_dot && along && tile_of(e, &s->of[along]) == 1 && !e->ph->axes[s->of[along].axis].ragged;
+	return e->v->gaps && !e->v->few && e->v->target->gap_workgroups && !e->has_dot && along && !e->ph->axes[s->of[along].axis].ragged && rows_of(e, &s->of[along]) == 1;
 }
 
 int grid_rounds(struct emit *e)
@@ -120,14 +128,6 @@ static void bind_short(struct emit *e, const struct grid_slots *s, const struct 
 }
 
 /* --- more rows than a short dimension has ------------------------------------------------------------------------------------------ */
-
-/* Rows of a tile, of an axis that numbers them or groups of them. */
-static int64_t rows_of(const struct emit *e, const struct grid_slot *s)
-{
-	const struct hexpr *n = e->ph->axes[s->axis].extent;
-	int64_t group = 1;
-	return tile_of(e, s) * (n->op == HX_CDIV && hexpr_is_const(n->b, &group) ? group : 1);
-}
 
 static bool is_folded(const struct emit *e, const struct grid_slots *s)
 {
