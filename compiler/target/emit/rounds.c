@@ -6,13 +6,13 @@
 #include "../../pass.h"
 #include "machine.h"
 
-/* The condition that is asked in front of all that a row does (pass_guard.c), or NULL. */
+/* The condition that is asked in front of all that a row does (pass_guard.c), or NULL: nothing but it, and what it is made of, stands beside it. */
 static const struct ir_ins *condition_of(const struct ir_block *b)
 {
 	const struct ir_ins *i = b->first;
 	while (i && ir_is_pure(i))
 		i = i->next;
-	return i && i->op == IR_IF ? i->args[0] : NULL;
+	return i && i->op == IR_IF && i->next == b->last ? i->args[0] : NULL;
 }
 
 /* Where it does not hold for a position of the axis it does not for those behind. */
