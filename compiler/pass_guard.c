@@ -171,6 +171,7 @@ static bool holds(const struct guard *g, const struct ir_ins *c, bool whole)
 	return does;
 }
 
+/* In the block, and those within it, what holds is true. */
 static void assume(const struct guard *g, struct ir_phase *ph, struct ir_block *b, bool whole)
 {
 	struct ir_builder at = {g->p->k, ph, b, b->first, b->first->line, b->first->col};

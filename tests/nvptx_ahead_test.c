@@ -1,7 +1,8 @@
 /* nvptx_ahead_test.c -- sm_90a: which lines the L2 is asked for, by whom and when.
  *
  * In: kernels.tdsl, tests/lower/quant.tdsl.  Checked by the interpreter of PTX, which keeps the addresses that are asked for: those of a later workgroup's tile, those that
- * the first workgroups ask for in front of the wait for the launch before; each line once, none beyond the tensor, and of few workgroups none. */
+ * the first workgroups ask for in front of the wait for the launch before; each line once, none beyond the tensor, and of few workgroups none, but of
+ * rows that may not be there. */
 #include "nvptx_help.h"
 
 #include <check.h>
@@ -130,6 +131,43 @@ START_TEST(first_rows_are_asked_for_early)
 }
 END_TEST
 
+/* Of rows that may not be there whether they are or not: those of the workgroups that begin first, of few workgroups as of many. */
+START_TEST(rows_are_asked_for_before_they_are_known)
+{
+	enum { GROUPS = 3, ROWS = 4, COLUMNS = 4096, ROW_BYTES = 2 * COLUMNS * 2, MOST = 1 << 12 };
+	static const int there[GROUPS] = {0, 1, ROWS}, firsts[] = {1, 3, 100};
+	static uint64_t asked[MOST], want[MOST];
+	for (unsigned f = 0; f < sizeof firsts / sizeof *firsts; f++)
+		for (int each = 1; each <= ROWS; each += ROWS - 1) {          /* workgroups a group */
+			struct built b;
+			struct device_code code;
+			built_open(&b, "swiglu_masked_128");
+			ir_run_symbol(&b.r, "E", GROUPS);
+			ir_run_symbol(&b.r, "M", ROWS);
+			ir_run_symbol(&b.r, "N", COLUMNS);
+			built_give(&b, "");
+			for (int e = 0; e < GROUPS; e++)
+				ir_tensor_set(ir_run_find(&b.r, "tokens"), e, there[e]);
+			struct variant *v = &b.v[built_variant(&b, "N%4096=0 aligned rows>=768 bare")];
+			struct target chip = *v->target;
+			chip.early_bytes = firsts[f] * ROW_BYTES;
+			v->target = &chip;
+			b.d.soon = asked;
+			b.d.most_soon = MOST;
+			device_compile(&b.d, v, &code, v->text);
+			code.launches[0].grid[0] = hexpr_const(&b.d.arena, each);
+			device_check(&b.d, &code, v->text, false);
+			int n = 0;
+			for (int w = 0; w < firsts[f] && w < each * GROUPS; w++)
+				n = lines_of(want, n, w / each * ROWS + w % each, 0, 1, 2 * COLUMNS, 0, ROW_BYTES);
+			ck_assert_int_eq(b.d.nsoon, n);                        /* and nothing elsewhere */
+			expect_lines(asked, b.d.nsoon, ir_run_find(&b.r, "h"), (size_t)GROUPS * ROWS * ROW_BYTES, want, n, v->text, firsts[f]);
+			free(code.elf);
+			built_close(&b);
+		}
+}
+END_TEST
+
 /* Tiles of groups of one tensor and of three, rows of one tensor of which many are called for, if they are stored wider than they are loaded more than
  * 50 MB together; not tiles of two tensors, nothing behind another phase, no tiles without groups, no rows that are reduced, stored narrower than they
  * are loaded, or of two. */
@@ -161,6 +199,7 @@ static void add_tests(TCase *t)
 {
 	tcase_add_test(t, later_tiles_are_asked_for);
 	tcase_add_test(t, first_rows_are_asked_for_early);
+	tcase_add_test(t, rows_are_asked_for_before_they_are_known);
 	tcase_add_test(t, who_asks_ahead);
 }
 

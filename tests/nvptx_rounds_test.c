@@ -1,8 +1,8 @@
 /* nvptx_rounds_test.c -- sm_90a: rows that may not be there, which fewer workgroups take one after the other.
  *
  * In: kernels.tdsl, tests/lower/loops.tdsl.  Checked: that a launch has as many workgroups as compiler/target/targets.c has them worth; by the
- * interpreter of PTX that any number of them computes what the evaluated IR does, bit for bit, with and without group memory, whichever rows are
- * there; which lines the first of them ask for before they know; tiles of which all, some or no rows are there. */
+ * interpreter of PTX that any number of them computes what the evaluated IR does, bit for bit, each row once, with and without group
+ * memory, whichever rows are there; tiles of which all, some or no rows are there.  Which rows are asked for early: nvptx_ahead_test.c. */
 #include "nvptx_help.h"
 
 #include <check.h>
@@ -33,10 +33,11 @@ static void run(struct built *b, const char *variant, int workgroups)
 	free(code.elf);
 }
 
-/* One workgroup a group of rows, some, one a row, and more of them than there are rows. */
+/* One workgroup a group of rows, some, and one a row, which store as often. */
 START_TEST(any_number_computes_the_same)
 {
-	enum { GROUPS = 4, ROWS = 7 };
+	enum { GROUPS = 4, ROWS = 7, MOST = 1 << 16 };
+	static uint64_t stored[MOST];
 	static const int there[GROUPS] = {ROWS, 2, 0, 3}, workgroups[] = {1, 2, 5, ROWS};
 	static const struct { const char *kernel, *variant; int columns; } cases[] = {
 		{"swiglu_masked_128", "N%128=0 aligned rows>=768 bare", 256}, {"swiglu_masked_128", "N%16=0 aligned rows>=768", 144},
@@ -45,10 +46,15 @@ START_TEST(any_number_computes_the_same)
 		{"swiglu_masked", "N%8=0 aligned rows>=768 bare", 2056}, {"swiglu_masked_bwd", "N%8=0 aligned rows>=768", 24},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
-		for (unsigned w = 0; w < sizeof workgroups / sizeof *workgroups; w++) {
+		for (unsigned w = 0, stores = 0; w < sizeof workgroups / sizeof *workgroups; w++) {
 			struct built b;
 			open_with(&b, cases[c].kernel, GROUPS, ROWS, cases[c].columns, there, GROUPS);
+			b.d.stored = stored;
+			b.d.most_stored = MOST;
+			b.d.stored_of = (int)(ir_run_find(&b.r, strstr(cases[c].kernel, "bwd") ? "dh" : "y") - b.r.tensors);
 			run(&b, cases[c].variant, workgroups[w]);
+			stores = w ? stores : (unsigned)b.d.nstored;
+			ck_assert_msg(stores && b.d.nstored < MOST && (unsigned)b.d.nstored == stores, "%s, %d workgroups a group: %d stores, by one %u", cases[c].variant, workgroups[w], b.d.nstored, stores);
 			built_close(&b);
 		}
 }
@@ -102,42 +108,6 @@ START_TEST(workgroups_are_counted)
 }
 END_TEST
 
-static int by_number(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return x < y ? -1 : x > y;
-}
-
-/* Whether they are there or not: the first rows of those that begin first, each line once, of few workgroups as of many. */
-START_TEST(first_rows_are_asked_for_early)
-{
-	enum { GROUPS = 3, ROWS = 4, COLUMNS = 4096, ROW_BYTES = 2 * COLUMNS * 2, LINES = ROW_BYTES / 128, MOST = 4096 };
-	static const int there[GROUPS] = {0, 1, ROWS}, firsts[] = {1, 3, 100};
-	static uint64_t asked[MOST];
-	for (unsigned f = 0; f < sizeof firsts / sizeof *firsts; f++)
-		for (int x = 1; x <= ROWS; x += ROWS - 1) {
-			struct built b;
-			open_with(&b, "swiglu_masked_128", GROUPS, ROWS, COLUMNS, there, GROUPS);
-			struct variant *v = &b.v[built_variant(&b, "N%4096=0 aligned rows>=768 bare")];
-			struct target chip = *v->target;
-			chip.early_bytes = firsts[f] * ROW_BYTES;
-			v->target = &chip;
-			b.d.soon = asked;
-			b.d.most_soon = MOST;
-			run(&b, v->text, x);
-			int workgroups = firsts[f] < x * GROUPS ? firsts[f] : x * GROUPS;
-			ck_assert_int_eq(b.d.nsoon, workgroups * LINES);
-			qsort(asked, (size_t)b.d.nsoon, sizeof *asked, by_number);
-			for (int w = 0, n = 0; w < workgroups; w++)
-				for (int line = 0; line < LINES; line++, n++) {
-					int64_t row = w / x * ROWS + w % x, at = (int64_t)(asked[n] - (uint64_t)(uintptr_t)ir_run_find(&b.r, "h")->data);
-					ck_assert_msg(at == row * ROW_BYTES + line * 128, "%d first of %d a group: byte %ld, expected %ld", firsts[f], x, (long)at, (long)(row * ROW_BYTES + line * 128));
-				}
-			built_close(&b);
-		}
-}
-END_TEST
-
 /* Tiles that are there as a whole and others have code of their own, and group memory in the same places. */
 START_TEST(sides_share_group_memory)
 {
@@ -180,7 +150,6 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, any_number_computes_the_same);
 	tcase_add_test(t, rows_between_missing_ones_are_found);
 	tcase_add_test(t, workgroups_are_counted);
-	tcase_add_test(t, first_rows_are_asked_for_early);
 	tcase_add_test(t, sides_share_group_memory);
 	tcase_add_test(t, tiles_in_part);
 }

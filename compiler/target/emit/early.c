@@ -3,7 +3,8 @@
  * for the rows that they load behind it.  Whatever the launch in front still writes there, the L2 is where it is written: a hint changes no
  * value.  The memory has little to do meanwhile, since what is left of that launch only stores, and nothing comes before the wait is over:
  * a microsecond of each launch.  Of more than the first, the memory would be kept from what the launch in front still loads; a launch of few
- * workgroups waits for other things (docs/performance.md). */
+ * workgroups waits for other things (docs/performance.md).  Rows that may not be there are asked for whether they are or not: their place in
+ * the tensor is. */
 #include "../../pass.h"
 #include "machine.h"
 #include "memory.h"

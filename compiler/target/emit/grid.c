@@ -3,7 +3,8 @@
  * A dimension for each axis, the first declared first, where all may be as long as any axis.  Where only x may, rows take x, so that
  * those that follow each other lie one behind the other, or, in variants that ask for it (variant.sideways), what lies side by side in them
  * does, as the workgroups of a cluster must; else axes share x, by division.  Where that is so, a phase behind another begins with the last
- * rows: the L2 holds them still.  Workgroups beyond the last leave at once, and so do waves that have a row each. */
+ * rows: the L2 holds them still.  Workgroups beyond the last leave at once, and so do waves that have a row each.  Of rows that may not be there
+ * there are fewer workgroups than rows (rounds.c). */
 #include "machine.h"
 
 enum { LARGE_TILE = 32 };                              /* rows; a call of more than 65,535 such tiles, two million rows and more, is left to the general variant */
@@ -92,7 +93,8 @@ enum { LEAST_OF_GROUP = 128 };
 static bool has_rounds(const struct emit *e, const struct grid_slots *s)
 {
 	int along = s->n > 1 && is_short(e, s) ? along_of(e, s) : 0;
-	return e->v->gaps && !e->v->few && e->v->target->gap_workgroups && !e->has_dot && along && !e->ph->axes[s->of[along].axis].ragged && rows_of(e, &s->of[along]) == 1;
+	bool may_miss = e->v->gaps && !e->v->few && !e->has_dot, counted = e->v->target->gap_workgroups;
+	return may_miss && counted && along && !e->ph->axes[s->of[along].axis].ragged && rows_of(e, &s->of[along]) == 1;
 }
 
 int grid_rounds(struct emit *e)
