@@ -34,10 +34,10 @@ class Work:
     """One kernel to time.  make(M, N, device) -> tensors by name, inputs random; given: the pack's inputs by name, ("scale", "one") for
     tensor "one" as scale; out: its outputs."""
 
-    def __init__(self, name, shapes, make, nbytes, given, out, triton, eager=None, scalars=None, first=False):
+    def __init__(self, name, shapes, make, nbytes, given, out, triton, eager=None, scalars=None, first=False, kernel=None):
         self.name, self.shapes, self.make, self.nbytes, self.out, self.triton, self.eager = name, shapes, make, nbytes, out, triton, eager
         self.given = [g if isinstance(g, tuple) else (g, g) for g in given]
-        self.scalars, self.kernel, self.first = scalars or {}, name.removesuffix("_fp8"), first
+        self.scalars, self.kernel, self.first = scalars or {}, kernel or name.removesuffix("_fp8"), first
 
     def ours(self, pack, t):
         f, x = getattr(pack, self.kernel), t[self.given[0][1]]
@@ -294,21 +294,36 @@ def plain_works():
                           lambda m, n: m * n * 6, ["dy", "y"], ["dx"], row(tk.softmax_back, lambda t, m, n: (t["dy"], t["y"], t["dx"], m, n, 1.0)))
 
 
-def masked_work(name, mx):
+def masked_work(name, kind, mx=False, out=FP8, crowd="", shapes=((128, 4096), (2048, 4096))):
+    """Rows of groups, of which some are there.  crowd: nothing, four groups of m rows, two thirds there; few, 32 groups with m / 32 rows each,
+    as when a model answers; hot, 32 groups, one full and m / 128 rows in each other."""
+    def counts(m):
+        return {"few": [m // 32] * 32, "hot": [m if e == 5 else m // 128 for e in range(32)]}.get(crowd, [m, m // 2, m // 4, m])
+
     def make(m, n, device):
-        tokens = torch.tensor([m, m // 2, m // 4, m], dtype=torch.int32)
-        return dict(h=bf(4, m, 2 * n, device=device), tokens=tokens.to(device), y=torch.zeros(4, m, n, device=device).to(FP8),
-                    scale=torch.zeros(4, m, n // 128, device=device, dtype=U8).view(E8) if mx else torch.zeros(4, m, n // 128, device=device))
+        groups = len(counts(m))
+        t = dict(h=bf(groups, m, 2 * n, device=device), tokens=torch.tensor(counts(m), dtype=torch.int32).to(device), y=torch.zeros(groups, m, n, device=device, dtype=out))
+        if kind != "plain":
+            t["scale"] = torch.zeros(groups, m, *[n // 128] * (kind == "groups"), device=device, dtype=E8 if mx else F32)
+        return t
 
     def candidates(m, n):
-        for k, w in ((512, 1), (1024, 2), (1024, 4), (2048, 4), (2048, 8)):
-            yield f"b{k} w{w}", tk.masked_block_quant, lambda t: (t["h"], t["tokens"], t["y"], t["scale"].view(U8) if mx else t["scale"], 4, m, n), dict(
-                FMAX=TOP, BLOCK=k, G=128, MX=mx), w, (4 * m, triton.cdiv(n, k))
+        def args(t):
+            return t["h"], t["tokens"], t["y"], t["scale"].view(U8) if mx else t.get("scale", t["y"]), m, n
+        groups, whole = len(counts(m)), triton.next_power_of_2(n)
+        space = [(whole, 4), (whole, 8), (whole, 16)] if kind == "rows" else [(512, 1), (1024, 2), (1024, 4), (2048, 4), (2048, 8)]
+        for k, w in space:
+            meta = dict(FMAX=TOP, BLOCK=k, KIND=kind, G=128, MX=mx)
+            yield f"b{k} w{w}", tk.masked_rows, args, meta, w, (groups * m, triton.cdiv(n, k))
+            for p, stages in ((32, 3), (128, 1), (128, 3), (512, 1)):
+                if p <= m:
+                    yield f"b{k} w{w} by {p}, {stages} deep", tk.masked_rounds, lambda t, p=p: (*args(t), p), dict(
+                        **meta, STAGES=stages), w, (groups * p, triton.cdiv(n, k))
 
     def nbytes(m, n):                                        # of the rows that are there
-        rows = 2 * m + m // 2 + m // 4
-        return rows * n * 5 + scale_bytes("groups", rows, n, 128, mx)
-    return Work(name, [(128, 4096), (2048, 4096)], make, nbytes, ["h", "tokens"], ["y", "scale"], candidates)
+        rows = sum(counts(m))
+        return rows * n * (4 + out.itemsize) + scale_bytes(kind, rows, n, 128, mx)
+    return Work(name, list(shapes), make, nbytes, ["h", "tokens"], ["y"] + ["scale"] * (kind != "plain"), candidates, kernel=name.removesuffix(f"_{crowd}"))
 
 
 def works():
@@ -349,8 +364,11 @@ def works():
     yield unit_work("quantize_128", "none", False, "groups", OTHER_SHAPES)
     yield unit_work("quantize_128_e8m0", "none", False, "groups", OTHER_SHAPES, mx=True)
     yield unit_work("quantize_mxfp8", "none", False, "groups", OTHER_SHAPES, mx=True, g=32)
-    yield masked_work("swiglu_masked_128", False)
-    yield masked_work("swiglu_masked_128_e8m0", True)
+    yield masked_work("swiglu_masked_128_e8m0", "groups", True)
+    for name, kind, out in (("swiglu_masked_128", "groups", FP8), ("swiglu_masked_rows", "rows", FP8), ("swiglu_masked", "plain", BF16)):
+        yield masked_work(name, kind, out=out)
+        yield masked_work(f"{name}_few", kind, out=out, crowd="few", shapes=((1024, 2048), (4096, 2048)))
+        yield masked_work(f"{name}_hot", kind, out=out, crowd="hot", shapes=((1024, 2048),))
     for name, g, mx, both in (("quantize_128x128", 128, False, False), ("quantize_128x128_e8m0", 128, True, False), ("quantize_both_128", 128, False, True),
                               ("quantize_both_128_e8m0", 128, True, True), ("quantize_both_mxfp8", 32, True, True)):
         yield square_work(name, g, mx, both)

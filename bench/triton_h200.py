@@ -192,16 +192,39 @@ def unit_block_quant(X, Y, S, M, N, FMAX: tl.constexpr, R: tl.constexpr, BLOCK: 
 
 
 @triton.jit
-def masked_block_quant(X, TOKENS, Y, S, E, M, N, FMAX: tl.constexpr, BLOCK: tl.constexpr, G: tl.constexpr, MX: tl.constexpr):
-    """silu(gate) * up of the rows that are there, one program a row and BLOCK columns."""
+def _masked_row(X, Y, S, row, N, FMAX: tl.constexpr, BLOCK: tl.constexpr, KIND: tl.constexpr, G: tl.constexpr, MX: tl.constexpr):
+    """silu(gate) * up of BLOCK columns of a row: as they are, in 8 bits with one scale (BLOCK is the row then), or one a group."""
+    r = row + tl.arange(0, 1)
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    m = (r[:, None] >= 0) & (c[None, :] < N)
+    o = r[:, None].to(tl.int64) * N + c[None, :]
+    y = _gate(X, r, c, m, N, 1, True, False)
+    if KIND == "groups":
+        k = tl.program_id(1) * (BLOCK // G) + tl.arange(0, BLOCK // G)
+        _groups(y, m, Y, S, o, r[:, None].to(tl.int64) * (N // G) + k[None, :], k[None, :] < N // G, 1, BLOCK, G, FMAX, MX)
+    else:
+        if KIND == "rows":
+            s = _scale(y, FMAX, 1)
+            tl.store(S + r, s)
+            y = y * (1.0 / s)[:, None]
+        tl.store(Y + o, y.to(Y.dtype.element_ty), mask=m)
+
+
+@triton.jit
+def masked_rows(X, TOKENS, Y, S, M, N, FMAX: tl.constexpr, BLOCK: tl.constexpr, KIND: tl.constexpr, G: tl.constexpr, MX: tl.constexpr):
+    """The rows that are there, one program a row and BLOCK columns."""
     row = tl.program_id(0)
     if row % M < tl.load(TOKENS + row // M):
-        r = row + tl.arange(0, 1)
-        c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-        m = (r[:, None] >= 0) & (c[None, :] < N)
-        k = tl.program_id(1) * (BLOCK // G) + tl.arange(0, BLOCK // G)
-        rows = r[:, None].to(tl.int64)
-        _groups(_gate(X, r, c, m, N, 1, True, False), m, Y, S, rows * N + c[None, :], rows * (N // G) + k[None, :], k[None, :] < N // G, 1, BLOCK, G, FMAX, MX)
+        _masked_row(X, Y, S, row, N, FMAX, BLOCK, KIND, G, MX)
+
+
+@triton.jit
+def masked_rounds(X, TOKENS, Y, S, M, N, P, FMAX: tl.constexpr, BLOCK: tl.constexpr, KIND: tl.constexpr, G: tl.constexpr, MX: tl.constexpr,
+                  STAGES: tl.constexpr):
+    """The same by P programs a group and BLOCK columns, each of which takes every P-th row that is there."""
+    group = tl.program_id(0) // P
+    for i in tl.range(tl.program_id(0) % P, tl.load(TOKENS + group), P, num_stages=STAGES):
+        _masked_row(X, Y, S, group * M + i, N, FMAX, BLOCK, KIND, G, MX)
 
 
 @triton.jit
