@@ -2,7 +2,8 @@
  *
  * In: kernels.tdsl, tests/lower/loops.tdsl.  Checked: that a launch has as many workgroups as compiler/target/targets.c has them worth; by the
  * interpreter of PTX that any number of them computes what the evaluated IR does, bit for bit, each row once, with and without group
- * memory, whichever rows are there; tiles of which all, some or no rows are there.  Which rows are asked for early: nvptx_ahead_test.c. */
+ * memory, whichever rows are there, of few groups and of many, whose rows are counted; tiles of which all, some or no rows are there.
+ * Which rows are asked for early: nvptx_ahead_test.c. */
 #include "nvptx_help.h"
 
 #include <check.h>
@@ -33,11 +34,27 @@ static void run(struct built *b, const char *variant, int workgroups)
 	free(code.elf);
 }
 
+/* How often the outcome is stored. */
+static unsigned stores_by(const char *kernel, const char *variant, int groups, int rows, int columns, const int *there, int workgroups)
+{
+	enum { MOST = 1 << 16 };
+	static uint64_t stored[MOST];
+	struct built b;
+	open_with(&b, kernel, groups, rows, columns, there, groups);
+	b.d.stored = stored;
+	b.d.most_stored = MOST;
+	b.d.stored_of = (int)(ir_run_find(&b.r, strstr(kernel, "bwd") ? "dh" : "y") - b.r.tensors);
+	run(&b, variant, workgroups);
+	unsigned n = (unsigned)b.d.nstored;
+	ck_assert_uint_lt(n, MOST);
+	built_close(&b);
+	return n;
+}
+
 /* One workgroup a group of rows, some, and one a row, which store as often. */
 START_TEST(any_number_computes_the_same)
 {
-	enum { GROUPS = 4, ROWS = 7, MOST = 1 << 16 };
-	static uint64_t stored[MOST];
+	enum { GROUPS = 4, ROWS = 7 };
 	static const int there[GROUPS] = {ROWS, 2, 0, 3}, workgroups[] = {1, 2, 5, ROWS};
 	static const struct { const char *kernel, *variant; int columns; } cases[] = {
 		{"swiglu_masked_128", "N%128=0 aligned rows>=768 bare", 256}, {"swiglu_masked_128", "N%16=0 aligned rows>=768", 144},
@@ -47,16 +64,44 @@ START_TEST(any_number_computes_the_same)
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
 		for (unsigned w = 0, stores = 0; w < sizeof workgroups / sizeof *workgroups; w++) {
-			struct built b;
-			open_with(&b, cases[c].kernel, GROUPS, ROWS, cases[c].columns, there, GROUPS);
-			b.d.stored = stored;
-			b.d.most_stored = MOST;
-			b.d.stored_of = (int)(ir_run_find(&b.r, strstr(cases[c].kernel, "bwd") ? "dh" : "y") - b.r.tensors);
-			run(&b, cases[c].variant, workgroups[w]);
-			stores = w ? stores : (unsigned)b.d.nstored;
-			ck_assert_msg(stores && b.d.nstored < MOST && (unsigned)b.d.nstored == stores, "%s, %d workgroups a group: %d stores, by one %u", cases[c].variant, workgroups[w], b.d.nstored, stores);
-			built_close(&b);
+			unsigned n = stores_by(cases[c].kernel, cases[c].variant, GROUPS, ROWS, cases[c].columns, there, workgroups[w]);
+			stores = w ? stores : n;
+			ck_assert_msg(stores && n == stores, "%s, %d workgroups a group: %u stores, by one %u", cases[c].variant, workgroups[w], n, stores);
 		}
+}
+END_TEST
+
+enum { MANY_GROUPS = 70, ROWS_OF_EACH = 5 };
+
+static int some(int group) { return group * 7 % (ROWS_OF_EACH + 4) - 2; }            /* fewer than none, none, some, all, more than there is room for */
+static int one_at_the_end(int group) { return group == MANY_GROUPS - 1; }
+static int of_the_second_wave(int group) { return group >= 32 && group < 64 ? 2 : 0; }
+static int all(int group) { return group * 0 + ROWS_OF_EACH; }
+static int none(int group) { return group * 0; }
+
+/* A wave of groups and part of one, or of several; what the one row of one group stores, each stores. */
+START_TEST(rows_of_many_groups_are_counted)
+{
+	static int (*const counts[])(int) = {some, one_at_the_end, of_the_second_wave, all, none};
+	static const int groups[] = {8, 31, 32, 33, 64, MANY_GROUPS}, workgroups[] = {1, 3, 64, MANY_GROUPS * ROWS_OF_EACH};
+	static const struct { const char *kernel, *variant; int columns; } cases[] = {
+		{"swiglu_masked_128", "N%128=0 aligned rows>=768 bare", 128}, {"swiglu_masked_rows", "N<=1024 N%16=0 aligned bare", 80},
+		{"swiglu_masked_bwd", "N%8=0 aligned rows>=768", 24}, {"swiglu_masked_rows", "N<=1024 unaligned bare", 9},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
+		for (unsigned g = 0; g < sizeof groups / sizeof *groups; g++)
+			for (unsigned k = 0; k < sizeof counts / sizeof *counts; k++) {
+				int there[MANY_GROUPS], one = 1, rows = 0;
+				for (int e = 0; e < groups[g]; e++) {
+					there[e] = counts[k](e);
+					rows += there[e] < 0 ? 0 : there[e] < ROWS_OF_EACH ? there[e] : ROWS_OF_EACH;
+				}
+				unsigned each = stores_by(cases[c].kernel, cases[c].variant, 1, ROWS_OF_EACH, cases[c].columns, &one, 1);
+				unsigned w = (c + g + k) % (sizeof workgroups / sizeof *workgroups);
+				unsigned n = stores_by(cases[c].kernel, cases[c].variant, groups[g], ROWS_OF_EACH, cases[c].columns, there, workgroups[w]);
+				ck_assert_msg(each && n == each * (unsigned)rows, "%s, %d groups, %d rows there, %d workgroups: %u stores, %u a row", cases[c].variant, groups[g], rows,
+				              workgroups[w], n, each);
+			}
 }
 END_TEST
 
@@ -83,14 +128,15 @@ static int64_t along(struct built *b, const struct device_code *code, int dim)
 	return x;
 }
 
-/* 8,192 in all where there are more rows than that, but 128 a group; in the variant for few rows one a row. */
+/* Of up to seven groups 8,192 in all where there are more rows than that, but 128 a group; of more groups 2,048; in the variant for few rows one a
+ * row, and of rows that are there or not one by one as of few groups. */
 START_TEST(workgroups_are_counted)
 {
 	static const char many[] = "N%4096=0 aligned rows>=768 bare", few[] = "N%128=0 aligned bare";
 	static const struct { const char *variant; int groups, rows, columns; int64_t x, y, z; } cases[] = {
-		{many, 4, 2048, 4096, 2048, 4, 1}, {many, 4, 4096, 4096, 2048, 4, 1}, {many, 32, 4096, 4096, 256, 32, 1}, {many, 32, 200, 4096, 200, 32, 1},
-		{many, 128, 4096, 4096, 128, 128, 1}, {many, 32, 4096, 8192, 128, 32, 2}, {many, 4, 4096, 8192, 1024, 4, 2}, {many, 0, 4096, 4096, 4096, 0, 1},
-		{many, 4, 0, 4096, 0, 4, 1}, {few, 32, 4096, 1024, 4096, 32, 1},
+		{many, 4, 2048, 4096, 2048, 4, 1}, {many, 4, 4096, 4096, 2048, 4, 1}, {many, 7, 4096, 4096, 1171, 7, 1}, {many, 8, 4096, 4096, 2048, 1, 1},
+		{many, 8, 200, 4096, 1600, 1, 1}, {many, 128, 4096, 4096, 2048, 1, 1}, {many, 32, 4096, 8192, 1024, 1, 2}, {many, 4, 4096, 8192, 1024, 4, 2},
+		{many, 0, 4096, 4096, 4096, 0, 1}, {many, 4, 0, 4096, 0, 4, 1}, {many, 9, 0, 4096, 0, 1, 1}, {many, 5, 4096, 4096 * 32, 128, 5, 32}, {few, 32, 4096, 1024, 4096, 32, 1},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
@@ -148,6 +194,7 @@ END_TEST
 static void add_tests(TCase *t)
 {
 	tcase_add_test(t, any_number_computes_the_same);
+	tcase_add_test(t, rows_of_many_groups_are_counted);
 	tcase_add_test(t, rows_between_missing_ones_are_found);
 	tcase_add_test(t, workgroups_are_counted);
 	tcase_add_test(t, sides_share_group_memory);

@@ -10,7 +10,7 @@ enum { OPERANDS = 24 };
 
 #define OPCODES(X) \
 	X(abs) X(add) X(and) X(bar) X(barrier) X(bfe) X(bra) X(cos) X(cvt) X(div) X(ex2) X(exit) X(fence) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) \
-	X(mapa) X(max) X(mbarrier) X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prefetch) X(prmt) X(rcp) X(red) X(rem) X(ret) X(rsqrt) X(selp) \
+	X(mapa) X(max) X(mbarrier) X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prefetch) X(prmt) X(rcp) X(red) X(redux) X(rem) X(ret) X(rsqrt) X(selp) \
 	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
 #define MODIFIERS(X) \
 	X(add) X(aligned) X(approx) X(arrive) X(async) X(cache_hint) X(cluster) X(complete_tx) X(eq) X(equ) X(evict_last) X(expect_tx) X(ftz) X(ge) X(geu) \

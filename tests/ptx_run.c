@@ -1,6 +1,6 @@
 /* ptx_run.c -- an interpreter of the PTX that the compiler emits (PTX ISA 8.4), for ptx_run.h.
  * Method: ptx_text.c makes a list of instructions of the kernel's text; each thread runs alone until it meets an instruction
- * of its warp (shfl, vote, mma) or of its workgroup (bar); when all of them have come it is done for all at once.  The workgroups of
+ * of its warp (shfl, vote, redux, mma) or of its workgroup (bar); when all of them have come it is done for all at once.  The workgroups of
  * a cluster take turns: each runs up to barriers that others have yet to come to, or to bytes that they have yet to send.  What they do
  * with each other's memory is ptx_cluster.c's.  A kernel without clusters has clusters of one. */
 #include "ptx_run.h"
@@ -320,6 +320,18 @@ static void vote(struct thread *warp, const struct ins *i)
 		set(&warp[n], &i->op[0], all, 32);
 }
 
+static bool sum(struct code *c, struct thread *warp, const struct ins *i)
+{
+	uint64_t all = 0;
+	if (!has(i, add))
+		return ptx_refuse(c, "%s: not a sum", i->text);
+	for (int n = 0; n < WARP; n++)
+		all += get(&warp[n], &i->op[1]);
+	for (int n = 0; n < WARP; n++)
+		set(&warp[n], &i->op[0], all, 32);
+	return true;
+}
+
 static float element(const struct thread *t, const struct operand *o, struct type type, int e)
 {
 	int per = 32 / type.bits;
@@ -405,7 +417,7 @@ static bool step(struct machine *m, struct thread *t, const struct ins *i)
 
 static bool is_joint(const struct ins *i)
 {
-	return is(i, shfl) || is(i, vote) || is(i, mma) || is(i, bar) || is(i, barrier) || (is(i, mbarrier) && has(i, try_wait));
+	return is(i, shfl) || is(i, vote) || is(i, redux) || is(i, mma) || is(i, bar) || is(i, barrier) || (is(i, mbarrier) && has(i, try_wait));
 }
 
 /* Up to the next joint instruction or the end. */
@@ -463,7 +475,7 @@ static enum state run_warp(struct machine *m, struct thread *warp)
 			shuffle(warp, i);
 		else if (is(i, vote))
 			vote(warp, i);
-		else if (is(i, mma) && !multiply(m->c, warp, i))
+		else if ((is(i, redux) && !sum(m->c, warp, i)) || (is(i, mma) && !multiply(m->c, warp, i)))
 			return REFUSED;
 		for (int n = 0; n < WARP; n++)
 			warp[n].pc++;

@@ -181,7 +181,7 @@ void emit_if(struct emit *e, const struct ir_ins *i)
 			result[r->imm] = r;
 	for (int s = 0; s < 2; s++)
 		block[s] = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
-	LLVMBuildCondBr(e->b, scalar(e, i->args[0]), block[0], block[1]);
+	LLVMBuildCondBr(e->b, i->args[0] == e->known ? LLVMConstInt(e->i1, 1, 0) : scalar(e, i->args[0]), block[0], block[1]);
 	for (int s = 0; s < 2; s++) {
 		LLVMPositionBuilderAtEnd(e->b, block[s]);
 		e->lds_small_bytes = partials;                /* of one side or the other: they lie in the same places */

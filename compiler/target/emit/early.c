@@ -43,7 +43,9 @@ static bool open_front(struct early *y, const struct ir_ins *i)
 static LLVMValueRef is_first(struct emit *e, int64_t most)
 {
 	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntULT, grid_workgroup(e), emit_int(e, most), "");
-	LLVMValueRef many = LLVMBuildICmp(e->b, LLVMIntUGT, grid_workgroups(e), emit_int(e, most), "");
+	LLVMValueRef many = LLVMBuildICmp(e->b, LLVMIntUGT, grid_workgroups(e), emit_int(e, most), ""), counted = e->v->gaps ? grid_is_counted(e) : NULL;
+	if (counted)
+		return LLVMBuildAnd(e->b, first, LLVMBuildNot(e->b, counted, ""), "");
 	return e->v->gaps ? first : LLVMBuildAnd(e->b, first, many, "");
 }
 

@@ -15,7 +15,8 @@
  *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
  *   early.c       the first loads, before the wait
- *   rounds.c      rows that may not be there, one after the other */
+ *   rounds.c      rows that may not be there, one after the other
+ *   counted.c     and those that are, counted             scan.c        words of the lanes before a lane */
 #ifndef TDSL_EMIT_H
 #define TDSL_EMIT_H
 #include <llvm-c/Core.h>
@@ -78,6 +79,7 @@ struct emit {
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
 	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
 	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
+	const struct ir_ins *known;              /* counted.c: a condition that holds wherever the phase's code runs; NULL = none */
 	const struct hexpr *condition;           /* what the variant asks besides its predicate: strides whose offsets fit 32 bits, short grids; NULL = nothing */
 	struct intrinsic { const char *name; LLVMTypeRef overload[2]; LLVMValueRef fn; } *intrinsics; int nintrinsics, cap_intrinsics;  /* declared */
 	struct { LLVMValueRef before; int room; } gaps[16]; int ngaps; LLVMBasicBlockRef gaps_in;  /* emit_gap */
@@ -116,7 +118,8 @@ bool grid_needs_extents(const struct emit *);                                  /
 const struct hexpr *grid_below(struct emit *);                                  /* what emit.below is, for the launch to pass; NULL = nothing */
 void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
 void grid_bind(struct emit *, const struct hexpr *grid[3]);
-int grid_rounds(struct emit *);                                                /* the axis whose positions a workgroup takes in rounds; -1 = none */
+int grid_rounds(struct emit *, int *group);                                    /* the axis of rows that a workgroup takes in rounds; -1 = none.  group: as in struct rounds */
+LLVMValueRef grid_is_counted(struct emit *);                                   /* rows are counted over all groups in this launch (counted.c); NULL = in none */
 void grid_leave_rows(struct emit *);                                           /* nor do waves whose row is beyond the last; axes are bound */
 LLVMValueRef grid_workgroups(struct emit *);                                   /* along x and y together.  This and the next: where the machine's grid_short is not 0 */
 LLVMValueRef grid_workgroup(struct emit *);                                    /* this one's number, in the order in which they begin */
@@ -125,10 +128,21 @@ LLVMValueRef grid_workgroup(struct emit *);                                    /
 void ahead_bind(struct emit *, const struct hexpr *const *grid, int dims);     /* bound; of one or two dimensions, of others nothing is done */
 const struct hexpr *ahead_below(struct emit *, const struct hexpr *columns);    /* how many, of so many tiles each, hold what is read ahead */
 
-/* rounds.c: around the phase's code */
-struct rounds { int axis; LLVMBasicBlockRef head; LLVMValueRef row; };
+/* rounds.c, counted.c: around the phase's code */
+struct counted_block { LLVMBasicBlockRef block; LLVMValueRef number, first, all, begin; };
+struct rounds {
+	int axis, group;                         /* of rows; of their groups where rows are counted, or -1 */
+	LLVMBasicBlockRef loop, out;
+	LLVMValueRef row;
+	const struct ir_ins *count;              /* from here on: of rows that are counted */
+	struct counted_block sought, head, behind;
+	LLVMValueRef lane, at[2];
+};
 void rounds_begin(struct emit *, struct rounds *);
 void rounds_end(struct emit *, const struct rounds *);
+void counted_begin(struct emit *, struct rounds *);
+void counted_end(struct emit *, const struct rounds *);
+const struct ir_ins *rounds_count(const struct ir_phase *, int rows, int *group);   /* of how many each group has; NULL = rows are there or not one by one */
 
 /* early.c */
 bool early_is_worth(const struct emit *);
@@ -136,6 +150,12 @@ void early_fetch(struct emit *, const struct ir_block *);                      /
 
 /* order.c */
 void emit_order(struct emit *);                        /* of all blocks of the function */
+
+/* scan.c: words (i32) of the lanes of a wave */
+LLVMValueRef emit_from_below(struct emit *, LLVMValueRef x, int d, LLVMValueRef lane, LLVMValueRef none);   /* lane - d's; of the first d lanes `none` */
+LLVMValueRef emit_sum_up_to(struct emit *, LLVMValueRef x, LLVMValueRef lane);  /* of this lane and those before it */
+LLVMValueRef emit_lanes_on(struct emit *, LLVMValueRef i1);                     /* how many lanes' are true */
+LLVMValueRef emit_between(struct emit *, LLVMValueRef x, LLVMValueRef most);    /* x, at least 0 and at most that, signed */
 
 /* control.c */
 void emit_for(struct emit *, const struct ir_ins *);

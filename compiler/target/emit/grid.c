@@ -97,12 +97,6 @@ static bool has_rounds(const struct emit *e, const struct grid_slots *s)
 	return may_miss && counted && along && !e->ph->axes[s->of[along].axis].ragged && rows_of(e, &s->of[along]) == 1;
 }
 
-int grid_rounds(struct emit *e)
-{
-	struct grid_slots s = slots_of(e);
-	return has_rounds(e, &s) ? s.of[along_of(e, &s)].axis : -1;
-}
-
 /* Workgroups that take the rows of a group in turn. */
 static const struct hexpr *rows_at_once(const struct emit *e, const struct grid_slots *s)
 {
@@ -111,6 +105,44 @@ static const struct hexpr *rows_at_once(const struct emit *e, const struct grid_
 		others = n == along_of(e, s) ? others : hexpr_op(e->arena, HX_MUL, others, s->of[n].tiles);
 	const struct hexpr *share = hexpr_op(e->arena, HX_CDIV, hexpr_const(e->arena, e->v->target->gap_workgroups), hexpr_op(e->arena, HX_MAX, others, hexpr_const(e->arena, 1)));
 	return hexpr_op(e->arena, HX_MIN, rows, hexpr_op(e->arena, HX_MAX, share, hexpr_const(e->arena, LEAST_OF_GROUP)));
+}
+
+/* Of so few groups each has workgroups of its own; of more the rows that are there are counted over all. */
+enum { FEW_GROUPS = 8, MOST_ROWS = 1 << 30 };
+
+/* The axis of those groups; -1 = rows are not counted. */
+static int counted_of(const struct emit *e, const struct grid_slots *s)
+{
+	int group = -1;
+	bool counted = has_rounds(e, s) && rounds_count(e->ph, s->of[along_of(e, s)].axis, &group);
+	return counted && group == s->of[0].axis ? group : -1;
+}
+
+int grid_rounds(struct emit *e, int *group)
+{
+	struct grid_slots s = slots_of(e);
+	*group = counted_of(e, &s);
+	return has_rounds(e, &s) ? s.of[along_of(e, &s)].axis : -1;
+}
+
+LLVMValueRef grid_is_counted(struct emit *e)
+{
+	struct grid_slots s = slots_of(e);
+	int group = counted_of(e, &s);
+	return group < 0 ? NULL : LLVMBuildICmp(e->b, LLVMIntUGE, emit_hexpr(e, e->ph->axes[group].extent), emit_int(e, FEW_GROUPS), "");
+}
+
+/* x takes as many as are worth it, of y one: else as they are. */
+static void share_counted(struct emit *e, const struct grid_slots *s, int group, const struct hexpr *grid[3])
+{
+	struct arena *a = e->arena;
+	const struct hexpr *groups = e->ph->axes[group].extent, *all = hexpr_op(a, HX_MUL, groups, e->ph->axes[s->of[along_of(e, s)].axis].extent);
+	const struct hexpr *few = hexpr_op(a, HX_LT, groups, hexpr_const(a, FEW_GROUPS)), *many = hexpr_op(a, HX_LE, hexpr_const(a, FEW_GROUPS), groups);
+	const struct hexpr *others = hexpr_op(a, HX_MAX, grid[2], hexpr_const(a, 1));
+	const struct hexpr *share = hexpr_op(a, HX_MIN, all, hexpr_op(a, HX_CDIV, hexpr_const(a, e->v->target->counted_workgroups), others));
+	grid[0] = hexpr_op(a, HX_ADD, hexpr_op(a, HX_MUL, few, grid[0]), hexpr_op(a, HX_MUL, many, share));
+	grid[1] = hexpr_op(a, HX_ADD, hexpr_op(a, HX_MUL, few, grid[1]), many);
+	emit_condition(e, hexpr_op(a, HX_LE, all, hexpr_const(a, MOST_ROWS)));
 }
 
 /* The variant asks that the other dimensions are short enough. */
@@ -127,13 +159,16 @@ static void bind_short(struct emit *e, const struct grid_slots *s, const struct 
 		if (at)
 			emit_condition(e, hexpr_op(e->arena, HX_LE, s->of[n].tiles, hexpr_const(e->arena, e->machine->grid_short)));
 	}
+	int group = counted_of(e, s);
+	if (group >= 0)
+		share_counted(e, s, group, grid);
 }
 
 /* --- more rows than a short dimension has ------------------------------------------------------------------------------------------ */
 
 static bool is_folded(const struct emit *e, const struct grid_slots *s)
 {
-	return is_sideways(e, s) && !e->cluster && rows_of(e, &s->of[0]) < LARGE_TILE;
+	return is_sideways(e, s) && !e->cluster && rows_of(e, &s->of[0]) < LARGE_TILE && !has_rounds(e, s);
 }
 
 static LLVMValueRef folded_row(struct emit *e)

@@ -51,6 +51,7 @@ struct machine {
 	LLVMValueRef (*lane_xor)(struct emit *, LLVMValueRef v, int bit, bool lower_equal);
 	LLVMValueRef (*lane_gather)(struct emit *, LLVMValueRef word, LLVMValueRef lane);  /* of the lane that each lane names */
 	LLVMValueRef (*lane_read)(struct emit *, LLVMValueRef word, LLVMValueRef lane);    /* of one lane, the same for all */
+	LLVMValueRef (*lanes_sum)(struct emit *, LLVMValueRef word);     /* of all lanes, the same for all; where target.gap_workgroups is not 0 */
 	LLVMValueRef (*ballot)(struct emit *, LLVMValueRef i1);          /* bit n: lane n's; an integer as wide as a wave */
 	/* Of two dwords the bytes from[0..3], numbered 0 .. 3 in a and 4 .. 7 in b; NULL = as LLVM does it. */
 	LLVMValueRef (*bytes)(struct emit *, LLVMValueRef a, LLVMValueRef b, const int from[4]);

@@ -371,22 +371,6 @@ static void bind_temps(struct emit *e)
 	}
 }
 
-static LLVMValueRef clamp(struct emit *e, LLVMValueRef x, LLVMValueRef most)
-{
-	LLVMValueRef zero = emit_int(e, 0), a[2] = {x, zero}, b[2];
-	LLVMTypeRef t = e->i32;
-	b[0] = emit_call(e, "llvm.smax", &t, 1, a, 2);
-	b[1] = most;
-	return emit_call(e, "llvm.smin", &t, 1, b, 2);
-}
-
-/* x of lane - d, or `none` in the first d lanes */
-static LLVMValueRef from_below(struct emit *e, LLVMValueRef x, int d, LLVMValueRef lane, LLVMValueRef none)
-{
-	LLVMValueRef y = e->machine->lane_gather(e, x, LLVMBuildSub(e->b, lane, emit_int(e, d), ""));
-	return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSGE, lane, emit_int(e, d), ""), y, none, "");
-}
-
 static LLVMValueRef load_bound(struct emit *e, int tensor, LLVMValueRef index)
 {
 	LLVMValueRef off = LLVMBuildSExt(e->b, index, e->i64, "");
@@ -462,11 +446,11 @@ static void find_ragged_tile(struct emit *e, int axis)
 	LLVMValueRef last = LLVMBuildSub(e->b, groups, emit_int(e, 1), "");
 	LLVMValueRef safe = LLVMBuildSelect(e->b, in, g, last, "");
 	bool list = ax->of_list;
-	LLVMValueRef lo = list ? zero : clamp(e, load_bound(e, ax->ragged_tensor, safe), total);
+	LLVMValueRef lo = list ? zero : emit_between(e, load_bound(e, ax->ragged_tensor, safe), total);
 	LLVMValueRef hi = list ? list_length(e, ax->ragged_tensor, safe) : load_bound(e, ax->ragged_tensor, LLVMBuildAdd(e->b, safe, emit_int(e, 1), ""));
-	hi = clamp(e, hi, total);
+	hi = emit_between(e, hi, total);
 	for (int d = 1; d < wave && !list; d *= 2) {
-		LLVMValueRef a[2] = {lo, from_below(e, lo, d, lane, zero)};
+		LLVMValueRef a[2] = {lo, emit_from_below(e, lo, d, lane, zero)};
 		lo = emit_call(e, "llvm.smax", &t, 1, a, 2);
 	}
 	if (!list) {
@@ -479,10 +463,7 @@ static void find_ragged_tile(struct emit *e, int axis)
 	LLVMValueRef n = LLVMBuildSub(e->b, hi, lo, "");
 	n = LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, n, emit_int(e, ax->tile - 1), ""), emit_int(e, ax->tile), "");
 	n = LLVMBuildSelect(e->b, in, n, zero, "");
-	LLVMValueRef upto = n;
-	for (int d = 1; d < wave; d *= 2)
-		upto = LLVMBuildAdd(e->b, upto, from_below(e, upto, d, lane, zero), "");
-	upto = LLVMBuildAdd(e->b, upto, done, "");
+	LLVMValueRef upto = LLVMBuildAdd(e->b, emit_sum_up_to(e, n, lane), done, "");
 	LLVMValueRef mine = LLVMBuildICmp(e->b, LLVMIntSLT, want, upto, "");
 	LLVMValueRef ballot = e->machine->ballot(e, mine);
 	LLVMTypeRef bits = LLVMTypeOf(ballot);

@@ -140,6 +140,12 @@ static LLVMValueRef gather(struct emit *e, LLVMValueRef x, LLVMValueRef lane)
 	return shuffle(e, "llvm.nvvm.shfl.sync.idx.i32", x, lane);
 }
 
+static LLVMValueRef sum(struct emit *e, LLVMValueRef x)
+{
+	LLVMValueRef a[2] = {x, emit_int(e, -1)};
+	return emit_call(e, "llvm.nvvm.redux.sync.add", NULL, 0, a, 2);
+}
+
 static LLVMValueRef ballot(struct emit *e, LLVMValueRef x)
 {
 	LLVMValueRef a[2] = {emit_int(e, -1), x};
@@ -309,7 +315,7 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 static const struct machine machine = {
 	.kernel = kernel, .line_directives = true, .keeps_order = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
 	.wait_for_launch = wait_for_launch, .certain = certain, .thread = thread, .workgroup = workgroup, .workgroups = workgroups, .leave = leave, .hidden_copy = same,
-	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .ballot = ballot, .uniform = uniform,
+	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .lanes_sum = sum, .ballot = ballot, .uniform = uniform,
 	.member = member, .member_place = member_place, .members_begin = members_begin, .members_ready = members_ready,
 	.member_send = member_send, .members_expect = members_expect, .members_receive = members_receive,
 	.barrier = barrier, .memory_barrier = barrier, .keep_order = keep_order, .settled = settled,

@@ -1,0 +1,32 @@
+/* scan.c -- words of the lanes before a lane, of one wave.
+ * In: an i32 of each lane.  Out: an i32 of each lane.  Exchanges alone: no group memory, no barrier; all lanes of the wave take part. */
+#include "machine.h"
+
+LLVMValueRef emit_from_below(struct emit *e, LLVMValueRef x, int d, LLVMValueRef lane, LLVMValueRef none)
+{
+	LLVMValueRef y = e->machine->lane_gather(e, x, LLVMBuildSub(e->b, lane, emit_int(e, d), ""));
+	return LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSGE, lane, emit_int(e, d), ""), y, none, "");
+}
+
+LLVMValueRef emit_sum_up_to(struct emit *e, LLVMValueRef x, LLVMValueRef lane)
+{
+	for (int d = 1; d < e->v->target->wave; d *= 2)
+		x = LLVMBuildAdd(e->b, x, emit_from_below(e, x, d, lane, emit_int(e, 0)), "");
+	return x;
+}
+
+LLVMValueRef emit_lanes_on(struct emit *e, LLVMValueRef on)
+{
+	LLVMValueRef bits = e->machine->ballot(e, on);
+	LLVMTypeRef type = LLVMTypeOf(bits);
+	LLVMValueRef n = emit_call(e, "llvm.ctpop", &type, 1, &bits, 1);
+	return type == e->i32 ? n : LLVMBuildTrunc(e->b, n, e->i32, "");
+}
+
+LLVMValueRef emit_between(struct emit *e, LLVMValueRef x, LLVMValueRef most)
+{
+	LLVMValueRef a[2] = {x, emit_int(e, 0)}, b[2] = {NULL, most};
+	LLVMTypeRef t = e->i32;
+	b[0] = emit_call(e, "llvm.smax", &t, 1, a, 2);
+	return emit_call(e, "llvm.smin", &t, 1, b, 2);
+}
