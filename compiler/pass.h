@@ -21,7 +21,8 @@ bool ir_is_pure(const struct ir_ins *);      /* no effect but its value; loads o
 bool ir_crosses_cluster(const struct ir_phase *, const struct ir_ins *reduce);   /* reduced over an axis that a cluster holds */
 bool ir_has(struct ir_block *, enum ir_op); /* at any depth */
 bool ir_stores(struct ir_block *);           /* into a tensor, or updates one */
-bool phase_is_guarded(const struct ir_phase *); /* all that it stores is masked by a condition on data that is one for the workgroup */
+bool value_is_of_memory(const struct ir_ins *);   /* something that it is made of is loaded */
+bool phase_is_guarded(const struct ir_kernel *, const struct ir_phase *); /* all that it stores is masked by a condition on data that is one for the workgroup */
 /* For ir_walk: an elementwise result has the axes of its operands, which may have lost some. */
 void ir_recompute_axes(struct ir_ins *, void *unused);
 /* All conversions of the phase to the chip's 8-bit floats saturate, there are some, and nothing else in it minds the mode that does that. */

@@ -5,7 +5,7 @@
  *          asked once: what it is not made of moves into an `if`, in which it is true.  Of a tile of several rows, where a row is there
  *          if its number is below what is loaded, the first one is asked so; then the last one, for a copy of the code for tiles that are
  *          there as a whole, in which nothing is masked: where columns are stored, masks of rows part what a lane stores at once into
- *          single bytes.  Phases with products keep their order (pass_loads.c).  Variants for few rows (targets.c: few_rows) keep their
+ *          single bytes.  Where elements are accessed one by one there is no copy.  Phases with products keep their order (pass_loads.c).  Variants for few rows (targets.c: few_rows) keep their
  *          masks: behind the branch nothing is computed while the condition is on its way, and little is saved (docs/performance.md).
  * Needs:   tiles.   Keeps: values exactly. */
 #include "pass.h"
@@ -13,7 +13,8 @@
 enum { MOST = 8 };
 
 struct guard {
-	struct pass *p;
+	struct pass *p;                             /* NULL = it is only asked whether there is something to do */
+	const struct ir_kernel *k;
 	const struct ir_phase *ph;
 	struct ir_ins *part[MOST]; int nparts;      /* conditions that every effect so far asks; of those of a tile, of the first row */
 	struct ir_ins *bound[MOST]; int nbounds;    /* of a tile: what some effect asks of its last position */
@@ -32,10 +33,19 @@ static bool grows(const struct guard *g, const struct ir_ins *a)
 	return (scaled || a->op == IR_ADD) && grows(g, a->args[0]) && grows(g, a->args[1]);
 }
 
+/* One value, or loaded twice: of generic IR the planner asks as well. */
+static bool is_same(const struct guard *g, const struct ir_ins *a, const struct ir_ins *b)
+{
+	bool same = a->op == IR_LOAD && b->op == IR_LOAD && a->imm == b->imm && a->nargs == b->nargs && a->flags == b->flags;
+	for (int i = 0; same && i < a->nargs; i++)
+		same = a->args[i] == b->args[i];
+	return a == b || (same && g->k->params[a->imm].role == IR_IN);
+}
+
 /* Two conditions of a tile are one for its first row, and hold nowhere if not there: positions along held axes begin with 0. */
 static bool begin_alike(const struct guard *g, const struct ir_ins *a, const struct ir_ins *b)
 {
-	if (a->op != IR_LT || b->op != IR_LT || a->args[1] != b->args[1] || !grows(g, a->args[0]) || !grows(g, b->args[0]))
+	if (a->op != IR_LT || b->op != IR_LT || !is_same(g, a->args[1], b->args[1]) || !grows(g, a->args[0]) || !grows(g, b->args[0]))
 		return false;
 	struct affine d = affine_sub(affine_of(a->args[0]), affine_of(b->args[0]));
 	bool alike = d.ok && !d.nterms && !d.constant;
@@ -52,11 +62,11 @@ static bool asks(const struct guard *g, const struct ir_ins *mask, const struct 
 	return mask->op == IR_AND && mask->dtype == DT_I1 && (asks(g, mask->args[0], c) || asks(g, mask->args[1], c));
 }
 
-static bool holds_load(const struct ir_ins *i)
+bool value_is_of_memory(const struct ir_ins *i)
 {
 	bool load = i->op == IR_LOAD;
 	for (int a = 0; a < i->nargs; a++)
-		load = load || holds_load(i->args[a]);
+		load = load || value_is_of_memory(i->args[a]);
 	return load;
 }
 
@@ -96,7 +106,7 @@ static void collect(struct guard *g, struct ir_ins *mask)
 	if (mask->op == IR_AND && mask->dtype == DT_I1) {
 		collect(g, mask->args[0]);
 		collect(g, mask->args[1]);
-	} else if (mask->block == g->ph->body && g->nparts < MOST && (is_of_tile(g, mask) ? is_bound(g, mask) && holds_load(mask->args[1]) : holds_load(mask))) {
+	} else if (mask->block == g->ph->body && g->nparts < MOST && (is_of_tile(g, mask) ? is_bound(g, mask) && value_is_of_memory(mask->args[1]) : value_is_of_memory(mask))) {
 		g->part[g->nparts++] = mask;
 	}
 }
@@ -119,23 +129,23 @@ static void look_at_effect(struct ir_ins *i, void *ctx)
 	g->any = true;
 }
 
-static struct guard guard_of(struct pass *p, const struct ir_phase *ph)
+static struct guard guard_of(struct pass *p, const struct ir_kernel *k, const struct ir_phase *ph)
 {
-	struct guard g = {.p = p, .ph = ph};
+	struct guard g = {.p = p, .k = k, .ph = ph};
 	if (!ir_has(ph->body, IR_DOT))
 		ir_walk(ph->body, look_at_effect, &g);
 	return g;
 }
 
-bool phase_is_guarded(const struct ir_phase *ph)
+bool phase_is_guarded(const struct ir_kernel *k, const struct ir_phase *ph)
 {
-	return guard_of(NULL, ph).nparts;
+	return guard_of(NULL, k, ph).nparts;
 }
 
 /* False where it is made of what may change while the phase runs. */
 static bool note_made(struct guard *g, const struct ir_ins *i)
 {
-	bool fixed = ir_is_pure(i) && !(i->op == IR_LOAD && g->p->k->params[i->imm].role != IR_IN);
+	bool fixed = ir_is_pure(i) && !(i->op == IR_LOAD && g->k->params[i->imm].role != IR_IN);
 	g->made[i->id] = true;
 	for (int a = 0; fixed && a < i->nargs; a++)
 		fixed = g->made[i->args[a]->id] || note_made(g, i->args[a]);
@@ -210,7 +220,10 @@ static bool wrap(struct guard *g, struct ir_phase *ph)
 	bool tile = false;
 	for (int c = 0; c < g->nparts; c++)
 		tile = tile || is_of_tile(g, g->part[c]);
-	if (!note_all(g, g->part, g->nparts) || (tile && !note_all(g, g->bound, g->nbounds)))
+	if (!note_all(g, g->part, g->nparts))
+		return false;
+	tile = tile && g->p->v->aligned && !g->p->v->single;
+	if (tile && !note_all(g, g->bound, g->nbounds))
 		return false;
 	struct ir_builder at = pass_before(g->p, ph, body->last);
 	struct ir_ins *last = body->last->prev, *guard = ir_if(&at, conjunction(g, &at, g->part, g->nparts, RED_MIN)), *whole = NULL;
@@ -242,7 +255,7 @@ int pass_guard(struct pass *p)
 	if (p->v->few)
 		return 0;
 	FOR_PHASES(p, ph) {
-		struct guard g = guard_of(p, ph);
+		struct guard g = guard_of(p, p->k, ph);
 		g.made = arena_alloc(p->k->arena, sizeof *g.made * (size_t)(p->k->next_id + 1));
 		wrapped |= g.nparts && wrap(&g, ph);
 	}

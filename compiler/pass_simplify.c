@@ -53,7 +53,8 @@ static bool upper_bound(const struct ir_ins *i)
 	return (i->op == IR_LT || i->op == IR_LE) && i->args[0]->dtype == DT_I32;
 }
 
-/* x < a and x <= b: one compare of x with the smaller bound, where the bounds have fewer axes than the compares. */
+/* x < a and x <= b: one compare of x with the smaller bound, where the bounds have fewer axes than the compares.  What is there by what was loaded
+ * pass_guard.c first asks by itself. */
 static struct ir_ins *one_bound(struct simplify *s, struct ir_ins *i)
 {
 	struct ir_ins *p = i->args[0], *q = i->args[1];
@@ -61,6 +62,8 @@ static struct ir_ins *one_bound(struct simplify *s, struct ir_ins *i)
 		return NULL;
 	struct ir_ins *x = p->args[0], *a = p->args[1], *b = q->args[1];
 	if (!((a->axes | b->axes) & ~x->axes) || (x->axes & (a->axes | b->axes)))
+		return NULL;
+	if (s->p->v->gaps && !s->p->v->few && i->block == s->ph->body && (value_is_of_memory(a) || value_is_of_memory(b)))
 		return NULL;
 	struct ir_builder at = pass_before(s->p, s->ph, i);
 	if (p->op == IR_LT)

@@ -140,7 +140,7 @@ void facts_look(struct facts *f, const struct ir_kernel *k)
 		ir_walk(f->ph->body, note_access, f);
 		ir_walk(f->ph->body, add_cost, &cost);
 		f->cost = cost.sum > f->cost ? cost.sum : f->cost;
-		f->guarded = f->guarded || phase_is_guarded(f->ph);
+		f->guarded = f->guarded || phase_is_guarded(k, f->ph);
 		for (int a = 0; a < f->ph->naxes; a++) {
 			const struct ir_axis *ax = &f->ph->axes[a];
 			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent && ax->extent->op == HX_SYM)

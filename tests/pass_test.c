@@ -315,7 +315,7 @@ START_TEST(conditions_are_asked_once)
 	struct arena a = {0};
 	struct ir_run r;
 	struct ir_kernel *k;
-	struct variant v = {.target = target_by_name(c->target), .text = "any", .waves = 1, .few = c->few};
+	struct variant v = {.target = target_by_name(c->target), .text = "any", .waves = 1, .few = c->few, .aligned = true};
 	double *want[PARAMS] = {0};
 	open_edited(&a, &r, c->ir, c->edits);
 	r.k->target = c->target;
