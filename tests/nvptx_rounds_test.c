@@ -17,7 +17,7 @@ static void open_with(struct built *b, const char *kernel, int groups, int rows,
 	ir_run_symbol(&b->r, "E", groups);
 	ir_run_symbol(&b->r, "M", rows);
 	ir_run_symbol(&b->r, "N", columns);
-	built_give(b, "scale");
+	built_give(b, strstr(kernel, "both") ? strstr(kernel, "bwd") ? "dh scale dht scale_t" : "y scale yt scale_t" : "scale");
 	struct ir_tensor *t = ir_run_find(&b->r, strcmp(kernel, "kept_rows") ? "tokens" : "keep");
 	ck_assert_int_eq(ir_tensor_count(t), n);
 	for (int i = 0; i < n; i++)
@@ -28,16 +28,16 @@ static void run(struct built *b, const char *variant, int workgroups)
 {
 	struct device_code code;
 	device_compile(&b->d, &b->v[built_variant(b, variant)], &code, variant);
-	if (workgroups)
-		code.launches[0].grid[0] = hexpr_const(&b->d.arena, workgroups);
+	if (workgroups)                                          /* of tiles x is for columns */
+		code.launches[0].grid[strstr(b->r.k->name, "both") != NULL] = hexpr_const(&b->d.arena, workgroups);
 	device_check(&b->d, &code, variant, false);
 	free(code.elf);
 }
 
-/* How often the outcome is stored. */
+/* How often the outcome is stored; without workgroups: by as many as the launch has. */
 static unsigned stores_by(const char *kernel, const char *variant, int groups, int rows, int columns, const int *there, int workgroups)
 {
-	enum { MOST = 1 << 16 };
+	enum { MOST = 1 << 20 };
 	static uint64_t stored[MOST];
 	struct built b;
 	open_with(&b, kernel, groups, rows, columns, there, groups);
@@ -101,6 +101,30 @@ START_TEST(rows_of_many_groups_are_counted)
 				unsigned n = stores_by(cases[c].kernel, cases[c].variant, groups[g], ROWS_OF_EACH, cases[c].columns, there, workgroups[w]);
 				ck_assert_msg(each && n == each * (unsigned)rows, "%s, %d groups, %d rows there, %d workgroups: %u stores, %u a row", cases[c].variant, groups[g], rows,
 				              workgroups[w], n, each);
+			}
+}
+END_TEST
+
+static int some_tiles(int group) { return group * 37 % (96 + 8) - 4; }
+
+/* Of many groups and of few, all, part and none of a tile there; a tile is stored as often by whoever has it. */
+START_TEST(tiles_are_counted)
+{
+	enum { ROWS = 96 };
+	static const int groups[] = {3, 9, 40}, workgroups[] = {1, 2, 7, 0};
+	static const struct { const char *kernel, *variant; int columns; } cases[] = {
+		{"swiglu_masked_both_mxfp8", "M%32=0 N%32=0 aligned with y scale yt scale_t", 64}, {"swiglu_masked_both_128", "M%128=0 N%128=0 aligned", 128},
+		{"swiglu_masked_bwd_both_mxfp8", "M%32=0 N%32=0 aligned", 32}, {"swiglu_masked_both_mxfp8", "unaligned with y scale yt scale_t", 33},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
+		for (unsigned g = 0; g < sizeof groups / sizeof *groups - (c > 0); g++)
+			for (unsigned w = 0, stores = 0; w < sizeof workgroups / sizeof *workgroups; w++) {
+				int there[MANY_GROUPS], rows = strstr(cases[c].variant, "M%128") ? 256 : strstr(cases[c].variant, "unal") ? ROWS - 3 : ROWS;
+				for (int e = 0; e < groups[g]; e++)
+					there[e] = rows <= ROWS ? some_tiles(e) : e * 83 % 300 - 20;
+				unsigned n = stores_by(cases[c].kernel, cases[c].variant, groups[g], rows, cases[c].columns, there, workgroups[w]);
+				stores = w ? stores : n;
+				ck_assert_msg(stores && n == stores, "%s, %d groups, %d workgroups: %u stores, by one %u", cases[c].kernel, groups[g], workgroups[w], n, stores);
 			}
 }
 END_TEST
@@ -195,6 +219,7 @@ static void add_tests(TCase *t)
 {
 	tcase_add_test(t, any_number_computes_the_same);
 	tcase_add_test(t, rows_of_many_groups_are_counted);
+	tcase_add_test(t, tiles_are_counted);
 	tcase_add_test(t, rows_between_missing_ones_are_found);
 	tcase_add_test(t, workgroups_are_counted);
 	tcase_add_test(t, sides_share_group_memory);

@@ -99,14 +99,20 @@ static void close_front(struct emit *e, LLVMBasicBlockRef loads)
 	LLVMBasicBlockRef before = e->before_asked, end = LLVMGetInsertBlock(e->b), behind = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
 	LLVMBuildBr(e->b, behind);
 	LLVMPositionBuilderAtEnd(e->b, before);
-	LLVMBuildCondBr(e->b, e->machine->certain(e), loads, behind);
+	LLVMBasicBlockRef without = e->repeats ? LLVMAppendBasicBlockInContext(e->ctx, e->fn, "") : before;
+	LLVMBuildCondBr(e->b, e->machine->certain(e), loads, e->repeats ? without : behind);
+	if (e->repeats) {                                /* else each would have to keep what it was the time before */
+		LLVMPositionBuilderAtEnd(e->b, without);
+		e->machine->keep_order(e);
+		LLVMBuildBr(e->b, behind);
+	}
 	LLVMPositionBuilderAtEnd(e->b, behind);
 	e->before_asked = NULL;
 	for (int n = 0; n < e->nasked; n++) {
 		LLVMTypeRef t = LLVMTypeOf(e->asked[n].x);
-		LLVMValueRef none = LLVMGetUndef(t), phi = LLVMBuildPhi(e->b, t, "");
+		LLVMValueRef none = e->repeats ? LLVMConstNull(t) : LLVMGetUndef(t), phi = LLVMBuildPhi(e->b, t, "");
 		LLVMAddIncoming(phi, &e->asked[n].x, &end, 1);
-		LLVMAddIncoming(phi, &none, &before, 1);
+		LLVMAddIncoming(phi, &none, &without, 1);
 		e->asked[n].x = phi;
 	}
 	for (int n = 0; n < e->nasked; n++)

@@ -46,7 +46,7 @@ static void compute(struct emit *e, const struct ir_ins *i)
 	emit_instruction(e, i);
 }
 
-/* Rows that are there of a group, which may be another for each lane. */
+/* Rows that are there of a group, which may be another for each lane; or tiles, the last of them perhaps not whole. */
 static LLVMValueRef rows_of_group(struct emit *e, const struct rounds *r, LLVMValueRef group)
 {
 	LLVMValueRef own = e->axis_base[r->group];
@@ -55,7 +55,8 @@ static LLVMValueRef rows_of_group(struct emit *e, const struct rounds *r, LLVMVa
 	compute(e, r->count);
 	index_release(e, mark);
 	e->axis_base[r->group] = own;
-	return emit_between(e, e->values[r->count->id].group[0], emit_hexpr(e, e->ph->axes[r->axis].extent));
+	LLVMValueRef room = emit_hexpr(e, r->tiles), rows = emit_between(e, e->values[r->count->id].group[0], op_times(e, room, r->rows));
+	return r->rows == 1 ? rows : LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, rows, emit_int(e, r->rows - 1), ""), emit_int(e, r->rows), "");
 }
 
 /* The same of a wave of groups from `first` on, a lane each; none of groups beyond the last. */
@@ -67,11 +68,11 @@ static LLVMValueRef rows_of_wave(struct emit *e, const struct rounds *r, LLVMVal
 	return LLVMBuildSelect(e->b, in, n, emit_int(e, 0), "");
 }
 
-/* Few groups: workgroup (row, group) of the grid. */
+/* Few groups: their own workgroups, one behind the other in the grid. */
 static void begin_own(struct emit *e, const struct rounds *r)
 {
-	LLVMValueRef room = emit_hexpr(e, e->ph->axes[r->axis].extent), limit[2] = {r->lane, emit_hexpr(e, e->ph->axes[r->group].extent)};
-	LLVMValueRef group = e->axis_base[r->group], row = e->axis_base[r->axis], n = rows_of_group(e, r, group), before = LLVMBuildMul(e->b, group, room, "");
+	LLVMValueRef room = emit_hexpr(e, r->tiles), limit[2] = {r->lane, emit_hexpr(e, e->ph->axes[r->group].extent)};
+	LLVMValueRef group = e->axis_base[r->group], row = e->machine->workgroup(e, r->dim), n = rows_of_group(e, r, group), before = LLVMBuildMul(e->b, group, room, "");
 	LLVMTypeRef t = e->i32;
 	struct counted_block with = {.number = LLVMBuildAdd(e->b, before, row, ""), .first = emit_int(e, 0), .all = LLVMBuildAdd(e->b, before, n, ""),
 	                             .begin = LLVMBuildMul(e->b, emit_call(e, "llvm.umin", &t, 1, limit, 2), room, "")};
@@ -130,7 +131,7 @@ void counted_begin(struct emit *e, struct rounds *r)
 	r->out = block_new(e);
 	LLVMPositionBuilderAtEnd(e->b, entry);
 	r->lane = LLVMBuildAnd(e->b, e->tid, emit_int(e, e->v->target->wave - 1), "");
-	struct counted_block start = {.number = e->machine->workgroup(e, 0), .first = zero, .all = zero, .begin = zero};
+	struct counted_block start = {.number = e->machine->workgroup(e, r->dim), .first = zero, .all = zero, .begin = zero};
 	enter(e, &wave, &start);
 	LLVMBuildCondBr(e->b, grid_is_counted(e), wave.block, own);
 	LLVMPositionBuilderAtEnd(e->b, own);
@@ -140,13 +141,13 @@ void counted_begin(struct emit *e, struct rounds *r)
 	locate(e, r);
 	LLVMPositionBuilderAtEnd(e->b, r->head.block);
 	e->axis_base[r->group] = r->at[0];
-	e->axis_base[r->axis] = r->at[1];
+	e->axis_base[r->axis] = op_times(e, r->at[1], e->ph->axes[r->axis].tile);
 }
 
 void counted_end(struct emit *e, const struct rounds *r)
 {
 	struct counted_block next = r->head;
-	next.number = LLVMBuildAdd(e->b, next.number, e->machine->workgroups(e, 0), "");
+	next.number = LLVMBuildAdd(e->b, next.number, e->machine->workgroups(e, r->dim), "");
 	enter(e, &r->sought, &next);
 	enter(e, &r->behind, &next);
 	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntULT, next.number, next.all, ""), r->sought.block, r->behind.block);

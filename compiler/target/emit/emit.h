@@ -79,6 +79,7 @@ struct emit {
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
 	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
 	struct { LLVMValueRef lane, copy; } *copies; int ncopies, cap_copies; int scope_mark;  /* index_forget */
+	bool repeats;                            /* rounds.c: the phase's code stands in a loop over rows */
 	const struct ir_ins *known;              /* counted.c: a condition that holds wherever the phase's code runs; NULL = none */
 	const struct hexpr *condition;           /* what the variant asks besides its predicate: strides whose offsets fit 32 bits, short grids; NULL = nothing */
 	struct intrinsic { const char *name; LLVMTypeRef overload[2]; LLVMValueRef fn; } *intrinsics; int nintrinsics, cap_intrinsics;  /* declared */
@@ -113,12 +114,26 @@ const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    
 const struct ir_ins *emit_front(struct emit *, const struct ir_block *);       /* what a block asks for first; returns what comes behind */
 LLVMBasicBlockRef emit_before_asked(struct emit *);                            /* the builder in front of the loads that are asked for together; returns where it was */
 
+/* rounds.c, counted.c: rows that may not be there */
+struct counted_block { LLVMBasicBlockRef block; LLVMValueRef number, first, all, begin; };
+struct rounds {
+	int axis, dim;                           /* of rows, or tiles of `rows` each, of which there are `tiles` */
+	int64_t rows;
+	const struct hexpr *tiles;
+	const struct ir_ins *count;              /* of rows that are there, for each position of axis `group`; NULL = they are not counted */
+	int group;
+	LLVMBasicBlockRef loop, out;
+	LLVMValueRef row;                        /* of what is not counted; the rest: of what is */
+	struct counted_block sought, head, behind;
+	LLVMValueRef lane, at[2];
+};
+
 /* grid.c */
 bool grid_needs_extents(const struct emit *);                                  /* the function asks for the extents of the phase's axes */
 const struct hexpr *grid_below(struct emit *);                                  /* what emit.below is, for the launch to pass; NULL = nothing */
 void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
 void grid_bind(struct emit *, const struct hexpr *grid[3]);
-int grid_rounds(struct emit *, int *group);                                    /* the axis of rows that a workgroup takes in rounds; -1 = none.  group: as in struct rounds */
+bool grid_rounds(struct emit *, struct rounds *);                              /* what is known of rows that a workgroup takes in rounds; false = it takes none so */
 LLVMValueRef grid_is_counted(struct emit *);                                   /* rows are counted over all groups in this launch (counted.c); NULL = in none */
 void grid_leave_rows(struct emit *);                                           /* nor do waves whose row is beyond the last; axes are bound */
 LLVMValueRef grid_workgroups(struct emit *);                                   /* along x and y together.  This and the next: where the machine's grid_short is not 0 */
@@ -129,15 +144,6 @@ void ahead_bind(struct emit *, const struct hexpr *const *grid, int dims);     /
 const struct hexpr *ahead_below(struct emit *, const struct hexpr *columns);    /* how many, of so many tiles each, hold what is read ahead */
 
 /* rounds.c, counted.c: around the phase's code */
-struct counted_block { LLVMBasicBlockRef block; LLVMValueRef number, first, all, begin; };
-struct rounds {
-	int axis, group;                         /* of rows; of their groups where rows are counted, or -1 */
-	LLVMBasicBlockRef loop, out;
-	LLVMValueRef row;
-	const struct ir_ins *count;              /* from here on: of rows that are counted */
-	struct counted_block sought, head, behind;
-	LLVMValueRef lane, at[2];
-};
 void rounds_begin(struct emit *, struct rounds *);
 void rounds_end(struct emit *, const struct rounds *);
 void counted_begin(struct emit *, struct rounds *);

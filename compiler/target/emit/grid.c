@@ -56,18 +56,21 @@ static void bind_axis(struct emit *e, const struct grid_slot *s, int dim, LLVMVa
 	e->grid_axis[dim] = s->axis;
 }
 
-/* Rows and what lies side by side in them; a ragged axis has no extent. */
-static bool is_sideways(const struct emit *e, const struct grid_slots *s)
-{
-	return e->v->sideways && e->machine->grid_short && s->n == 2 && e->ph->axes[s->of[0].axis].extent && e->ph->axes[s->of[1].axis].extent;
-}
-
 /* Rows of a tile, of an axis that numbers them or groups of them. */
 static int64_t rows_of(const struct emit *e, const struct grid_slot *s)
 {
 	const struct hexpr *n = e->ph->axes[s->axis].extent;
 	int64_t group = 1;
 	return tile_of(e, s) * (n->op == HX_CDIV && hexpr_is_const(n->b, &group) ? group : 1);
+}
+
+/* Rows and what lies side by side in them, which come last; of tiles also groups of rows, which come first.  A ragged axis has no extent. */
+static bool is_sideways(const struct emit *e, const struct grid_slots *s)
+{
+	bool two = s->n == 2 || (s->n == 3 && rows_of(e, &s->of[1]) > 1), known = true;
+	for (int n = 0; n < s->n; n++)
+		known = known && e->ph->axes[s->of[n].axis].extent;
+	return e->v->sideways && e->machine->grid_short && two && known;
 }
 
 /* --- short dimensions ------------------------------------------------------------------------------------------------------------- */
@@ -87,88 +90,116 @@ static int along_of(const struct emit *e, const struct grid_slots *s)
 	return along;
 }
 
-/* Of rows that may not be there (rounds.c) each group has so many workgroups at least: all that are may be one group's. */
-enum { LEAST_OF_GROUP = 128 };
+/* The others follow in order; beside what lies side by side, rows before groups of them. */
+static int dim_of(const struct emit *e, const struct grid_slots *s, int n)
+{
+	int along = along_of(e, s);
+	return n == along ? 0 : is_sideways(e, s) ? s->n - 1 - n : n < along ? n + 1 : n;
+}
 
+/* Of rows that may not be there (rounds.c) each group has so many workgroups at least: all that are may be one group's.  Of so few groups each has
+ * workgroups of its own, of more the rows that are there are counted over all (counted.c). */
+enum { LEAST_OF_GROUP = 128, FEW_GROUPS = 8, MOST_ROWS = 1 << 30 };
+
+/* The slot of rows, or tiles of them, that may not be there, a workgroup each; 0 = none. */
+static int rows_slot(const struct emit *e, const struct grid_slots *s)
+{
+	if (!e->v->gaps || e->v->few || e->has_dot || !e->v->target->gap_workgroups || s->n < 2 || !is_short(e, s))
+		return 0;
+	int along = along_of(e, s), rows = is_sideways(e, s) && s->n == 3 ? along - 1 : along;
+	return rows > 0 && !e->ph->axes[s->of[rows].axis].ragged ? rows : 0;
+}
+
+/* Whether those that are there are counted. */
+static bool is_counted(const struct emit *e, const struct grid_slots *s)
+{
+	int rows = rows_slot(e, s), group = -1;
+	return rows && rounds_count(e->ph, s->of[rows].axis, &group) && group == s->of[0].axis;
+}
+
+/* Tiles are taken in rounds where they are counted alone. */
 static bool has_rounds(const struct emit *e, const struct grid_slots *s)
 {
-	int along = s->n > 1 && is_short(e, s) ? along_of(e, s) : 0;
-	bool may_miss = e->v->gaps && !e->v->few && !e->has_dot, counted = e->v->target->gap_workgroups;
-	return may_miss && counted && along && !e->ph->axes[s->of[along].axis].ragged && rows_of(e, &s->of[along]) == 1;
+	int rows = rows_slot(e, s);
+	return rows && (rows_of(e, &s->of[rows]) == 1 || is_counted(e, s));
 }
 
-/* Workgroups that take the rows of a group in turn. */
-static const struct hexpr *rows_at_once(const struct emit *e, const struct grid_slots *s)
-{
-	const struct hexpr *others = hexpr_const(e->arena, 1), *rows = s->of[along_of(e, s)].tiles;
-	for (int n = 0; n < s->n; n++)
-		others = n == along_of(e, s) ? others : hexpr_op(e->arena, HX_MUL, others, s->of[n].tiles);
-	const struct hexpr *share = hexpr_op(e->arena, HX_CDIV, hexpr_const(e->arena, e->v->target->gap_workgroups), hexpr_op(e->arena, HX_MAX, others, hexpr_const(e->arena, 1)));
-	return hexpr_op(e->arena, HX_MIN, rows, hexpr_op(e->arena, HX_MAX, share, hexpr_const(e->arena, LEAST_OF_GROUP)));
-}
-
-/* Of so few groups each has workgroups of its own; of more the rows that are there are counted over all. */
-enum { FEW_GROUPS = 8, MOST_ROWS = 1 << 30 };
-
-/* The axis of those groups; -1 = rows are not counted. */
-static int counted_of(const struct emit *e, const struct grid_slots *s)
-{
-	int group = -1;
-	bool counted = has_rounds(e, s) && rounds_count(e->ph, s->of[along_of(e, s)].axis, &group);
-	return counted && group == s->of[0].axis ? group : -1;
-}
-
-int grid_rounds(struct emit *e, int *group)
+bool grid_rounds(struct emit *e, struct rounds *r)
 {
 	struct grid_slots s = slots_of(e);
-	*group = counted_of(e, &s);
-	return has_rounds(e, &s) ? s.of[along_of(e, &s)].axis : -1;
+	int rows = rows_slot(e, &s);
+	if (!has_rounds(e, &s))
+		return false;
+	r->axis = s.of[rows].axis;
+	r->tiles = s.of[rows].tiles;
+	r->rows = rows_of(e, &s.of[rows]);
+	r->dim = dim_of(e, &s, rows);
+	r->group = -1;
+	r->count = is_counted(e, &s) ? rounds_count(e->ph, r->axis, &r->group) : NULL;
+	return true;
 }
 
 LLVMValueRef grid_is_counted(struct emit *e)
 {
 	struct grid_slots s = slots_of(e);
-	int group = counted_of(e, &s);
-	return group < 0 ? NULL : LLVMBuildICmp(e->b, LLVMIntUGE, emit_hexpr(e, e->ph->axes[group].extent), emit_int(e, FEW_GROUPS), "");
+	return is_counted(e, &s) ? LLVMBuildICmp(e->b, LLVMIntUGE, emit_hexpr(e, s.of[0].tiles), emit_int(e, FEW_GROUPS), "") : NULL;
 }
 
-/* x takes as many as are worth it, of y one: else as they are. */
-static void share_counted(struct emit *e, const struct grid_slots *s, int group, const struct hexpr *grid[3])
+/* Workgroups that take the rows of a group in turn. */
+static const struct hexpr *rows_at_once(const struct emit *e, const struct grid_slots *s)
+{
+	const struct hexpr *others = hexpr_const(e->arena, 1), *rows = s->of[rows_slot(e, s)].tiles;
+	for (int n = 0; n < s->n; n++)
+		others = n == rows_slot(e, s) ? others : hexpr_op(e->arena, HX_MUL, others, s->of[n].tiles);
+	const struct hexpr *share = hexpr_op(e->arena, HX_CDIV, hexpr_const(e->arena, e->v->target->gap_workgroups), hexpr_op(e->arena, HX_MAX, others, hexpr_const(e->arena, 1)));
+	return hexpr_op(e->arena, HX_MIN, rows, hexpr_op(e->arena, HX_MAX, share, hexpr_const(e->arena, LEAST_OF_GROUP)));
+}
+
+/* Workgroups that take all rows that are there between them; of tiles, in which there is more to do, more if they are small. */
+static int64_t counted_workgroups(const struct emit *e, const struct grid_slots *s)
+{
+	enum { THREADS = 256 };
+	const struct target *t = e->v->target;
+	bool tiles = rows_of(e, &s->of[rows_slot(e, s)]) > 1;
+	return tiles ? (int64_t)t->counted_workgroups * THREADS / (t->wave * e->waves) : t->counted_workgroups;
+}
+
+/* Of many groups: as many as are worth it for all rows, one for all groups. */
+static void share_counted(struct emit *e, const struct grid_slots *s, const struct hexpr *grid[3])
 {
 	struct arena *a = e->arena;
-	const struct hexpr *groups = e->ph->axes[group].extent, *all = hexpr_op(a, HX_MUL, groups, e->ph->axes[s->of[along_of(e, s)].axis].extent);
+	int rows = rows_slot(e, s), at = dim_of(e, s, rows), group = dim_of(e, s, 0);
+	const struct hexpr *groups = s->of[0].tiles, *all = hexpr_op(a, HX_MUL, groups, s->of[rows].tiles), *others = s->n == 3 ? grid[3 - at - group] : hexpr_const(a, 1);
 	const struct hexpr *few = hexpr_op(a, HX_LT, groups, hexpr_const(a, FEW_GROUPS)), *many = hexpr_op(a, HX_LE, hexpr_const(a, FEW_GROUPS), groups);
-	const struct hexpr *others = hexpr_op(a, HX_MAX, grid[2], hexpr_const(a, 1));
-	const struct hexpr *share = hexpr_op(a, HX_MIN, all, hexpr_op(a, HX_CDIV, hexpr_const(a, e->v->target->counted_workgroups), others));
-	grid[0] = hexpr_op(a, HX_ADD, hexpr_op(a, HX_MUL, few, grid[0]), hexpr_op(a, HX_MUL, many, share));
-	grid[1] = hexpr_op(a, HX_ADD, hexpr_op(a, HX_MUL, few, grid[1]), many);
-	emit_condition(e, hexpr_op(a, HX_LE, all, hexpr_const(a, MOST_ROWS)));
+	const struct hexpr *share = hexpr_op(a, HX_CDIV, hexpr_const(a, counted_workgroups(e, s)), hexpr_op(a, HX_MAX, others, hexpr_const(a, 1)));
+	grid[at] = hexpr_op(a, HX_ADD, hexpr_op(a, HX_MUL, few, grid[at]), hexpr_op(a, HX_MUL, many, hexpr_op(a, HX_MIN, all, share)));
+	grid[group] = hexpr_op(a, HX_ADD, hexpr_op(a, HX_MUL, few, grid[group]), many);
+	emit_condition(e, hexpr_op(a, HX_LT, all, hexpr_const(a, MOST_ROWS)));
 }
 
 /* The variant asks that the other dimensions are short enough. */
 static void bind_short(struct emit *e, const struct grid_slots *s, const struct hexpr *grid[3])
 {
-	int along = along_of(e, s);
-	for (int n = 0, dim = 1; n < s->n; n++) {
-		int at = n == along ? 0 : dim++;
+	for (int n = 0; n < s->n; n++) {
+		int at = dim_of(e, s, n);
 		LLVMValueRef id = e->machine->workgroup(e, at);
-		if (at && is_sideways(e, s) && e->ph != e->k->phases)
+		if (at == 1 && is_sideways(e, s) && e->ph != e->k->phases)
 			id = LLVMBuildSub(e->b, LLVMBuildSub(e->b, e->machine->workgroups(e, at), emit_int(e, 1), ""), id, "");
-		grid[at] = n == along && has_rounds(e, s) ? rows_at_once(e, s) : s->of[n].tiles;
+		bool rounds = has_rounds(e, s) && n == rows_slot(e, s) && rows_of(e, &s->of[n]) == 1;
+		grid[at] = rounds ? rows_at_once(e, s) : s->of[n].tiles;
 		bind_axis(e, &s->of[n], at, id);
 		if (at)
 			emit_condition(e, hexpr_op(e->arena, HX_LE, s->of[n].tiles, hexpr_const(e->arena, e->machine->grid_short)));
 	}
-	int group = counted_of(e, s);
-	if (group >= 0)
-		share_counted(e, s, group, grid);
+	if (is_counted(e, s))
+		share_counted(e, s, grid);
 }
 
 /* --- more rows than a short dimension has ------------------------------------------------------------------------------------------ */
 
 static bool is_folded(const struct emit *e, const struct grid_slots *s)
 {
-	return is_sideways(e, s) && !e->cluster && rows_of(e, &s->of[0]) < LARGE_TILE && !has_rounds(e, s);
+	return is_sideways(e, s) && s->n == 2 && !e->cluster && rows_of(e, &s->of[0]) < LARGE_TILE && !has_rounds(e, s);
 }
 
 static LLVMValueRef folded_row(struct emit *e)
@@ -260,7 +291,7 @@ const struct hexpr *grid_below(struct emit *e)
 {
 	struct grid_slots s = slots_of(e);
 	bool below = e->v->ahead && is_short(e, &s) && is_sideways(e, &s) && !is_folded(e, &s);
-	return below ? ahead_below(e, s.of[1].tiles) : NULL;
+	return below ? ahead_below(e, s.of[s.n - 1].tiles) : NULL;
 }
 
 bool grid_needs_extents(const struct emit *e)

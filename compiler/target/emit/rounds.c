@@ -17,13 +17,30 @@ static const struct ir_ins *condition_of(const struct ir_block *b)
 	return i && i->op == IR_IF && i->next == b->last && i->other->first == i->other->last ? i->args[0] : NULL;
 }
 
-/* `row < count`, of a count that each position along one other axis of the grid has for itself. */
+/* How many rows a position along axis `rows` stands for, in a position that begins with it; 0 = it is another. */
+static int64_t rows_each(const struct ir_phase *ph, const struct ir_ins *i, int rows)
+{
+	if (i->op == IR_IOTA)
+		return i->imm == rows ? 1 : 0;
+	if (i->op == IR_REDUCE && i->kind == RED_MIN)
+		return rows_each(ph, i->args[0], rows);
+	if (i->op == IR_MUL && i->args[1]->op == IR_CONST)
+		return rows_each(ph, i->args[0], rows) * i->args[1]->imm;
+	bool within = i->op == IR_ADD && i->args[1]->op == IR_REDUCE && i->args[1]->kind == RED_MIN && i->args[1]->args[0]->op == IR_IOTA;
+	return within && ph->axes[i->args[1]->args[0]->imm].kind == AXIS_HELD ? rows_each(ph, i->args[0], rows) : 0;
+}
+
+/* `row < count`, of a row or a tile's first, and of a count that each position along one other axis of the grid has for itself. */
 const struct ir_ins *rounds_count(const struct ir_phase *ph, int rows, int *group)
 {
 	const struct ir_ins *c = condition_of(ph->body);
 	while (c && c->op == IR_REDUCE && c->kind == RED_ANY)
 		c = c->args[0];
-	if (!c || c->op != IR_LT || c->args[0]->op != IR_IOTA || c->args[0]->imm != rows || c->args[1]->dtype != DT_I32)
+	const struct hexpr *n = ph->axes[rows].extent;
+	int64_t group_rows = 1;
+	if (n && n->op == HX_CDIV)
+		hexpr_is_const(n->b, &group_rows);
+	if (!c || c->op != IR_LT || rows_each(ph, c->args[0], rows) != group_rows || c->args[1]->dtype != DT_I32)
 		return NULL;
 	for (int a = 0; a < ph->naxes; a++)
 		if (c->args[1]->axes == IR_AXIS(a) && a != rows && ph->axes[a].kind == AXIS_GRID && ph->axes[a].tile == 1 && !ph->axes[a].ragged) {
@@ -46,12 +63,11 @@ static bool ends_with(const struct ir_ins *c, int axis)
 
 void rounds_begin(struct emit *e, struct rounds *r)
 {
-	*r = (struct rounds){0};
-	r->axis = grid_rounds(e, &r->group);
-	if (r->axis < 0)
+	*r = (struct rounds){.axis = -1};
+	if (!grid_rounds(e, r))
 		return;
-	if (r->group >= 0) {
-		r->count = rounds_count(e->ph, r->axis, &r->group);
+	e->repeats = true;
+	if (r->count) {
 		counted_begin(e, r);
 		e->known = condition_of(e->ph->body);
 		return;
