@@ -34,8 +34,8 @@ static void run(struct built *b, const char *variant, int workgroups)
 	free(code.elf);
 }
 
-/* How often the outcome is stored; without workgroups: by as many as the launch has. */
-static unsigned stores_by(const char *kernel, const char *variant, int groups, int rows, int columns, const int *there, int workgroups)
+/* How often tensor `of` is stored; without workgroups: by as many as the launch has. */
+static unsigned stores_of(const char *of, const char *kernel, const char *variant, int groups, int rows, int columns, const int *there, int workgroups)
 {
 	enum { MOST = 1 << 20 };
 	static uint64_t stored[MOST];
@@ -43,12 +43,17 @@ static unsigned stores_by(const char *kernel, const char *variant, int groups, i
 	open_with(&b, kernel, groups, rows, columns, there, groups);
 	b.d.stored = stored;
 	b.d.most_stored = MOST;
-	b.d.stored_of = (int)(ir_run_find(&b.r, strstr(kernel, "bwd") ? "dh" : "y") - b.r.tensors);
+	b.d.stored_of = (int)(ir_run_find(&b.r, of) - b.r.tensors);
 	run(&b, variant, workgroups);
 	unsigned n = (unsigned)b.d.nstored;
 	ck_assert_uint_lt(n, MOST);
 	built_close(&b);
 	return n;
+}
+
+static unsigned stores_by(const char *kernel, const char *variant, int groups, int rows, int columns, const int *there, int workgroups)
+{
+	return stores_of(strstr(kernel, "bwd") ? "dh" : "y", kernel, variant, groups, rows, columns, there, workgroups);
 }
 
 /* One workgroup a group of rows, some, and one a row, which store as often. */
@@ -197,6 +202,16 @@ START_TEST(sides_share_group_memory)
 }
 END_TEST
 
+/* Of a column of 44 rows two runs of 16 are whole, and the other twelve are stored one by one. */
+START_TEST(columns_are_stored_in_runs)
+{
+	enum { ROWS = 44, COLUMNS = 64, RUN = 16 };
+	static const int there = ROWS;
+	unsigned n = stores_of("yt", "swiglu_masked_both_mxfp8", "M%32=0 N%32=0 aligned with y scale yt scale_t", 1, 64, COLUMNS, &there, 0);
+	ck_assert_uint_eq(n, COLUMNS * (ROWS / RUN + ROWS % RUN));
+}
+END_TEST
+
 /* All, some and none of the rows of a tile, by each side of the code. */
 START_TEST(tiles_in_part)
 {
@@ -220,6 +235,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, any_number_computes_the_same);
 	tcase_add_test(t, rows_of_many_groups_are_counted);
 	tcase_add_test(t, tiles_are_counted);
+	tcase_add_test(t, columns_are_stored_in_runs);
 	tcase_add_test(t, rows_between_missing_ones_are_found);
 	tcase_add_test(t, workgroups_are_counted);
 	tcase_add_test(t, sides_share_group_memory);

@@ -1,7 +1,8 @@
 /* memory.c -- loads, stores and updates of tensors: how wide, from where, under which mask.
  * Method: an address = a uniform 64-bit part + a lane's 32-bit offset + constants of registers; the machine makes an instruction of
  * them (machine.h).  Accesses are as wide as the layout's run along the contiguous axis allows where the variant says aligned and the mask is known to
- * be the same for the run; where neither is known, but the chip accesses runs that begin anywhere, they are loose (run.c). */
+ * be the same for the run; where neither is known, but the chip accesses runs that begin anywhere, they are loose (run.c), and so are stores of
+ * rows that may not be there, across which a mask ends within a run. */
 #include "memory.h"
 
 #include "../../layout_choose.h"
@@ -34,10 +35,13 @@ static int width_of(struct emit *e, struct access *a)
 		a->loose = run_can_be_loose(a, axis) ? axis : -1;
 		return a->loose >= 0 ? w : 1;
 	}
-	for (; w > 1; w /= 2)
-		if (index_base_divides(e, axis, w) && index_divisor(e, &a->sub[last], axis, a->i->imm) % w == 0 &&
-		    (!a->mask || index_mask_is_run(e, a->mask, axis, w, a->i->imm)))
-			break;
+	while (w > 1 && (!index_base_divides(e, axis, w) || index_divisor(e, &a->sub[last], axis, a->i->imm) % w))
+		w /= 2;
+	bool parts = a->mask && w > 1 && !index_mask_is_run(e, a->mask, axis, w, a->i->imm);
+	if (parts && a->i->op == IR_STORE && e->v->target->whole_runs && e->v->gaps && run_can_be_loose(a, axis))
+		a->loose = axis;
+	while (parts && a->loose < 0 && w > 1 && !index_mask_is_run(e, a->mask, axis, w, a->i->imm))
+		w /= 2;
 	if (w > 1 && e->v->unit >> a->i->imm & 1)
 		emit_condition(e, hexpr_leaf(e->arena, HX_ALIGNED, a->i->imm));
 	return w;

@@ -1,7 +1,8 @@
 /* run.c -- runs of elements that an instruction can access only where the call has them side by side and none is masked off.
  * In: a loose access.  Out: for each run one access as wide as it, made by the lanes whose runs are whole; then, behind a branch that waves
  * without others skip, the elements of the others one by one.
- * Rows whose lengths are multiples of nothing end in a part of one lane's run; where a call's elements lie apart, no run is whole. */
+ * Rows whose lengths are multiples of nothing end in a part of one lane's run, and so do columns of a tile whose last rows are not there; where a
+ * call's elements lie apart, no run is whole. */
 #include "machine.h"
 #include "memory.h"
 
@@ -16,6 +17,10 @@ static bool ends(const struct ir_ins *m, int axis)
 		return ends(m->args[0], axis) && ends(m->args[1], axis);
 	if (m->op != IR_LT)
 		return false;
+	if (!(m->args[1]->axes & IR_AXIS(axis))) {       /* whatever it is, a number that was loaded too */
+		struct affine p = affine_of(m->args[0]);
+		return p.ok && p.coef[axis] >= 0;
+	}
 	struct affine d = affine_sub(affine_of(m->args[0]), affine_of(m->args[1]));
 	return d.ok && d.coef[axis] >= 0;
 }
@@ -64,16 +69,22 @@ static LLVMBasicBlockRef open_rest(struct emit *e, const struct run *runs, int n
 	return join;
 }
 
-/* Element k of the run at register r, where the run is not whole; *at: its lane part, which goes on to the next element's. */
-static struct access single(struct emit *e, const struct access *a, const struct run *run, int r, int k, LLVMValueRef *at)
+/* An element of a run that is not whole: how it is accessed, and as which register's. */
+struct single { struct access how; int reg; };
+
+/* Element k of the run at register r; *at: its lane part, which goes on to the next element's where these lie apart in the call.  Where they never do
+ * each is where its register says. */
+static struct single single(struct emit *e, const struct access *a, const struct run *run, int r, int k, LLVMValueRef *at)
 {
-	struct access one = *a;
+	struct single one = {*a, r + k};
 	LLVMValueRef stride = e->tensors[a->i->imm].stride[a->t->rank - 1];
-	one.width = 1;
-	one.lane = *at;
-	one.on = emit_both(e, run->some, a->mask ? index_value(e, a->mask, a->l, r + k) : NULL);
-	LLVMValueRef by = stride ? op_times(e, LLVMBuildTrunc(e->b, stride, e->i32, ""), a->bytes) : emit_int(e, a->bytes);
-	*at = LLVMBuildAdd(e->b, *at, by, "");
+	one.how.width = 1;
+	one.how.on = emit_both(e, run->some, a->mask ? index_value(e, a->mask, a->l, r + k) : NULL);
+	if (!stride)
+		return one;
+	one.reg = r;
+	one.how.lane = *at;
+	*at = LLVMBuildAdd(e->b, *at, op_times(e, LLVMBuildTrunc(e->b, stride, e->i32, ""), a->bytes), "");
 	return one;
 }
 
@@ -97,8 +108,8 @@ void run_load(struct emit *e, struct access *a)
 			LLVMValueRef at = a->lane, element = NULL;
 			y[k] = NULL;
 			for (int w = 0; w < a->width; w++) {
-				struct access one = single(e, a, &runs[k], k * a->width, w, &at);
-				element = e->machine->load(e, &one, k * a->width, access_type(e, &one));
+				struct single one = single(e, a, &runs[k], k * a->width, w, &at);
+				element = e->machine->load(e, &one.how, one.reg, access_type(e, &one.how));
 				y[k] = y[k] ? y[k] : LLVMGetPoison(emit_vector(LLVMTypeOf(element), a->width));
 				y[k] = LLVMBuildInsertElement(e->b, y[k], element, emit_int(e, w), "");
 			}
@@ -137,8 +148,8 @@ void run_store(struct emit *e, struct access *a, const struct ir_ins *value)
 	for (int k = 0; k < n; k++) {
 		LLVMValueRef at = a->lane;
 		for (int w = 0; w < a->width; w++) {
-			struct access one = single(e, a, &runs[k], k * a->width, w, &at);
-			e->machine->store(e, &one, k * a->width, LLVMBuildBitCast(e->b, vector_part(e, x[k], w, 1), access_type(e, &one), ""));
+			struct single one = single(e, a, &runs[k], k * a->width, w, &at);
+			e->machine->store(e, &one.how, one.reg, LLVMBuildBitCast(e->b, vector_part(e, x[k], w, 1), access_type(e, &one.how), ""));
 		}
 	}
 	LLVMBuildBr(e->b, join);
