@@ -294,7 +294,7 @@ def plain_works():
                           lambda m, n: m * n * 6, ["dy", "y"], ["dx"], row(tk.softmax_back, lambda t, m, n: (t["dy"], t["y"], t["dx"], m, n, 1.0)))
 
 
-def masked_work(name, kind, mx=False, out=FP8, crowd="", shapes=((128, 4096), (2048, 4096))):
+def masked_work(kernel, kind, mx=False, out=FP8, crowd="", shapes=((128, 4096), (2048, 4096))):
     """Rows of groups, of which some are there.  crowd: nothing, four groups of m rows, two thirds there; few, 32 groups with m / 32 rows each,
     as when a model answers; hot, 32 groups, one full and m / 128 rows in each other."""
     def counts(m):
@@ -323,7 +323,8 @@ def masked_work(name, kind, mx=False, out=FP8, crowd="", shapes=((128, 4096), (2
     def nbytes(m, n):                                        # of the rows that are there
         rows = sum(counts(m))
         return rows * n * (4 + out.itemsize) + scale_bytes(kind, rows, n, 128, mx)
-    return Work(name, list(shapes), make, nbytes, ["h", "tokens"], ["y"] + ["scale"] * (kind != "plain"), candidates, kernel=name.removesuffix(f"_{crowd}"))
+    name = f"{kernel}_{crowd}" if crowd else kernel
+    return Work(name, list(shapes), make, nbytes, ["h", "tokens"], ["y"] + ["scale"] * (kind != "plain"), candidates, kernel=kernel)
 
 
 def works():
@@ -367,8 +368,8 @@ def works():
     yield masked_work("swiglu_masked_128_e8m0", "groups", True)
     for name, kind, out in (("swiglu_masked_128", "groups", FP8), ("swiglu_masked_rows", "rows", FP8), ("swiglu_masked", "plain", BF16)):
         yield masked_work(name, kind, out=out)
-        yield masked_work(f"{name}_few", kind, out=out, crowd="few", shapes=((1024, 2048), (4096, 2048)))
-        yield masked_work(f"{name}_hot", kind, out=out, crowd="hot", shapes=((1024, 2048),))
+        yield masked_work(name, kind, out=out, crowd="few", shapes=((1024, 2048), (4096, 2048)))
+        yield masked_work(name, kind, out=out, crowd="hot", shapes=((1024, 2048),))
     for name, g, mx, both in (("quantize_128x128", 128, False, False), ("quantize_128x128_e8m0", 128, True, False), ("quantize_both_128", 128, False, True),
                               ("quantize_both_128_e8m0", 128, True, True), ("quantize_both_mxfp8", 32, True, True)):
         yield square_work(name, g, mx, both)

@@ -217,20 +217,18 @@ static bool note_all(struct guard *g, struct ir_ins *const *parts, int n)
 static bool wrap(struct guard *g, struct ir_phase *ph)
 {
 	struct ir_block *body = ph->body, *to;
-	bool tile = false;
+	bool copied = false;
 	for (int c = 0; c < g->nparts; c++)
-		tile = tile || is_of_tile(g, g->part[c]);
-	if (!note_all(g, g->part, g->nparts))
-		return false;
-	tile = tile && g->p->v->aligned && !g->p->v->single;
-	if (tile && !note_all(g, g->bound, g->nbounds))
+		copied = copied || is_of_tile(g, g->part[c]);
+	copied = copied && g->p->v->aligned && !g->p->v->single;
+	if (!note_all(g, g->part, g->nparts) || (copied && !note_all(g, g->bound, g->nbounds)))
 		return false;
 	struct ir_builder at = pass_before(g->p, ph, body->last);
 	struct ir_ins *last = body->last->prev, *guard = ir_if(&at, conjunction(g, &at, g->part, g->nparts, RED_MIN)), *whole = NULL;
 	struct ir_builder in = {g->p->k, ph, guard->body, NULL, ph->line, 0};
-	if (tile)
+	if (copied)
 		whole = ir_if(&in, conjunction(g, &in, g->bound, g->nbounds, RED_MAX));
-	to = tile ? whole->other : guard->body;
+	to = copied ? whole->other : guard->body;
 	for (struct ir_ins *i = body->first, *next, *behind = last->next; i != behind; i = next) {
 		next = i->next;
 		if (g->made[i->id])
@@ -239,7 +237,7 @@ static bool wrap(struct guard *g, struct ir_phase *ph)
 		ir_append(to, i);
 	}
 	end(g, ph, to);
-	if (tile) {
+	if (copied) {
 		whole->body = ir_clone_block(g->p->k, to, whole);
 		assume(g, ph, whole->body, true);
 		end(g, ph, guard->body);

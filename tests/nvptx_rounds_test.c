@@ -81,8 +81,8 @@ enum { MANY_GROUPS = 70, ROWS_OF_EACH = 5 };
 static int some(int group) { return group * 7 % (ROWS_OF_EACH + 4) - 2; }            /* fewer than none, none, some, all, more than there is room for */
 static int one_at_the_end(int group) { return group == MANY_GROUPS - 1; }
 static int of_the_second_wave(int group) { return group >= 32 && group < 64 ? 2 : 0; }
-static int all(int group) { return group * 0 + ROWS_OF_EACH; }
-static int none(int group) { return group * 0; }
+static int all(int group) { return group < MANY_GROUPS ? ROWS_OF_EACH : 0; }
+static int none(int group) { return group < MANY_GROUPS ? 0 : ROWS_OF_EACH; }
 
 /* A wave of groups and part of one, or of several; what the one row of one group stores, each stores. */
 START_TEST(rows_of_many_groups_are_counted)
@@ -93,44 +93,49 @@ START_TEST(rows_of_many_groups_are_counted)
 		{"swiglu_masked_128", "N%128=0 aligned rows>=768 bare", 128}, {"swiglu_masked_rows", "N<=1024 N%16=0 aligned bare", 80},
 		{"swiglu_masked_bwd", "N%8=0 aligned rows>=768", 24}, {"swiglu_masked_rows", "N<=1024 unaligned bare", 9},
 	};
-	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		unsigned each = stores_by(cases[c].kernel, cases[c].variant, 1, ROWS_OF_EACH, cases[c].columns, (int[]){1}, 1);
 		for (unsigned g = 0; g < sizeof groups / sizeof *groups; g++)
 			for (unsigned k = 0; k < sizeof counts / sizeof *counts; k++) {
-				int there[MANY_GROUPS], one = 1, rows = 0;
+				int there[MANY_GROUPS], rows = 0;
 				for (int e = 0; e < groups[g]; e++) {
 					there[e] = counts[k](e);
 					rows += there[e] < 0 ? 0 : there[e] < ROWS_OF_EACH ? there[e] : ROWS_OF_EACH;
 				}
-				unsigned each = stores_by(cases[c].kernel, cases[c].variant, 1, ROWS_OF_EACH, cases[c].columns, &one, 1);
 				unsigned w = (c + g + k) % (sizeof workgroups / sizeof *workgroups);
 				unsigned n = stores_by(cases[c].kernel, cases[c].variant, groups[g], ROWS_OF_EACH, cases[c].columns, there, workgroups[w]);
 				ck_assert_msg(each && n == each * (unsigned)rows, "%s, %d groups, %d rows there, %d workgroups: %u stores, %u a row", cases[c].variant, groups[g], rows,
 				              workgroups[w], n, each);
 			}
+	}
 }
 END_TEST
 
 static int some_tiles(int group) { return group * 37 % (96 + 8) - 4; }
 
-/* Of many groups and of few, all, part and none of a tile there; a tile is stored as often by whoever has it. */
+/* Of many groups and of few, all, part and none of a tile there; each group is stored as often as by itself, by whoever has its tiles. */
 START_TEST(tiles_are_counted)
 {
 	enum { ROWS = 96 };
-	static const int groups[] = {3, 9, 40}, workgroups[] = {1, 2, 7, 0};
+	static const int groups[] = {3, 9, 40}, workgroups[] = {1, 7, 0};
 	static const struct { const char *kernel, *variant; int columns; } cases[] = {
 		{"swiglu_masked_both_mxfp8", "M%32=0 N%32=0 aligned with y scale yt scale_t", 64}, {"swiglu_masked_both_128", "M%128=0 N%128=0 aligned", 128},
 		{"swiglu_masked_bwd_both_mxfp8", "M%32=0 N%32=0 aligned", 32}, {"swiglu_masked_both_mxfp8", "unaligned with y scale yt scale_t", 33},
 	};
-	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
-		for (unsigned g = 0; g < sizeof groups / sizeof *groups - (c > 0); g++)
-			for (unsigned w = 0, stores = 0; w < sizeof workgroups / sizeof *workgroups; w++) {
-				int there[MANY_GROUPS], rows = strstr(cases[c].variant, "M%128") ? 256 : strstr(cases[c].variant, "unal") ? ROWS - 3 : ROWS;
-				for (int e = 0; e < groups[g]; e++)
-					there[e] = rows <= ROWS ? some_tiles(e) : e * 83 % 300 - 20;
-				unsigned n = stores_by(cases[c].kernel, cases[c].variant, groups[g], rows, cases[c].columns, there, workgroups[w]);
-				stores = w ? stores : n;
-				ck_assert_msg(stores && n == stores, "%s, %d groups, %d workgroups: %u stores, by one %u", cases[c].kernel, groups[g], workgroups[w], n, stores);
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		int there[MANY_GROUPS], rows = strstr(cases[c].variant, "M%128") ? 256 : strstr(cases[c].variant, "unal") ? ROWS - 3 : ROWS, e = 0;
+		unsigned alone = 0;
+		for (unsigned g = 0; g < sizeof groups / sizeof *groups - (c > 0); g++) {
+			for (; e < groups[g]; e++) {
+				there[e] = rows <= ROWS ? some_tiles(e) : e * 83 % 300 - 20;
+				alone += stores_by(cases[c].kernel, cases[c].variant, 1, rows, cases[c].columns, &there[e], 0);
 			}
+			for (unsigned w = 0; w < sizeof workgroups / sizeof *workgroups; w++) {
+				unsigned n = stores_by(cases[c].kernel, cases[c].variant, groups[g], rows, cases[c].columns, there, workgroups[w]);
+				ck_assert_msg(alone && n == alone, "%s, %d groups, %d workgroups: %u stores, each by itself %u", cases[c].kernel, groups[g], workgroups[w], n, alone);
+			}
+		}
+	}
 }
 END_TEST
 
@@ -158,19 +163,20 @@ static int64_t along(struct built *b, const struct device_code *code, int dim)
 }
 
 /* Of up to seven groups 8,192 in all where there are more rows than that, but 128 a group; of more groups 2,048; in the variant for few rows one a
- * row, and of rows that are there or not one by one as of few groups. */
+ * row.  Of tiles, 64 x 64 by 128 threads, columns side by side, then rows, then groups: of few groups one a tile, of more 4,096. */
 START_TEST(workgroups_are_counted)
 {
-	static const char many[] = "N%4096=0 aligned rows>=768 bare", few[] = "N%128=0 aligned bare";
+	static const char many[] = "N%4096=0 aligned rows>=768 bare", few[] = "N%128=0 aligned bare", tiles[] = "M%32=0 N%32=0 aligned with y scale yt scale_t";
 	static const struct { const char *variant; int groups, rows, columns; int64_t x, y, z; } cases[] = {
 		{many, 4, 2048, 4096, 2048, 4, 1}, {many, 4, 4096, 4096, 2048, 4, 1}, {many, 7, 4096, 4096, 1171, 7, 1}, {many, 8, 4096, 4096, 2048, 1, 1},
 		{many, 8, 200, 4096, 1600, 1, 1}, {many, 128, 4096, 4096, 2048, 1, 1}, {many, 32, 4096, 8192, 1024, 1, 2}, {many, 4, 4096, 8192, 1024, 4, 2},
 		{many, 0, 4096, 4096, 4096, 0, 1}, {many, 4, 0, 4096, 0, 4, 1}, {many, 9, 0, 4096, 0, 1, 1}, {many, 5, 4096, 4096 * 32, 128, 5, 32}, {few, 32, 4096, 1024, 4096, 32, 1},
+		{tiles, 7, 256, 640, 10, 4, 7}, {tiles, 9, 256, 640, 10, 36, 1}, {tiles, 32, 4096, 2048, 32, 128, 1}, {tiles, 4, 4096, 4096, 64, 64, 4}, {tiles, 9, 0, 640, 10, 0, 1},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
 		struct device_code code;
-		built_open(&b, "swiglu_masked_128");
+		built_open(&b, cases[c].variant == tiles ? "swiglu_masked_both_mxfp8" : "swiglu_masked_128");
 		device_compile(&b.d, &b.v[built_variant(&b, cases[c].variant)], &code, cases[c].variant);
 		ir_run_symbol(&b.r, "E", cases[c].groups);
 		ir_run_symbol(&b.r, "M", cases[c].rows);

@@ -55,7 +55,7 @@ static LLVMValueRef rows_of_group(struct emit *e, const struct rounds *r, LLVMVa
 	compute(e, r->count);
 	index_release(e, mark);
 	e->axis_base[r->group] = own;
-	LLVMValueRef room = emit_hexpr(e, r->tiles), rows = emit_between(e, e->values[r->count->id].group[0], op_times(e, room, r->rows));
+	LLVMValueRef room = emit_hexpr(e, r->tiles), rows = op_between(e, e->values[r->count->id].group[0], op_times(e, room, r->rows));
 	return r->rows == 1 ? rows : LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, rows, emit_int(e, r->rows - 1), ""), emit_int(e, r->rows), "");
 }
 
@@ -73,9 +73,8 @@ static void begin_own(struct emit *e, const struct rounds *r)
 {
 	LLVMValueRef room = emit_hexpr(e, r->tiles), limit[2] = {r->lane, emit_hexpr(e, e->ph->axes[r->group].extent)};
 	LLVMValueRef group = e->axis_base[r->group], row = e->machine->workgroup(e, r->dim), n = rows_of_group(e, r, group), before = LLVMBuildMul(e->b, group, room, "");
-	LLVMTypeRef t = e->i32;
 	struct counted_block with = {.number = LLVMBuildAdd(e->b, before, row, ""), .first = emit_int(e, 0), .all = LLVMBuildAdd(e->b, before, n, ""),
-	                             .begin = LLVMBuildMul(e->b, emit_call(e, "llvm.umin", &t, 1, limit, 2), room, "")};
+	                             .begin = LLVMBuildMul(e->b, op_whole(e, "llvm.umin", limit, 2), room, "")};
 	enter_head(e, r, &with, group, row);
 	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntULT, row, n, ""), r->head.block, r->out);
 }

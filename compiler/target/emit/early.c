@@ -4,7 +4,7 @@
  * value.  The memory has little to do meanwhile, since what is left of that launch only stores, and nothing comes before the wait is over:
  * a microsecond of each launch.  Of more than the first, the memory would be kept from what the launch in front still loads; a launch of few
  * workgroups waits for other things (docs/performance.md).  Rows that may not be there are asked for whether they are or not: their place in
- * the tensor is. */
+ * the tensor is; not where they are counted over many groups (counted.c). */
 #include "../../pass.h"
 #include "machine.h"
 #include "memory.h"
@@ -39,14 +39,13 @@ static bool open_front(struct early *y, const struct ir_ins *i)
 }
 
 /* The workgroup is one of the first of many, in the order in which they begin; of rows that may not be there also of few, for whose loads the
- * answer is waited for. */
+ * answer is waited for, but not where they are counted: then nobody knows yet whose is which. */
 static LLVMValueRef is_first(struct emit *e, int64_t most)
 {
-	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntULT, grid_workgroup(e), emit_int(e, most), "");
-	LLVMValueRef many = LLVMBuildICmp(e->b, LLVMIntUGT, grid_workgroups(e), emit_int(e, most), ""), counted = e->v->gaps ? grid_is_counted(e) : NULL;
-	if (counted)
-		return LLVMBuildAnd(e->b, first, LLVMBuildNot(e->b, counted, ""), "");
-	return e->v->gaps ? first : LLVMBuildAnd(e->b, first, many, "");
+	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntULT, grid_workgroup(e), emit_int(e, most), ""), counted = grid_is_counted(e);
+	if (e->v->gaps)
+		return counted ? LLVMBuildAnd(e->b, first, LLVMBuildNot(e->b, counted, ""), "") : first;
+	return LLVMBuildAnd(e->b, first, LLVMBuildICmp(e->b, LLVMIntUGT, grid_workgroups(e), emit_int(e, most), ""), "");
 }
 
 static void ask(struct emit *e, const struct ir_ins *load)

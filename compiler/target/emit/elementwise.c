@@ -292,6 +292,11 @@ LLVMValueRef op_build(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 	}
 }
 
+LLVMValueRef op_between(struct emit *e, LLVMValueRef x, LLVMValueRef most)
+{
+	return op_whole(e, "llvm.smin", (LLVMValueRef[]){op_whole(e, "llvm.smax", (LLVMValueRef[]){x, emit_int(e, 0)}, 2), most}, 2);
+}
+
 LLVMValueRef op_combine(struct emit *e, enum ir_reduce kind, enum dtype t, LLVMValueRef a, LLVMValueRef b)
 {
 	static const enum ir_op op[] = {[RED_SUM] = IR_ADD, [RED_PROD] = IR_MUL, [RED_MAX] = IR_MAX, [RED_MIN] = IR_MIN,

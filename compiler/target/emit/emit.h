@@ -16,7 +16,7 @@
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
  *   early.c       the first loads, before the wait
  *   rounds.c      rows that may not be there, one after the other
- *   counted.c     and those that are, counted             scan.c        words of the lanes before a lane */
+ *   counted.c     and those that are, counted             scan.c        what a wave makes of all lanes' words */
 #ifndef TDSL_EMIT_H
 #define TDSL_EMIT_H
 #include <llvm-c/Core.h>
@@ -157,11 +157,10 @@ void early_fetch(struct emit *, const struct ir_block *);                      /
 /* order.c */
 void emit_order(struct emit *);                        /* of all blocks of the function */
 
-/* scan.c: words (i32) of the lanes of a wave */
+/* scan.c: of all lanes of a wave */
 LLVMValueRef emit_from_below(struct emit *, LLVMValueRef x, int d, LLVMValueRef lane, LLVMValueRef none);   /* lane - d's; of the first d lanes `none` */
 LLVMValueRef emit_sum_up_to(struct emit *, LLVMValueRef x, LLVMValueRef lane);  /* of this lane and those before it */
 LLVMValueRef emit_lanes_on(struct emit *, LLVMValueRef i1);                     /* how many lanes' are true */
-LLVMValueRef emit_between(struct emit *, LLVMValueRef x, LLVMValueRef most);    /* x, at least 0 and at most that, signed */
 
 /* control.c */
 void emit_for(struct emit *, const struct ir_ins *);
@@ -215,6 +214,7 @@ LLVMTypeRef op_type_like(struct emit *, enum dtype, LLVMValueRef like);         
 LLVMValueRef op_times(struct emit *, LLVMValueRef integer, int64_t constant); /* a shift by powers of two: LLVM makes a multiplication of the 24-bit kind otherwise */
 LLVMValueRef op_splat(struct emit *, LLVMValueRef one, int n);
 LLVMValueRef op_whole(struct emit *, const char *intrinsic, LLVMValueRef *args, int nargs);     /* overloaded by the first's type */
+LLVMValueRef op_between(struct emit *, LLVMValueRef i32, LLVMValueRef most);     /* at least 0 and at most that, signed */
 LLVMValueRef op_combine(struct emit *, enum ir_reduce, enum dtype, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef op_identity(struct emit *, enum ir_reduce, enum dtype);
 

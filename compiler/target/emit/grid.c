@@ -4,7 +4,7 @@
  * those that follow each other lie one behind the other, or, in variants that ask for it (variant.sideways), what lies side by side in them
  * does, as the workgroups of a cluster must; else axes share x, by division.  Where that is so, a phase behind another begins with the last
  * rows: the L2 holds them still.  Workgroups beyond the last leave at once, and so do waves that have a row each.  Of rows that may not be there
- * there are fewer workgroups than rows (rounds.c). */
+ * there are fewer workgroups than rows (rounds.c, counted.c). */
 #include "machine.h"
 
 enum { LARGE_TILE = 32 };                              /* rows; a call of more than 65,535 such tiles, two million rows and more, is left to the general variant */
@@ -169,6 +169,7 @@ static void share_counted(struct emit *e, const struct grid_slots *s, const stru
 {
 	struct arena *a = e->arena;
 	int rows = rows_slot(e, s), at = dim_of(e, s, rows), group = dim_of(e, s, 0);
+	/* dimensions 0, 1 and 2: the third is what neither rows nor groups have */
 	const struct hexpr *groups = s->of[0].tiles, *all = hexpr_op(a, HX_MUL, groups, s->of[rows].tiles), *others = s->n == 3 ? grid[3 - at - group] : hexpr_const(a, 1);
 	const struct hexpr *few = hexpr_op(a, HX_LT, groups, hexpr_const(a, FEW_GROUPS)), *many = hexpr_op(a, HX_LE, hexpr_const(a, FEW_GROUPS), groups);
 	const struct hexpr *share = hexpr_op(a, HX_CDIV, hexpr_const(a, counted_workgroups(e, s)), hexpr_op(a, HX_MAX, others, hexpr_const(a, 1)));

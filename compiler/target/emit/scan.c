@@ -1,5 +1,5 @@
-/* scan.c -- words of the lanes before a lane, of one wave.
- * In: an i32 of each lane.  Out: an i32 of each lane.  Exchanges alone: no group memory, no barrier; all lanes of the wave take part. */
+/* scan.c -- what the lanes of a wave make together of a word or a condition of each: words of lanes before a lane, sums up to it, how many are on.
+ * In: an i32 or an i1 of each lane.  Out: an i32 of each lane.  Exchanges alone: no group memory, no barrier; all lanes of the wave take part. */
 #include "machine.h"
 
 LLVMValueRef emit_from_below(struct emit *e, LLVMValueRef x, int d, LLVMValueRef lane, LLVMValueRef none)
@@ -21,12 +21,4 @@ LLVMValueRef emit_lanes_on(struct emit *e, LLVMValueRef on)
 	LLVMTypeRef type = LLVMTypeOf(bits);
 	LLVMValueRef n = emit_call(e, "llvm.ctpop", &type, 1, &bits, 1);
 	return type == e->i32 ? n : LLVMBuildTrunc(e->b, n, e->i32, "");
-}
-
-LLVMValueRef emit_between(struct emit *e, LLVMValueRef x, LLVMValueRef most)
-{
-	LLVMValueRef a[2] = {x, emit_int(e, 0)}, b[2] = {NULL, most};
-	LLVMTypeRef t = e->i32;
-	b[0] = emit_call(e, "llvm.smax", &t, 1, a, 2);
-	return emit_call(e, "llvm.smin", &t, 1, b, 2);
 }

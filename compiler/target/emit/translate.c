@@ -446,9 +446,9 @@ static void find_ragged_tile(struct emit *e, int axis)
 	LLVMValueRef last = LLVMBuildSub(e->b, groups, emit_int(e, 1), "");
 	LLVMValueRef safe = LLVMBuildSelect(e->b, in, g, last, "");
 	bool list = ax->of_list;
-	LLVMValueRef lo = list ? zero : emit_between(e, load_bound(e, ax->ragged_tensor, safe), total);
+	LLVMValueRef lo = list ? zero : op_between(e, load_bound(e, ax->ragged_tensor, safe), total);
 	LLVMValueRef hi = list ? list_length(e, ax->ragged_tensor, safe) : load_bound(e, ax->ragged_tensor, LLVMBuildAdd(e->b, safe, emit_int(e, 1), ""));
-	hi = emit_between(e, hi, total);
+	hi = op_between(e, hi, total);
 	for (int d = 1; d < wave && !list; d *= 2) {
 		LLVMValueRef a[2] = {lo, emit_from_below(e, lo, d, lane, zero)};
 		lo = emit_call(e, "llvm.smax", &t, 1, a, 2);
