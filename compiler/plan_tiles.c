@@ -229,7 +229,9 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 	struct shape s = phase_shape(v, ph);
 	int vector = plan_vector(p, v, each), filled = plan_filled(p, v, each);
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
-	int line = plan_line(p, v), side = plan_is_wide(v) && s.fixed == 1 && phase_is_lines(p->k, ph) ? line ? line : LINE : SIDE;
+	/* few rows are one to a workgroup: they wait for each instruction in front of their loads */
+	int line = plan_line(p, v), piece = line ? line : p->few ? (int)threads * vector : LINE;
+	int side = plan_is_wide(v) && s.fixed == 1 && phase_is_lines(p->k, ph) ? piece : SIDE;
 	bool given = most > 0;
 	if (s.open && !most) {
 		most = threads * each / s.fixed;

@@ -186,8 +186,30 @@ START_TEST(groups_lie_lane_by_lane)
 }
 END_TEST
 
+/* Of few rows a workgroup has one or a part of one: a lane's place in it is a number, with the product of row and stride added to it, and the sum to
+ * the tensor's address; a lane's own part, as of several rows, would be a third. */
+START_TEST(few_rows_are_addressed_once)
+{
+	static const char *const kernels[] = {"relu_bwd", "silu_act", "qgeglu_bwd"}, variant[] = "N%8=0 aligned bare";
+	for (unsigned c = 0; c < sizeof kernels / sizeof *kernels; c++) {
+		struct built b;
+		int accesses = 0;
+		built_open(&b, kernels[c]);
+		const struct ir_phase *ph = &built_passed(&b, built_variant(&b, variant), NULL)->phases[0];
+		for (const struct ir_ins *i = ph->body->first; i; i = i->next)
+			accesses += i->op == IR_LOAD || i->op == IR_STORE;
+		int sums = built_times(built_ptx(&b, variant), "add.s64");
+		ck_assert_msg(accesses > 1 && sums == 2 * accesses, "%s: %d accesses, %d sums", kernels[c], accesses, sums);
+		for (int a = 0; a < ph->naxes; a++)
+			ck_assert(strcmp(ph->axes[a].name, "m") || ph->axes[a].tile == 1);
+		built_close(&b);
+	}
+}
+END_TEST
+
 static void add_tests(TCase *t)
 {
+	tcase_add_test(t, few_rows_are_addressed_once);
 	tcase_add_test(t, groups_lie_lane_by_lane);
 	tcase_add_test(t, turned_words_are_narrowed_in_place);
 	tcase_add_test(t, banks_give_a_word_a_round);

@@ -93,6 +93,7 @@ struct machine {
 	LLVMValueRef (*to_integer)(struct emit *, LLVMValueRef x, enum dtype, bool saturate);
 
 	/* --- memory: see memory.h --- */
+	bool joins;                                                      /* a lane's address is one 64-bit number: `joined` accesses have it in their base */
 	bool scalar_offsets;                                             /* an access adds a uniform 32-bit offset to its base by itself: `step` is used */
 	void (*access_open)(struct emit *, struct access *, LLVMValueRef elements);   /* i64 behind the tensor's start, NULL = 0 */
 	LLVMValueRef (*load)(struct emit *, const struct access *, int reg, LLVMTypeRef);

@@ -6,6 +6,7 @@
 #include "memory.h"
 
 #include "../../layout_choose.h"
+#include "../../pass.h"
 #include "machine.h"
 
 #include <stdlib.h>
@@ -120,7 +121,7 @@ static bool lane_varies(struct emit *e, const struct access *a, int d)
 	return false;
 }
 
-static LLVMValueRef add64(struct emit *e, LLVMValueRef a, LLVMValueRef b)
+static LLVMValueRef plus(struct emit *e, LLVMValueRef a, LLVMValueRef b)
 {
 	return a ? LLVMBuildAdd(e->b, a, b, "") : b;
 }
@@ -256,9 +257,9 @@ static LLVMValueRef carried_base(struct emit *e, struct access *a, struct affine
 		struct affine start = at_start(e, &f[d]);
 		LLVMValueRef u = a->scalar[d] ? index_value(e, a->i->args[d], NULL, 0) : uniform_part(e, &start);
 		if (u)
-			base = add64(e, base, offset_along(e, a, d, u));
+			base = plus(e, base, offset_along(e, a, d, u));
 		if (by)
-			a->by = add64(e, a->by, op_times(e, wide(e, stride_of(e, a, d), true), by * a->bytes));
+			a->by = plus(e, a->by, op_times(e, wide(e, stride_of(e, a, d), true), by * a->bytes));
 	}
 	e->axis_base[e->loop_axis] = pos;
 	return base;
@@ -316,6 +317,23 @@ static bool known_early(const struct emit *e, const struct access *a, const stru
 	return early;
 }
 
+static void count_round(struct ir_ins *i, void *ctx)
+{
+	*(int *)ctx += pass_ends_round(i);
+}
+
+/* A lane's position and the workgroup's are one number, which the stride is multiplied with once: four instructions an access fewer, for which few
+ * rows wait before anything is loaded.  Of many rows ptxas has no register for it at times, and rows that wait twice lose by it: weights are
+ * then asked for later still (docs/performance.md). */
+static bool is_joined(const struct emit *e, const struct access *a)
+{
+	int rounds = 0;
+	if (!e->machine->joins || !e->v->few || !e->v->aligned || !a->affine || a->loose >= 0 || a->fold || a->t->list || a->pairs || e->loop_depth)
+		return false;
+	ir_walk(e->ph->body, count_round, &rounds);
+	return rounds < 2;
+}
+
 /* A dimension is uniform (its whole subscript goes into the base) or varies by lane and register.  What is the same in every round of
  * the loop around the access is computed before it. */
 static void address_parts(struct emit *e, struct access *a)
@@ -334,6 +352,7 @@ static void address_parts(struct emit *e, struct access *a)
 	}
 	LLVMBasicBlockRef here = e->before_asked && !e->loop_body ? emit_before_asked(e) : emit_before_loop(e);
 	a->lane = lane_of(e, a);
+	a->joined = is_joined(e, a);
 	a->in_loop = here;
 	if (!e->late && is_carried(e, a, f, uniform, constant)) {
 		e->machine->access_open(e, a, carried_base(e, a, f, uniform));
@@ -349,8 +368,10 @@ static void address_parts(struct emit *e, struct access *a)
 			if (early)
 				emit_in_gap(e, 2);
 			LLVMValueRef u = a->scalar[d] ? index_value(e, a->i->args[d], NULL, 0) : uniform_part(e, &f[d]);
+			if (a->joined && lane_varies(e, a, d))
+				u = plus(e, u, index_lanes(e, a->l, f[d].coef));
 			if (u)
-				base = add64(e, base, offset_along(e, a, d, u));
+				base = plus(e, base, offset_along(e, a, d, u));
 		}
 		if (part == 0 && !all)
 			emit_continue(e, here);

@@ -23,6 +23,7 @@ struct access {
 	bool torn;                              /* of a pair one element may be masked off alone */
 	LLVMValueRef on;                        /* i1 in place of the mask, as run.c and torn pairs set it for register r; else NULL */
 	LLVMValueRef lane;                      /* i32 */
+	bool joined;                            /* the lane part is in the base as well, and not to be added */
 	LLVMValueRef step;                      /* i32, uniform: what changes with the loop around it, NULL = nothing, or it is in the base */
 	LLVMValueRef by; LLVMBasicBlockRef in_loop;  /* i64: bytes by which the base grows from round to round of the loop around it, whose block that
 	                                         * is; NULL = the base is the same, or made in each round */

@@ -313,7 +313,7 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 }
 
 static const struct machine machine = {
-	.kernel = kernel, .line_directives = true, .keeps_order = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
+	.kernel = kernel, .line_directives = true, .joins = true, .keeps_order = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
 	.wait_for_launch = wait_for_launch, .certain = certain, .thread = thread, .workgroup = workgroup, .workgroups = workgroups, .leave = leave, .hidden_copy = same,
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .lanes_sum = sum, .ballot = ballot, .uniform = uniform,
 	.member = member, .member_place = member_place, .members_begin = members_begin, .members_ready = members_ready,
