@@ -146,18 +146,19 @@ static bool is_made_by(const char *ptx, int of, const char *op)
 }
 
 /* The last 1,056 workgroups let the next launch in: before they wait, or behind it where a row's waves wait for each other, except in grids of
- * 64 workgroups at most. */
+ * 64 workgroups at most.  Those of few rows are told how many they are, and with which of them that begins. */
 START_TEST(the_next_launch_is_let_in)
 {
-	static const struct { const char *kernel, *variant; bool behind; } cases[] = {
-		{"rmsnorm_quant", "N=4096 aligned rows>=512", true}, {"rmsnorm_quant", "N=4096 aligned", true}, {"layernorm_quant", "N=4096 aligned rows>=512 with w", true},
-		{"quantize_rows", "N=512 aligned rows>=512 bare", false},         /* a row a wave */
-		{"silu_act", "N%4096=0 aligned rows>=512 bare", false}, {"quantize_128", "N%128=0 aligned bare", false},
+	static const struct { const char *kernel, *variant; bool behind, told; } cases[] = {
+		{"rmsnorm_quant", "N=4096 aligned rows>=512", true, false}, {"rmsnorm_quant", "N=4096 aligned", true, true}, {"layernorm_quant", "N=4096 aligned rows>=512 with w", true, false},
+		{"quantize_rows", "N=512 aligned rows>=512 bare", false, false},         /* a row a wave */
+		{"silu_act", "N%4096=0 aligned rows>=512 bare", false, false}, {"silu_act", "N%8=0 aligned bare", false, true}, {"quantize_128", "N%128=0 aligned bare", false, true},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
 		struct dsl_pin short_row = {"N", 512};
-		int few = -1, last = -1, all = -1, left = -1;
+		int few = -1, last = -1, all = -1, left = -1, place = -1, from = -1;
+		char set[32];
 		built_open_for(&b, cases[c].kernel, "sm_90a", strstr(cases[c].variant, "N=512") ? &short_row : NULL);
 		const char *ptx = built_ptx(&b, cases[c].variant), *at = strstr(ptx, "griddepcontrol.launch_dependents");
 		ck_assert_ptr_nonnull(at);
@@ -166,13 +167,55 @@ START_TEST(the_next_launch_is_let_in)
 		if (cases[c].behind) {
 			ck_assert_int_eq(sscanf(at, "@%%p%d griddepcontrol.launch_dependents; griddepcontrol.wait; @%%p%d griddepcontrol.launch_dependents;", &few, &last), 2);
 			ck_assert_int_eq(bound_of(ptx, few, &all), 65);
-			ck_assert_msg(is_made_by(ptx, all, "mul.lo.s32"), "%s %s", cases[c].kernel, cases[c].variant);
+			ck_assert_msg(is_made_by(ptx, all, cases[c].told ? "ld.param.b32" : "mul.lo.s32"), "%s %s", cases[c].kernel, cases[c].variant);
 		} else {
 			ck_assert_int_eq(sscanf(at, "@%%p%d griddepcontrol.launch_dependents; griddepcontrol.wait;", &last), 1);
 		}
-		ck_assert_int_eq(bound_of(ptx, last, &left), 1057);
-		ck_assert_msg(is_made_by(ptx, left, "sub.s32"), "%s %s", cases[c].kernel, cases[c].variant);
+		if (cases[c].told) {
+			snprintf(set, sizeof set, "setp.ge.s32 \t%%p%d, ", last);
+			ck_assert_ptr_nonnull(at = strstr(ptx, set));
+			ck_assert_int_eq(sscanf(at + strlen(set), "%%r%d, %%r%d;", &place, &from), 2);
+			ck_assert_msg(is_made_by(ptx, place, "mov.u32") && is_made_by(ptx, from, "ld.param.b32") && !strstr(ptx, "nctaid"), "%s", cases[c].variant);
+		} else {
+			ck_assert_int_eq(bound_of(ptx, last, &left), 1057);
+			ck_assert_msg(is_made_by(ptx, left, "sub.s32"), "%s %s", cases[c].kernel, cases[c].variant);
+		}
 		ck_assert_int_eq(built_times(ptx, "griddepcontrol"), cases[c].behind ? 3 : 2);
+		built_close(&b);
+	}
+}
+END_TEST
+
+static int64_t value_of(struct built *b, const struct hexpr *x)
+{
+	struct hexpr_env env = {.symbols = b->r.symbols, .nsymbols = b->r.k->nsymbols};
+	const char *why = "";
+	int64_t n = -1;
+	ck_assert_msg(hexpr_eval(x, &env, &n, &why) == 0, "%s", why);
+	return n;
+}
+
+/* By hand from the grid: all workgroups, and of the last dimension so many that 1,056 workgroups follow, or one step of it more than that takes. */
+START_TEST(few_rows_are_told_of_their_grid)
+{
+	static const struct { const char *kernel, *variant; int m, n; } cases[] = {
+		{"silu_act", "N%8=0 aligned bare", 1, 8}, {"silu_act", "N%8=0 aligned bare", 511, 4096}, {"silu_act", "N%8=0 aligned bare", 300, 13000}, {"silu_act", "N%8=0 aligned bare", 0, 4096},
+		{"rmsnorm_quant", "N=4096 aligned", 1, 4096}, {"rmsnorm_quant", "N=4096 aligned", 511, 4096}, {"quantize_128", "N%128=0 aligned bare", 400, 65536},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		struct device_code code;
+		built_open(&b, cases[c].kernel);
+		ir_run_symbol(&b.r, "M", cases[c].m);
+		ir_run_symbol(&b.r, "N", cases[c].n);
+		device_compile(&b.d, &b.v[built_variant(&b, cases[c].variant)], &code, cases[c].variant);
+		const struct model_launch *l = &code.launches[0];
+		ck_assert_int_eq(l->nexprs, 2);
+		int64_t x = value_of(&b, l->grid[0]), y = value_of(&b, l->grid[1]), from = value_of(&b, l->exprs[1]), step = l->grid[1]->op == HX_CONST ? 1 : x;
+		int64_t steps = step == 1 ? x : y, last = (steps - from) * step;
+		ck_assert_int_eq(value_of(&b, l->exprs[0]), x * y);
+		ck_assert_msg(from >= 0 && from <= steps && (from ? last >= 1056 && last < 1056 + step : last == x * y), "%s %d x %d: %d from %d", cases[c].kernel, cases[c].m, cases[c].n, (int)steps, (int)from);
+		free(code.elf);
 		built_close(&b);
 	}
 }
@@ -637,6 +680,7 @@ static void add_tests(TCase *t)
 	tcase_add_loop_test(t, crowds_compute, 0, 2);
 	tcase_add_loop_test(t, crowds_of_groups_compute, 0, 5);
 	tcase_add_test(t, the_next_launch_is_let_in);
+	tcase_add_test(t, few_rows_are_told_of_their_grid);
 	tcase_add_test(t, lanes_of_a_row);
 	tcase_add_test(t, short_rows_share_a_workgroup);
 	tcase_add_test(t, groups_of_a_lane);

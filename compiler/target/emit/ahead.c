@@ -26,8 +26,8 @@ const struct hexpr *ahead_below(struct emit *e, const struct hexpr *columns)
 /* The last row of tiles is asked for by nobody: it may end early. */
 static void bind_below(struct emit *e)
 {
-	set_distance(e, 1, e->below);
-	LLVMValueRef at = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, e->machine->workgroup(e, 1), e->below, ""), emit_int(e, 1), "");
+	set_distance(e, 1, e->told[TOLD_BELOW]);
+	LLVMValueRef at = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, e->machine->workgroup(e, 1), e->told[TOLD_BELOW], ""), emit_int(e, 1), "");
 	e->ahead_there = LLVMBuildICmp(e->b, LLVMIntULT, at, e->machine->workgroups(e, 1), "");
 }
 
@@ -36,7 +36,7 @@ void ahead_bind(struct emit *e, const struct hexpr *const *grid, int dims)
 	if (dims > 2)
 		return;
 	e->ahead = arena_alloc(e->arena, sizeof *e->ahead * LAYOUT_AXES);
-	if (e->below) {
+	if (e->told[TOLD_BELOW]) {
 		bind_below(e);
 		return;
 	}
@@ -82,7 +82,7 @@ LLVMValueRef ahead_lane(struct emit *e, const struct access *a)
  * beside a row's end is then the next one's. */
 void ahead_fetch(struct emit *e, const struct access *a)
 {
-	bool masked = a->mask && !(e->below && !a->mask->layout);
+	bool masked = a->mask && !(e->told[TOLD_BELOW] && !a->mask->layout);
 	if (!e->machine->fetch || !a->affine || !a->l || masked || a->fold || e->loop_depth || a->t->role != IR_IN)
 		return;
 	LLVMValueRef bytes = bytes_ahead(e, a), one = LLVMBuildAnd(e->b, ahead_lane(e, a), e->ahead_there, "");

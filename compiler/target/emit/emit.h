@@ -32,6 +32,9 @@ struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may 
 struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; };
 
 enum { MANY_MASKS = 16, MANY_TENSORS = 8 };  /* of a lane: more would fill the scalar registers; half as many where there are more tensors */
+/* What a launch says of itself: so many rows of tiles below lies what is asked for ahead (else it lies elsewhere); workgroups; with which of them along
+ * the grid's last dimension those begin that let the next launch in. */
+enum told { TOLD_BELOW, TOLD_WORKGROUPS, TOLD_LAST, TOLD };
 struct machine;
 struct access;
 struct remembered { const struct ir_ins *of; const struct layout *layout; int reg; LLVMValueRef v; int older; };
@@ -56,7 +59,7 @@ struct emit {
 	int grid_axis[3];                        /* by dimension of a grid whose axes have one each */
 	const struct ir_axis *rows_there;        /* whose positions are below its extent, for waves whose row is not have left (grid.c); NULL = perhaps none */
 	LLVMValueRef *ahead, ahead_there;        /* ahead.c: by axis, i32: how far away the later tile lies; i1: there is one.  NULL = none is asked for */
-	LLVMValueRef below;                      /* i32: so many rows of tiles below this one it lies; NULL = it lies elsewhere */
+	LLVMValueRef told[TOLD];                 /* i32; NULL = the launch does not say */
 	struct value *values;                    /* by instruction id */
 	const int *uses;                         /* of each, by id */
 	struct { LLVMValueRef pointer, stride[6], fold_stride, absent[2]; } *tensors;  /* by parameter; absent: optional_load's */
@@ -130,13 +133,14 @@ struct rounds {
 
 /* grid.c */
 bool grid_needs_extents(const struct emit *);                                  /* the function asks for the extents of the phase's axes */
-const struct hexpr *grid_below(struct emit *);                                  /* what emit.below is, for the launch to pass; NULL = nothing */
+void grid_told(struct emit *, const struct hexpr *told[TOLD]);                  /* what emit.told is, for the launch to pass; NULL = nothing */
 void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
 void grid_bind(struct emit *, const struct hexpr *grid[3]);
 bool grid_rounds(struct emit *, struct rounds *);                              /* what is known of rows that a workgroup takes in rounds; false = it takes none so */
 LLVMValueRef grid_is_counted(struct emit *);                                   /* rows are counted over all groups in this launch (counted.c); NULL = in none */
 void grid_leave_rows(struct emit *);                                           /* nor do waves whose row is beyond the last; axes are bound */
 LLVMValueRef grid_workgroups(struct emit *);                                   /* along x and y together.  This and the next: where the machine's grid_short is not 0 */
+LLVMValueRef grid_is_last(struct emit *);                                      /* i1: this is one of the machine's last_workgroups, or of a few more */
 LLVMValueRef grid_workgroup(struct emit *);                                    /* this one's number, in the order in which they begin */
 
 /* ahead.c */

@@ -280,6 +280,8 @@ static void bind_declared(struct emit *e, const struct grid_slots *s, const stru
 
 LLVMValueRef grid_workgroups(struct emit *e)
 {
+	if (e->told[TOLD_WORKGROUPS])
+		return e->told[TOLD_WORKGROUPS];
 	return LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroups(e, 1), "");
 }
 
@@ -288,11 +290,35 @@ LLVMValueRef grid_workgroup(struct emit *e)
 	return LLVMBuildAdd(e->b, LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroup(e, 1), ""), e->machine->workgroup(e, 0), "");
 }
 
-const struct hexpr *grid_below(struct emit *e)
+LLVMValueRef grid_is_last(struct emit *e)
+{
+	struct grid_slots s = slots_of(e);
+	if (e->told[TOLD_LAST])
+		return LLVMBuildICmp(e->b, LLVMIntSGE, e->machine->workgroup(e, s.n - 1), e->told[TOLD_LAST], "");
+	LLVMValueRef all = grid_workgroups(e), left = LLVMBuildSub(e->b, all, grid_workgroup(e), "");
+	return LLVMBuildICmp(e->b, LLVMIntULE, left, emit_int(e, e->machine->last_workgroups), "");
+}
+
+/* Few rows wait for what asks for the grid's extents, which lie in memory apart from the arguments. */
+static void tell_few(struct emit *e, const struct grid_slots *s, const struct hexpr *told[TOLD])
+{
+	struct arena *a = e->arena;
+	if (!e->v->few || !e->v->aligned || !e->machine->last_workgroups || !(s->n == 1 || (s->n == 2 && is_short(e, s) && !is_folded(e, s))))
+		return;
+	int last = s->n == 2 && dim_of(e, s, 1) == 1;
+	const struct hexpr *along = s->of[last].tiles, *across = s->n == 2 ? s->of[!last].tiles : hexpr_const(a, 1);
+	const struct hexpr *enough = hexpr_op(a, HX_CDIV, hexpr_const(a, e->machine->last_workgroups), hexpr_op(a, HX_MAX, across, hexpr_const(a, 1)));
+	told[TOLD_WORKGROUPS] = hexpr_op(a, HX_MUL, along, across);
+	told[TOLD_LAST] = hexpr_op(a, HX_MAX, hexpr_op(a, HX_SUB, along, enough), hexpr_const(a, 0));
+}
+
+void grid_told(struct emit *e, const struct hexpr *told[TOLD])
 {
 	struct grid_slots s = slots_of(e);
 	bool below = e->v->ahead && is_short(e, &s) && is_sideways(e, &s) && !is_folded(e, &s);
-	return below ? ahead_below(e, s.of[s.n - 1].tiles) : NULL;
+	told[TOLD_WORKGROUPS] = told[TOLD_LAST] = NULL;
+	told[TOLD_BELOW] = below ? ahead_below(e, s.of[s.n - 1].tiles) : NULL;
+	tell_few(e, &s, told);
 }
 
 bool grid_needs_extents(const struct emit *e)

@@ -173,7 +173,7 @@ static void symbols_in(const struct hexpr *x, bool *symbol)
 	symbols_in(x->b, symbol);
 }
 
-struct arguments { struct model_karg *list; int n; LLVMTypeRef *types; int bytes; const struct hexpr *below; };
+struct arguments { struct model_karg *list; int n; LLVMTypeRef *types; int bytes; const struct hexpr *told[TOLD]; };
 
 static void add_argument(struct emit *e, struct arguments *a, enum model_karg_kind kind, int x, int y, LLVMTypeRef t)
 {
@@ -198,8 +198,8 @@ static bool may_fold(const struct emit *e, const struct ir_param *t)
 	return false;
 }
 
-/* The argument block: for each tensor used its pointer, strides (the innermost is 1 in aligned variants), fold; scalars; symbols; how far
- * below lies what is asked for ahead. */
+/* The argument block: for each tensor used its pointer, strides (the innermost is 1 in aligned variants), fold; scalars; symbols; what the
+ * launch says of itself. */
 static void choose_arguments(struct emit *e, struct arguments *a, const struct use *u)
 {
 	a->list = arena_alloc(e->arena, 512 * sizeof *a->list);
@@ -228,9 +228,10 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 	for (int i = 0; i < e->k->nsymbols; i++)
 		if (u->symbol[i])
 			add_argument(e, a, KA_SYMBOL, i, 0, e->i32);
-	a->below = grid_below(e);
-	if (a->below)
-		add_argument(e, a, KA_EXPR, 0, 0, e->i32);
+	grid_told(e, a->told);
+	for (int i = 0, n = 0; i < TOLD; i++)
+		if (a->told[i])
+			add_argument(e, a, KA_EXPR, i, n++, e->i32);
 }
 
 static bool is_pointer(const struct model_karg *k) { return k->kind == KA_WORKSPACE || k->kind == KA_POINTER; }
@@ -254,7 +255,7 @@ static void bind_numbers(struct emit *e, const struct arguments *a)
 		case KA_FOLD_INNER: e->fold_inner = p; break;
 		case KA_FOLD_STRIDE: e->tensors[k->a].fold_stride = p; break;
 		case KA_SCALAR: e->scalars[k->a] = p; break;
-		case KA_EXPR: e->below = p; break;
+		case KA_EXPR: e->told[k->a] = p; break;
 		default: e->symbols[k->a] = p;
 		}
 	}
@@ -650,10 +651,13 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		return OBJECT_SPILLS;
 	}
 	int unit = e->machine->argument_unit;
-	const struct hexpr **exprs = arena_alloc(e->arena, sizeof *exprs);
-	exprs[0] = args.below;
+	const struct hexpr **exprs = arena_alloc(e->arena, sizeof *exprs * TOLD);
+	int nexprs = 0;
+	for (int i = 0; i < TOLD; i++)
+		if (args.told[i])
+			exprs[nexprs++] = args.told[i];
 	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch != NULL,
-	                             .together = e->cluster != 0, .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit, .exprs = exprs, .nexprs = args.below != NULL,
+	                             .together = e->cluster != 0, .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit, .exprs = exprs, .nexprs = nexprs,
 	                             .lds = e->lds_bytes + e->lds_small_bytes};
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_ARGS = 64, FEW_WORKGROUPS = 64, LAST_WORKGROUPS = 1056 };      /* the latter eight on each of an H200's multiprocessors */
+enum { TEXT_ARGS = 64, FEW_WORKGROUPS = 64 };
 
 LLVMValueRef nvptx_text(struct emit *e, const char *text, const char *constraints, LLVMTypeRef result, LLVMValueRef *args, int nargs, bool effect)
 {
@@ -74,8 +74,6 @@ static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
 		return;
 	}
 	ir_walk(e->ph->body, find_crossing, &crossing);
-	LLVMValueRef all = grid_workgroups(e), left = LLVMBuildSub(e->b, all, grid_workgroup(e), "");
-	LLVMValueRef last = LLVMBuildICmp(e->b, LLVMIntULE, left, emit_int(e, LAST_WORKGROUPS), "");
 	for (int i = 0; i < n; i++) {
 		types[i] = LLVMTypeOf(pointers[i]);
 		args[i] = pointers[i];
@@ -83,8 +81,8 @@ static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
 	}
 	for (int i = 0; i < n; i++)
 		at += snprintf(form + at, sizeof form - (size_t)at, "%d,", i);
-	args[n] = last;
-	args[n + 1] = LLVMBuildICmp(e->b, LLVMIntULE, all, emit_int(e, FEW_WORKGROUPS), "");
+	args[n] = grid_is_last(e);
+	args[n + 1] = LLVMBuildICmp(e->b, LLVMIntULE, grid_workgroups(e), emit_int(e, FEW_WORKGROUPS), "");
 	snprintf(form + at, sizeof form - (size_t)at, crossing.found ? "b,b,~{memory}" : "b,~{memory}");
 	if (crossing.found)
 		snprintf(text, sizeof text, "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait; @$%d griddepcontrol.launch_dependents;", 2 * n + 1, 2 * n);
@@ -314,7 +312,7 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 
 static const struct machine machine = {
 	.kernel = kernel, .line_directives = true, .joins = true, .keeps_order = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
-	.wait_for_launch = wait_for_launch, .certain = certain, .thread = thread, .workgroup = workgroup, .workgroups = workgroups, .leave = leave, .hidden_copy = same,
+	.last_workgroups = 1056, .wait_for_launch = wait_for_launch, .certain = certain, .thread = thread, .workgroup = workgroup, .workgroups = workgroups, .leave = leave, .hidden_copy = same,
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .lanes_sum = sum, .ballot = ballot, .uniform = uniform,
 	.member = member, .member_place = member_place, .members_begin = members_begin, .members_ready = members_ready,
 	.member_send = member_send, .members_expect = members_expect, .members_receive = members_receive,
