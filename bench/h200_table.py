@@ -20,8 +20,9 @@ def short(row):
     for who in ("triton", "eager", "compile"):
         if "us" in row.get(who, {}):
             kept[who] = row[who].get("turn", row[who]["us"])
-    if "config" in row.get("triton", {}):
-        kept["config"] = row["triton"]["config"]
+    for what in ("config", "first"):
+        if what in row.get("triton", {}):
+            kept[what] = row["triton"][what]
     if "graph" in row:
         kept["graph"] = row["graph"]
     if "apart" in row:
