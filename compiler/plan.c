@@ -361,8 +361,8 @@ static bool can_be_torn(const struct planner *p)
 	return false;
 }
 
-/* How fine the classes of sizes are: LARGEST alone where packs have no room beside sets that have their own, every second where sizes are pinned
- * as well; between them where masks of single elements cost most. */
+/* How fine the classes of sizes are: LARGEST alone where packs have no room beside sets that have their own, every second there where sizes are pinned
+ * as well: rows of a size that is not then leave up to three of four lanes idle.  Between them where masks of single elements cost most. */
 enum { LARGEST, SECOND, EACH, BETWEEN };
 
 static int classes_of(const struct planner *p)
@@ -372,7 +372,7 @@ static int classes_of(const struct planner *p)
 		return LARGEST;
 	if (p->single && !any_apart(p))
 		return any_tensors ? EACH : BETWEEN;
-	return p->single || (p->special->npins && !any_tensors) ? SECOND : EACH;
+	return p->single || (p->special->npins && !any_tensors && !p->target->more_variants) ? SECOND : EACH;
 }
 
 static void plan_classes(struct planner *p, bool is_aligned)

@@ -20,7 +20,8 @@ bool plan_only_groups(const struct planner *p)
 	return true;
 }
 
-/* Rows of several tensors are asked for at once by many lanes rather than by few, unless each then computes for long. */
+/* Rows of several tensors are asked for at once by many lanes rather than by few, unless each then computes for long; of rows that may not be there,
+ * which workgroups take one behind the other, two accesses a lane. */
 bool plan_is_several(const struct planner *p)
 {
 	return p->target->whole_chunks && p->f.reduces && p->f.rows > 1 && p->f.cost <= SEVERAL_CODE;
@@ -72,7 +73,7 @@ int plan_lane_elements(const struct planner *p, const struct variant *v)
 		most *= 2;
 	}
 	if (more && plan_is_several(p))
-		for (n = 16 / p->f.widest; v->pins[0].value > ROW_LANES * n;)
+		for (n = (p->f.guarded ? 32 : 16) / p->f.widest; v->pins[0].value > ROW_LANES * n;)
 			n *= 2;
 	int least = p->target->whole_chunks && plan_only_groups(p) ? 16 : 4;
 	while (n > least && n * p->f.cost > most)

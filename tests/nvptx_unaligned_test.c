@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 START_TEST(odd_sizes_compute)
@@ -132,6 +133,33 @@ START_TEST(classes_of_sizes)
 }
 END_TEST
 
+/* Aligned rows of each class that a plan names, its largest alone where it names few; also where sizes are pinned, for which every second class had to do:
+ * rows of 6,144 took 16,384 places.  The AMD chips' packs have no room for more. */
+START_TEST(pinned_sizes_leave_the_classes_whole)
+{
+	static const struct { const char *kernel, *target, *given; int places[6]; } cases[] = {
+		{"rmsnorm_quant", "sm_90a", "N%16=0 aligned", {1024, 2048, 4096, 8192, 16384}}, {"swiglu_rows", "sm_90a", "N%16=0 aligned bare", {1024, 2048, 4096, 8192, 16384}},
+		{"rmsnorm_quant", "gfx942", "N%16=0 aligned", {1024, 4096, 16384}},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		bool pinned = false;
+		int found = 0, places = 0;
+		built_open_for(&b, cases[c].kernel, cases[c].target, NULL);
+		for (int v = 0; v < b.n; v++) {
+			const char *rest = b.v[v].text + strcspn(b.v[v].text, " ");
+			pinned = pinned || strncmp(b.v[v].text, "N=2048 ", 7) == 0;
+			if (sscanf(b.v[v].text, "N<=%d ", &places) != 1 || strcmp(rest + 1, cases[c].given))
+				continue;
+			ck_assert_msg(places == cases[c].places[found], "%s %s: %s", cases[c].kernel, cases[c].target, b.v[v].text);
+			found++;
+		}
+		ck_assert_msg(pinned && !cases[c].places[found], "%s %s: %d classes", cases[c].kernel, cases[c].target, found);
+		built_close(&b);
+	}
+}
+END_TEST
+
 /* Rows with gaps between their elements; those that begin anywhere are no such. */
 START_TEST(strides_inside_rows_take_the_general_one)
 {
@@ -161,6 +189,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, lanes_hold_few);
 	tcase_add_loop_test(t, other_chips_have_none, 0, nvptx_kernels.n);
 	tcase_add_test(t, classes_of_sizes);
+	tcase_add_test(t, pinned_sizes_leave_the_classes_whole);
 	tcase_add_test(t, strides_inside_rows_take_the_general_one);
 }
 
