@@ -362,8 +362,18 @@ static bool can_be_torn(const struct planner *p)
 }
 
 /* How fine the classes of sizes are: LARGEST alone where packs have no room beside sets that have their own, every second there where sizes are pinned
- * as well: rows of a size that is not then leave up to three of four lanes idle.  Between them where masks of single elements cost most. */
-enum { LARGEST, SECOND, EACH, BETWEEN };
+ * as well: rows of a size that is not then leave up to three of four lanes idle.  THREES: also three times a power of two, where lanes hold so much in
+ * three accesses for two; and what else lies between, where masks of single elements cost most. */
+enum { LARGEST, SECOND, EACH, THREES, BETWEEN };
+
+/* A row of one tensor with weights, quantised by a scale of its own: its lanes hold half as many elements again, in whole accesses.  Rows of several
+ * tensors gain nothing by it, those in groups lose; of others few were measured (docs/performance.md). */
+static bool fits_threes(const struct planner *p)
+{
+	int each = plan_lane_elements(p, NULL), more = each + each / 2, access = 16 / p->f.widest;
+	bool row = p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && plan_unit(p) == 1;
+	return p->target->whole_chunks && row && p->f.weights && p->f.rounds > 1 && p->f.narrowest < p->f.widest && more == 3 * access;
+}
 
 static int classes_of(const struct planner *p)
 {
@@ -372,13 +382,15 @@ static int classes_of(const struct planner *p)
 		return LARGEST;
 	if (p->single && !any_apart(p))
 		return any_tensors ? EACH : BETWEEN;
-	return p->single || (p->special->npins && !any_tensors && !p->target->more_variants) ? SECOND : EACH;
+	if (p->single || (p->special->npins && !any_tensors && !p->target->more_variants))
+		return SECOND;
+	return fits_threes(p) ? THREES : EACH;
 }
 
 static void plan_classes(struct planner *p, bool is_aligned)
 {
-	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
-		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {16384, LARGEST}};
+	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, THREES}, {4096, SECOND}, {5120, BETWEEN},
+		{6144, THREES}, {8192, EACH}, {10240, BETWEEN}, {12288, THREES}, {16384, LARGEST}};
 	int wanted = classes_of(p);
 	int64_t group = p->target->more_variants ? plan_unit(p) : 1;
 	int before = 0;
@@ -390,7 +402,7 @@ static void plan_classes(struct planner *p, bool is_aligned)
 		/* small classes only where larger ones do not fit */
 		if (!most || !class_fits(p, &v, most) || (positions < 1024 && class_fits(p, &v, 4 * most)))
 			continue;
-		if (classes[c].from > wanted && (wanted > LARGEST || classes[c].from == BETWEEN || class_fits(p, &v, 2 * most)))
+		if (classes[c].from > wanted && (wanted > LARGEST || classes[c].from > EACH || class_fits(p, &v, 2 * most)))
 			continue;
 		before = most;
 		class_fits(p, &v, most);
@@ -399,6 +411,8 @@ static void plan_classes(struct planner *p, bool is_aligned)
 			plan_aligned(p, &v);
 		else
 			v.waves = waves_of(p, plan_most_threads(p)); /* element by element: few a lane */
+		if (wanted == THREES && classes[c].from == THREES)
+			v.waves = waves_of(p, 2 * most / (3 * plan_lane_elements(p, &v)));
 		row_tiles(p, &v, most, plan_lane_elements(p, &v));
 		*plan_add(p) = v;
 	}

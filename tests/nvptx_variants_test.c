@@ -55,6 +55,9 @@ START_TEST(sets_compute)
 		{"rmsnorm_quant", "", "N=14336 aligned memory<4000", 2, 14336, NULL},
 		{"relu_act", "", "N%4096=0 aligned rows>=512 memory<4000 bare", 512, 4096, NULL},
 		{"layernorm_quant", "w", "N=16384 aligned memory<4000 with w", 2, 16384, NULL},
+		{"rmsnorm_quant", "", "N<=3072 N%16=0 aligned", 3, 2880, NULL},                     /* three accesses a lane */
+		{"layernorm_quant", "w", "N<=6144 N%16=0 aligned with w", 2, 5376, NULL},
+		{"rmsnorm_quant", "", "N<=12288 N%16=0 aligned", 2, 10240, NULL},
 	};
 	built_call(cases[_i].kernel, cases[_i].pin, cases[_i].m, cases[_i].n, cases[_i].given, cases[_i].variant);
 }
@@ -676,7 +679,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, sets_compute, 0, 28);
+	tcase_add_loop_test(t, sets_compute, 0, 31);
 	tcase_add_loop_test(t, crowds_compute, 0, 2);
 	tcase_add_loop_test(t, crowds_of_groups_compute, 0, 5);
 	tcase_add_test(t, the_next_launch_is_let_in);
