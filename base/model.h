@@ -48,7 +48,7 @@ enum model_karg_kind {
 	                   * tensors of a call; 1 where all are flat */
 	KA_FOLD_STRIDE,   /* a = parameter; i64: stride of the outer of the two, in elements (flat: inner * stride); KA_STRIDE dim 0 is the other's */
 	KA_WORKSPACE,     /* 8 bytes: the workspace's base */
-	KA_EXPR,          /* i32 value of a host expression: index b of the launch's exprs; a = what the compiler calls it (emit.h, told) */
+	KA_EXPR,          /* i32 value of a host expression: index b of the launch's exprs; a = which number it is to the compiler */
 };
 struct model_karg { uint8_t kind, a, b, size; uint16_t offset; };
 

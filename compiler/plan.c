@@ -375,7 +375,7 @@ static bool fits_threes(const struct planner *p)
 	return p->target->whole_chunks && row && p->f.weights && p->f.rounds > 1 && p->f.narrowest < p->f.widest && more == 3 * access;
 }
 
-static int classes_of(const struct planner *p)
+static int classes_of(const struct planner *p, bool is_aligned)
 {
 	bool any_tensors = p->sets && !(p->given | p->absent);
 	if (any_tensors && !p->target->more_variants)
@@ -384,14 +384,14 @@ static int classes_of(const struct planner *p)
 		return any_tensors ? EACH : BETWEEN;
 	if (p->single || (p->special->npins && !any_tensors && !p->target->more_variants))
 		return SECOND;
-	return fits_threes(p) ? THREES : EACH;
+	return is_aligned && fits_threes(p) ? THREES : EACH;
 }
 
 static void plan_classes(struct planner *p, bool is_aligned)
 {
 	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, THREES}, {4096, SECOND}, {5120, BETWEEN},
 		{6144, THREES}, {8192, EACH}, {10240, BETWEEN}, {12288, THREES}, {16384, LARGEST}};
-	int wanted = classes_of(p);
+	int wanted = classes_of(p, is_aligned);
 	int64_t group = p->target->more_variants ? plan_unit(p) : 1;
 	int before = 0;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {

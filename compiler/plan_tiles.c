@@ -20,8 +20,7 @@ bool plan_only_groups(const struct planner *p)
 	return true;
 }
 
-/* Rows of several tensors are asked for at once by many lanes rather than by few, unless each then computes for long; of rows that may not be there,
- * which workgroups take one behind the other, two accesses a lane. */
+/* Rows of several tensors are asked for at once by many lanes rather than by few, unless each then computes for long. */
 bool plan_is_several(const struct planner *p)
 {
 	return p->target->whole_chunks && p->f.reduces && p->f.rows > 1 && p->f.cost <= SEVERAL_CODE;
@@ -72,6 +71,7 @@ int plan_lane_elements(const struct planner *p, const struct variant *v)
 		n *= 2;
 		most *= 2;
 	}
+	/* of rows that may not be there, which workgroups take one behind the other, two accesses a lane */
 	if (more && plan_is_several(p))
 		for (n = (p->f.guarded ? 32 : 16) / p->f.widest; v->pins[0].value > ROW_LANES * n;)
 			n *= 2;

@@ -207,9 +207,26 @@ START_TEST(few_rows_are_addressed_once)
 }
 END_TEST
 
+/* Rows and strides of x, y and scale are multiplied; where a lane's place is a number of its own, so is that of its weights with their bytes.  Rows that
+ * wait twice keep to bytes. */
+START_TEST(rows_that_wait_twice_are_not)
+{
+	static struct dsl_pin pin = {"N", 4096};
+	static const struct { const char *kernel; int products; } cases[] = {{"rmsnorm_128", 4}, {"layernorm_128", 3}};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		built_open_for(&b, cases[c].kernel, "sm_90a", &pin);
+		const char *variant = c ? "N=4096 aligned with w b" : "N=4096 aligned with w";
+		ck_assert_int_eq(built_times(built_ptx(&b, variant), "mul.wide.u32"), cases[c].products);
+		built_close(&b);
+	}
+}
+END_TEST
+
 static void add_tests(TCase *t)
 {
 	tcase_add_test(t, few_rows_are_addressed_once);
+	tcase_add_test(t, rows_that_wait_twice_are_not);
 	tcase_add_test(t, groups_lie_lane_by_lane);
 	tcase_add_test(t, turned_words_are_narrowed_in_place);
 	tcase_add_test(t, banks_give_a_word_a_round);

@@ -6,8 +6,8 @@
 #include "nvptx_help.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 START_TEST(odd_sizes_compute)

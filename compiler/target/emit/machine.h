@@ -31,7 +31,7 @@ struct machine {
 	/* Makes the code wait until what was launched before it is done, so that it may be started earlier: replaces the pointers by values
 	 * that are there only then.  NULL = launches do not overlap. */
 	void (*wait_for_launch)(struct emit *, LLVMValueRef *pointers, int n);
-	int last_workgroups;                                             /* of a grid: when they begin the next launch may */
+	int last_workgroups;                                             /* of a grid: when they have begun, the next launch may begin */
 	/* i1 that is true, which nobody but the machine knows: keeps loads together (ask.c).  NULL = they stay together by themselves. */
 	LLVMValueRef (*certain)(struct emit *);
 	/* Pointer to the launch's arguments, each time to LLVM another one.  NULL = arguments fill no registers. */

@@ -1,6 +1,6 @@
 /* memory.c -- loads, stores and updates of tensors: how wide, from where, under which mask.
  * Method: an address = a uniform 64-bit part + a lane's 32-bit offset + constants of registers; the machine makes an instruction of
- * them (machine.h).  Accesses are as wide as the layout's run along the contiguous axis allows where the variant says aligned and the mask is known to
+ * them (machine.h).  Of few rows the first two may be one number of each lane (is_joined).  Accesses are as wide as the layout's run along the contiguous axis allows where the variant says aligned and the mask is known to
  * be the same for the run; where neither is known, but the chip accesses runs that begin anywhere, they are loose (run.c), and so are stores of
  * rows that may not be there, across which a mask ends within a run. */
 #include "memory.h"

@@ -1,6 +1,6 @@
 /* memory.h -- one access of a tensor's tile, taken apart: between memory.c, which finds the parts, and the machines, which make
  * instructions of them.
- *   byte address of register r = base + step + lane + access_offset(r); where access_condition(r) is false a load gives 0 or what it finds
+ *   byte address of register r = base + step + lane (in the base already if `joined`) + access_offset(r); where access_condition(r) is false a load gives 0 or what it finds
  *   there, a store does nothing. */
 #ifndef TDSL_MEMORY_H
 #define TDSL_MEMORY_H

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_ARGS = 64, FEW_WORKGROUPS = 64 };
+enum { TEXT_ARGS = 64, FEW_WORKGROUPS = 64, LAST_WORKGROUPS = 1056 };      /* the latter eight on each of an H200's multiprocessors */
 
 LLVMValueRef nvptx_text(struct emit *e, const char *text, const char *constraints, LLVMTypeRef result, LLVMValueRef *args, int nargs, bool effect)
 {
@@ -312,7 +312,7 @@ static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a
 
 static const struct machine machine = {
 	.kernel = kernel, .line_directives = true, .joins = true, .keeps_order = true, .separator = '_', .grid_dims = 1, .grid_short = 65535, .argument_unit = 1, .static_lds = 48 << 10,
-	.last_workgroups = 1056, .wait_for_launch = wait_for_launch, .certain = certain, .thread = thread, .workgroup = workgroup, .workgroups = workgroups, .leave = leave, .hidden_copy = same,
+	.last_workgroups = LAST_WORKGROUPS, .wait_for_launch = wait_for_launch, .certain = certain, .thread = thread, .workgroup = workgroup, .workgroups = workgroups, .leave = leave, .hidden_copy = same,
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .lanes_sum = sum, .ballot = ballot, .uniform = uniform,
 	.member = member, .member_place = member_place, .members_begin = members_begin, .members_ready = members_ready,
 	.member_send = member_send, .members_expect = members_expect, .members_receive = members_receive,
