@@ -57,7 +57,7 @@ DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_ca
 COMPILER = $(addsuffix .c,$(addprefix compiler/, affine binding build dictionary driver eval eval_elem eval_mem eval_reduce file \
 	host_so layout layout_choose object object_code object_cost object_cubin object_elf object_facts object_ptx pass_again pass_bounds pass_clean pass_deal pass_expand pass_fuse pass_guard pass_hoist pass_layout pass_loads \
 	pass_math pass_reduce pass_schedule pass_simplify pass_specialise pass_stream pass_ungroup passes plan plan_cluster plan_facts plan_products plan_tiles plan_variant pointwise report text text_parse variant_code variant_fit verify \
-	$(addprefix target/, targets translate $(addprefix emit/, ahead ask banks cluster control convert counted dot early elementwise grid index lds memory once order readers reduce rounds run scan translate value) \
+	$(addprefix target/, targets translate $(addprefix emit/, ahead ask banks cluster control convert counted dot early elementwise grid index lds memory once order readers reduce rounds run scan translate value waves) \
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
 # With LLVM's archives alone.
 LLVM_STATIC = compiler/llvm_static.cpp
@@ -75,7 +75,7 @@ DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 # Compiled, never run: the compiler checks our declarations against HIP's header.
 COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cache_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
-	ir_test lower_test nvptx_ahead_test nvptx_cluster_test nvptx_order_test nvptx_policy_test nvptx_rounds_test nvptx_spared_test nvptx_test nvptx_unaligned_test nvptx_variants_test object_test pass_test rt_cuda_abi_test rt_cuda_test rt_device_test rt_dispatch_test rt_fork_test rt_handles_test rt_hip_abi_test rt_jit_test rt_pack_test rt_strides_test runs_test sim_arith_test \
+	ir_test lower_test nvptx_ahead_test nvptx_cluster_test nvptx_order_test nvptx_policy_test nvptx_rounds_test nvptx_spared_test nvptx_test nvptx_unaligned_test nvptx_variants_test object_test pass_test rt_cuda_abi_test rt_cuda_test rt_device_test rt_dispatch_test rt_fork_test rt_handles_test rt_hip_abi_test rt_jit_test rt_pack_test rt_strides_test runs_test waves_test sim_arith_test \
 	sim_decode_test sim_exec_test sim_foreign_test sim_mfma_test sim_mutation_test sim_object_test sim_random_test sim_strict_test sim_tool_test tdslc_driver_test tensorfile_test)
 E2E_TESTS = $(addprefix $(B)/tests/, e2e_lists_test e2e_matrix_test e2e_rows_act_test e2e_rows_bwd_test e2e_rows_join_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test e2e_user_test ref_rows_test)
 # What several tests share.

@@ -54,7 +54,8 @@ struct model_karg { uint8_t kind, a, b, size; uint16_t offset; };
 
 struct model_launch {
 	const char *symbol;                  /* device function */
-	int block;                           /* lanes in a workgroup (1-D) */
+	int block;                           /* lanes in a workgroup (1-D), at most */
+	const struct hexpr *lanes;           /* as many of them as a call needs; NULL = all */
 	bool overlaps;                       /* the code itself waits until what was launched before it is done: it may be started earlier */
 	bool together;                       /* workgroups of a cluster start together: a device may have no place for so many of them */
 	const struct hexpr *grid[3];         /* workgroups; any 0 = nothing to launch */

@@ -45,6 +45,7 @@ struct target {
 	bool whole_runs;               /* lanes whose run of elements is there as a whole store it at once, though others' masks end within theirs */
 	bool late_stores;              /* what is stored element by element, or perhaps not at all, is stored last: early it holds more registers */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
+	bool waves_vary;           /* a launch has the waves that its rows need, of those that their variant holds (emit/waves.c) */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
 	bool cvt_pk_fp4;           /* v_cvt_scalef32_pk_fp4_f32 */
 	bool lanes_share;          /* what lanes of a wave would all make of the same results is made by one of them each, and handed on by exchanges */

@@ -135,6 +135,7 @@ static struct model_launch *copy_launches(struct arena *a, const struct model_la
 		const struct hexpr **exprs = arena_alloc(a, (size_t)to[i].nexprs * sizeof *exprs + 1);
 		to[i].symbol = copy_text(a, from[i].symbol);
 		to[i].kargs = arena_copy(a, from[i].kargs, (size_t)from[i].nkargs * sizeof *from[i].kargs);
+		to[i].lanes = copy_expr(a, from[i].lanes);
 		for (int d = 0; d < 3; d++)
 			to[i].grid[d] = copy_expr(a, from[i].grid[d]);
 		for (int e = 0; e < to[i].nexprs; e++)

@@ -48,6 +48,25 @@ static int groups_of(const struct ir_phase *ph, int a)
 	return held && groups && groups->op == HX_CDIV && hexpr_is_const(groups->b, &by) ? a - 1 : -1;
 }
 
+/* Where the waves part a row that is held, and may not all be there (emit/waves.c), each has a part of it in one piece: what exceeds the lanes goes
+ * into registers before the waves step.  Not where a fixed size leaves none of them out. */
+static void step_before_waves(const struct layout_space *s, struct layout *l, const int *order, int n)
+{
+	int axis = -1;
+	for (int i = 0; i < n; i++) {
+		const struct ir_axis *ax = &s->ph->axes[order[i]];
+		bool more = ax->tile % (2 * l->block[order[i]]) == 0;
+		if (more && (axis >= 0 || ax->kind != AXIS_HELD))
+			return;
+		axis = more ? order[i] : axis;
+	}
+	int64_t whole;
+	if (axis < 0 || (hexpr_is_const(s->ph->axes[axis].extent, &whole) && whole > s->ph->axes[axis].tile - (s->ph->axes[axis].tile >> l->nwave)))
+		return;
+	while (l->nwave && s->ph->axes[axis].tile % (l->block[axis] << (l->nwave + 1)) == 0)
+		step(l, &l->reg[l->nreg++], axis);
+}
+
 const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int inner, int vector, int across, int run)
 {
 	struct layout *l = empty(s);
@@ -71,6 +90,8 @@ const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int
 	for (int i = 0; i < n && used < l->nlane; i++)
 		while (used < l->nlane && s->ph->axes[order[i]].tile % (2 * l->block[order[i]]) == 0)
 			step(l, &l->lane[used++], order[i]);
+	if (s->v->target->waves_vary && used == l->nlane)
+		step_before_waves(s, l, order, n);
 	bool held = !s->v->abreast && inner >= 0 && groups < 0 && s->ph->axes[inner].kind == AXIS_HELD;
 	for (int all = !held; all < 2; all++)                /* rows first: those of one row wait for each other */
 		for (int i = 0; i < n && used < total; i++)

@@ -16,7 +16,7 @@
 enum { PACK_OVERLAPS = 1, PACK_TOGETHER = 2 }; /* pack_launch.flags: model_launch.overlaps, .together */
 /* pack_kernel.flags: model_kernel.has_workspace, .pointwise, whose symbols' numbers are in a byte each. */
 enum { PACK_WORKSPACE = 1, PACK_POINTWISE = 2, PACK_ROWS_SHIFT = 8, PACK_COLUMNS_SHIFT = 16, PACK_KERNEL_FLAGS = 0xffff03 };
-enum { PACK_VERSION = 4, PACK_MAX_OBJECT = 1 << 28, PACK_MAX_DICTIONARY = 1 << 20, PACK_MAX_REPORTS = 1 << 28, PACK_MAX_KERNARG = 4096 };
+enum { PACK_VERSION = 5, PACK_MAX_OBJECT = 1 << 28, PACK_MAX_DICTIONARY = 1 << 20, PACK_MAX_REPORTS = 1 << 28, PACK_MAX_KERNARG = 4096 };
 
 enum pack_section {
 	PS_STRINGS, PS_CODE, PS_META, PS_KERNELS, PS_PARAMS, PS_SYMBOLS, PS_REQUIRES, PS_INSTANCES, PS_TYPES, PS_VARIANTS,
@@ -69,7 +69,7 @@ struct pack_launch {
 	uint32_t symbol;
 	uint16_t block, flags;
 	uint32_t kernarg_bytes;
-	struct pack_code_ref grid[3];
+	struct pack_code_ref grid[3], lanes;              /* lanes: of a workgroup, at most `block`; none = as many */
 	struct pack_range kargs, exprs;
 	int32_t vgpr, agpr, sgpr, lds, scratch, spills, instructions, barriers;
 };

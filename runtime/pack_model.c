@@ -33,6 +33,7 @@ static void launch_read(struct reader *r, const struct pack_launch *l, struct mo
 	m->together = l->flags & PACK_TOGETHER;
 	for (int d = 0; d < 3; d++)
 		m->grid[d] = expr(r, l->grid[d]);
+	m->lanes = expr(r, l->lanes);
 	m->kernarg_bytes = (int)l->kernarg_bytes;
 	m->nkargs = (int)l->kargs.count;
 	m->kargs = arena_alloc(r->a, l->kargs.count * sizeof *m->kargs);

@@ -230,6 +230,7 @@ static int launch_check(struct check *c, const struct pack_kernel *k, const stru
 		if (l->grid[d].size == 0)
 			BAD(c, "offset %zu: a grid without expression", place(c, l));
 	}
+	CHECK(code_check(c, k, l->lanes, l, "number of lanes"));
 	for (uint32_t i = 0; i < l->exprs.count; i++) {
 		const struct pack_code_ref *r = &c->p->exprs[l->exprs.first + i];
 		CHECK(code_check(c, k, *r, r, "expression"));

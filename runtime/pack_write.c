@@ -186,6 +186,7 @@ static void launch_add(struct writer *w, const struct model_launch *m)
 	l.kernarg_bytes = (uint32_t)m->kernarg_bytes;
 	for (int d = 0; d < 3; d++)
 		l.grid[d] = code_add(w, m->grid[d]);
+	l.lanes = code_add(w, m->lanes);
 	l.kargs = kargs_add(w, m);
 	l.exprs = (struct pack_range){w->counts[PS_EXPRS], (uint32_t)m->nexprs};
 	for (int i = 0; i < m->nexprs; i++) {

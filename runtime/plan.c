@@ -313,6 +313,11 @@ static int launch_make(const struct bind *b, const struct pack_variant *v, const
 	uint8_t *block = plan->kernargs + out->kernarg;
 	out->symbol = pack_string(b->file, l->symbol);
 	out->shape.block = l->block;
+	if (l->lanes.size) {
+		int64_t lanes;
+		TRY(eval_or_fail(b, l->lanes, "workgroup of lanes", 1, l->block, &lanes));
+		out->shape.block = (uint32_t)lanes;
+	}
 	out->shape.overlaps = l->flags & PACK_OVERLAPS;
 	out->shape.kernarg_bytes = l->kernarg_bytes;
 	for (uint32_t i = 0; i < l->kargs.count; i++)

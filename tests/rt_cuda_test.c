@@ -23,7 +23,7 @@ static DLDevice gpu;
 
 /* Which variant scale_add has in front of the one that takes everything: none, one for memory of 4,000 GB/s and more, one in clusters for 4 rows
  * and less; or that one alone. */
-enum first { FIRST_NONE, FIRST_BY_MEMORY, FIRST_TOGETHER, ONLY_TOGETHER };
+enum first { FIRST_NONE, FIRST_BY_MEMORY, FIRST_BY_LANES, FIRST_TOGETHER, ONLY_TOGETHER };
 
 /* shared: what the pack says of scale_add's group memory. */
 static void pack_make_for(int shared, enum first first, const void *image, size_t image_size)
@@ -41,6 +41,8 @@ static void pack_make_for(int shared, enum first first, const void *image, size_
 	if (first == FIRST_BY_MEMORY) {
 		m.kernels[1].variants[0].predicate = hexpr_op(&a, HX_LE, hexpr_const(&a, 4000), hexpr_leaf(&a, HX_DEVICE, HX_MEMORY_RATE));
 		m.kernels[1].variants[0].predicate_text = "memory>=4000";
+	} else if (first == FIRST_BY_LANES) {
+		m.kernels[1].variants[0].launches[0].lanes = hexpr_op(&a, HX_MUL, hexpr_sym(&a, 0), hexpr_const(&a, 16));
 	} else if (first) {
 		m.kernels[1].variants[0].predicate = hexpr_op(&a, HX_LE, hexpr_sym(&a, 0), hexpr_const(&a, 4));
 		m.kernels[1].variants[0].predicate_text = "M<=4 clusters";
@@ -164,6 +166,26 @@ START_TEST(memory_chooses_a_variant)
 	OK(run_add(NULL, x, NULL, y));
 	OK(tdsl_last_call(&last));
 	ck_assert_str_eq(last.predicate, chips[_i].variant);
+}
+END_TEST
+
+/* 16 a row, of 64 at most. */
+START_TEST(a_launch_has_the_lanes_that_it_says)
+{
+	float x[250] = {0}, y[250];
+	tdsl_pack_close(pack);
+	free(bytes);
+	pack_make_for(0, FIRST_BY_LANES, ptx, sizeof ptx - 1);
+	for (int rows = 1; rows <= 5; rows++) {
+		int rc = run_add_rows(NULL, x, NULL, y, rows);
+		if (rows <= 4) {
+			OK(rc);
+			ck_assert_uint_eq(fake->block[0], (unsigned)(16 * rows));
+		} else {
+			ck_assert_int_eq(rc, TDSL_ESHAPE);
+			ck_assert_str_eq(tdsl_error(), "scale_add: workgroup of lanes M * 16 = 80; expected 1 to 64");
+		}
+	}
 }
 END_TEST
 
@@ -514,6 +536,7 @@ int main(int argc, char **argv)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, a_call_reaches_the_driver);
 	tcase_add_loop_test(c, memory_chooses_a_variant, 0, 5);
+	tcase_add_test(c, a_launch_has_the_lanes_that_it_says);
 	tcase_add_test(c, the_call_path_neither_waits_nor_allocates);
 	tcase_add_test(c, nothing_is_compiled_during_a_capture);
 	tcase_add_test(c, the_caller_keeps_its_context);

@@ -162,6 +162,7 @@ static void rmsnorm(struct arena *a, struct model_kernel *k)
 			struct model_launch *l = arena_alloc(a, 2 * sizeof *l);
 			launch_set(a, &l[0], "scale_add", sym(a, M), fast, sizeof fast / sizeof *fast, 64);
 			launch_set(a, &l[1], "scale_add", sym(a, M), any, sizeof any / sizeof *any, 124);
+			l[1].lanes = hexpr_op(a, HX_MAX, hexpr_op(a, HX_MIN, sym(a, N), num(a, 64)), num(a, 1));
 			k->variants[k->nvariants++] = (struct model_variant){i, t ? "gfx950" : "gfx942", hexpr_op(a, HX_AND, even, aligned),
 				"N%8=0 aligned", NULL, &l[0], 1, t, "{\"loop\":{\"mfma\":0}}", 0};
 			k->variants[k->nvariants++] = (struct model_variant){i, t ? "gfx950" : "gfx942", NULL, "any", NULL, &l[1], 1, t, NULL, 0};

@@ -62,6 +62,7 @@ START_TEST(model_read_back_writes_same_bytes)
 	ck_assert_int_eq(m.nkernels, 3);
 	ck_assert(m.kernels[0].variants[0].launches[0].overlaps && !m.kernels[1].variants[0].launches[0].overlaps);
 	ck_assert(!m.kernels[0].variants[0].launches[0].together && m.kernels[0].variants[1].launches[0].together);
+	ck_assert(m.kernels[0].variants[0].launches[0].lanes == NULL && m.kernels[0].variants[1].launches[0].lanes->op == HX_MAX);
 	ck_assert_str_eq(m.kernels[0].params[1].name, "w");
 	ck_assert_int_eq(m.kernels[0].instances[1].dtype[0], DT_F16);
 	ck_assert_int_eq(m.kernels[0].instances[1].native[3], 8);
@@ -159,10 +160,10 @@ START_TEST(another_format_is_refused)
 {
 	bytes[8] = 9;
 	ck_assert_int_eq(open_copy(bytes, size, false), PACK_EVERSION);
-	ck_assert_str_eq(err, "p: offset 8: pack format 9; this library reads format 4");
+	ck_assert_str_eq(err, "p: offset 8: pack format 9; this library reads format 5");
 	bytes[8] = 2; /* and an older one, of which nothing else is looked at */
 	ck_assert_int_eq(open_copy(bytes, 100, false), PACK_EVERSION);
-	ck_assert_str_eq(err, "p: offset 8: pack format 2; this library reads format 4");
+	ck_assert_str_eq(err, "p: offset 8: pack format 2; this library reads format 5");
 }
 END_TEST
 

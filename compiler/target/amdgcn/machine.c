@@ -22,9 +22,10 @@ static void kernel(struct emit *e)
 	                                   "amdgpu-no-multigrid-sync-arg", "amdgpu-no-hostcall-ptr", "amdgpu-no-heap-ptr",
 	                                   "amdgpu-no-default-queue", "amdgpu-no-completion-action", "amdgpu-no-flat-scratch-init"};
 	char size[32];
-	int threads = e->v->target->wave * e->waves;
+	const struct hexpr *lanes;
+	int threads = waves_lanes(e, &lanes);
 	LLVMSetFunctionCallConv(e->fn, 91);                  /* amdgpu_kernel */
-	snprintf(size, sizeof size, "%d,%d", threads, threads);
+	snprintf(size, sizeof size, "%d,%d", lanes ? e->v->target->wave : threads, threads);
 	set_attribute(e, "amdgpu-flat-work-group-size", size);
 	set_attribute(e, "uniform-work-group-size", "true");
 	set_attribute(e, "amdgpu-ieee", "false");

@@ -15,7 +15,7 @@
  *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
  *   early.c       the first loads, before the wait
- *   rounds.c      rows that may not be there, one after the other
+ *   rounds.c      rows that may not be there, one after the other        waves.c       waves that would hold nothing
  *   counted.c     and those that are, counted             scan.c        what a wave makes of all lanes' words */
 #ifndef TDSL_EMIT_H
 #define TDSL_EMIT_H
@@ -33,8 +33,8 @@ struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *wa
 
 enum { MANY_MASKS = 16, MANY_TENSORS = 8 };  /* of a lane: more would fill the scalar registers; half as many where there are more tensors */
 /* What a launch says of itself: so many rows of tiles below lies what is asked for ahead (else it lies elsewhere); workgroups; with which of them along
- * the grid's last dimension those begin that let the next launch in. */
-enum told { TOLD_BELOW, TOLD_WORKGROUPS, TOLD_LAST, TOLD };
+ * the grid's last dimension those begin that let the next launch in; waves of a workgroup. */
+enum told { TOLD_BELOW, TOLD_WORKGROUPS, TOLD_LAST, TOLD_WAVES, TOLD };
 struct machine;
 struct access;
 struct remembered { const struct ir_ins *of; const struct layout *layout; int reg; LLVMValueRef v; int older; };
@@ -44,7 +44,9 @@ struct emit {
 	const struct ir_kernel *k;
 	const struct ir_phase *ph;
 	const struct variant *v;
-	int waves;                               /* in a workgroup of the phase */
+	int waves;                               /* in a workgroup of the phase, at most */
+	const struct hexpr *waves_there;         /* as many of them are started, 1 or more (waves.c); NULL = all */
+	bool waves_told;                         /* the launch says how many: for whoever folds what waves have of a reduction */
 	const struct machine *machine;
 	char *err; size_t errlen; bool failed;
 	LLVMContextRef ctx; LLVMModuleRef mod; LLVMBuilderRef b;
@@ -157,6 +159,13 @@ const struct ir_ins *rounds_count(const struct ir_phase *, int rows, int *group)
 /* early.c */
 bool early_is_worth(const struct emit *);
 void early_fetch(struct emit *, const struct ir_block *);                      /* in front of the wait for the launch before */
+
+/* waves.c */
+void waves_look(struct emit *);                        /* which waves are there: emit.waves_there, .waves_told */
+LLVMValueRef waves_number(struct emit *);              /* of those that are there, i32 */
+int waves_lanes(struct emit *, const struct hexpr **lanes); /* of a workgroup at most; how many a launch has, NULL = as many */
+/* x where `there` (i1), a part of a reduction that is there; else what changes nothing. */
+LLVMValueRef waves_or_nothing(struct emit *, const struct ir_ins *reduction, LLVMValueRef there, LLVMValueRef x);
 
 /* order.c */
 void emit_order(struct emit *);                        /* of all blocks of the function */

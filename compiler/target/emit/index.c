@@ -15,11 +15,30 @@ static int64_t weight(const struct layout *l, const int64_t *coef, int bit)
 	return sum;
 }
 
+/* The lanes' bits are a number and the waves' go on above it, but for a gap: the number of lane and wave with the gap put in.  NULL = not so. */
+static LLVMValueRef with_gap(struct emit *e, const struct layout *l, const int64_t *coef)
+{
+	int64_t w = weight(l, coef, 0), gap = weight(l, coef, l->nlane);
+	int shift = 0;
+	while (w > 0 && gap > w << (l->nlane + shift))
+		shift++;
+	if (w <= 0 || (w & (w - 1)) || !shift)
+		return NULL;
+	for (int bit = 1; bit < l->nlane + l->nwave; bit++)
+		if (weight(l, coef, bit) != w << (bit + (bit < l->nlane ? 0 : shift)))
+			return NULL;
+	int64_t bits = ((1LL << l->nwave) - 1) << l->nlane;
+	LLVMValueRef waves = LLVMBuildAnd(e->b, e->tid, emit_int(e, bits), "");
+	return op_times(e, LLVMBuildAdd(e->b, e->tid, LLVMBuildMul(e->b, waves, emit_int(e, (1LL << shift) - 1), ""), ""), w);
+}
+
 /* Bits of the workitem id whose weights double from one to the next are one term: ((tid >> from) & mask) * weight. */
 LLVMValueRef index_lanes_here(struct emit *e, const struct layout *l, const int64_t *coef)
 {
-	LLVMValueRef sum = NULL;
 	int total = l->nlane + l->nwave;
+	LLVMValueRef sum = l->nwave ? with_gap(e, l, coef) : NULL;
+	if (sum)
+		return sum;
 	int64_t set = 0;                                   /* bits that may be set in the sum, while every weight is a bit of its own */
 	for (int bit = 0, n; bit < total; bit += n) {
 		int64_t w = weight(l, coef, bit);

@@ -309,6 +309,12 @@ LLVMValueRef reduce_begin_first(struct emit *e, int64_t bits)
 	return emit_if_begin(e, LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, bits), ""), emit_int(e, 0), ""));
 }
 
+/* i1: a wave is there that has written a slot `at` bytes behind the first, of as many bytes a wave. */
+static LLVMValueRef slots_there(struct emit *e, LLVMValueRef at, int bytes)
+{
+	return LLVMBuildICmp(e->b, LLVMIntULT, at, op_times(e, waves_number(e), bytes), "");
+}
+
 /* One LDS round for parts whose high bits agree; their result registers lie side by side in a slot. */
 static void round_through_lds(struct emit *e, struct part *p, int n)
 {
@@ -327,6 +333,7 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 	for (int b = 0; b < nreduced; b++)
 		mine[b] = b;
 	LLVMValueRef to = slot_of(e, reduced, nreduced, kept, nkept, slot), at = slot_of(e, mine, nreduced, kept, nkept, slot);
+	LLVMValueRef there = e->waves_there && p[0].waves ? slots_there(e, nkept ? slot_of(e, mine, nreduced, NULL, 0, slot) : at, slot << (nreduced - p[0].from->nwave)) : NULL;
 	LLVMValueRef join = reduce_begin_first(e, wave_copies(&p[0]));
 	for (int j = 0; j < n; j++)                    /* the lanes of a row write one value to one place: cheaper than a branch */
 		for (int x = 0; x < p[j].regs; x++)
@@ -337,6 +344,9 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 	for (int j = 0; j < n; j++)
 		for (int x = 0; x < p[j].regs; x++)
 			p[j].x[x] = LLVMBuildLoad2(e->b, LLVMTypeOf(p[j].x[x]), lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x), "");
+	for (int j = 0; there && j < n; j++)
+		for (int x = 0; x < p[j].regs; x++)
+			p[j].x[x] = waves_or_nothing(e, p[j].i, there, p[j].x[x]);
 	for (int b = 0; b < nreduced; b++) {
 		LLVMValueRef last = last_instruction(e);
 		for (int j = 0; j < n; j++)
@@ -384,11 +394,14 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 		emit_if_end(e, join);
 	lds_barrier(e);
 	int n = 1 << nreduced;
+	LLVMValueRef there = e->waves_there ? waves_number(e) : NULL;
 	for (int x = 0; x < p->regs; x++) {
 		LLVMValueRef part[1 << HIGH], pointer;
 		for (int v = 0; v < n; v++) {
 			pointer = lds_pointer(e, e->lds_small, at, base + v * plane + word * x);
 			part[v] = LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[x]), pointer, "");
+			if (there && v)
+				part[v] = waves_or_nothing(e, p->i, LLVMBuildICmp(e->b, LLVMIntUGT, there, emit_int(e, v), ""), part[v]);
 		}
 		LLVMValueRef whole = reduce_parts(e, p->i, part, n);
 		p->x[x] = many && word == 4 ? e->machine->settled(e, whole) : whole;

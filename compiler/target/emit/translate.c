@@ -229,6 +229,7 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 		if (u->symbol[i])
 			add_argument(e, a, KA_SYMBOL, i, 0, e->i32);
 	grid_told(e, a->told);
+	a->told[TOLD_WAVES] = e->waves_told ? e->waves_there : NULL;
 	for (int i = 0, n = 0; i < TOLD; i++)
 		if (a->told[i])
 			add_argument(e, a, KA_EXPR, i, n++, e->i32);
@@ -603,6 +604,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 		for (int d = 0; k->params[i].role == IR_TEMP && d < k->params[i].rank; d++)
 			symbols_in(k->params[i].extent[d], u.symbol);
 	e->has_dot = ir_has(ph->body, IR_DOT);
+	waves_look(e);
 	e->forgets = e->has_dot || (!e->v->aligned && has_many_masks(e));
 	choose_arguments(e, &args, &u);
 	start_function(e, name, &args);
@@ -656,7 +658,9 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	for (int i = 0; i < TOLD; i++)
 		if (args.told[i])
 			exprs[nexprs++] = args.told[i];
-	*out = (struct model_launch){.symbol = name, .block = e->v->target->wave * e->waves, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch != NULL,
+	const struct hexpr *lanes;
+	int block = waves_lanes(e, &lanes);
+	*out = (struct model_launch){.symbol = name, .block = block, .lanes = lanes, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch != NULL,
 	                             .together = e->cluster != 0, .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit, .exprs = exprs, .nexprs = nexprs,
 	                             .lds = e->lds_bytes + e->lds_small_bytes};
 	return 0;

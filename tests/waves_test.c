@@ -1,0 +1,90 @@
+/* waves_test.c -- the AMD chips' variants, of whose waves a launch has those that its rows need (compiler/target/emit/waves.c).
+ *
+ * In: kernels of kernels.tdsl, and of tests/lower.  Checked: how many lanes a launch says it has, by hand from what a wave holds; that with them
+ * the simulated device computes what the evaluated laid-out IR does, bit for bit; which kernels' waves are all there. */
+#include "nvptx_help.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const chips[] = {"gfx942", "gfx950"};
+
+static int lanes_of(const struct built *b, const struct model_launch *l)
+{
+	struct hexpr_env env = {b->r.symbols, b->r.k->nsymbols, NULL, NULL};
+	int64_t lanes = l->block;
+	const char *why = "";
+	if (l->lanes)
+		ck_assert_msg(hexpr_eval(l->lanes, &env, &lanes, &why) == 0, "%s", why);
+	return (int)lanes;
+}
+
+/* A wave holds 1,024 columns of the classes, 16 elements a lane, in two pieces of bf16 rows that are stored as bf16; 512 of a sweep, 8 elements a
+ * lane, whose rows are as long as one likes; 2,048 of a fixed size that is reduced. */
+static const struct { const char *kernel, *given, *variant; int pin, n, lanes; } cases[] = {
+	{"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 4096, 16, 64}, {"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 4096, 1024, 64},
+	{"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 4096, 1040, 128}, {"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 4096, 6144, 384},
+	{"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 4096, 16384, 1024},
+	{"rmsnorm_quant", "", "any", 4096, 0, 64}, {"rmsnorm_quant", "", "any", 4096, 1, 64}, {"rmsnorm_quant", "", "any", 4096, 512, 64},
+	{"rmsnorm_quant", "", "any", 4096, 513, 128}, {"rmsnorm_quant", "", "any", 4096, 4096, 512}, {"rmsnorm_quant", "", "any", 4096, 9001, 512},
+	{"rmsnorm_quant", "", "N=5120 aligned", 5120, 5120, 192}, {"rmsnorm_quant", "", "N=14336 aligned", 14336, 14336, 448},
+	{"rmsnorm_quant", "", "N=4096 aligned", 4096, 4096, 128}, {"rmsnorm_quant", "", "N=7168 aligned", 7168, 7168, 256},
+	{"rmsnorm_128", "w", "N<=16384 N%128=0 aligned with w", 4096, 2048, 128}, {"rmsnorm_128", "w", "N<=16384 N%128=0 aligned with w", 4096, 2176, 192},
+	{"softmax_rows", "", "N<=4096 N%8=0 aligned bare", 0, 1024, 64}, {"softmax_rows", "", "N<=4096 N%8=0 aligned bare", 0, 1032, 128},
+	{"rmsnorm_bwd", "w dw", "N<=16384 M%64=0 N%8=0 aligned with w dw", 0, 3080, 256},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+START_TEST(a_launch_has_the_waves_that_its_rows_need)
+{
+	struct dsl_pin pin = {"N", cases[_i / 2].pin}, *pins = cases[_i / 2].pin ? &pin : NULL;
+	struct built b;
+	struct device_code code;
+	built_open_for(&b, cases[_i / 2].kernel, chips[_i % 2], pins);
+	ir_run_symbol(&b.r, "M", strstr(cases[_i / 2].given, "dw") ? 64 : 3);
+	ir_run_symbol(&b.r, "N", cases[_i / 2].n);
+	if (strncmp(cases[_i / 2].kernel, "softmax", 7) == 0) {
+		ir_run_symbol(&b.r, "B", 1);
+		ir_run_symbol(&b.r, "S", 3);
+	}
+	built_give(&b, cases[_i / 2].given);
+	device_compile(&b.d, &b.v[built_variant(&b, cases[_i / 2].variant)], &code, cases[_i / 2].variant);
+	ck_assert(device_takes(&b.d, &code));
+	ck_assert_int_eq(lanes_of(&b, &code.launches[0]), cases[_i / 2].lanes);
+	ck_assert(!code.launches[0].lanes == (code.launches[0].block == cases[_i / 2].lanes && cases[_i / 2].variant[1] == '='));
+	device_check(&b.d, &code, cases[_i / 2].variant, false);
+	free(code.elf);
+	built_close(&b);
+}
+END_TEST
+
+/* Waves that lie along rows of tiles, or hold results, or whose registers go on behind the last wave's. */
+START_TEST(others_have_all_waves)
+{
+	static const struct { const char *kernel, *target, *variant; } who[] = {
+		{"add", "gfx942", "any"}, {"cast_transpose", "gfx950", "any"}, {"quantize_both_mxfp8", "gfx942", "any"}, {"grouped_gemm", "gfx950", "any"},
+		{"rmsnorm_quant", "sm_90a", "any"}, {"rmsnorm_quant", "sm_90a", "N<=2048 N%16=0 aligned"},
+	};
+	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
+		struct built b;
+		struct device_code code;
+		built_open_for(&b, who[c].kernel, who[c].target, NULL);
+		device_compile(&b.d, &b.v[built_variant(&b, who[c].variant)], &code, who[c].variant);
+		for (int l = 0; l < code.nlaunches; l++)
+			ck_assert_msg(!code.launches[l].lanes, "%s %s %s", who[c].kernel, who[c].target, who[c].variant);
+		free(code.elf);
+		built_close(&b);
+	}
+}
+END_TEST
+
+static void add(TCase *t)
+{
+	tcase_add_loop_test(t, a_launch_has_the_waves_that_its_rows_need, 0, 2 * CASES);
+	tcase_add_test(t, others_have_all_waves);
+}
+
+int main(void)
+{
+	return nvptx_run("waves", add);
+}
