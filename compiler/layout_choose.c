@@ -90,7 +90,7 @@ const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int
 	for (int i = 0; i < n && used < l->nlane; i++)
 		while (used < l->nlane && s->ph->axes[order[i]].tile % (2 * l->block[order[i]]) == 0)
 			step(l, &l->lane[used++], order[i]);
-	if (s->v->target->waves_vary && used == l->nlane)
+	if (s->v->waves_vary && used == l->nlane)
 		step_before_waves(s, l, order, n);
 	bool held = !s->v->abreast && inner >= 0 && groups < 0 && s->ph->axes[inner].kind == AXIS_HELD;
 	for (int all = !held; all < 2; all++)                /* rows first: those of one row wait for each other */

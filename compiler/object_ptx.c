@@ -17,7 +17,7 @@
 #include "compile.h"
 #include "file.h"
 
-enum { PATH_TEXT = 512, SAID = 1200 };
+enum { PATH_TEXT = 512, SAID = 1200, SMALL = 128 };
 
 static bool runnable(const char *dir, size_t n, char out[PATH_TEXT])
 {
@@ -96,14 +96,23 @@ static void said(const char *dir, char *err, size_t errlen)
 	snprintf(err, errlen, "ptxas: %s", n ? text : "failed without a message");
 }
 
+/* The next line that says a kernel's size of workgroups, or its most; behind it the number.  NULL = there is none. */
+static const char *next_size(const char *at, const char *end)
+{
+	const char *fixed = memmem(at, (size_t)(end - at), "\n.reqntid ", 10), *most = memmem(at, (size_t)(end - at), "\n.maxntid ", 10);
+	return !most || (fixed && fixed < most) ? fixed : most;
+}
+
+static int size_said(const char *line) { return atoi(line + 10); }
+
 /* The text with a cap on registers behind each kernel's size of workgroups; 0 = none. */
 static bool write_ptx(const char *name, const char *ptx, size_t n, int most)
 {
 	FILE *f = fopen(name, "w");
 	const char *end = ptx + n, *at = ptx;
-	for (const char *size; f && most && (size = memmem(at, (size_t)(end - at), "\n.reqntid", 9)); at = size + 9) {
-		fwrite(at, 1, (size_t)(size - at), f);
-		fprintf(f, "\n.maxnreg %d\n.reqntid", most);
+	for (const char *size; f && most && (size = next_size(at, end)); at = size + 1) {
+		fwrite(at, 1, (size_t)(size + 1 - at), f);
+		fprintf(f, ".maxnreg %d\n", most);
 	}
 	bool written = f && fwrite(at, 1, (size_t)(end - at), f) == (size_t)(end - at);
 	return !(f && fclose(f)) && written;
@@ -149,14 +158,14 @@ static int run_ptxas(const char *ptxas, const char *dir, const struct target *t,
 	return 0;
 }
 
-/* Of the largest workgroup of the text's kernels. */
-static int most_threads(const char *ptx, size_t n)
+/* Of the largest workgroup of the text's kernels; small: one of them has small ones. */
+static int most_threads(const char *ptx, size_t n, bool *small)
 {
-	static const char said[] = ".reqntid ";
 	int most = 1;
-	for (const char *at = ptx; (at = memmem(at, (size_t)(ptx + n - at), said, sizeof said - 1)); at += sizeof said - 1) {
-		int threads = atoi(at + sizeof said - 1);
-		most = threads > most ? threads : most;
+	*small = false;
+	for (const char *at = ptx; (at = next_size(at, ptx + n)); at++) {
+		most = size_said(at) > most ? size_said(at) : most;
+		*small = *small || size_said(at) == SMALL;
 	}
 	return most;
 }
@@ -178,10 +187,10 @@ static int assemble(const char *ptxas, const char *dir, const struct target *t, 
 {
 	static const int caps[] = {32, 40, 48, 56, 64, 72, 80, 96, 120, 128};
 	char name[PATH_TEXT], *image;
-	bool spills, own_spills, small = memmem(ptx, n, ".reqntid 128", 12), settled = false, tried = false;
+	bool spills, own_spills, small, settled = false, tried = false;
 	if (run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))
 		return -1;
-	int own = registers_said(dir, &own_spills), threads = most_threads(ptx, n);
+	int own = registers_said(dir, &own_spills), threads = most_threads(ptx, n, &small);
 	for (unsigned c = 0; c < sizeof caps / sizeof *caps && !settled; c++) {
 		if (caps[c] * threads > t->registers || !is_worth_trying(caps[c], own, own_spills, small))
 			continue;

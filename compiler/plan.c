@@ -362,8 +362,8 @@ static bool can_be_torn(const struct planner *p)
 }
 
 /* How fine the classes of sizes are: LARGEST alone where packs have no room beside sets that have their own, every second there where sizes are pinned
- * as well: rows of a size that is not then leave up to three of four lanes idle.  THREES: also three times a power of two, where lanes hold so much in
- * three accesses for two; and what else lies between, where masks of single elements cost most. */
+ * as well: rows of a size that is not then have few of a larger class's waves, as waves vary.  THREES: also 3,072 and 6,144, where lanes hold so much
+ * in three accesses for two; and what else lies between, where masks of single elements cost most. */
 enum { LARGEST, SECOND, EACH, THREES, BETWEEN };
 
 /* A row of one tensor with weights, quantised by a scale of its own: its lanes hold half as many elements again, in whole accesses.  Rows of several
@@ -390,7 +390,7 @@ static int classes_of(const struct planner *p, bool is_aligned)
 static void plan_classes(struct planner *p, bool is_aligned)
 {
 	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, THREES}, {4096, SECOND}, {5120, BETWEEN},
-		{6144, THREES}, {8192, EACH}, {10240, BETWEEN}, {12288, THREES}, {16384, LARGEST}};
+		{6144, THREES}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {16384, LARGEST}};
 	int wanted = classes_of(p, is_aligned);
 	int64_t group = p->target->more_variants ? plan_unit(p) : 1;
 	int before = 0;
@@ -584,6 +584,7 @@ static void plan_rows(struct planner *p)
 		p->out.items[i].sideways = is_sideways(p, &p->out.items[i]);
 		p->out.items[i].stored_first = stored_first_of(p, &p->out.items[i]);
 		p->out.items[i].gaps = p->f.guarded;
+		p->out.items[i].waves_vary = p->target->waves_vary && plan_is_wide(&p->out.items[i]) && !p->out.items[i].single;
 	}
 }
 

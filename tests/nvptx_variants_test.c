@@ -57,7 +57,7 @@ START_TEST(sets_compute)
 		{"layernorm_quant", "w", "N=16384 aligned memory<4000 with w", 2, 16384, NULL},
 		{"rmsnorm_quant", "", "N<=3072 N%16=0 aligned", 3, 2880, NULL},                     /* three accesses a lane */
 		{"layernorm_quant", "w", "N<=6144 N%16=0 aligned with w", 2, 5376, NULL},
-		{"rmsnorm_quant", "", "N<=12288 N%16=0 aligned", 2, 10240, NULL},
+		{"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 2, 10240, NULL},
 	};
 	built_call(cases[_i].kernel, cases[_i].pin, cases[_i].m, cases[_i].n, cases[_i].given, cases[_i].variant);
 }

@@ -1,13 +1,11 @@
-/* waves_test.c -- the AMD chips' variants, of whose waves a launch has those that its rows need (compiler/target/emit/waves.c).
+/* waves_test.c -- variants of whose waves a launch has those that its rows need (compiler/target/emit/waves.c).
  *
  * In: kernels of kernels.tdsl, and of tests/lower.  Checked: how many lanes a launch says it has, by hand from what a wave holds; that with them
- * the simulated device computes what the evaluated laid-out IR does, bit for bit; which kernels' waves are all there. */
+ * the simulated device, and the interpreter of PTX, compute what the evaluated laid-out IR does, bit for bit; which kernels' waves are all there. */
 #include "nvptx_help.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static const char *const chips[] = {"gfx942", "gfx950"};
 
 static int lanes_of(const struct built *b, const struct model_launch *l)
 {
@@ -19,9 +17,33 @@ static int lanes_of(const struct built *b, const struct model_launch *l)
 	return (int)lanes;
 }
 
+struct need { const char *kernel, *given, *variant; int pin, n, lanes; };
+
+static void check_need(const struct need *c, const char *target)
+{
+	struct dsl_pin pin = {"N", c->pin};
+	struct built b;
+	struct device_code code;
+	built_open_for(&b, c->kernel, target, c->pin ? &pin : NULL);
+	ir_run_symbol(&b.r, "M", strstr(c->given, "dw") ? 64 : 3);
+	ir_run_symbol(&b.r, "N", c->n);
+	if (strncmp(c->kernel, "softmax", 7) == 0) {
+		ir_run_symbol(&b.r, "B", 1);
+		ir_run_symbol(&b.r, "S", 3);
+	}
+	built_give(&b, c->given);
+	device_compile(&b.d, &b.v[built_variant(&b, c->variant)], &code, c->variant);
+	ck_assert(device_takes(&b.d, &code));
+	ck_assert_int_eq(lanes_of(&b, &code.launches[0]), c->lanes);
+	ck_assert_msg(!code.launches[0].lanes == (c->variant[1] == '='), "%s: whether the call decides", c->variant);
+	device_check(&b.d, &code, c->variant, false);
+	free(code.elf);
+	built_close(&b);
+}
+
 /* A wave holds 1,024 columns of the classes, 16 elements a lane, in two pieces of bf16 rows that are stored as bf16; 512 of a sweep, 8 elements a
  * lane, whose rows are as long as one likes; 2,048 of a fixed size that is reduced. */
-static const struct { const char *kernel, *given, *variant; int pin, n, lanes; } cases[] = {
+static const struct need waves[] = {
 	{"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 4096, 16, 64}, {"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 4096, 1024, 64},
 	{"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 4096, 1040, 128}, {"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 4096, 6144, 384},
 	{"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 4096, 16384, 1024},
@@ -33,28 +55,24 @@ static const struct { const char *kernel, *given, *variant; int pin, n, lanes; }
 	{"softmax_rows", "", "N<=4096 N%8=0 aligned bare", 0, 1024, 64}, {"softmax_rows", "", "N<=4096 N%8=0 aligned bare", 0, 1032, 128},
 	{"rmsnorm_bwd", "w dw", "N<=16384 M%64=0 N%8=0 aligned with w dw", 0, 3080, 256},
 };
-enum { CASES = sizeof cases / sizeof *cases };
+enum { WAVES = sizeof waves / sizeof *waves };
 
 START_TEST(a_launch_has_the_waves_that_its_rows_need)
 {
-	struct dsl_pin pin = {"N", cases[_i / 2].pin}, *pins = cases[_i / 2].pin ? &pin : NULL;
-	struct built b;
-	struct device_code code;
-	built_open_for(&b, cases[_i / 2].kernel, chips[_i % 2], pins);
-	ir_run_symbol(&b.r, "M", strstr(cases[_i / 2].given, "dw") ? 64 : 3);
-	ir_run_symbol(&b.r, "N", cases[_i / 2].n);
-	if (strncmp(cases[_i / 2].kernel, "softmax", 7) == 0) {
-		ir_run_symbol(&b.r, "B", 1);
-		ir_run_symbol(&b.r, "S", 3);
-	}
-	built_give(&b, cases[_i / 2].given);
-	device_compile(&b.d, &b.v[built_variant(&b, cases[_i / 2].variant)], &code, cases[_i / 2].variant);
-	ck_assert(device_takes(&b.d, &code));
-	ck_assert_int_eq(lanes_of(&b, &code.launches[0]), cases[_i / 2].lanes);
-	ck_assert(!code.launches[0].lanes == (code.launches[0].block == cases[_i / 2].lanes && cases[_i / 2].variant[1] == '='));
-	device_check(&b.d, &code, cases[_i / 2].variant, false);
-	free(code.elf);
-	built_close(&b);
+	check_need(&waves[_i / 2], _i % 2 ? "gfx950" : "gfx942");
+}
+END_TEST
+
+/* A warp holds 512 columns of the classes, 16 elements a lane in two pieces; 1,024 of the largest, 32 elements a lane, for lanes need registers. */
+static const struct need warps[] = {
+	{"rmsnorm_quant", "", "N<=4096 N%16=0 aligned", 4096, 16, 32}, {"rmsnorm_quant", "", "N<=4096 N%16=0 aligned", 4096, 512, 32},
+	{"rmsnorm_quant", "", "N<=4096 N%16=0 aligned", 4096, 528, 64}, {"rmsnorm_quant", "", "N<=4096 N%16=0 aligned", 4096, 4096, 256},
+	{"rmsnorm_128", "w", "N<=4096 N%128=0 aligned with w", 8192, 640, 64}, {"softmax_rows", "", "N<=16384 N%8=0 aligned bare", 0, 10248, 352},
+};
+
+START_TEST(warps_likewise)
+{
+	check_need(&warps[_i], "sm_90a");
 }
 END_TEST
 
@@ -63,7 +81,7 @@ START_TEST(others_have_all_waves)
 {
 	static const struct { const char *kernel, *target, *variant; } who[] = {
 		{"add", "gfx942", "any"}, {"cast_transpose", "gfx950", "any"}, {"quantize_both_mxfp8", "gfx942", "any"}, {"grouped_gemm", "gfx950", "any"},
-		{"rmsnorm_quant", "sm_90a", "any"}, {"rmsnorm_quant", "sm_90a", "N<=2048 N%16=0 aligned"},
+		{"rmsnorm_quant", "sm_90a", "any"}, {"rmsnorm_quant", "sm_90a", "N<=4096 unaligned"}, {"rmsnorm_quant", "sm_90a", "N<=3072 N%16=0 aligned"},
 	};
 	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
 		struct built b;
@@ -80,7 +98,8 @@ END_TEST
 
 static void add(TCase *t)
 {
-	tcase_add_loop_test(t, a_launch_has_the_waves_that_its_rows_need, 0, 2 * CASES);
+	tcase_add_loop_test(t, a_launch_has_the_waves_that_its_rows_need, 0, 2 * WAVES);
+	tcase_add_loop_test(t, warps_likewise, 0, sizeof warps / sizeof *warps);
 	tcase_add_test(t, others_have_all_waves);
 }
 

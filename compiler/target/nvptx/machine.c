@@ -25,9 +25,10 @@ static void kernel(struct emit *e)
 {
 	char threads[16];
 	LLVMSetFunctionCallConv(e->fn, 71);                  /* ptx_kernel */
-	snprintf(threads, sizeof threads, "%d", e->v->target->wave * e->waves);
+	const struct hexpr *lanes;
+	snprintf(threads, sizeof threads, "%d", waves_lanes(e, &lanes));
 	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
-	                        LLVMCreateStringAttribute(e->ctx, "nvvm.reqntid", 12, threads, (unsigned)strlen(threads)));
+	                        LLVMCreateStringAttribute(e->ctx, lanes ? "nvvm.maxntid" : "nvvm.reqntid", 12, threads, (unsigned)strlen(threads)));
 	snprintf(threads, sizeof threads, "%d,1,1", e->cluster);
 	if (e->cluster)
 		LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
