@@ -85,6 +85,7 @@ struct variant {
 	enum stored_first stored_first;                        /* lines that it stores leave the L2 before those that it reads */
 	bool gaps;                                             /* of its rows some are not there (pass_guard.c): how many it reads is not known */
 	bool waves_vary;                                       /* a launch has the waves that its rows need (emit/waves.c) */
+	bool full;                                             /* of a class of sizes: lanes hold as many elements as those of rows of a fixed size */
 	bool sideways;                                         /* workgroups that follow each other hold what lies side by side in rows, not one row behind another */
 	int ahead;                                             /* so many workgroups later, in the grid's order, is the one whose tile the L2 is asked for; 0 = none */
 	int ahead_from;                                        /* more workgroups than these: what fewer move the L2 holds, and is asked for nothing */

@@ -20,7 +20,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, CROWD = 8192, WHOLE_GROUP = 32 };
+enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, MANY_FULL = 2048, CROWD = 8192, LONG_CLASS = 8192, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 
@@ -184,7 +184,7 @@ static const struct hexpr *rows_beside(const struct planner *p, int symbol)
 
 static void many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
 {
-	int least = p->crowd || p->broad ? CROWD : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
+	int least = p->crowd || p->broad ? CROWD : v->full ? MANY_FULL : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
 	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, least), rows));
 	v->many = true;
 	plan_say(p, v, arena_printf(p->arena, "rows>=%d", least));
@@ -362,20 +362,11 @@ static bool can_be_torn(const struct planner *p)
 }
 
 /* How fine the classes of sizes are: LARGEST alone where packs have no room beside sets that have their own, every second there where sizes are pinned
- * as well: rows of a size that is not then have few of a larger class's waves, as waves vary.  THREES: also 3,072 and 6,144, where lanes hold so much
- * in three accesses for two; and what else lies between, where masks of single elements cost most. */
-enum { LARGEST, SECOND, EACH, THREES, BETWEEN };
+ * as well: rows of a size that is not then have few of a larger class's waves, as waves vary.  BETWEEN: also what lies between powers of two, where
+ * masks of single elements cost most. */
+enum { LARGEST, SECOND, EACH, BETWEEN };
 
-/* A row of one tensor with weights, quantised by a scale of its own: its lanes hold half as many elements again, in whole accesses.  Rows of several
- * tensors gain nothing by it, those in groups lose; of others few were measured (docs/performance.md). */
-static bool fits_threes(const struct planner *p)
-{
-	int each = plan_lane_elements(p, NULL), more = each + each / 2, access = 16 / p->f.widest;
-	bool row = p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && plan_unit(p) == 1;
-	return p->target->whole_chunks && row && p->f.weights && p->f.rounds > 1 && p->f.narrowest < p->f.widest && more == 3 * access;
-}
-
-static int classes_of(const struct planner *p, bool is_aligned)
+static int classes_of(const struct planner *p)
 {
 	bool any_tensors = p->sets && !(p->given | p->absent);
 	if (any_tensors && !p->target->more_variants)
@@ -384,37 +375,66 @@ static int classes_of(const struct planner *p, bool is_aligned)
 		return any_tensors ? EACH : BETWEEN;
 	if (p->single || (p->special->npins && !any_tensors && !p->target->more_variants))
 		return SECOND;
-	return is_aligned && fits_threes(p) ? THREES : EACH;
+	return EACH;
+}
+
+/* Rows, where many of them are faster if lanes hold as much of a class's as of rows of a fixed size: of long ones with weights, for what waves do
+ * once, their part of the reductions above all, is then shared by more; of those with a scale of their own, which wait for more of that, from half as
+ * many columns on.  Few rows are better spread (docs/performance.md).  NULL = they are not. */
+static const struct hexpr *full_rows(const struct planner *p, int positions)
+{
+	bool norm = p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && p->f.weights;
+	bool scaled = p->f.rounds > 1 && p->f.narrowest < p->f.widest && plan_unit(p) == 1;
+	const struct hexpr *n = NULL;
+	for (int a = 0; norm && a < p->k->phases[0].naxes; a++) {
+		const struct ir_axis *ax = &p->k->phases[0].axes[a];
+		if (phase_is_open(NULL, ax))
+			n = ax->extent->op == HX_CDIV ? ax->extent->a : ax->extent;
+	}
+	bool pays = positions == LONG_CLASS || (scaled && 2 * positions == LONG_CLASS);   /* of the largest lanes hold as many anyhow */
+	return n && n->op == HX_SYM && pays ? rows_beside(p, (int)n->imm) : NULL;
+}
+
+static void plan_class(struct planner *p, struct variant v, int most, bool is_aligned, const struct hexpr *rows)
+{
+	class_fits(p, &v, most);
+	limit_open(p, &v, most, false);
+	if (is_aligned)
+		plan_aligned(p, &v);
+	else
+		v.waves = waves_of(p, plan_most_threads(p)); /* element by element: few a lane */
+	if (rows)
+		many_rows(p, &v, rows);
+	row_tiles(p, &v, most, plan_lane_elements(p, &v));
+	*plan_add(p) = v;
 }
 
 static void plan_classes(struct planner *p, bool is_aligned)
 {
-	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, THREES}, {4096, SECOND}, {5120, BETWEEN},
-		{6144, THREES}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {16384, LARGEST}};
-	int wanted = classes_of(p, is_aligned);
+	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
+		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {16384, LARGEST}};
+	int wanted = classes_of(p);
 	int64_t group = p->target->more_variants ? plan_unit(p) : 1;
+	bool full = p->target->whole_chunks && is_aligned && !p->single && (!p->sets || p->given | p->absent);
 	int before = 0;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		struct variant v = plan_variant(p);
 		int positions = classes[c].most, most = plan_groups_within(positions, (int)group);
 		if (most == before || (is_aligned && !p->single && positions <= p->clustered))
 			continue;
+		v.full = full && most && !class_fits(p, &v, most);   /* rows that are not held otherwise */
 		/* small classes only where larger ones do not fit */
 		if (!most || !class_fits(p, &v, most) || (positions < 1024 && class_fits(p, &v, 4 * most)))
 			continue;
 		if (classes[c].from > wanted && (wanted > LARGEST || classes[c].from > EACH || class_fits(p, &v, 2 * most)))
 			continue;
 		before = most;
-		class_fits(p, &v, most);
-		limit_open(p, &v, most, false);
-		if (is_aligned)
-			plan_aligned(p, &v);
-		else
-			v.waves = waves_of(p, plan_most_threads(p)); /* element by element: few a lane */
-		if (wanted == THREES && classes[c].from == THREES)
-			v.waves = waves_of(p, 2 * most / (3 * plan_lane_elements(p, &v)));
-		row_tiles(p, &v, most, plan_lane_elements(p, &v));
-		*plan_add(p) = v;
+		const struct hexpr *rows = full && !v.full ? full_rows(p, positions) : NULL;
+		struct variant many = v;
+		many.full = true;
+		if (rows)
+			plan_class(p, many, most, is_aligned, rows);
+		plan_class(p, v, most, is_aligned, NULL);
 	}
 }
 

@@ -26,11 +26,14 @@ bool plan_is_several(const struct planner *p)
 	return p->target->whole_chunks && p->f.reduces && p->f.rows > 1 && p->f.cost <= SEVERAL_CODE;
 }
 
+/* Elements of a row, at most, of which lanes hold as many as there are registers for. */
+static int64_t row_of(const struct variant *v) { return v->full ? LONG_ROW : v->pins[0].value; }
+
 /* Rows of which a lane holds 16 elements: more would share no weights, or, of a short row made narrower by light code, little else. */
 bool plan_is_spread(const struct planner *p, const struct variant *v)
 {
 	bool light = p->f.rows == 1 && p->f.cost <= ROW_CODE && p->f.narrowest < p->f.widest;
-	return p->target->whole_chunks && (!p->f.weights || (light && v->pins[0].value <= SHORT_ROW));
+	return p->target->whole_chunks && (!p->f.weights || (light && row_of(v) <= SHORT_ROW));
 }
 
 /* Rows of 8 KB with weights, written as wide as they are read, of which there are more than the chip holds at a time, by far: where one
@@ -65,7 +68,7 @@ static int slow_elements(const struct planner *p, const struct variant *v)
  * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
 int plan_lane_elements(const struct planner *p, const struct variant *v)
 {
-	bool more = v && v->npins && p->f.reduces;
+	bool more = v && (v->npins || v->full) && p->f.reduces;
 	int n = more && !plan_is_spread(p, v) ? 32 : 16, most = more ? 1000 : 400;
 	if (more && p->target->whole_chunks && (variant_is_ragged(v) || (p->f.rows == 1 && variant_is_at_least(v, LONG_ROW)))) {
 		n *= 2;
@@ -73,7 +76,7 @@ int plan_lane_elements(const struct planner *p, const struct variant *v)
 	}
 	/* of rows that may not be there, which workgroups take one behind the other, two accesses a lane */
 	if (more && plan_is_several(p))
-		for (n = (p->f.guarded ? 32 : 16) / p->f.widest; v->pins[0].value > ROW_LANES * n;)
+		for (n = (p->f.guarded ? 32 : 16) / p->f.widest; row_of(v) > ROW_LANES * n;)
 			n *= 2;
 	int least = p->target->whole_chunks && plan_only_groups(p) ? 16 : 4;
 	while (n > least && n * p->f.cost > most)

@@ -55,8 +55,8 @@ START_TEST(sets_compute)
 		{"rmsnorm_quant", "", "N=14336 aligned memory<4000", 2, 14336, NULL},
 		{"relu_act", "", "N%4096=0 aligned rows>=512 memory<4000 bare", 512, 4096, NULL},
 		{"layernorm_quant", "w", "N=16384 aligned memory<4000 with w", 2, 16384, NULL},
-		{"rmsnorm_quant", "", "N<=3072 N%16=0 aligned", 3, 2880, NULL},                     /* three accesses a lane */
-		{"layernorm_quant", "w", "N<=6144 N%16=0 aligned with w", 2, 5376, NULL},
+		{"rmsnorm_quant", "", "N<=4096 N%16=0 aligned", 3, 2880, NULL},
+		{"layernorm_quant", "w", "N<=8192 N%16=0 aligned with w", 2, 5376, NULL},
 		{"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 2, 10240, NULL},
 	};
 	built_call(cases[_i].kernel, cases[_i].pin, cases[_i].m, cases[_i].n, cases[_i].given, cases[_i].variant);
@@ -292,6 +292,27 @@ START_TEST(groups_of_a_lane)
 }
 END_TEST
 
+/* Of classes of sizes: many long rows with weights hold 32 elements a lane, those that are quantised by a scale of their own from 4,096 columns on;
+ * a gate of long code does where it would be swept otherwise. */
+START_TEST(long_rows_fill_their_lanes)
+{
+	static const struct { const char *kernel; int many, any; } cases[] = {
+		{"rmsnorm_quant", 2, 0}, {"layernorm_quant", 4, 0}, {"rmsnorm_128", 1, 0}, {"quantize_rows", 0, 0}, {"swiglu_rows", 0, 0}, {"geglu_rows", 0, 1},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		int many = 0, any = 0;
+		built_open(&b, cases[c].kernel);
+		for (int v = 0; v < b.n; v++) {
+			many += b.v[v].full && b.v[v].many;
+			any += b.v[v].full && !b.v[v].many;
+		}
+		ck_assert_msg(many == cases[c].many && any == cases[c].any, "%s: %d for many rows, %d for any", cases[c].kernel, many, any);
+		built_close(&b);
+	}
+}
+END_TEST
+
 /* Rows that may not be there take more of them until they are many; all but variants for few ask for a row once.  Tiles of several rows ask for the
  * first, aligned ones for the last as well. */
 START_TEST(many_rows)
@@ -305,7 +326,7 @@ START_TEST(many_rows)
 		some_are_absent = some_are_absent || strcmp(b.r.k->params[p].name, "tokens") == 0;
 	for (int v = 0; v < b.n; v++) {
 		const char *text = b.v[v].text;
-		bool many = strstr(text, some_are_absent ? " rows>=768" : " rows>=512") || (!some_are_absent && strstr(text, " rows>=8192"));
+		bool many = strstr(text, some_are_absent ? " rows>=768" : " rows>=512") || (!some_are_absent && (strstr(text, " rows>=8192") || (b.v[v].full && strstr(text, " rows>=2048"))));
 		int branches = !tiles ? !b.v[v].few : b.v[v].aligned && !b.v[v].single ? 2 : 1;
 		ck_assert_msg(b.v[v].many == many, "%s %s", nvptx_kernels.names[_i], text);
 		ck_assert_msg(b.v[v].many || !strstr(text, "rows>="), "%s %s", nvptx_kernels.names[_i], text);
@@ -687,6 +708,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, lanes_of_a_row);
 	tcase_add_test(t, short_rows_share_a_workgroup);
 	tcase_add_test(t, groups_of_a_lane);
+	tcase_add_test(t, long_rows_fill_their_lanes);
 	tcase_add_loop_test(t, many_rows, 0, nvptx_kernels.n);
 	tcase_add_test(t, rows_are_counted);
 	tcase_add_test(t, whole_tiles_have_no_masks);

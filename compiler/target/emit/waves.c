@@ -38,10 +38,12 @@ static void look_at(struct ir_ins *i, void *ctx)
 	if (i->layout)
 		look_at_layout(k, i->layout);
 	const struct layout *from = i->op == IR_REDUCE ? i->args[0]->layout : NULL;
-	if (from && i->layout)                         /* results that are dealt out are folded by whoever they are dealt to */
-		k->fits = k->fits && layout_equal(i->layout, layout_project(k->e->arena, from, i->over, NULL));
+	bool crosses = false;
 	for (int a = 0; from && from->nwave && a < LAYOUT_AXES; a++)
-		k->folds = k->folds || (from->wave[0].step[a] && (i->over & IR_AXIS(a)));
+		crosses = crosses || (from->wave[0].step[a] && (i->over & IR_AXIS(a)));
+	if (crosses && i->layout)                      /* results that are dealt out are folded by whoever they are dealt to */
+		k->fits = k->fits && layout_equal(i->layout, layout_project(k->e->arena, from, i->over, NULL));
+	k->folds = k->folds || crosses;
 }
 
 void waves_look(struct emit *e)
