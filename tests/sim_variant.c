@@ -453,7 +453,7 @@ int variant_go(struct variant_run *r, bool checks, uint64_t seed, uint64_t limit
 		if (r->workspace)
 			sim_memory_add(m, r->workspace, r->workspace_bytes, "workspace", true);
 		struct sim_launch s = {.object = r->object, .kernel = sim_object_kernel(r->object, l->symbol), .memory = m,
-			.block = {(uint32_t)l->block, 1, 1}, .kernarg = block, .kernarg_size = ((size_t)l->kernarg_bytes + 64) / 64 * 64, .seed = seed,
+			.block = {(uint32_t)(l->lanes ? value_of(r, l->lanes) : l->block), 1, 1}, .kernarg = block, .kernarg_size = ((size_t)l->kernarg_bytes + 64) / 64 * 64, .seed = seed,
 			.checks = checks, .max_inst = limit, .threads = 1, .few = few ? FEW : 0, .stats = &r->stats};
 		for (int k = 0; k < 3; k++)
 			s.grid[k] = (uint32_t)value_of(r, l->grid[k]);
