@@ -79,7 +79,7 @@ struct variant {
 	bool late_arguments;                                   /* tensors' pointers and strides are loaded at each access: of many tensors they fill the scalar registers */
 	bool spills;                                           /* of what registers do not hold, more than a little may lie on the stack: nothing smaller fits */
 	bool scheduled;                                        /* tiles and waves are the text's own */
-	int waves;                                             /* in a workgroup; 0 = the schedule pass decides */
+	int waves;                                             /* in a workgroup, at most; 0 = the schedule pass decides */
 	struct { int phase, waves; } apart[PHASES_APART]; int napart;     /* phases whose workgroups have others */
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
 	enum stored_first stored_first;                        /* lines that it stores leave the L2 before those that it reads */
