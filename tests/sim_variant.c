@@ -223,8 +223,9 @@ static void find_configs(struct variant_run *r)
 	for (int m = NROWS - 1, small = r->nconfigs; m-- > 3;)  /* more rows than a tile of 64 has, at the first width that fits */
 		for (int i = 0, had = r->nconfigs; i < NCOLUMNS && r->nconfigs == had && r->nconfigs < most - 6; i++)
 			add_pair(r, rows[m], columns[i], false, had == small ? ALL : TWO);
-	for (int i = NCOLUMNS; i-- > 0 && r->nconfigs < most - 4;)
-		add_pair(r, rows[0], columns[i], false, TWO);
+	for (int i = NCOLUMNS; i-- > 0 && r->nconfigs < most - 4;)   /* long rows, which have all waves: of as few as the variant takes */
+		for (int m = 0, had = r->nconfigs; m < NROWS && r->nconfigs == had && rows[m] * columns[i] <= MOST_ELEMENTS; m++)
+			add_pair(r, rows[m], columns[i], false, TWO);
 	add_pair(r, rows[0], 0, false, TWO);
 	add_pair(r, rows[0], 0, true, TWO);
 }
