@@ -219,8 +219,8 @@ static void find_configs(struct variant_run *r)
 		if (r->nconfigs == had)                  /* whole vectors: what else makes a call unaligned */
 			add_pair(r, 65 + i, 129 + i, true, ONE);
 	}
-	int most = MOST + (any ? ENDS : 0);
-	for (int m = NROWS - 1, small = r->nconfigs; m-- > 3;)  /* more rows than a tile of 64 has, at the first width that fits */
+	int most = r->nconfigs + MOST - SMALL;
+	for (int m = NROWS, small = r->nconfigs; m-- > 3;)  /* more rows than a tile of 64 has, or than a wave, at the first width that fits */
 		for (int i = 0, had = r->nconfigs; i < NCOLUMNS && r->nconfigs == had && r->nconfigs < most - 6; i++)
 			add_pair(r, rows[m], columns[i], false, had == small ? ALL : TWO);
 	for (int i = NCOLUMNS; i-- > 0 && r->nconfigs < most - 4;)   /* long rows, which have all waves: of as few as the variant takes */

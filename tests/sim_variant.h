@@ -8,7 +8,7 @@
 #include "../runtime/pack.h"
 #include "../sim/exec.h"
 
-enum { VARIANT_GUARD = 256, VARIANT_CONFIGS = 48 };
+enum { VARIANT_GUARD = 256, VARIANT_CONFIGS = 64 };
 
 /* start: what a tensor that is both input and output holds before a run; table: a list's, NULL for a tensor. */
 struct variant_tensor { uint8_t *memory, *data, *start, *table; size_t bytes, table_bytes; int rank; int64_t extent[MODEL_MAX_RANK], stride[MODEL_MAX_RANK]; enum dtype dtype; bool out, present; };
