@@ -182,9 +182,11 @@ void emit_if(struct emit *e, const struct ir_ins *i)
 	for (int s = 0; s < 2; s++)
 		block[s] = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
 	LLVMBuildCondBr(e->b, i->args[0] == e->known ? LLVMConstInt(e->i1, 1, 0) : scalar(e, i->args[0]), block[0], block[1]);
+	struct lds_state before = e->lds_now, first = before;
 	for (int s = 0; s < 2; s++) {
 		LLVMPositionBuilderAtEnd(e->b, block[s]);
-		e->lds_small_bytes = partials;                /* of one side or the other: they lie in the same places */
+		e->lds_small_bytes = partials;                /* of one side or the other: they lie in the same places, tiles as well */
+		e->lds_now = before;
 		emit_block(e, side[s]);
 		most = most > e->lds_small_bytes ? most : e->lds_small_bytes;
 		kept[s] = arena_alloc(e->arena, sizeof *kept[s] * (size_t)(n + 1));
@@ -199,7 +201,9 @@ void emit_if(struct emit *e, const struct ir_ins *i)
 		last[s] = LLVMGetInsertBlock(e->b);
 		LLVMBuildBr(e->b, join);
 		index_release(e, mark);
+		first = s ? first : e->lds_now;
 	}
+	lds_meet(e, &first);
 	e->lds_small_bytes = most;
 	LLVMPositionBuilderAtEnd(e->b, join);
 	for (int r = 0; r < n && !e->failed; r++) {

@@ -27,6 +27,8 @@
  * padding there is lies in the strides); small: it lies among the partial results of reductions, in a place that nothing else has. */
 struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at, padded, shift; bool small; };
 struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may still read it */
+enum { LDS_REGIONS = 32 };
+struct lds_state { struct lds_region regions[LDS_REGIONS]; int nregions, top; bool written; };      /* what lds.c knows at a place of the code */
 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
 struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; };
@@ -70,10 +72,9 @@ struct emit {
 	const struct model_karg *arguments; int narguments; bool late;   /* late: tensors' are loaded where they are used (arguments_bind) */
 	LLVMValueRef fold_inner;                 /* rows are (row / inner, row % inner) of tensors with a fold_stride */
 	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
-	int lds_bytes, lds_small_bytes, lds_top; /* needed; lds_top: handed out inside the present outermost loop */
-	struct lds_region regions[32]; int nregions;
+	int lds_bytes, lds_small_bytes;          /* needed */
+	struct lds_state lds_now;                /* top: handed out inside the present outermost loop; written: tiles since the last barrier, reads must wait */
 	int cluster, cluster_counters, cluster_rounds;   /* cluster.c: members, 0 = none; where their counters lie; how many have been used */
-	bool lds_written;                        /* tiles written since the last barrier: reads must wait */
 	int loop_depth; LLVMValueRef loop_position;  /* of the innermost loop, NULL outside */
 	const struct ir_block *loop_body; LLVMBasicBlockRef before_loop;  /* the same loop's; before_loop ends in the branch to it */
 	LLVMBasicBlockRef before_asked;          /* ask.c: while loads are asked for together; ends where they begin */
@@ -253,6 +254,7 @@ void readers_before_store(struct emit *, const struct ir_ins *store); /* readers
 void readers_after_store(struct emit *, const struct ir_ins *store);
 void lds_barrier(struct emit *);                                     /* LDS accesses before it are seen by all waves behind it */
 void lds_enter_loop(struct emit *);                                  /* everything read in the loop may still be read by others */
+void lds_meet(struct emit *, const struct lds_state *);              /* two ways of the code meet, at whose ends this was known, and what is now */
 LLVMValueRef lds_read(struct emit *, const struct ir_ins *, int reg, int n); /* registers of a value that waits in LDS */
 void emit_relayout(struct emit *, const struct ir_ins *);
 void lds_fetch(struct emit *, const struct ir_ins *user);            /* small tiles that wait in LDS for it, the first that uses them */

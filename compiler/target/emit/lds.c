@@ -19,17 +19,34 @@ LLVMValueRef lds_pointer(struct emit *e, LLVMValueRef base, LLVMValueRef byte, i
 void lds_barrier(struct emit *e)
 {
 	e->machine->barrier(e);
-	e->lds_written = false;
-	for (int r = 0; r < e->nregions; r++)
-		e->regions[r].dirty = false;
+	e->lds_now.written = false;
+	for (int r = 0; r < e->lds_now.nregions; r++)
+		e->lds_now.regions[r].dirty = false;
+}
+
+void lds_meet(struct emit *e, const struct lds_state *other)
+{
+	struct lds_state *now = &e->lds_now;
+	for (int r = 0; r < other->nregions; r++) {
+		bool known = false;
+		for (int k = 0; k < now->nregions; k++)
+			if (now->regions[k].at == other->regions[r].at && now->regions[k].size == other->regions[r].size) {
+				now->regions[k].dirty = now->regions[k].dirty || other->regions[r].dirty;
+				known = true;
+			}
+		if (!known && now->nregions < LDS_REGIONS)
+			now->regions[now->nregions++] = other->regions[r];
+	}
+	now->top = now->top > other->top ? now->top : other->top;
+	now->written = now->written || other->written;
 }
 
 void lds_enter_loop(struct emit *e)
 {
 	if (!e->loop_depth)
-		e->lds_top = 0;
-	for (int r = 0; r < e->nregions; r++)
-		e->regions[r].dirty = true;
+		e->lds_now.top = 0;
+	for (int r = 0; r < e->lds_now.nregions; r++)
+		e->lds_now.regions[r].dirty = true;
 }
 
 LLVMValueRef emit_if_begin(struct emit *e, LLVMValueRef cond)
@@ -195,9 +212,9 @@ static LLVMValueRef lane_address(struct emit *e, const struct layout *l, const s
 static void place_tile(struct emit *e, struct lds_tile *t)
 {
 	bool dirty = e->loop_depth > 0;
-	t->at = e->loop_depth ? e->lds_top : 0;
-	for (int r = 0; r < e->nregions; r++) {
-		struct lds_region *g = &e->regions[r];
+	t->at = e->loop_depth ? e->lds_now.top : 0;
+	for (int r = 0; r < e->lds_now.nregions; r++) {
+		struct lds_region *g = &e->lds_now.regions[r];
 		bool meets = g->at < t->at + t->size && t->at < g->at + g->size;
 		if (meets && g->at == t->at && g->size == t->size)
 			dirty = g->dirty;
@@ -206,19 +223,19 @@ static void place_tile(struct emit *e, struct lds_tile *t)
 	}
 	if (dirty)
 		lds_barrier(e);
-	if (e->nregions < 32)
-		e->regions[e->nregions++] = (struct lds_region){t->at, t->size, false};
+	if (e->lds_now.nregions < LDS_REGIONS)
+		e->lds_now.regions[e->lds_now.nregions++] = (struct lds_region){t->at, t->size, false};
 	if (e->loop_depth)
-		e->lds_top += t->size;
+		e->lds_now.top += t->size;
 	if (t->at + t->size > e->lds_bytes)
 		e->lds_bytes = t->at + t->size;
 }
 
 static void mark_read(struct emit *e, const struct lds_tile *t)
 {
-	for (int r = 0; r < e->nregions; r++)
-		if (e->regions[r].at < t->at + t->size && t->at < e->regions[r].at + e->regions[r].size)
-			e->regions[r].dirty = true;
+	for (int r = 0; r < e->lds_now.nregions; r++)
+		if (e->lds_now.regions[r].at < t->at + t->size && t->at < e->lds_now.regions[r].at + e->lds_now.regions[r].size)
+			e->lds_now.regions[r].dirty = true;
 }
 
 static LLVMValueRef tile_base(const struct emit *e, const struct lds_tile *t) { return t->small ? e->lds_small : e->lds; }
@@ -231,7 +248,7 @@ LLVMValueRef lds_read(struct emit *e, const struct ir_ins *i, int reg, int n)
 	LLVMValueRef parts[64];
 	int run = run_of(i->layout, t);
 	run = run > n ? n : run;
-	if (e->lds_written)
+	if (e->lds_now.written)
 		lds_barrier(e);
 	for (int r = 0; r < n; r += run) {
 		LLVMValueRef x = LLVMBuildLoad2(e->b, emit_vector(element, run),
@@ -295,7 +312,7 @@ static void write_tile(struct emit *e, const struct ir_ins *v, const struct lds_
 	}
 	if (once)
 		emit_if_end(e, join);
-	e->lds_written = true;
+	e->lds_now.written = true;
 }
 
 static struct lds_tile *tile_for(struct emit *e, const struct ir_ins *i)
