@@ -8,7 +8,8 @@
 #include "../../pass.h"
 #include "machine.h"
 
-struct look { struct emit *e; int axis, each; bool fits, folds; };
+/* copied: axes of what all waves hold alike. */
+struct look { struct emit *e; int axis, each; ir_axes copied; bool fits, folds; };
 
 /* The wave's bits step along one axis, as parts of it one behind the other, or not at all. */
 static void look_at_layout(struct look *k, const struct layout *l)
@@ -29,6 +30,8 @@ static void look_at_layout(struct look *k, const struct layout *l)
 			}
 	}
 	k->fits = k->fits && (!copies || copies == l->nwave);
+	for (int a = 0; copies && a < LAYOUT_AXES; a++)
+		k->copied |= layout_size(l, a) > 1 ? IR_AXIS(a) : 0;
 }
 
 static void look_at(struct ir_ins *i, void *ctx)
@@ -48,9 +51,9 @@ static void look_at(struct ir_ins *i, void *ctx)
 
 void waves_look(struct emit *e)
 {
-	struct look k = {e, -1, 0, e->v->waves_vary && !e->cluster, false};
+	struct look k = {e, -1, 0, 0, e->v->waves_vary && !e->cluster, false};
 	ir_walk(e->ph->body, look_at, &k);
-	if (!k.fits || k.axis < 0 || e->ph->axes[k.axis].kind != AXIS_HELD)
+	if (!k.fits || k.axis < 0 || (k.copied & IR_AXIS(k.axis)) || e->ph->axes[k.axis].kind != AXIS_HELD)   /* what is copied a wave has to have written */
 		return;
 	const struct hexpr *n = hexpr_op(e->arena, HX_CDIV, e->ph->axes[k.axis].extent, hexpr_const(e->arena, k.each));
 	int64_t there;
