@@ -45,7 +45,6 @@ struct target {
 	bool whole_runs;               /* lanes whose run of elements is there as a whole store it at once, though others' masks end within theirs */
 	bool late_stores;              /* what is stored element by element, or perhaps not at all, is stored last: early it holds more registers */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
-	bool waves_vary;           /* of rows in whole accesses, launches have the waves that they need, of those that their variant holds */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
 	bool cvt_pk_fp4;           /* v_cvt_scalef32_pk_fp4_f32 */
 	bool lanes_share;          /* what lanes of a wave would all make of the same results is made by one of them each, and handed on by exchanges */
@@ -84,7 +83,7 @@ struct variant {
 	struct { int phase; const char *axis; int tile; } tiles[2 * LAYOUT_AXES]; int ntiles; /* chosen tile sizes by phase (-1: all) and axis name */
 	enum stored_first stored_first;                        /* lines that it stores leave the L2 before those that it reads */
 	bool gaps;                                             /* of its rows some are not there (pass_guard.c): how many it reads is not known */
-	bool waves_vary;                                       /* a launch has the waves that its rows need (emit/waves.c) */
+	bool waves_vary;                                       /* lanes access several elements at once: a launch has the waves that its rows need (emit/waves.c) */
 	bool full;                                             /* of a class of sizes: lanes hold as many elements as those of rows of a fixed size */
 	bool sideways;                                         /* workgroups that follow each other hold what lies side by side in rows, not one row behind another */
 	int ahead;                                             /* so many workgroups later, in the grid's order, is the one whose tile the L2 is asked for; 0 = none */

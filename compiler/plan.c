@@ -604,7 +604,7 @@ static void plan_rows(struct planner *p)
 		p->out.items[i].sideways = is_sideways(p, &p->out.items[i]);
 		p->out.items[i].stored_first = stored_first_of(p, &p->out.items[i]);
 		p->out.items[i].gaps = p->f.guarded;
-		p->out.items[i].waves_vary = p->target->waves_vary && plan_is_wide(&p->out.items[i]) && !p->out.items[i].single;
+		p->out.items[i].waves_vary = plan_is_wide(&p->out.items[i]) && !p->out.items[i].single;
 	}
 }
 

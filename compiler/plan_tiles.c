@@ -65,7 +65,7 @@ static int slow_elements(const struct planner *p, const struct variant *v)
 }
 
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
- * of a row whose size is fixed, which needs no masks: what a wave does once, its part of the reductions above all, is then shared by more. */
+ * of a row whose size is fixed, which needs no masks, or of a class that is full: what a wave does once, its part of the reductions above all, is then shared by more. */
 int plan_lane_elements(const struct planner *p, const struct variant *v)
 {
 	bool more = v && (v->npins || v->full) && p->f.reduces;

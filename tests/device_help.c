@@ -87,7 +87,7 @@ static int64_t extent_of(const struct ir_tensor *t)
 	return last;
 }
 
-static uint32_t launch_lanes(struct device_run *d, const struct model_launch *l)
+uint32_t device_lanes(struct device_run *d, const struct model_launch *l)
 {
 	return (uint32_t)(l->lanes ? host_value(d, l->lanes) : l->block);
 }
@@ -97,7 +97,7 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 {
 	struct ptx_range memory[2 * MOST_PARAMS + 1];
 	_Alignas(16) uint8_t block[1024] = {0};
-	struct ptx_launch p = {.text = c->elf, .kernel = l->symbol, .block = launch_lanes(d, l), .arguments = block,
+	struct ptx_launch p = {.text = c->elf, .kernel = l->symbol, .block = device_lanes(d, l), .arguments = block,
 	                       .argument_bytes = (size_t)l->kernarg_bytes, .memory = memory, .shared = l->lds, .fetched = d->fetched, .most_fetched = d->most_fetched,
 	                       .soon = d->soon, .most_soon = d->most_soon,
 	                       .stored = d->stored, .most_stored = d->most_stored};
@@ -151,7 +151,7 @@ static void launch(struct device_run *d, struct sim_object *o, const struct mode
 	if (bytes)
 		sim_memory_add(m, workspace, bytes, "workspace", true);
 	sim_memory_add(m, block, sizeof block, "kernarg", false);
-	struct sim_launch s = {.object = o, .kernel = sim_object_kernel(o, l->symbol), .memory = m, .block = {launch_lanes(d, l), 1, 1},
+	struct sim_launch s = {.object = o, .kernel = sim_object_kernel(o, l->symbol), .memory = m, .block = {device_lanes(d, l), 1, 1},
 	                       .kernarg = block, .kernarg_size = (size_t)l->kernarg_bytes, .threads = 1, .checks = true, .stats = &stats};
 	ck_assert_ptr_nonnull(s.kernel);
 	bool empty = false;

@@ -44,6 +44,8 @@ void device_compile(struct device_run *, const struct variant *, struct device_c
 bool device_applies(struct device_run *, const struct variant *);
 /* Does what translation asks besides hold as well? */
 bool device_takes(struct device_run *, const struct device_code *);
+/* Lanes of a workgroup, for the symbols set. */
+uint32_t device_lanes(struct device_run *, const struct model_launch *);
 /* What evaluator and device get: of lists tables, in d's arena, of all else the run's tensors. */
 void device_tables(struct device_run *, struct ir_tensor *seen);
 /* Evaluates and executes; outputs must agree bit for bit.  Outputs (in tensors without data, and inout tensors) hold the evaluator's

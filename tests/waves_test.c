@@ -1,23 +1,13 @@
 /* waves_test.c -- variants of whose waves a launch has those that its rows need (compiler/target/emit/waves.c).
  *
- * In: kernels of kernels.tdsl, and of tests/lower.  Checked: how many lanes a launch says it has, by hand from what a wave holds; that with them
+ * In: kernels of kernels.tdsl.  Checked: how many lanes a launch says it has, by hand from what a wave holds; that with them
  * the simulated device, and the interpreter of PTX, compute what the evaluated laid-out IR does, bit for bit; which kernels' waves are all there. */
 #include "nvptx_help.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static int lanes_of(const struct built *b, const struct model_launch *l)
-{
-	struct hexpr_env env = {b->r.symbols, b->r.k->nsymbols, NULL, NULL};
-	int64_t lanes = l->block;
-	const char *why = "";
-	if (l->lanes)
-		ck_assert_msg(hexpr_eval(l->lanes, &env, &lanes, &why) == 0, "%s", why);
-	return (int)lanes;
-}
-
-struct need { const char *kernel, *given, *variant; int pin, n, lanes; };
+struct need { const char *kernel, *given, *variant; int pin, n; uint32_t lanes; };
 
 static void check_need(const struct need *c, const char *target)
 {
@@ -34,7 +24,7 @@ static void check_need(const struct need *c, const char *target)
 	built_give(&b, c->given);
 	device_compile(&b.d, &b.v[built_variant(&b, c->variant)], &code, c->variant);
 	ck_assert(strstr(c->variant, "rows>=") || device_takes(&b.d, &code));   /* few rows are computed as many are */
-	ck_assert_int_eq(lanes_of(&b, &code.launches[0]), c->lanes);
+	ck_assert_uint_eq(device_lanes(&b.d, &code.launches[0]), c->lanes);
 	ck_assert_msg(!code.launches[0].lanes == (c->variant[1] == '='), "%s: whether the call decides", c->variant);
 	device_check(&b.d, &code, c->variant, false);
 	free(code.elf);
@@ -79,7 +69,7 @@ START_TEST(warps_likewise)
 }
 END_TEST
 
-/* Waves that lie along rows of tiles, or hold results, or whose registers go on behind the last wave's. */
+/* Waves that lie along rows of tiles, or share a product; on sm_90a those of rows that begin anywhere and of the general variants. */
 START_TEST(others_have_all_waves)
 {
 	static const struct { const char *kernel, *target, *variant; } who[] = {
