@@ -81,6 +81,15 @@ LLVMValueRef amdgcn_from_bf16(struct emit *e, LLVMValueRef x)
 	return vector_join(e, part, 2, 1);
 }
 
+/* LLVM makes one instruction of a product that is narrowed, v_fma_mixlo_f16 of a, b and +0, which turns -0 into +0: a fence between the two.
+ * Of vectors' products it makes two for two, and these keep them apart. */
+LLVMValueRef amdgcn_to_f16(struct emit *e, LLVMValueRef x)
+{
+	if (LLVMIsAInstruction(x) && LLVMGetInstructionOpcode(x) == LLVMFMul && vector_length(x) == 1)
+		x = emit_call(e, "llvm.canonicalize", &e->f32, 1, &x, 1);
+	return LLVMBuildFPTrunc(e->b, x, op_type_like(e, DT_F16, x), "");
+}
+
 /* v_cvt_scalef32_pk_fp4_f32: two to one byte of a word; the scale is 1. */
 LLVMValueRef amdgcn_to_fp4(struct emit *e, LLVMValueRef x)
 {

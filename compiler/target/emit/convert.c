@@ -266,5 +266,7 @@ LLVMValueRef op_convert(struct emit *e, LLVMValueRef x, enum dtype from, enum dt
 		return narrowed(e, x, to, saturate);
 	if (saturate)
 		x = op_clamped(e, x, to);
+	if (to == DT_F16 && e->machine->to_f16)
+		return e->machine->to_f16(e, x);
 	return to == DT_F32 ? x : LLVMBuildFPTrunc(e->b, x, op_type_like(e, to, x), "");
 }

@@ -88,6 +88,7 @@ struct machine {
 	LLVMValueRef (*from_bf16_again)(struct emit *, LLVMValueRef x);  /* pairs, made anew, not kept from before; NULL = as from_bf16 */
 	/* f32 to bf16, to nearest even, where a NaN's lower half is zero: then it stays one.  NULL = as LLVM does it. */
 	LLVMValueRef (*round_bf16)(struct emit *, LLVMValueRef x);
+	LLVMValueRef (*to_f16)(struct emit *, LLVMValueRef x);           /* f32 to f16, to nearest even; NULL = as LLVM does it */
 	/* e2m1 codes, one a byte, where target.cvt_pk_fp4: saturates, NaN to 6 with its sign. */
 	LLVMValueRef (*to_fp4)(struct emit *, LLVMValueRef x);
 	/* f32 or <n x f32> to integers of at most 32 bits: truncates, NaN to 0; saturate: rounds to nearest even and clamps. */
