@@ -79,7 +79,7 @@ TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cac
 	sim_decode_test sim_exec_test sim_foreign_test sim_mfma_test sim_mutation_test sim_object_test sim_random_test sim_strict_test sim_tool_test tdslc_driver_test tensorfile_test)
 E2E_TESTS = $(addprefix $(B)/tests/, e2e_lists_test e2e_matrix_test e2e_rows_act_test e2e_rows_bwd_test e2e_rows_join_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test e2e_user_test ref_rows_test)
 # What several tests share.
-HELP = tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/nvptx_help.c tests/ptx_cluster.c tests/ptx_run.c tests/ptx_text.c tests/sim_build.c tests/sim_single.c tests/sim_variant.c tests/sim_waits.c
+HELP = tests/device_gpu.c tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/nvptx_help.c tests/ptx_cluster.c tests/ptx_run.c tests/ptx_text.c tests/sim_build.c tests/sim_single.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh
 PY_TESTS = tests/wheel_test.py tests/e2e_new_kernel_test.py tests/progress_test.py tests/ref_formats_test.py tests/support_test.py \
 	"tests/sim_num_test.py $(B)/tests/libnum.so" "tests/sim_convert_test.py $(B)/tdsl-sim" "tests/lower_random.py $(B)"
@@ -99,7 +99,7 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: h200 all profile random run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
+.PHONY: h200 gpu-test all profile random run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh
@@ -325,8 +325,18 @@ tsan-run: $(B)/libtdsl_sim.so $(B)/hip_threads
 # Kernels drawn at random, from number FROM to TO: for whoever has changed a pass.
 FROM ?= 1000
 TO ?= 1100
+JOBS ?= 1
 random: $(B)/tests/lower_test
-	@python3 tests/lower_random.py $(B) $(FROM) $(TO)
+	@JOBS=$(JOBS) python3 tests/lower_random.py $(B) $(FROM) $(TO)
+# The same and the tests of sm_90a's code by a GPU (TEST_GPU=cuda:0, tests/device_gpu.h): each a file with LLVM inside, for a machine that has the one
+# and not the other.
+GPU_TESTS = $(patsubst %,$(B)/gpu/tests/%_test,lower nvptx nvptx_cluster nvptx_spared nvptx_unaligned nvptx_variants)
+gpu-test: $(GPU_TESTS)
+$(GPU_TESTS): $(B)/gpu/tests/%_test: $(B)/o/tests/%_test.o $(call obj,$(LLVM_STATIC)) $(HELP_A) $(ALL_A)
+	@mkdir -p $(@D)
+	$(call SAY,link $@)
+	$(Q)$(CXX) $(LDFLAGS) -static-libstdc++ -static-libgcc $(filter %.o,$^) -Wl,--start-group $(HELP_A) $(ALL_A) -Wl,--end-group \
+		-Wl,-Bstatic -lcheck_pic -lsubunit -Wl,-Bdynamic $(filter-out -Wl$(comma)-q,$(LLVM_INSIDE)) -l:libz.a $(ZSTD) -lrt $(SYSTEM) -s -o $@
 # Each reader of foreign bytes for FUZZ_SECONDS of its own time; the input at hand is kept in a file, for a crash to be repeated.
 FUZZ_SECONDS ?= 30
 fuzz:

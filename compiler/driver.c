@@ -166,12 +166,12 @@ static int argument_bytes(const struct model_launch *l)
 	return end;
 }
 
-/* Enters what the object says into the launches; -1 where the two do not fit together. */
-static int enter_facts(struct model_launch *launches, int nlaunches, const struct object_facts *facts, int nfacts, char *err, size_t errlen)
+/* Enters what the object says into the launches, and into the facts what it does not know; -1 where the two do not fit together. */
+static int enter_facts(struct model_launch *launches, int nlaunches, struct object_facts *facts, int nfacts, char *err, size_t errlen)
 {
 	for (int i = 0; i < nlaunches; i++) {
 		struct model_launch *l = &launches[i];
-		const struct object_facts *f = facts;
+		struct object_facts *f = facts;
 		while (f < facts + nfacts && strcmp(f->symbol, l->symbol))
 			f++;
 		if (f == facts + nfacts) {
@@ -186,7 +186,7 @@ static int enter_facts(struct model_launch *launches, int nlaunches, const struc
 		l->vgpr = f->vgpr;
 		l->agpr = f->agpr;
 		l->sgpr = f->sgpr;
-		l->lds = f->lds > l->lds ? f->lds : l->lds;      /* an object does not know what the launch gives */
+		l->lds = f->lds = f->lds > l->lds ? f->lds : l->lds;      /* an object does not know what the launch gives */
 		l->scratch = f->scratch;
 		l->spills = f->spills;
 		l->instructions = f->instructions;

@@ -2,6 +2,7 @@
 #include "device_help.h"
 #include "../sim/sim.h"
 #include "../base/num.h"
+#include "device_gpu.h"
 #include "ptx_run.h"
 
 #include <check.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 enum { GUARD = 256, POISON = 0xa5 };
+static const double LEAST_BOUND = 2e-5;          /* a real GPU's: approximate instructions are within 2^-21 or so of the evaluator's */
 
 void device_open(struct device_run *d, struct ir_run *r, const char *target)
 {
@@ -133,6 +135,54 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 	d->other_loads = p.other_loads;
 }
 
+/* The table of list p, whose elements are at `data`. */
+static void *list_table(struct device_run *d, int p, void *data)
+{
+	const struct ir_tensor *t = &d->r->tensors[p];
+	int64_t k = t->extent[0], n = t->extent[1], first = n * 4 / 7 / 8 * 8;
+	uint8_t *table = arena_alloc(&d->arena, (size_t)(k + 1) * 12 + 8);
+	for (int64_t i = 0; i < k; i++) {
+		uint64_t address = (uint64_t)(uintptr_t)data + (uint64_t)dtype_bytes(t->dtype, i * n);
+		int32_t length = (int32_t)(k == 1 ? n : i == 0 ? first : i + 1 == k ? n - first : 0);
+		memcpy(table + 8 * i, &address, 8);
+		memcpy(table + 8 * k + 4 * i, &length, 4);
+	}
+	return d->table[p] = table;
+}
+
+/* All launches by a GPU: what they use is copied there and back, outputs with what guards them. */
+static void run_on_gpu(struct device_run *d, const struct device_code *c, void *workspace, size_t bytes, const char *what)
+{
+	struct gpu_run *g = gpu_open(c->elf, c->size);
+	void *host[MOST_PARAMS];
+	for (int i = 0; i < d->r->k->nparams; i++) {
+		struct ir_tensor *t = &d->r->tensors[i];
+		const struct ir_param *p = &d->r->k->params[i];
+		host[i] = t->data;
+		if (!p->is_tensor || !t->data || p->role == IR_TEMP || !ir_tensor_count(t))
+			continue;
+		size_t guard = p->role != IR_IN ? GUARD : 0;
+		t->data = (uint8_t *)gpu_memory(g, (uint8_t *)t->data - guard, (size_t)dtype_bytes(t->dtype, extent_of(t)) + 2 * guard, guard > 0) + guard;
+		if (p->list)
+			d->table[i] = gpu_memory(g, list_table(d, i, t->data), (size_t)t->extent[0] * 12, false);
+	}
+	if (bytes)
+		workspace = gpu_memory(g, workspace, bytes, true);
+	for (int i = 0; i < c->nlaunches; i++) {
+		const struct model_launch *l = &c->launches[i];
+		_Alignas(16) uint8_t block[1024] = {0};
+		uint32_t grid[3];
+		fill_arguments(d, l, workspace, block);
+		for (int j = 0; j < 3; j++)
+			grid[j] = (uint32_t)host_value(d, l->grid[j]);
+		if (grid[0] && grid[1] && grid[2])
+			gpu_launch(g, l, grid, device_lanes(d, l), block, what);
+	}
+	for (int i = 0; i < d->r->k->nparams; i++)
+		d->r->tensors[i].data = host[i];
+	gpu_close(g, what);
+}
+
 static void launch(struct device_run *d, struct sim_object *o, const struct model_launch *l, void *workspace, size_t bytes, const char *what)
 {
 	struct sim_memory *m = sim_memory_new();
@@ -165,21 +215,6 @@ static void launch(struct device_run *d, struct sim_object *o, const struct mode
 	sim_memory_free(m);
 }
 
-/* The table of list p, whose elements are at `data`. */
-static void *list_table(struct device_run *d, int p, void *data)
-{
-	const struct ir_tensor *t = &d->r->tensors[p];
-	int64_t k = t->extent[0], n = t->extent[1], first = n * 4 / 7 / 8 * 8;
-	uint8_t *table = arena_alloc(&d->arena, (size_t)(k + 1) * 12 + 8);
-	for (int64_t i = 0; i < k; i++) {
-		uint64_t address = (uint64_t)(uintptr_t)data + (uint64_t)dtype_bytes(t->dtype, i * n);
-		int32_t length = (int32_t)(k == 1 ? n : i == 0 ? first : i + 1 == k ? n - first : 0);
-		memcpy(table + 8 * i, &address, 8);
-		memcpy(table + 8 * k + 4 * i, &length, 4);
-	}
-	return d->table[p] = table;
-}
-
 void device_tables(struct device_run *d, struct ir_tensor *seen)
 {
 	memcpy(seen, d->r->tensors, (size_t)d->r->k->nparams * sizeof *seen);
@@ -210,13 +245,48 @@ static void find_turns(struct ir_ins *i, void *found)
 	*(bool *)found = *(bool *)found || i->op == IR_SIN_TURNS || i->op == IR_COS_TURNS;
 }
 
+/* What a real GPU computes to fewer digits, or adds in an order of its own (of integers that changes nothing). */
+static void find_approximate(struct ir_ins *i, void *found)
+{
+	*(bool *)found = *(bool *)found || i->op == IR_RSQRT || i->op == IR_RCP || i->op == IR_EXP2 || i->op == IR_LOG2 || i->op == IR_DOT ||
+	                 (i->op == IR_UPDATE && i->kind == RED_SUM);
+	find_turns(i, found);
+}
+
+static bool has(const struct ir_kernel *k, void (*find)(struct ir_ins *, void *))
+{
+	bool found = false;
+	for (int p = 0; p < k->nphases; p++)
+		ir_walk(k->phases[p].body, find, &found);
+	return found;
+}
+
 /* sin and cos where the instruction takes radians: turns are multiplied first, and rounded. */
 static bool is_inexact(const struct device_run *d, const struct device_code *c)
 {
-	bool turns = false;
-	for (int p = 0; p < c->final->nphases; p++)
-		ir_walk(c->final->phases[p].body, find_turns, &turns);
-	return turns && target_is_nvptx(d->target);
+	return target_is_nvptx(d->target) && has(c->final, find_turns);
+}
+
+bool device_near(double bound, enum dtype t, double a, double b)
+{
+	double ulp = t == DT_BF16 ? 0x1p-7 : t == DT_F16 ? 0x1p-10 : t == DT_E4M3 || t == DT_E4M3FNUZ ? 0x1p-3 : t == DT_E5M2 || t == DT_E5M2FNUZ ? 0x1p-2 : 0;
+	if (a == b || (isnan(a) && isnan(b)))
+		return true;
+	if (dtype_info(t)->cls == 'I')
+		return bound > 0 && t == DT_I8 && fabs(a - b) <= 1;
+	return bound > 0 && fabs(a - b) <= bound * (1 + fabs(b)) + ulp * fmax(fabs(a), fabs(b)) + (dtype_info(t)->bits == 8 ? 0x1p-9 : 0);
+}
+
+/* What a real GPU made of it. */
+static void compare_near(struct device_run *d, int p, uint8_t *want, uint8_t *got, const char *what)
+{
+	struct ir_tensor a = d->r->tensors[p], b = a;
+	double bound = fmax(d->bound, LEAST_BOUND);
+	a.data = got;
+	b.data = want;
+	for (int64_t i = 0; i < ir_tensor_count(&a); i++)
+		if (!device_near(bound, a.dtype, ir_tensor_get(&a, i), ir_tensor_get(&b, i)))
+			ck_abort_msg("%s: %s[%lld] is %.9g, the evaluator has %.9g", what, d->r->k->params[p].name, (long long)i, ir_tensor_get(&a, i), ir_tensor_get(&b, i));
 }
 
 /* Bit for bit; NaNs of the wider formats may differ in their payload.  inexact: f32 within 2^-20. */
@@ -234,6 +304,11 @@ static void compare(struct device_run *d, int p, const uint8_t *want, const uint
 			ck_assert_msg(both_nan(t->dtype, a, b), "%s: %s[%zu] is 0x%x, the evaluator has 0x%x", what, d->r->k->params[p].name,
 			              i / step, b, a);
 		}
+}
+
+static void check_guards(const struct device_run *d, int p, const uint8_t *got, const char *what)
+{
+	size_t n = (size_t)dtype_bytes(d->r->tensors[p].dtype, ir_tensor_count(&d->r->tensors[p]));
 	for (int i = 0; i < GUARD; i++)
 		if (got[-1 - i] != POISON || got[n + (size_t)i] != POISON)
 			ck_abort_msg("%s: bytes beside %s were written", what, d->r->k->params[p].name);
@@ -244,7 +319,8 @@ void device_compile(struct device_run *d, const struct variant *v, struct device
 	struct variant_code code;
 	struct variant built = *v;
 	*c = (struct device_code){.v = v};
-	setenv("TDSL_PTXAS", "", 1);                     /* PTX as text, for ptx_run */
+	if (!gpu_wanted(d->target->name))
+		setenv("TDSL_PTXAS", "", 1);             /* PTX as text, for ptx_run */
 	ck_assert_msg(variant_build(&d->arena, d->r->k, &built, d->session, &code, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	ck_assert_msg(run_passes(&d->arena, d->r->k, &built, NULL, &c->final, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
 	c->launches = code.made.launches;
@@ -303,17 +379,23 @@ void device_check(struct device_run *d, const struct device_code *c, const char 
 	void *workspace = bytes ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
 	if (bytes)
 		memset(workspace, POISON, bytes);
-	bool ptx = target_is_nvptx(d->target);
+	bool ptx = target_is_nvptx(d->target), on_gpu = gpu_wanted(d->target->name);
+	if (on_gpu)
+		run_on_gpu(d, c, workspace, bytes, what);
 	if (!ptx)
 		ck_assert_msg(sim_object_load(&o, sim_chip_by_name(d->target->name), c->elf, c->size, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
-	for (int i = 0; i < c->nlaunches; i++)
+	for (int i = 0; !on_gpu && i < c->nlaunches; i++)
 		if (ptx)
 			launch_ptx(d, c, &c->launches[i], workspace, bytes, what);
 		else
 			launch(d, o, &c->launches[i], workspace, bytes, what);
 	for (int p = 0; p < k->nparams; p++)
 		if (want[p]) {
-			compare(d, p, want[p] + GUARD, got[p] + GUARD, is_inexact(d, c), what);
+			if (on_gpu && has(c->final, find_approximate))
+				compare_near(d, p, want[p] + GUARD, got[p] + GUARD, what);
+			else
+				compare(d, p, want[p] + GUARD, got[p] + GUARD, is_inexact(d, c), what);
+			check_guards(d, p, got[p] + GUARD, what);
 			t[p].data = before[p];
 			if (keep && before[p])
 				memcpy(before[p], want[p] + GUARD, (size_t)dtype_bytes(t[p].dtype, ir_tensor_count(&t[p])));

@@ -1,4 +1,5 @@
-/* device_help.h -- variants of a kernel built and run: the laid-out IR by the evaluator, its code object by the simulated device.
+/* device_help.h -- variants of a kernel built and run: the laid-out IR by the evaluator, its code object by the simulated device, or, where there
+ * is a GPU for it, by that (device_gpu.h).
  *
  * In: a kernel with its tensors in an ir_run.  Out: a failed check where the two differ in a bit, or where a byte beside an output
  * changed.  A variant is compiled once and can run with many sizes.  A list's tensor [K, N] holds one of its tensors in each row: the first
@@ -22,6 +23,7 @@ struct device_run {
 	uint64_t *soon; int nsoon, most_soon;            /* and in front of the wait */
 	uint64_t *stored; int nstored, most_stored, stored_of;   /* where PTX of the last launch stored first, bytes behind the start of tensor `stored_of` */
 	int kept_loads, kept_stores, other_loads;        /* of PTX by the L2's policies, of the last launch (ptx_run.h) */
+	double bound;                         /* how far a real GPU's results may be from the evaluator's where its instructions are approximate, by device_near */
 	uint64_t accesses;                    /* of memory by tensors' addresses: instructions that simulated AMD waves executed */
 	char err[2000];
 };
@@ -48,6 +50,8 @@ bool device_takes(struct device_run *, const struct device_code *);
 uint32_t device_lanes(struct device_run *, const struct model_launch *);
 /* What evaluator and device get: of lists tables, in d's arena, of all else the run's tensors. */
 void device_tables(struct device_run *, struct ir_tensor *seen);
+/* Is `a` as near to `b` as it is to be: relative to 1 + |b|, and a step of its type; of i8 one of its steps.  A bound of 0: equal. */
+bool device_near(double bound, enum dtype, double a, double b);
 /* Evaluates and executes; outputs must agree bit for bit.  Outputs (in tensors without data, and inout tensors) hold the evaluator's
  * results afterwards if `keep`, or else are as before. */
 void device_check(struct device_run *, const struct device_code *, const char *what, bool keep);

@@ -2,7 +2,7 @@
 """lower_random.py B [FIRST LAST] -- kernels drawn at random, lowered for every chip and compared with the evaluator by lower_test.
 
 In: the build folder, which kernels (numbers that seed them; by default eight that the tests run).  Out: Check's line of totals; for each
-kernel that fails what lower_test says, and its text in B/random.  `make random FROM=1000 TO=2000` is for whoever has changed a pass.
+kernel that fails what lower_test says, and its text in B/random.  `make random FROM=1000 TO=2000 JOBS=2` is for whoever has changed a pass.
 
 Each text is right by construction: rows, tiles, groups of one and two axes, columns, products, one to three phases; loads of every type under
 any order of subscripts, shifted, divided, gathered and beyond the ends; scalars, `where`, optional results, updates in any order; arithmetic,
@@ -15,6 +15,7 @@ import re
 import subprocess
 import sys
 from collections import namedtuple
+from concurrent.futures import ThreadPoolExecutor
 
 TYPES = ["f32", "f32", "bf16", "f16", "e4m3", "e5m2", "i8", "u8", "i32", "fp8"]
 STORED = {("f32", True): ["f32", "bf16", "f16", "fp8", "e5m2", "i8"], ("f32", False): ["f32", "bf16", "f16", "f32"],
@@ -81,7 +82,8 @@ class Kernel:
             at, extent = self.subscript(a)
             if "/" not in a and self.chance(.12):
                 c = self.one_of(1, 2, 3, 7, 8)
-                at, extent = self.one_of((f"{at} + {c}", extent), (f"{at} - {c}", extent), (f"{at} / {c + 1}", f"cdiv({extent}, {c + 1})"),
+                d = c + 1 + (c + 1 == self.axis(a).group)              # by as many as a group has it would be the group's number
+                at, extent = self.one_of((f"{at} + {c}", extent), (f"{at} - {c}", extent), (f"{at} / {d}", f"cdiv({extent}, {d})"),
                                          (f"{at} % {c + 1}", f"{c + 1}"), (f"{extent} + {at}", f"2*{extent}"))
             subscripts.append((at, extent))
         if self.chance(.05):
@@ -399,11 +401,11 @@ def main():
     first, last = (int(sys.argv[2]), int(sys.argv[3])) if len(sys.argv) > 3 else (1, 9)
     os.makedirs(f"{build}/random", exist_ok=True)
     failures = 0
-    for seed in range(first, last):
-        failed = run(build, seed)
-        failures += failed is not None
-        for line in failed or []:
-            print(f"kernel {seed}: {line}", flush=True)
+    with ThreadPoolExecutor(int(os.environ.get("JOBS", "1"))) as pool:
+        for seed, failed in zip(range(first, last), pool.map(lambda seed: run(build, seed), range(first, last))):
+            failures += failed is not None
+            for line in failed or []:
+                print(f"kernel {seed}: {line}", flush=True)
     count = last - first
     print(f"{100 * (count - failures) // max(count, 1)}%: Checks: {count}, Failures: {failures}, Errors: 0")
     sys.exit(failures > 0)

@@ -3,6 +3,7 @@
  * In: kernels as text; the comment above each says what to run it with:
  *     sizes: M=3 N=769, M=0 N=1        extents, one run each (twice where there are optional tensors: given, and absent)
  *     below: row R                     an integer tensor holds numbers in 0 .. R-1
+ *     chips: sm_90a                    which have room for it (where not said, all)
  *     ragged: first M                  an integer tensor holds bounds of groups within 0 .. M
  *     scale: x 300                     an input holds numbers in -300 .. 300 (2 where nothing is said)
  *     bound: 1e-5                      how far results may be from the evaluated text, relative to 1 + |result| (0 where not said)
@@ -27,7 +28,7 @@ static const char *const files[] = {"rows", "quant", "act", "index", "loops", "p
 
 enum { CHIPS = 3, MOST_CODES = 32, MOST_INSTRUCTIONS = 4000 };
 
-struct bench_case { struct device_run d; struct ir_run r; const char *doc, *name; double bound; struct device_code code[MOST_CODES]; int ncodes; };
+struct bench_case { struct device_run d; struct ir_run r; const char *doc, *name; struct device_code code[MOST_CODES]; int ncodes; };
 
 /* The text behind `key:` in the comment from *at on, to the end of its line; NULL where there is none (more). */
 static char *directive(struct arena *a, const char **at, const char *key)
@@ -101,16 +102,6 @@ static bool written(const struct bench_case *c, int p)
 	return q->is_tensor && (q->role == IR_OUT || q->role == IR_INOUT) && c->r.tensors[p].data;
 }
 
-static bool near(const struct bench_case *c, enum dtype t, double a, double b)
-{
-	double ulp = t == DT_BF16 ? 0x1p-7 : t == DT_F16 ? 0x1p-10 : t == DT_E4M3 || t == DT_E4M3FNUZ ? 0x1p-3 : t == DT_E5M2 || t == DT_E5M2FNUZ ? 0x1p-2 : 0;
-	if (a == b || (isnan(a) && isnan(b)))
-		return true;
-	if (dtype_info(t)->cls == 'I')
-		return c->bound > 0 && t == DT_I8 && fabs(a - b) <= 1;
-	return c->bound > 0 && fabs(a - b) <= c->bound * (1 + fabs(b)) + ulp * fmax(fabs(a), fabs(b)) + (dtype_info(t)->bits == 8 ? 0x1p-9 : 0);
-}
-
 /* The evaluated text against the evaluated variants. */
 static void run_sizes(struct bench_case *c, const char *what)
 {
@@ -152,7 +143,7 @@ static void run_sizes(struct bench_case *c, const char *what)
 				c->r.tensors[p].data = text[p];
 				double want = ir_tensor_get(&c->r.tensors[p], i);
 				c->r.tensors[p].data = data;
-				if (!near(c, c->r.tensors[p].dtype, got, want))      /* an assertion that holds writes where it is to a file */
+				if (!device_near(c->d.bound, c->r.tensors[p].dtype, got, want))      /* an assertion that holds writes where it is to a file */
 					ck_abort_msg("%s: %s[%lld] is %.9g laid out, the text says %.9g", name, k->params[p].name, (long long)i, got, want);
 			}
 		ran++;
@@ -182,6 +173,12 @@ static void check_refusal(struct bench_case *c, const char *text)
 	ck_assert_msg(refused, "%s is not refused", c->name);
 }
 
+static bool has_room(struct arena *a, const struct dsl_kernel *text, const char *chip)
+{
+	const char *at = text->doc ? text->doc : "", *chips = directive(a, &at, "chips:");
+	return !chips || strstr(chips, chip);
+}
+
 static void run_instance(struct dsl_file *f, const struct dsl_kernel *text, const struct dsl_binding *b, const char *chip)
 {
 	struct bench_case *c = calloc(1, sizeof *c);
@@ -205,7 +202,7 @@ static void run_instance(struct dsl_file *f, const struct dsl_kernel *text, cons
 	}
 	const char *at = c->doc;
 	if ((line = directive(&c->r.arena, &at, "bound:")))
-		c->bound = atof(line);
+		c->d.bound = atof(line);
 	at = c->doc;
 	if ((line = directive(&c->r.arena, &at, "refused:")))
 		check_refusal(c, line + strspn(line, " "));
@@ -251,7 +248,8 @@ START_TEST(lowers)
 	bool part = sample_of() > 1;                                     /* each on one of the chips, in turn */
 	for (int k = 0, turn = 0; k < f->nkernels; k++)
 		for (int b = 0; b < f->kernels[k].nall; b++, turn++)
-			if ((!only || strcmp(only, f->kernels[k].name) == 0) && (!part || turn % CHIPS == _i % CHIPS))
+			if ((!only || strcmp(only, f->kernels[k].name) == 0) && (!part || turn % CHIPS == _i % CHIPS) &&
+			    has_room(&a, &f->kernels[k], chips[_i % CHIPS]))
 				run_instance(f, &f->kernels[k], &f->kernels[k].all[b], chips[_i % CHIPS]);
 	arena_free(&a);
 }

@@ -6,7 +6,7 @@
 
 #include "../base/arena.h"
 
-enum { OPERANDS = 24 };
+enum { OPERANDS = 24, DECLARED = 48 << 10 };     /* DECLARED: bytes of shared memory that a kernel may declare with their size */
 
 #define OPCODES(X) \
 	X(abs) X(add) X(and) X(bar) X(barrier) X(bfe) X(bra) X(cos) X(cvt) X(div) X(ex2) X(exit) X(fence) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) \
@@ -44,6 +44,7 @@ struct code {
 	struct named *labels, *symbols, *classes; int nlabels, nsymbols, nclasses, cap_labels, cap_symbols, cap_classes;
 	struct named *registers; int nregisters, cap_registers;
 	int shared, arguments, cluster;                /* cluster: workgroups along x, 0 = the text does not say */
+	int nopen;                                     /* so many symbols, the first ones, are shared memory of no size */
 	char *err; size_t errlen; bool failed;
 };
 

@@ -187,7 +187,7 @@ static void add_parameter(struct code *c, const char *s)
 	c->arguments += size;
 }
 
-/* ".shared .align 16 .b8 name[32]", ".extern .shared .align 16 .b8 name[]" */
+/* ".shared .align 16 .b8 name[32]", ".extern .shared .align 16 .b8 name[]".  The latter lie behind the others, all of them at the same place. */
 static void add_shared(struct code *c, const char *s)
 {
 	const char *bracket = strchr(s, '['), *name = bracket;
@@ -200,6 +200,16 @@ static void add_shared(struct code *c, const char *s)
 	c->shared = (c->shared + 15) / 16 * 16;
 	note(c, &c->symbols, &c->nsymbols, &c->cap_symbols, arena_string(&c->arena, name, (size_t)(bracket - name)), (uint64_t)c->shared);
 	c->shared += atoi(bracket + 1);
+	c->nopen += bracket[1] == ']';
+}
+
+/* Before the first instruction, when all is declared; what is of no size was so in front of everything else. */
+static void place_shared(struct code *c)
+{
+	if (c->shared > DECLARED)
+		ptx_refuse(c, "%d bytes of shared memory are declared; ptxas takes %d", c->shared, DECLARED);
+	for (int i = 0; i < c->nopen; i++)
+		c->symbols[i].value = (uint64_t)(c->shared + 15) / 16 * 16;
 }
 
 /* ".reqnctapercluster 8, 1, 1": a chip of sm_90 has at most 16 workgroups in a cluster. */
@@ -241,8 +251,11 @@ static void statement(struct code *c, char *s, bool inside)
 		directive(c, s);
 	else if (s[n - 1] == ':')
 		note(c, &c->labels, &c->nlabels, &c->cap_labels, arena_string(&c->arena, s, n - 1), (uint64_t)c->n);
-	else if (inside)
+	else if (inside) {
+		if (!c->n)
+			place_shared(c);
 		add_instruction(c, s);
+	}
 }
 
 bool ptx_read(struct code *c, const char *text, const char *kernel)

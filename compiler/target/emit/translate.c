@@ -545,22 +545,40 @@ static void join_entry(struct emit *e)
 	LLVMDeleteBasicBlock(entry);
 }
 
-/* The placeholder becomes a global of the size that turned out to be needed, or one whose size the launch gives. */
-static void finish_lds(struct emit *e, const char *name, const char *what, LLVMValueRef placeholder, int bytes)
+/* bytes: 0 = the launch says how many.  A function has one such global, for all of them lie at the same place. */
+static LLVMValueRef lds_global(struct emit *e, const char *name, const char *what, int bytes)
 {
 	LLVMTypeRef t = LLVMArrayType2(e->i8, (uint64_t)bytes);
+	LLVMValueRef g = LLVMAddGlobalInAddressSpace(e->mod, t, arena_printf(e->arena, "%s%c%s", name, e->machine->separator, what), 3);
 	if (bytes) {
-		bool sized = bytes <= e->machine->static_lds;
-		LLVMValueRef g = LLVMAddGlobalInAddressSpace(e->mod, sized ? t : LLVMArrayType2(e->i8, 0),
-		                                             arena_printf(e->arena, "%s%c%s", name, e->machine->separator, what), 3);
-		if (sized) {
-			LLVMSetInitializer(g, LLVMGetPoison(t));
-			LLVMSetLinkage(g, LLVMInternalLinkage);
-		}
-		LLVMSetAlignment(g, 16);
-		LLVMReplaceAllUsesWith(placeholder, g);
+		LLVMSetInitializer(g, LLVMGetPoison(t));
+		LLVMSetLinkage(g, LLVMInternalLinkage);
 	}
+	LLVMSetAlignment(g, 16);
+	return g;
+}
+
+static void replace_global(LLVMValueRef placeholder, LLVMValueRef with)
+{
+	if (with)
+		LLVMReplaceAllUsesWith(placeholder, with);
 	LLVMDeleteGlobal(placeholder);
+}
+
+/* The placeholders become globals of the sizes that turned out to be needed, or, where that is more than may be declared, parts of one that has none:
+ * bytes of group memory together. */
+static int finish_lds(struct emit *e, const char *name)
+{
+	int tiles = (e->lds_bytes + 15) / 16 * 16, parts = e->lds_small_bytes;
+	if (e->lds_bytes + parts <= e->machine->static_lds) {
+		replace_global(e->lds, tiles ? lds_global(e, name, "tiles", e->lds_bytes) : NULL);
+		replace_global(e->lds_small, parts ? lds_global(e, name, "partials", parts) : NULL);
+	} else {
+		LLVMValueRef all = lds_global(e, name, "tiles", 0), behind = emit_int(e, tiles);
+		replace_global(e->lds, all);
+		replace_global(e->lds_small, LLVMConstInBoundsGEP2(e->i8, all, &behind, 1));
+	}
+	return tiles + parts;
 }
 
 /* A tile of groups, turned: each element is wanted in units of two scales.  Of what is swept, loops are scheduled well enough. */
@@ -646,10 +664,9 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	join_entry(e);
 	if (e->machine->keeps_order && is_scaled_both_ways(e))
 		emit_order(e);
-	finish_lds(e, name, "tiles", e->lds, e->lds_bytes);
-	finish_lds(e, name, "partials", e->lds_small, e->lds_small_bytes);
-	if (e->lds_bytes + e->lds_small_bytes > e->v->target->lds_bytes) {
-		emit_fail(e, NULL, "%s needs %d bytes of LDS, %s has %d", name, e->lds_bytes + e->lds_small_bytes, e->v->target->name, e->v->target->lds_bytes);
+	int lds = finish_lds(e, name);
+	if (lds > e->v->target->lds_bytes) {
+		emit_fail(e, NULL, "%s needs %d bytes of LDS, %s has %d", name, lds, e->v->target->name, e->v->target->lds_bytes);
 		return OBJECT_SPILLS;
 	}
 	int unit = e->machine->argument_unit;
@@ -662,7 +679,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	int block = waves_lanes(e, &lanes);
 	*out = (struct model_launch){.symbol = name, .block = block, .lanes = lanes, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch != NULL,
 	                             .together = e->cluster != 0, .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit, .exprs = exprs, .nexprs = nexprs,
-	                             .lds = e->lds_bytes + e->lds_small_bytes};
+	                             .lds = lds};
 	return 0;
 }
 
