@@ -80,13 +80,12 @@ static void fill_arguments(struct device_run *d, const struct model_launch *l, v
 	}
 }
 
-/* Elements from a tensor's first to its last. */
-static int64_t extent_of(const struct ir_tensor *t)
+size_t device_bytes(const struct ir_tensor *t)
 {
 	int64_t last = 1;
 	for (int i = 0; i < t->rank; i++)
 		last += (t->extent[i] - 1) * t->stride[i];
-	return last;
+	return ir_tensor_count(t) ? (size_t)dtype_bytes(t->dtype, last) : 0;
 }
 
 uint32_t device_lanes(struct device_run *d, const struct model_launch *l)
@@ -108,7 +107,7 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 		const struct ir_tensor *t = &d->r->tensors[i];
 		if (!d->r->k->params[i].is_tensor || !t->data || d->r->k->params[i].role == IR_TEMP || !ir_tensor_count(t))
 			continue;
-		memory[p.nmemory++] = (struct ptx_range){t->data, (size_t)dtype_bytes(t->dtype, extent_of(t)), d->r->k->params[i].role != IR_IN};
+		memory[p.nmemory++] = (struct ptx_range){t->data, device_bytes(t), d->r->k->params[i].role != IR_IN};
 		if (d->table[i])
 			memory[p.nmemory++] = (struct ptx_range){d->table[i], (size_t)t->extent[0] * 12, false};
 	}
@@ -127,7 +126,7 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 	for (int i = 0; i < p.nstored; i++) {
 		const struct ir_tensor *t = &d->r->tensors[d->stored_of];
 		uint64_t at = d->stored[i] - (uint64_t)(uintptr_t)t->data;
-		if (at < (uint64_t)dtype_bytes(t->dtype, extent_of(t)))
+		if (at < device_bytes(t))
 			d->stored[d->nstored++] = at;
 	}
 	d->kept_loads = p.kept_loads;
@@ -162,7 +161,7 @@ static void run_on_gpu(struct device_run *d, const struct device_code *c, void *
 		if (!p->is_tensor || !t->data || p->role == IR_TEMP || !ir_tensor_count(t))
 			continue;
 		size_t guard = p->role != IR_IN ? GUARD : 0;
-		t->data = (uint8_t *)gpu_memory(g, (uint8_t *)t->data - guard, (size_t)dtype_bytes(t->dtype, extent_of(t)) + 2 * guard, guard > 0) + guard;
+		t->data = (uint8_t *)gpu_memory(g, (uint8_t *)t->data - guard, device_bytes(t) + 2 * guard, guard > 0) + guard;
 		if (p->list)
 			d->table[i] = gpu_memory(g, list_table(d, i, t->data), (size_t)t->extent[0] * 12, false);
 	}
@@ -194,7 +193,7 @@ static void launch(struct device_run *d, struct sim_object *o, const struct mode
 		if (!d->r->k->params[p].is_tensor || !t->data || d->r->k->params[p].role == IR_TEMP)
 			continue;
 		if (ir_tensor_count(t))
-			sim_memory_add(m, t->data, (size_t)dtype_bytes(t->dtype, extent_of(t)), d->r->k->params[p].name, d->r->k->params[p].role != IR_IN);
+			sim_memory_add(m, t->data, device_bytes(t), d->r->k->params[p].name, d->r->k->params[p].role != IR_IN);
 		if (ir_tensor_count(t) && d->table[p])
 			sim_memory_add(m, d->table[p], (size_t)t->extent[0] * 12, d->r->k->params[p].name, false);
 	}
@@ -226,7 +225,7 @@ void device_tables(struct device_run *d, struct ir_tensor *seen)
 /* Memory for output p between guards, holding `from` or poison. */
 static uint8_t *guarded(const struct ir_tensor *t, const void *from)
 {
-	size_t n = (size_t)dtype_bytes(t->dtype, ir_tensor_count(t));
+	size_t n = device_bytes(t);
 	uint8_t *p = aligned_alloc(64, (n + 2 * GUARD + 63) / 64 * 64);
 	memset(p, POISON, n + 2 * GUARD);
 	if (from)
@@ -293,7 +292,7 @@ static void compare_near(struct device_run *d, int p, uint8_t *want, uint8_t *go
 static void compare(struct device_run *d, int p, const uint8_t *want, const uint8_t *got, bool inexact, const char *what)
 {
 	const struct ir_tensor *t = &d->r->tensors[p];
-	size_t n = (size_t)dtype_bytes(t->dtype, ir_tensor_count(t)), step = dtype_info(t->dtype)->bits < 8 ? 1 : dtype_info(t->dtype)->bits / 8;
+	size_t n = device_bytes(t), step = dtype_info(t->dtype)->bits < 8 ? 1 : dtype_info(t->dtype)->bits / 8;
 	for (size_t i = 0; i < n; i += step)
 		if (memcmp(want + i, got + i, step)) {
 			uint32_t a = 0, b = 0;
@@ -308,7 +307,7 @@ static void compare(struct device_run *d, int p, const uint8_t *want, const uint
 
 static void check_guards(const struct device_run *d, int p, const uint8_t *got, const char *what)
 {
-	size_t n = (size_t)dtype_bytes(d->r->tensors[p].dtype, ir_tensor_count(&d->r->tensors[p]));
+	size_t n = device_bytes(&d->r->tensors[p]);
 	for (int i = 0; i < GUARD; i++)
 		if (got[-1 - i] != POISON || got[n + (size_t)i] != POISON)
 			ck_abort_msg("%s: bytes beside %s were written", what, d->r->k->params[p].name);
@@ -398,7 +397,7 @@ void device_check(struct device_run *d, const struct device_code *c, const char 
 			check_guards(d, p, got[p] + GUARD, what);
 			t[p].data = before[p];
 			if (keep && before[p])
-				memcpy(before[p], want[p] + GUARD, (size_t)dtype_bytes(t[p].dtype, ir_tensor_count(&t[p])));
+				memcpy(before[p], want[p] + GUARD, device_bytes(&t[p]));
 			free(want[p]);
 			free(got[p]);
 		}

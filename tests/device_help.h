@@ -50,6 +50,8 @@ bool device_takes(struct device_run *, const struct device_code *);
 uint32_t device_lanes(struct device_run *, const struct model_launch *);
 /* What evaluator and device get: of lists tables, in d's arena, of all else the run's tensors. */
 void device_tables(struct device_run *, struct ir_tensor *seen);
+/* Bytes from a tensor's first element to its last; 0 where it has none. */
+size_t device_bytes(const struct ir_tensor *);
 /* Is `a` as near to `b` as it is to be: relative to 1 + |b|, and a step of its type; of i8 one of its steps.  A bound of 0: equal. */
 bool device_near(double bound, enum dtype, double a, double b);
 /* Evaluates and executes; outputs must agree bit for bit.  Outputs (in tensors without data, and inout tensors) hold the evaluator's

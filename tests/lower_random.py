@@ -5,7 +5,7 @@ In: the build folder, which kernels (numbers that seed them; by default eight th
 kernel that fails what lower_test says, and its text in B/random.  `make random FROM=1000 TO=2000 JOBS=2` is for whoever has changed a pass.
 
 Each text is right by construction: rows, tiles, groups of one and two axes, columns, products, one to three phases; loads of every type under
-any order of subscripts, shifted, divided, gathered and beyond the ends; scalars, `where`, optional results, updates in any order; arithmetic,
+any order of subscripts, shifted, divided, gathered and beyond the ends; tensors as views; scalars, `where`, optional results, updates in any order; arithmetic,
 comparisons, casts, reductions, loops with state, stores of what varies with any part of the axes, temporaries that later phases
 read.  `exact` says of a value that no order of sums shows in it: only such a one is compared, rounded to few bits, or made an integer; others
 differ within a bound.  Magnitudes are kept so small that nothing overflows."""
@@ -184,7 +184,8 @@ class Kernel:
         b = self.value("i32", axes, depth)
         if way == 6:
             c = self.value("i1", axes, depth)
-            return a if a.text == b.text else self.joined(f"select({c.text}, {a.text}, {b.text})", "i32", [a, b, c])
+            same = a.text in (b.text, f"shl({b.text}, 0)", f"shr({b.text}, 0)") or b.text in (f"shl({a.text}, 0)", f"shr({a.text}, 0)")
+            return a if same else self.joined(f"select({c.text}, {a.text}, {b.text})", "i32", [a, b, c])
         if way == 5:
             return self.joined(f"{self.one_of('min', 'max', 'bitand', 'bitor', 'bitxor', 'cdiv')}({a.text}, {b.text})", "i32", [a, b])
         return self.joined(f"({a.text} {self.one_of('+', '-', '*', '/', '%')} {b.text})", "i32", [a, b])
@@ -369,6 +370,8 @@ class Kernel:
             n, m = self.one_of(*COLUMNS), self.one_of(*ROWS)
             of = {"M": m if m * n <= MOST_ELEMENTS else 2, "N": n, "B": self.one_of(1, 2), "K": self.one_of(1, 3, 8, 16, 32, 33, 64, 100, 128)}
             sizes.append(" ".join(f"{s}={of[s]}" for s in "MNBK" if re.search(rf"\b{s}\b", whole)))
+        if self.chance(.4):
+            self.notes.append(f"# views: {self.random.randrange(1, 1000)}")
         notes = "".join(x + "\n" for x in self.notes)
         return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 2e-3\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(self.declared + body) + "\n}\n")
 
@@ -377,9 +380,11 @@ def text_of(seed):
     for again in range(100):
         kernel = Kernel(f"r{seed}" + "_" * again)
         text = kernel.text()
-        if len(kernel.inputs) + len(kernel.results) <= MOST_PARAMETERS:
+        tensors = " ".join(kernel.inputs + kernel.results)
+        known = all(s in tensors for s in re.findall(r"\bin ([A-Z])\b", text))
+        if known and len(kernel.inputs) + len(kernel.results) <= MOST_PARAMETERS:
             return text
-    raise AssertionError(f"kernel {seed} has too many parameters whatever is drawn")
+    raise AssertionError(f"kernel {seed} has too many parameters, or no tensor for an extent, whatever is drawn")
 
 
 def run(build, seed):

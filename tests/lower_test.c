@@ -6,6 +6,7 @@
  *     chips: sm_90a                    which have room for it (where not said, all)
  *     ragged: first M                  an integer tensor holds bounds of groups within 0 .. M
  *     scale: x 300                     an input holds numbers in -300 .. 300 (2 where nothing is said)
+ *     views: 7                         tensors are views: rows apart, axes in another order, every second element, starts anywhere
  *     bound: 1e-5                      how far results may be from the evaluated text, relative to 1 + |result| (0 where not said)
  *     refused: text                    no sizes: some variant fails with this message, at a place in the file
  * With LOWER_FILE it is that file's kernels (tests/lower_random.py), whatever the length of their code.
@@ -28,7 +29,7 @@ static const char *const files[] = {"rows", "quant", "act", "index", "loops", "p
 
 enum { CHIPS = 3, MOST_CODES = 32, MOST_INSTRUCTIONS = 4000 };
 
-struct bench_case { struct device_run d; struct ir_run r; const char *doc, *name; struct device_code code[MOST_CODES]; int ncodes; };
+struct bench_case { struct device_run d; struct ir_run r; const char *doc, *name; unsigned views; void *whole[MOST_PARAMS]; struct device_code code[MOST_CODES]; int ncodes; };
 
 /* The text behind `key:` in the comment from *at on, to the end of its line; NULL where there is none (more). */
 static char *directive(struct arena *a, const char **at, const char *key)
@@ -70,8 +71,40 @@ static void fill_integers(struct bench_case *c)
 	}
 }
 
+static void drop_views(struct bench_case *c)
+{
+	for (int p = 0; p < c->r.k->nparams; p++)
+		if (c->whole[p]) {
+			c->r.tensors[p].data = c->whole[p];
+			c->whole[p] = NULL;
+		}
+}
+
+/* The same elements at other places, by a number drawn for each tensor; memory between them is as outputs are before a call. */
+static void make_view(struct bench_case *c, int p)
+{
+	enum { AS_IS, APART, TURNED, STEPPED, SHIFTED, KINDS, ROOM = 64 };
+	struct ir_tensor *t = &c->r.tensors[p], whole = *t;
+	unsigned drawn = (c->views * 2654435761u + (unsigned)p * 40503u) >> 8, kind = drawn % KINDS, by = 1 + drawn / KINDS % 7, bytes = dtype_info(t->dtype)->bits / 8;
+	int64_t n = 1;
+	if (!t->data || t->rank < 1 || !bytes || c->r.k->params[p].list || kind == AS_IS)
+		return;
+	for (int i = t->rank - 1; i >= 0; i--) {
+		int d = kind == TURNED ? t->rank - 1 - i : i;
+		t->stride[d] = kind == STEPPED ? 2 * n : n;
+		n = n * t->extent[d] + (kind == APART ? by : 0);
+	}
+	uint8_t *room = arena_alloc(&c->r.arena, device_bytes(t) + ROOM);
+	memset(room, 0xa5, device_bytes(t) + ROOM);
+	t->data = room + (kind == SHIFTED && c->r.k->params[p].role == IR_IN ? by * bytes : 0);
+	for (int64_t i = 0; i < ir_tensor_count(t); i++)
+		ir_tensor_set(t, i, ir_tensor_get(&whole, i));
+	c->whole[p] = whole.data;
+}
+
 static void make_tensors(struct bench_case *c, bool absent)
 {
+	drop_views(c);
 	char tensor[40];
 	double scale;
 	char *text;
@@ -92,9 +125,10 @@ static void make_tensors(struct bench_case *c, bool absent)
 		}
 	}
 	fill_integers(c);
+	for (int p = 0; c->views && p < c->r.k->nparams; p++)
+		if (c->r.k->params[p].is_tensor && c->r.k->params[p].role != IR_TEMP)
+			make_view(c, p);
 }
-
-static size_t bytes_of(const struct ir_tensor *t) { return (size_t)dtype_bytes(t->dtype, ir_tensor_count(t)); }
 
 static bool written(const struct bench_case *c, int p)
 {
@@ -110,8 +144,8 @@ static void run_sizes(struct bench_case *c, const char *what)
 	int ran = 0;
 	for (int p = 0; p < k->nparams; p++)
 		if (written(c, p)) {
-			start[p] = malloc(bytes_of(&c->r.tensors[p]) + 1);
-			memcpy(start[p], c->r.tensors[p].data, bytes_of(&c->r.tensors[p]));
+			start[p] = malloc(device_bytes(&c->r.tensors[p]) + 1);
+			memcpy(start[p], c->r.tensors[p].data, device_bytes(&c->r.tensors[p]));
 		}
 	struct ir_tensor seen[MOST_PARAMS];
 	struct ir_eval e = {.kernel = k, .tensors = seen, .scalars = c->r.scalars, .symbols = c->r.symbols, .check_bounds = true};
@@ -119,8 +153,8 @@ static void run_sizes(struct bench_case *c, const char *what)
 	ck_assert_msg(ir_evaluate(&e, c->r.err, sizeof c->r.err) == 0, "%s: %s", what, c->r.err);
 	for (int p = 0; p < k->nparams; p++)
 		if (start[p]) {
-			text[p] = malloc(bytes_of(&c->r.tensors[p]) + 1);
-			memcpy(text[p], c->r.tensors[p].data, bytes_of(&c->r.tensors[p]));
+			text[p] = malloc(device_bytes(&c->r.tensors[p]) + 1);
+			memcpy(text[p], c->r.tensors[p].data, device_bytes(&c->r.tensors[p]));
 		}
 	for (int v = 0; v < c->ncodes; v++) {
 		struct device_code *code = &c->code[v];
@@ -134,7 +168,7 @@ static void run_sizes(struct bench_case *c, const char *what)
 		ck_assert_msg(code->instructions <= MOST_INSTRUCTIONS || getenv("LOWER_FILE"), "%s: %d instructions", name, code->instructions);
 		for (int p = 0; p < k->nparams; p++)
 			if (start[p])
-				memcpy(c->r.tensors[p].data, start[p], bytes_of(&c->r.tensors[p]));
+				memcpy(c->r.tensors[p].data, start[p], device_bytes(&c->r.tensors[p]));
 		device_check(&c->d, code, name, true);
 		for (int p = 0; p < k->nparams; p++)
 			for (int64_t i = 0; start[p] && i < ir_tensor_count(&c->r.tensors[p]); i++) {
@@ -204,6 +238,9 @@ static void run_instance(struct dsl_file *f, const struct dsl_kernel *text, cons
 	if ((line = directive(&c->r.arena, &at, "bound:")))
 		c->d.bound = atof(line);
 	at = c->doc;
+	if ((line = directive(&c->r.arena, &at, "views:")))
+		c->views = (unsigned)atoi(line);
+	at = c->doc;
 	if ((line = directive(&c->r.arena, &at, "refused:")))
 		check_refusal(c, line + strspn(line, " "));
 	at = c->doc;
@@ -230,6 +267,7 @@ static void run_instance(struct dsl_file *f, const struct dsl_kernel *text, cons
 	if (getenv("LOWER_VERBOSE"))
 		printf("%-24s %-16s %s: at most %d instructions\n", text->name, b->text, chip, most);
 	device_close(&c->d);
+	drop_views(c);
 	ir_run_close(&c->r);
 	free(c);
 }
