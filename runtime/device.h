@@ -24,6 +24,7 @@ struct launch_shape { uint32_t grid[3], block, shared, members; bool overlaps; s
 struct device_ops {
 	const char *kind;
 	bool survives_fork;             /* its state is this process's memory alone */
+	bool counts_lanes;              /* a grid along x has less than 2^32 lanes; else less than 2^31 workgroups */
 	/* enter makes the device current and keeps what was (a number, or a context) in *saved; leave restores it.  NULL = nothing to do. */
 	int (*enter)(tdsl_device, uintptr_t *saved);
 	void (*leave)(tdsl_device, uintptr_t saved);

@@ -148,12 +148,12 @@ static void hip_close(tdsl_device d)
 }
 
 static const struct device_ops hip_ops = {
-	.kind = "hip", .enter = hip_enter, .leave = hip_leave, .module_load = hip_module_load, .module_unload = hip_module_unload,
+	.kind = "hip", .counts_lanes = true, .enter = hip_enter, .leave = hip_leave, .module_load = hip_module_load, .module_unload = hip_module_unload,
 	.function = hip_function, .launch = hip_launch, .sync = hip_sync, .alloc = hip_alloc, .free = hip_free, .copy = hip_copy,
 	.capturing = hip_capturing, .close = hip_close};
 
 static const struct device_ops sim_ops = {
-	.kind = "sim", .survives_fork = true, .enter = hip_enter, .leave = hip_leave, .module_load = hip_module_load, .module_unload = hip_module_unload,
+	.kind = "sim", .counts_lanes = true, .survives_fork = true, .enter = hip_enter, .leave = hip_leave, .module_load = hip_module_load, .module_unload = hip_module_unload,
 	.function = hip_function, .launch = hip_launch, .sync = hip_sync, .alloc = hip_alloc, .free = hip_free, .copy = hip_copy,
 	.host_enter = sim_host_enter, .host_leave = sim_host_leave, .capturing = hip_capturing, .close = hip_close};
 

@@ -68,7 +68,7 @@ static void null_close(tdsl_device d)
 }
 
 static const struct device_ops null_ops = {
-	.kind = "null", .survives_fork = true, .module_load = null_module_load, .module_unload = null_module_unload, .function = null_function,
+	.kind = "null", .counts_lanes = true, .survives_fork = true, .module_load = null_module_load, .module_unload = null_module_unload, .function = null_function,
 	.launch = null_launch, .sync = null_sync, .alloc = null_alloc, .free = null_free, .copy = null_copy, .close = null_close};
 
 int device_null_open(tdsl_device d, const char *rest)

@@ -251,7 +251,7 @@ static int grid_make(const struct bind *b, const struct pack_launch *l, uint32_t
 	*any = true;
 	for (int d = 0; d < 3; d++) {
 		int64_t n;
-		TRY(eval_or_fail(b, l->grid[d], "grid", 0, d == 0 ? UINT32_MAX / l->block : INT32_MAX, &n));
+		TRY(eval_or_fail(b, l->grid[d], "grid", 0, d == 0 && b->device->ops->counts_lanes ? UINT32_MAX / l->block : INT32_MAX, &n));
 		grid[d] = (uint32_t)n;
 		*any = *any && n > 0;
 	}

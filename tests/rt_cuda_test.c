@@ -287,6 +287,18 @@ START_TEST(group_memory)
 }
 END_TEST
 
+/* CUDA counts workgroups where AMD's dispatches count lanes. */
+START_TEST(many_workgroups)
+{
+	enum { ROWS = 1 << 27 };                         /* of 64 lanes each */
+	float *x = (float *)(1ull << 44), *y = (float *)(1ull << 45);
+	fake->launch_error = 1;                          /* nothing is computed */
+	ck_assert_int_eq(run_add_rows(NULL, x, NULL, y, ROWS), TDSL_ELAUNCH);
+	ck_assert_uint_eq(fake->grid[0], ROWS);
+	ck_assert_uint_eq(fake->block[0], 64);
+}
+END_TEST
+
 /* Of clusters of more workgroups than any chip starts together the function says so; a driver that knows none has no such function. */
 START_TEST(clusters)
 {
@@ -542,6 +554,7 @@ int main(int argc, char **argv)
 	tcase_add_test(c, the_caller_keeps_its_context);
 	tcase_add_test(c, phases_and_workspace);
 	tcase_add_loop_test(c, group_memory, 0, 6);
+	tcase_add_test(c, many_workgroups);
 	tcase_add_test(c, clusters);
 	tcase_add_test(c, clusters_without_a_place);
 	tcase_add_test(c, many_clusters_are_balanced);
