@@ -25,7 +25,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
-CHECK_SHAPES = {"gpu": [(1, 4096), (7, 769), (130, 4096), (3, 16384), (65, 1000), (2, 20000), (5, 2880), (3, 5376), (2, 10240)], "sim": [(2, 256), (3, 77), (33, 384)]}
+CHECK_SHAPES = {"gpu": [(1, 4096), (7, 769), (130, 4096), (3, 16384), (65, 1000), (2, 20000), (5, 2880), (3, 5376), (2, 10240), (2, 49152)], "sim": [(2, 256), (3, 77), (33, 384)]}
 KERNEL_SECONDS = 90                                          # for the checks of one kernel
 
 try:
@@ -42,8 +42,8 @@ def options():
     p.add_argument("--build", default=str(HERE.parent / "build"))
     p.add_argument("--pack", help="the pack (default: BUILD/h200.tpack, else BUILD/kernels.tpack)")
     p.add_argument("--device", default="cuda:0")
-    p.add_argument("--rows", choices=("quick", "all", "odd", "between"), default="all",
-                   help="quick: three shapes a kernel; odd: sizes that are multiples of nothing; between: that no variant is pinned to")
+    p.add_argument("--rows", choices=("quick", "all", "odd", "between", "long"), default="all",
+                   help="quick: three shapes a kernel; odd: sizes that are multiples of nothing; between: that no variant is pinned to; long: rows longer than a workgroup holds")
     p.add_argument("--kernels", default="", help="these alone, separated by commas")
     p.add_argument("--check-only", action="store_true")
     p.add_argument("--large", action="store_true", help="the sizes of a GPU's checks on a simulated device as well")

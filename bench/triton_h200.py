@@ -419,6 +419,8 @@ UNITS = {"none": 0, "silu": 1, "gelu": 2, "gelu_tanh": 3, "relu": 4, "srelu": 5,
 def row_space(n):
     """(rows a program, warps) for kernels that hold whole rows of n columns."""
     p = triton.next_power_of_2(n)
+    if p > 16384:
+        return p, [(1, 8), (1, 16), (1, 32)]
     return p, [(r, w) for r in (1, 2, 4, 8) for w in (1, 2, 4, 8, 16) if 512 <= r * p // w <= 4096 or (r == 1 and w in (4, 8, 16))]
 
 

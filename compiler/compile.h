@@ -88,7 +88,7 @@ struct variant {
 	bool sideways;                                         /* workgroups that follow each other hold what lies side by side in rows, not one row behind another */
 	int ahead;                                             /* so many workgroups later, in the grid's order, is the one whose tile the L2 is asked for; 0 = none */
 	int ahead_from;                                        /* more workgroups than these: what fewer move the L2 holds, and is asked for nothing */
-	int cluster;                                           /* workgroups that hold rows whole between them: the kernel's two phases are one (pass_fuse.c); 0 = they are not */
+	int cluster;                                           /* workgroups that hold rows whole between them: two phases made one (pass_fuse.c), or long rows (pass_spread.c); 0 = each has its own */
 	bool many;                                             /* rows beside each other: for few there are other variants */
 	bool few;                                              /* one of these others */
 	bool slow;                                             /* for chips whose memory is slower than target.fast_memory */

@@ -79,7 +79,7 @@ static struct layout with_members(const struct evaluator *ev, const struct layou
 	for (int a = 0; a < ev->ph->naxes; a++)
 		for (int m = 1; over & IR_AXIS(a) && m < ev->ph->axes[a].cluster && all.nwave < LAYOUT_WAVES; m *= 2) {
 			all.wave[all.nwave] = (struct layout_basis){0};
-			all.wave[all.nwave++].step[a] = (int16_t)(layout_size(l, a) * m);
+			all.wave[all.nwave++].step[a] = (layout_size(l, a) * m);
 		}
 	return all;
 }

@@ -160,7 +160,7 @@ int layout_take_over(struct layout *l, int lane_bit)
 		if (l->rep[a] % 2)
 			return -1;
 		l->lane[lane_bit] = (struct layout_basis){0};
-		l->lane[lane_bit].step[a] = (int16_t)l->block[a];
+		l->lane[lane_bit].step[a] = l->block[a];
 		l->block[a] *= 2;
 		l->rep[a] /= 2;
 		return l->nreg;
@@ -213,7 +213,7 @@ bool layout_covers(const struct layout *l)
 static bool steps_only(const struct layout_basis *b, int axis, int step)
 {
 	struct layout_basis want = {{0}};
-	want.step[axis] = (int16_t)step;
+	want.step[axis] = step;
 	return memcmp(b, &want, sizeof want) == 0;
 }
 
@@ -400,7 +400,7 @@ static bool read_bits(struct reader *r, struct layout_basis *bits, uint8_t *n, i
 			r->p += *r->p == '+';
 			if (!read_step(r, &axis, &step) || step > INT16_MAX)
 				return false;
-			bits[*n].step[axis] = (int16_t)step;
+			bits[*n].step[axis] = step;
 		} while (*r->p == '+');
 		++*n;
 	}

@@ -14,7 +14,7 @@
 enum { LAYOUT_AXES = 16, LAYOUT_BITS = 24, LAYOUT_WAVES = 8 };
 
 /* One input bit's contribution: `step` along `axis` (a power of two for plain layouts).  General GF(2) rows have several. */
-struct layout_basis { int16_t step[LAYOUT_AXES]; };
+struct layout_basis { int32_t step[LAYOUT_AXES]; };
 
 struct layout {
 	uint8_t nreg, nlane, nwave;           /* input bits: registers inside the block, lanes, waves */

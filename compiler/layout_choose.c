@@ -35,7 +35,7 @@ static const struct layout *finished(const struct layout_space *s, struct layout
 
 static void step(struct layout *l, struct layout_basis *bit, int axis)
 {
-	bit->step[axis] = (int16_t)l->block[axis];
+	bit->step[axis] = l->block[axis];
 	l->block[axis] *= 2;
 }
 
@@ -166,12 +166,12 @@ const struct layout *layout_operand(const struct layout_space *s, const struct m
 	struct layout *l = empty(s);
 	int nk = 0;
 	for (int i = 0; i < k->nreg; i++, l->block[k_axis] *= 2)
-		l->reg[l->nreg++].step[k_axis] = (int16_t)k->reg[i];
+		l->reg[l->nreg++].step[k_axis] = k->reg[i];
 	for (int i = 0; m->map->operand[i]; i++)
 		if (m->map->operand[i] == 'f') {
 			step(l, &l->lane[i], free_axis);
 		} else {
-			l->lane[i].step[k_axis] = (int16_t)k->lane[nk++];
+			l->lane[i].step[k_axis] = k->lane[nk++];
 			l->block[k_axis] *= 2;
 		}
 	while (l->block[free_axis] < positions)

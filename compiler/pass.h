@@ -18,6 +18,7 @@ bool pass_ends_round(const struct ir_ins *);   /* the last of reductions side by
 /* A builder that inserts before `at`, with its line. */
 struct ir_builder pass_before(struct pass *, struct ir_phase *, struct ir_ins *at);
 bool ir_is_pure(const struct ir_ins *);      /* no effect but its value; loads of parameters that are never stored count */
+bool ir_is_plain(const struct ir_ins *);     /* pure or a store, and no scan, argmax or dot: what the workgroups of a cluster can do between them */
 bool ir_crosses_cluster(const struct ir_phase *, const struct ir_ins *reduce);   /* reduced over an axis that a cluster holds */
 bool ir_has(struct ir_block *, enum ir_op); /* at any depth */
 bool ir_stores(struct ir_block *);           /* into a tensor, or updates one */
@@ -30,6 +31,8 @@ bool pass_clamps_by_mode(const struct ir_phase *, const struct target *);
 /* Two phases that pass_fuse can make one: of the second the axes that number groups of rows and of columns, and how many each has. */
 struct fused_axes { int rows, columns; int64_t rows_by, columns_by; };
 bool kernel_can_fuse(struct ir_kernel *, struct fused_axes *);
+/* The axis of rows that the workgroups of a cluster can hold between them (pass_spread), -1 = there is none; how many sums over it wait for one another. */
+int kernel_can_spread(const struct ir_kernel *, int *sums);
 /* The plan's tile of an axis in a phase; 0 = none. */
 int pass_planned_tile(const struct variant *, int phase, const char *axis);
 /* Uses of every value: counted into id-indexed array of next_id entries. */

@@ -58,16 +58,11 @@ static bool is_read(const struct fusion *f, int64_t tensor)
 	return r.found;
 }
 
-static bool is_plain(const struct ir_ins *i)
-{
-	return i->op == IR_STORE || i->op == IR_YIELD || (ir_is_pure(i) && i->op != IR_SCAN && i->op != IR_ARGMAX && i->op != IR_DOT);
-}
-
 static void look_at_rows(struct ir_ins *i, void *ctx)
 {
 	struct fusion *f = ctx;
 	bool temp = i->op == IR_STORE && is_temp(f, i);
-	f->ok = f->ok && is_plain(i) && !(i->over & ~IR_AXIS(f->column)) && !(i->op == IR_REDUCE && i->dtype == DT_I64);
+	f->ok = f->ok && ir_is_plain(i) && !(i->over & ~IR_AXIS(f->column)) && !(i->op == IR_REDUCE && i->dtype == DT_I64);
 	if (temp) {
 		f->ok = f->ok && i->imm < 64 && !(f->stored >> i->imm & 1);
 		f->stored |= f->ok ? UINT64_C(1) << i->imm : 0;
@@ -90,7 +85,7 @@ static bool is_row(const struct fusion *f, const struct ir_ins *at)
 static void look_at_tiles(struct ir_ins *i, void *ctx)
 {
 	struct fusion *f = ctx;
-	f->ok = f->ok && is_plain(i) && !(i->over & (IR_AXIS(f->of_row.outer) | IR_AXIS(f->of_column.outer)));
+	f->ok = f->ok && ir_is_plain(i) && !(i->over & (IR_AXIS(f->of_row.outer) | IR_AXIS(f->of_column.outer)));
 	if (i->op == IR_LOAD && is_temp(f, i))
 		f->ok = f->ok && i->imm < 64 && (f->stored >> i->imm & 1) && is_row(f, i->args[0]);
 	if (i->op == IR_STORE)
@@ -155,7 +150,7 @@ static void hand_over(struct ir_ins *i, void *ctx)
 
 int pass_fuse(struct pass *p)
 {
-	if (!p->v->cluster)
+	if (!p->v->cluster || p->k->nphases == 1)
 		return 0;
 	struct fusion f = fusion_of(p->k);
 	if (!f.ok)

@@ -74,6 +74,11 @@ bool ir_is_pure(const struct ir_ins *i)
 	}
 }
 
+bool ir_is_plain(const struct ir_ins *i)
+{
+	return i->op == IR_STORE || i->op == IR_YIELD || (ir_is_pure(i) && i->op != IR_SCAN && i->op != IR_ARGMAX && i->op != IR_DOT);
+}
+
 bool ir_crosses_cluster(const struct ir_phase *ph, const struct ir_ins *reduce)
 {
 	for (int a = 0; a < ph->naxes; a++)

@@ -1,4 +1,5 @@
-/* nvptx_cluster_test.c -- kernels whose rows the workgroups of a cluster hold whole between them, on sm_90a.
+/* nvptx_cluster_test.c -- kernels whose rows the workgroups of a cluster hold whole between them, on sm_90a: as tiles of two phases in one, and rows longer
+ * than a workgroup holds.
  * In: kernels.tdsl.  Checked: which variants there are and who has none; what their PTX asks of the chip; that they compute what the laid-out IR
  * does, bit for bit, with members that have nothing and with groups that end early; what lanes of a wave share. */
 #include "nvptx_help.h"
@@ -16,6 +17,35 @@ START_TEST(clusters_compute)
 		{"layernorm_both_mxfp8", "w y scale yt scale_t", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 32, 2080},
 	};
 	built_call(cases[_i].kernel, NULL, cases[_i].m, cases[_i].n, cases[_i].given, cases[_i].variant);
+}
+END_TEST
+
+/* Members with all of their part, with some of it, and with nothing; rows that wait twice and would leave too many idle are swept. */
+enum { LONG = 10 };
+static const struct { const char *kernel, *given, *variant; int m, n; } longer[LONG] = {
+	{"rmsnorm_quant", "", "N<=32768 N%16=0 aligned clusters", 2, 16400}, {"rmsnorm_quant", "", "N<=32768 N%16=0 aligned clusters", 1, 32768},
+	{"rmsnorm_quant", "", "N<=65536 N%16=0 aligned clusters", 1, 40000}, {"rmsnorm_quant", "", "N<=131072 N%16=0 aligned clusters", 1, 131072},
+	{"layernorm_quant", "w", "N<=32768 N>=24576 N%16=0 aligned clusters with w", 2, 24576}, {"layernorm_quant", "w", "N%16=0 aligned with w", 1, 20480},
+	{"add_rmsnorm_quant", "res w res_out", "N<=131072 N%16=0 aligned clusters with res w res_out", 1, 65552},
+	{"rmsnorm_128", "w", "N<=65536 N%128=0 aligned clusters with w", 1, 33024}, {"softmax_bwd", "", "N<=32768 N%8=0 aligned clusters", 3, 20488},
+	{"quantize_rows", "", "N%16=0 aligned bare", 1, 131088},
+};
+
+START_TEST(long_rows_compute)
+{
+	built_call(longer[_i].kernel, NULL, longer[_i].m, longer[_i].n, longer[_i].given, longer[_i].variant);
+}
+END_TEST
+
+/* One result, of which all lanes load a part or two and exchange them: not each lane all 64 parts. */
+START_TEST(parts_are_folded_by_lanes)
+{
+	struct built b;
+	built_open(&b, "rmsnorm_quant");
+	const char *ptx = built_ptx(&b, "N<=131072 N%16=0 aligned clusters");
+	ck_assert_int_eq(built_times(ptx, "mbarrier.try_wait"), 1);
+	ck_assert_int_eq(built_times(ptx, "ld.shared"), 2 * 2);     /* sums of squares, and the largest, in one round */
+	built_close(&b);
 }
 END_TEST
 
@@ -150,7 +180,7 @@ START_TEST(sums_are_sent_first)
 }
 END_TEST
 
-/* Of phases that can be one, on chips that have clusters, for rows that one holds; the others are two launches. */
+/* Of phases that can be one, and of rows that are reduced whole, on chips that have clusters; the others are two launches, or swept. */
 START_TEST(who_has_clusters)
 {
 	static const struct { const char *kernel, *target; int n; } cases[] = {
@@ -161,7 +191,10 @@ START_TEST(who_has_clusters)
 		{"rows_then_rows_apart", "sm_90a", 0}, {"rows_then_tiles_of_24", "sm_90a", 0}, {"rows_kept_twice", "sm_90a", 0},
 		{"rows_then_other_rows", "sm_90a", 0},                   /* what is kept of a row is asked for by another */
 		{"rows_then_tiles_in_place", "sm_90a", 0},               /* what is read is stored */
-		{"quantize_current", "sm_90a", 0}, {"quantize_both_mxfp8", "sm_90a", 0}, {"rmsnorm_bwd", "sm_90a", 0},
+		{"quantize_current", "sm_90a", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
+		{"rmsnorm_bwd", "sm_90a", 3}, {"rmsnorm_quant", "sm_90a", 3}, {"rmsnorm_quant", "gfx942", 0}, {"softmax_rows", "sm_90a", 3},
+		{"swiglu_masked_rows", "sm_90a", 0},                     /* whose rows may not be there */
+		{"quantize_128", "sm_90a", 0},                           /* of whose rows nothing whole is made */
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
@@ -198,6 +231,8 @@ END_TEST
 static void add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, clusters_compute, 0, 4);
+	tcase_add_loop_test(t, long_rows_compute, 0, LONG);
+	tcase_add_test(t, parts_are_folded_by_lanes);
 	tcase_add_loop_test(t, rows_behind_each_other_compute, 0, DENSE);
 	tcase_add_loop_test(t, rows_behind_each_other_have_no_strides, 0, NORMS);
 	tcase_add_test(t, other_columns_are_not_pinned);

@@ -82,8 +82,41 @@ static void send(struct emit *e, const struct shared_results *s, const struct pl
 		emit_if_end(e, join);
 }
 
+/* One result that all lanes want. */
+static bool is_single(const struct layout *to)
+{
+	bool single = layout_regs(to) == 1;
+	for (int b = 0; b < to->nlane; b++)
+		single = single && layout_basis_is_zero(&to->lane[b]);
+	for (int b = 0; b < to->nwave; b++)
+		single = single && layout_basis_is_zero(&to->wave[b]);
+	return single;
+}
+
+/* Its parts lane by lane, and a butterfly of the wave: few loads where each lane would load them all. */
+static LLVMValueRef fold_by_lanes(struct emit *e, const struct shared_results *s, const struct places *p, int parts)
+{
+	int wave = e->v->target->wave;
+	LLVMValueRef at = op_times(e, LLVMBuildAnd(e->b, e->tid, emit_int(e, wave - 1), ""), p->plane), *x = arena_alloc(e->arena, sizeof *x * (size_t)(parts / wave));
+	for (int k = 0; k < parts / wave; k++) {
+		x[k] = LLVMBuildLoad2(e->b, LLVMTypeOf(s->x[0]), lds_pointer(e, e->lds_small, at, p->base + k * wave * p->plane), "");
+		for (int bit = 0; 1 << bit < wave; bit++) {
+			LLVMValueRef both[2] = {x[k], lane_xor(e, x[k], bit, true)};
+			x[k] = reduce_parts(e, s->i, both, 2);
+		}
+	}
+	return reduce_parts(e, s->i, x, parts / wave);
+}
+
 static void fold(struct emit *e, struct shared_results *s, const struct places *p)
 {
+	if (is_single(s->to) && p->waves * e->cluster >= e->v->target->wave) {
+		LLVMValueRef whole = fold_by_lanes(e, s, p, p->waves * e->cluster);
+		s->x = arena_alloc(e->arena, sizeof *s->x);
+		s->x[0] = whole;
+		s->regs = 1;
+		return;
+	}
 	LLVMValueRef at = index_lanes_here(e, s->to, p->coef), *x = arena_alloc(e->arena, sizeof *x * (size_t)layout_regs(s->to));
 	int parts = p->waves * e->cluster;
 	for (int r = 0; r < layout_regs(s->to); r++) {

@@ -64,10 +64,11 @@ static int64_t rows_of(const struct emit *e, const struct grid_slot *s)
 	return tile_of(e, s) * (n->op == HX_CDIV && hexpr_is_const(n->b, &group) ? group : 1);
 }
 
-/* Rows and what lies side by side in them, which come last; of tiles also groups of rows, which come first.  A ragged axis has no extent. */
+/* Rows and what lies side by side in them, which come last; of tiles also groups of rows, of clusters rows of rows, which come first.  A ragged axis
+ * has no extent. */
 static bool is_sideways(const struct emit *e, const struct grid_slots *s)
 {
-	bool two = s->n == 2 || (s->n == 3 && rows_of(e, &s->of[1]) > 1), known = true;
+	bool two = s->n == 2 || (s->n == 3 && (e->cluster || rows_of(e, &s->of[1]) > 1)), known = true;
 	for (int n = 0; n < s->n; n++)
 		known = known && e->ph->axes[s->of[n].axis].extent;
 	return e->v->sideways && e->machine->grid_short && two && known;
