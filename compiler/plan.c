@@ -139,7 +139,7 @@ static void limit_open(struct planner *p, struct variant *v, int64_t most, bool 
 			}
 }
 
-/* The open axis of a kernel of one phase holds at least so many of plan_unit's. */
+/* The open axis of a kernel of one phase holds at least so many of plan_unit's, where memory is fast. */
 static void plan_least(struct planner *p, struct variant *v, int64_t least)
 {
 	for (int a = 0; a < p->k->phases[0].naxes; a++) {
@@ -149,8 +149,10 @@ static void plan_least(struct planner *p, struct variant *v, int64_t least)
 			continue;
 		bool groups = n->op == HX_CDIV;
 		int64_t each = plan_open_most(p, ax, least);
-		v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, each), n));
-		plan_say(p, v, arena_printf(p->arena, "%s>=%lld", hexpr_text(p->arena, groups ? n->a : n, p->k->symbols, NULL), (long long)(groups ? each * plan_axis_by(ax) : each)));
+		const struct hexpr *slow = hexpr_op(p->arena, HX_LT, hexpr_leaf(p->arena, HX_DEVICE, HX_MEMORY_RATE), hexpr_const(p->arena, p->target->fast_memory));
+		v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_OR, slow, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, each), n)));
+		plan_say(p, v, arena_printf(p->arena, "%s>=%lld|memory<%d", hexpr_text(p->arena, groups ? n->a : n, p->k->symbols, NULL),
+		                            (long long)(groups ? each * plan_axis_by(ax) : each), p->target->fast_memory));
 	}
 }
 
@@ -585,18 +587,19 @@ static enum stored_first stored_first_of(const struct planner *p, const struct v
 
 /* Elements of a lane of rows that a cluster holds: many, in small workgroups of which several share a multiprocessor and wait for different things.
  * What is stored in front of the reductions waits for less; rows that wait twice and are stored as wide as they are read hold their weights
- * meanwhile, and are faster by fewer lanes (docs/performance.md). */
+ * meanwhile, and are faster by fewer lanes, if these have registers for it (docs/performance.md). */
 static int spread_elements(const struct planner *p, int sums)
 {
 	enum { LANE = 64, LANE_TENSORS = 128 };
-	int each = p->f.early ? LANE / 2 : sums > 1 && p->f.weights && p->f.narrowest == p->f.widest ? 2 * LANE : LANE;
+	int each = p->f.early ? LANE / 2 : sums > 1 && p->f.weights == 1 && p->f.narrowest == p->f.widest ? 2 * LANE : LANE;
 	while (each * p->f.rows > LANE_TENSORS)
 		each /= 2;
 	return each;
 }
 
 /* Classes of rows longer than a workgroup's lanes hold, which the workgroups of a cluster hold between them (pass_spread.c).  Where they wait for each
- * other twice to store less than they read, rows that leave more than a quarter of the smallest cluster without work are as fast swept. */
+ * other twice to store less than they read, rows that leave more than a quarter of the smallest cluster without work are as fast swept, or faster, if
+ * memory is fast. */
 static void plan_spread(struct planner *p)
 {
 	enum { MEMBER = 8192, FEWEST = 4 };

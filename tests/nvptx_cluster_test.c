@@ -25,7 +25,7 @@ enum { LONG = 10 };
 static const struct { const char *kernel, *given, *variant; int m, n; } longer[LONG] = {
 	{"rmsnorm_quant", "", "N<=32768 N%16=0 aligned clusters", 2, 16400}, {"rmsnorm_quant", "", "N<=32768 N%16=0 aligned clusters", 1, 32768},
 	{"rmsnorm_quant", "", "N<=65536 N%16=0 aligned clusters", 1, 40000}, {"rmsnorm_quant", "", "N<=131072 N%16=0 aligned clusters", 1, 131072},
-	{"layernorm_quant", "w", "N<=32768 N>=24576 N%16=0 aligned clusters with w", 2, 24576}, {"layernorm_quant", "w", "N%16=0 aligned with w", 1, 20480},
+	{"layernorm_quant", "w", "N<=32768 N>=24576|memory<4000 N%16=0 aligned clusters with w", 2, 24576}, {"layernorm_quant", "w", "N%16=0 aligned with w", 1, 20480},
 	{"add_rmsnorm_quant", "res w res_out", "N<=131072 N%16=0 aligned clusters with res w res_out", 1, 65552},
 	{"rmsnorm_128", "w", "N<=65536 N%128=0 aligned clusters with w", 1, 33024}, {"softmax_bwd", "", "N<=32768 N%8=0 aligned clusters", 3, 20488},
 	{"quantize_rows", "", "N%16=0 aligned bare", 1, 131088},
@@ -34,6 +34,19 @@ static const struct { const char *kernel, *given, *variant; int m, n; } longer[L
 START_TEST(long_rows_compute)
 {
 	built_call(longer[_i].kernel, NULL, longer[_i].m, longer[_i].n, longer[_i].given, longer[_i].variant);
+}
+END_TEST
+
+/* What is swept in as much time where memory is fast is not where it is slow. */
+START_TEST(slow_memory_is_read_once)
+{
+	struct built b;
+	built_for(&b, "layernorm_quant", NULL, 1, 20480, "w");
+	const struct variant *v = &b.v[built_variant(&b, "N<=32768 N>=24576|memory<4000 N%16=0 aligned clusters with w")];
+	ck_assert(!device_applies(&b.d, v));
+	b.d.memory_rate = SLOW_MEMORY;
+	ck_assert(device_applies(&b.d, v));
+	built_close(&b);
 }
 END_TEST
 
@@ -232,6 +245,7 @@ static void add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, clusters_compute, 0, 4);
 	tcase_add_loop_test(t, long_rows_compute, 0, LONG);
+	tcase_add_test(t, slow_memory_is_read_once);
 	tcase_add_test(t, parts_are_folded_by_lanes);
 	tcase_add_loop_test(t, rows_behind_each_other_compute, 0, DENSE);
 	tcase_add_loop_test(t, rows_behind_each_other_have_no_strides, 0, NORMS);
