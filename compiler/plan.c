@@ -5,7 +5,7 @@
  * Optional tensors: the sets that the pack lines name, or else the empty one, each get variants of their own, planned on the IR without
  * what is absent; then follow fewer that ask at run time.
  *
- * Row kernels (no dot): for every pinned size, for classes of sizes, a streaming variant for longer rows - all of these for
+ * Row kernels (no dot): for every pinned size, for classes of sizes, for longer rows clusters (plan_cluster.c) and a streaming variant - all of these for
  * aligned tensors whose extents are multiples of the vector width and of whole groups, then of the vector width alone - and the general
  * one, which streams what it knows nothing of: element by element, or in runs where the chip accesses those anywhere.  Where packs have
  * room, between them: for rows that begin anywhere, the plans of aligned ones, of whose elements each lane accesses one at a time; and where
@@ -137,23 +137,6 @@ static void limit_open(struct planner *p, struct variant *v, int64_t most, bool 
 					plan_limit(p, v, (int)n->imm, each);
 				}
 			}
-}
-
-/* The open axis of a kernel of one phase holds at least so many of plan_unit's, where memory is fast. */
-static void plan_least(struct planner *p, struct variant *v, int64_t least)
-{
-	for (int a = 0; a < p->k->phases[0].naxes; a++) {
-		const struct ir_axis *ax = &p->k->phases[0].axes[a];
-		const struct hexpr *n = ax->extent;
-		if (!phase_is_open(v, ax))
-			continue;
-		bool groups = n->op == HX_CDIV;
-		int64_t each = plan_open_most(p, ax, least);
-		const struct hexpr *slow = hexpr_op(p->arena, HX_LT, hexpr_leaf(p->arena, HX_DEVICE, HX_MEMORY_RATE), hexpr_const(p->arena, p->target->fast_memory));
-		v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_OR, slow, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, each), n)));
-		plan_say(p, v, arena_printf(p->arena, "%s>=%lld|memory<%d", hexpr_text(p->arena, groups ? n->a : n, p->k->symbols, NULL),
-		                            (long long)(groups ? each * plan_axis_by(ax) : each), p->target->fast_memory));
-	}
 }
 
 static bool any_open(struct planner *p, const struct variant *v)
@@ -585,52 +568,6 @@ static enum stored_first stored_first_of(const struct planner *p, const struct v
 	return v->ahead && !v->sideways ? STORED_FIRST_OF_FEW : STORED_FIRST;
 }
 
-/* Elements of a lane of rows that a cluster holds: many, in small workgroups of which several share a multiprocessor and wait for different things.
- * What is stored in front of the reductions waits for less; rows that wait twice and are stored as wide as they are read hold their weights
- * meanwhile, and are faster by fewer lanes, if these have registers for it (docs/performance.md). */
-static int spread_elements(const struct planner *p, int sums)
-{
-	enum { LANE = 64, LANE_TENSORS = 128 };
-	int each = p->f.early ? LANE / 2 : sums > 1 && p->f.weights == 1 && p->f.narrowest == p->f.widest ? 2 * LANE : LANE;
-	while (each * p->f.rows > LANE_TENSORS)
-		each /= 2;
-	return each;
-}
-
-/* Classes of rows longer than a workgroup's lanes hold, which the workgroups of a cluster hold between them (pass_spread.c).  Where they wait for each
- * other twice to store less than they read, rows that leave more than a quarter of the smallest cluster without work are as fast swept, or faster, if
- * memory is fast. */
-static void plan_spread(struct planner *p)
-{
-	enum { MEMBER = 8192, FEWEST = 4 };
-	struct ir_kernel *k = ir_clone(p->arena, p->k);
-	struct variant none = plan_variant(p);
-	char err[200];
-	struct pass ungroup = {k, &none, err, sizeof err};
-	int sums;
-	if (!p->target->cluster || pass_ungroup(&ungroup) || kernel_can_spread(k, &sums) < 0)
-		return;
-	struct planner q = *p;
-	q.k = k;
-	facts_look(&q.f, k);
-	int each = spread_elements(&q, sums);
-	int64_t most = MEMBER / plan_unit(&q);
-	for (int cluster = FEWEST; most && cluster <= p->target->cluster; cluster *= 2) {
-		struct variant v = plan_variant(p);
-		v.waves = waves_of(p, MEMBER / each);
-		limit_open(&q, &v, most * cluster, false);
-		if (sums > 1 && q.f.narrowest < q.f.widest)
-			plan_least(&q, &v, most * FEWEST * 3 / 4);
-		plan_aligned(&q, &v);
-		plan_say(&q, &v, "clusters");
-		row_tiles(&q, &v, most, each);
-		v.cluster = cluster;
-		v.sideways = true;
-		v.stored_first = p->target->stored_first ? STORED_FIRST : STORED_AS_READ;
-		*plan_add(p) = v;
-	}
-}
-
 static void plan_rows(struct planner *p)
 {
 	bool open = any_open(p, NULL), sweeps = !open || can_stream(p), set = p->given | p->absent;
@@ -649,7 +586,7 @@ static void plan_rows(struct planner *p)
 	if (!sweeps && !set)
 		plan_empty_rows(p);
 	if (sweeps && held && (set || !p->sets))
-		plan_spread(p);
+		plan_long_rows(p);
 	if (sweeps)
 		plan_aligned_rest(p, open);
 	p->torn = false;

@@ -40,5 +40,6 @@ bool plan_can_sweep(const struct planner *, int phase);                         
 /* The phase by workgroups of its own, as those of a kernel that has no other; open: whose rows are swept. */
 void plan_apart(struct planner *, struct variant *, int phase, bool open);
 void plan_clusters(struct planner *);                                                              /* plan_cluster.c: of a kernel whose two phases can be one */
+void plan_long_rows(struct planner *);                                                            /* plan_cluster.c: of one whose rows a cluster can hold */
 void plan_products(struct planner *);                                                             /* plan_products.c: all variants of a kernel with dots */
 #endif
