@@ -219,28 +219,35 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 	}
 }
 
-/* Exactly +-0 for every element where `mask` is false. */
-static bool zero_when_absent(const struct ir_ins *i, const struct ir_ins *mask)
+/* What an element is where `mask` is false.  +0 is what masked-off elements of a sum count as, and waves that are not started. */
+enum absent { ANYTHING, ANY_ZERO, PLUS_ZERO };
+
+static enum absent less(enum absent a, enum absent b) { return a < b ? a : b; }
+static enum absent more(enum absent a, enum absent b) { return a > b ? a : b; }
+
+static enum absent when_absent(const struct ir_ins *i, const struct ir_ins *mask)
 {
-	switch (i->op) {
-	case IR_LOAD: {
-		if (!(i->flags & IR_MASKED))
-			return false;
-		const struct ir_ins *m = i->args[i->nargs - 1];
-		return m == mask || (m->op == IR_AND && (m->args[0] == mask || m->args[1] == mask));
+	enum absent a = ANYTHING, b = ANYTHING;
+	if (i->op == IR_LOAD) {
+		const struct ir_ins *m = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
+		return m && (m == mask || (m->op == IR_AND && (m->args[0] == mask || m->args[1] == mask))) ? PLUS_ZERO : ANYTHING;
 	}
-	case IR_CONST:
-		return is_float(i) && i->num == 0;
-	case IR_SELECT:
-		return zero_when_absent(i->args[1], mask) && zero_when_absent(i->args[2], mask);
-	case IR_CVT: case IR_NEG: case IR_ABS:
-		return zero_when_absent(i->args[0], mask);
-	case IR_MUL:
-		return zero_when_absent(i->args[0], mask) && zero_when_absent(i->args[1], mask);
-	case IR_ADD: case IR_SUB: case IR_MAX: case IR_MIN:
-		return zero_when_absent(i->args[0], mask) && zero_when_absent(i->args[1], mask);
-	default:
-		return false;
+	if (i->op == IR_CONST)
+		return !is_float(i) || i->num != 0 ? ANYTHING : signbit(i->num) ? ANY_ZERO : PLUS_ZERO;
+	if (i->op == IR_SELECT)
+		return less(when_absent(i->args[1], mask), when_absent(i->args[2], mask));
+	if (i->op != IR_CVT && i->op != IR_NEG && i->op != IR_ABS && i->op != IR_MUL && i->op != IR_ADD && i->op != IR_SUB && i->op != IR_MAX && i->op != IR_MIN)
+		return ANYTHING;
+	a = when_absent(i->args[0], mask);
+	b = i->nargs > 1 ? when_absent(i->args[1], mask) : a;
+	if (less(a, b) == ANYTHING)
+		return ANYTHING;
+	switch (i->op) {
+	case IR_NEG: return ANY_ZERO;
+	case IR_ABS: return PLUS_ZERO;
+	case IR_ADD: case IR_MAX: return more(a, b);
+	case IR_SUB: return a;
+	default: return less(a, b);
 	}
 }
 
@@ -267,9 +274,9 @@ static void drop_mask(struct simplify *s, struct ir_ins *i)
 	struct ir_ins *mask = i->args[i->nargs - 1];
 	bool drop = is_true(mask);
 	if (i->op == IR_REDUCE && !drop && i->kind == RED_SUM)
-		drop = zero_when_absent(i->args[0], mask) && (!(i->flags & IR_PRODUCT) || zero_when_absent(i->args[1], mask));
+		drop = when_absent(i->args[0], mask) == PLUS_ZERO && (!(i->flags & IR_PRODUCT) || when_absent(i->args[1], mask) == PLUS_ZERO);
 	if (i->op == IR_REDUCE && !drop && i->kind == RED_MAX && i->args[0]->op == IR_ABS)
-		drop = zero_when_absent(i->args[0], mask) && never_empty(s, mask, i->over);
+		drop = when_absent(i->args[0], mask) && never_empty(s, mask, i->over);
 	if (drop) {
 		i->flags &= (uint8_t)~IR_MASKED;
 		i->nargs--;
