@@ -227,7 +227,6 @@ static enum absent more(enum absent a, enum absent b) { return a > b ? a : b; }
 
 static enum absent when_absent(const struct ir_ins *i, const struct ir_ins *mask)
 {
-	enum absent a = ANYTHING, b = ANYTHING;
 	if (i->op == IR_LOAD) {
 		const struct ir_ins *m = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
 		return m && (m == mask || (m->op == IR_AND && (m->args[0] == mask || m->args[1] == mask))) ? PLUS_ZERO : ANYTHING;
@@ -238,8 +237,7 @@ static enum absent when_absent(const struct ir_ins *i, const struct ir_ins *mask
 		return less(when_absent(i->args[1], mask), when_absent(i->args[2], mask));
 	if (i->op != IR_CVT && i->op != IR_NEG && i->op != IR_ABS && i->op != IR_MUL && i->op != IR_ADD && i->op != IR_SUB && i->op != IR_MAX && i->op != IR_MIN)
 		return ANYTHING;
-	a = when_absent(i->args[0], mask);
-	b = i->nargs > 1 ? when_absent(i->args[1], mask) : a;
+	enum absent a = when_absent(i->args[0], mask), b = i->nargs > 1 ? when_absent(i->args[1], mask) : a;
 	if (less(a, b) == ANYTHING)
 		return ANYTHING;
 	switch (i->op) {

@@ -25,9 +25,9 @@ static void look(struct ir_ins *i, void *ctx)
 	s->ok = s->ok && !(stored && (s->k->params[i->imm].role != IR_OUT));      /* one workgroup of a cluster may be behind another */
 }
 
-int kernel_can_spread(const struct ir_kernel *k, int *sums)
+int kernel_can_spread(struct ir_kernel *k, int *sums)
 {
-	struct spreading s = {.k = (struct ir_kernel *)k, .axis = -1, .ok = k->nphases == 1};
+	struct spreading s = {.k = k, .axis = -1, .ok = k->nphases == 1};
 	const struct ir_phase *ph = &k->phases[0];
 	int rows = 0, open = 0;
 	int64_t n;
