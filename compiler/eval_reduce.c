@@ -72,48 +72,37 @@ static void step(int at[LAYOUT_AXES], const struct bits *b, int64_t number)
 			at[a] ^= number >> i & 1 ? b->v[i].step[a] : 0;
 }
 
-/* A workgroup's layout and that of the others of its cluster: their numbers are the waves' last bits. */
-static struct layout with_members(const struct evaluator *ev, const struct layout *l, ir_axes over)
-{
-	struct layout all = *l;
-	for (int a = 0; a < ev->ph->naxes; a++)
-		for (int m = 1; over & IR_AXIS(a) && m < ev->ph->axes[a].cluster && all.nwave < LAYOUT_WAVES; m *= 2) {
-			all.wave[all.nwave] = (struct layout_basis){0};
-			all.wave[all.nwave++].step[a] = (layout_size(l, a) * m);
-		}
-	return all;
-}
-
 static int64_t members_of(const struct evaluator *ev, int axis) { return ev->ph->axes[axis].cluster ? ev->ph->axes[axis].cluster : 1; }
 
-static int layout_order(struct evaluator *ev, const struct ir_ins *ins, const struct layout *own, struct order *o)
+/* In the order of a workgroup's registers, lanes and waves, then of the workgroups of its cluster: each has its tile behind the one before. */
+static int layout_order(struct evaluator *ev, const struct ir_ins *ins, const struct layout *l, struct order *o)
 {
 	struct bits reg, lane, wave;
-	struct layout all = with_members(ev, own, ins->over);
-	const struct layout *l = &all;
-	int64_t repeats = 1;
+	int64_t repeats = 1, members = 1;
 	if (!reduced_bits(l->reg, l->nreg, ins->over, &reg) || !reduced_bits(l->lane, l->nlane, ins->over, &lane) ||
 	    !reduced_bits(l->wave, l->nwave, ins->over, &wave))
 		return eval_fail(ev, ins, "a bit of the layout steps along reduced and kept axes at once");
 	for (int a = 0; a < LAYOUT_AXES; a++)
 		if (ins->over & IR_AXIS(a)) {
 			repeats *= l->rep[a];
+			members *= members_of(ev, a);
 			if (layout_size(l, a) * members_of(ev, a) != ev->size[a])
 				return eval_fail(ev, ins, "the layout holds %d positions of axis '%s', the tile has %lld", layout_size(l, a), ev->ph->axes[a].name, (long long)ev->size[a]);
 		}
-	*o = (struct order){.regs = repeats << reg.n, .lanes = 1 << lane.n, .waves = 1 << wave.n, .fixed = true};
+	*o = (struct order){.regs = repeats << reg.n, .lanes = 1 << lane.n, .waves = members << wave.n, .fixed = true};
 	if (o->regs * o->lanes * o->waves != eval_count(ev, ins->over))
 		return eval_fail(ev, ins, "the layout does not cover the reduced axes once");
 	TRY(order_room(ev, ins, o));
 	for (int64_t i = 0; i < o->count; i++) {
-		int64_t r = i % o->regs, repeat = r >> reg.n;
+		int64_t r = i % o->regs, repeat = r >> reg.n, w = i / o->regs / o->lanes, member = w >> wave.n;
 		step(o->at[i], &reg, r);
 		step(o->at[i], &lane, i / o->regs % o->lanes);
-		step(o->at[i], &wave, i / o->regs / o->lanes);
+		step(o->at[i], &wave, w);
 		for (int a = 0; a < LAYOUT_AXES; a++)
 			if (ins->over & IR_AXIS(a)) {
-				o->at[i][a] += (int)(repeat % l->rep[a]) * l->block[a];
+				o->at[i][a] += (int)(repeat % l->rep[a]) * l->block[a] + (int)(member % members_of(ev, a)) * layout_size(l, a);
 				repeat /= l->rep[a];
+				member /= members_of(ev, a);
 			}
 	}
 	return 0;

@@ -31,8 +31,10 @@ bool pass_clamps_by_mode(const struct ir_phase *, const struct target *);
 /* Two phases that pass_fuse can make one: of the second the axes that number groups of rows and of columns, and how many each has. */
 struct fused_axes { int rows, columns; int64_t rows_by, columns_by; };
 bool kernel_can_fuse(struct ir_kernel *, struct fused_axes *);
-/* The axis of rows that the workgroups of a cluster can hold between them (pass_spread), -1 = there is none; how many sums over it wait for one another. */
-int kernel_can_spread(struct ir_kernel *, int *sums);
+/* The axis of rows that the workgroups of a cluster can hold between them (pass_spread), -1 = there is none; how many sums there are over it, and of
+ * these, one behind the other. */
+struct row_sums { int all, in_turn; };
+int kernel_can_spread(struct ir_kernel *, struct row_sums *);
 /* The plan's tile of an axis in a phase; 0 = none. */
 int pass_planned_tile(const struct variant *, int phase, const char *axis);
 /* Uses of every value: counted into id-indexed array of next_id entries. */

@@ -8,7 +8,7 @@
 
 enum { MOST_ROW_AXES = 2 };                      /* beside the members, whose numbers have a dimension of the grid of their own */
 
-struct spreading { struct ir_kernel *k; int axis, sums; bool reduces, ok; };
+struct spreading { struct ir_kernel *k; int axis; struct row_sums sums; bool reduces, ok; };
 
 static void look(struct ir_ins *i, void *ctx)
 {
@@ -17,15 +17,17 @@ static void look(struct ir_ins *i, void *ctx)
 	intptr_t behind = 0;                             /* sums over the axis that lead here */
 	for (int a = 0; a < i->nargs; a++)
 		behind = (intptr_t)i->args[a]->note > behind ? (intptr_t)i->args[a]->note : behind;
-	behind += over && i->kind == RED_SUM;
+	bool sum = over && i->kind == RED_SUM;
+	behind += sum;
 	i->note = (void *)behind;
-	s->sums = behind > s->sums ? (int)behind : s->sums;
+	s->sums.all += sum;
+	s->sums.in_turn = behind > s->sums.in_turn ? (int)behind : s->sums.in_turn;
 	s->reduces = s->reduces || over;
 	s->ok = s->ok && ir_is_plain(i) && !(over && i->dtype == DT_I64);
 	s->ok = s->ok && !(stored && (s->k->params[i->imm].role != IR_OUT));      /* one workgroup of a cluster may be behind another */
 }
 
-int kernel_can_spread(struct ir_kernel *k, int *sums)
+int kernel_can_spread(struct ir_kernel *k, struct row_sums *sums)
 {
 	struct spreading s = {.k = k, .axis = -1, .ok = k->nphases == 1};
 	const struct ir_phase *ph = &k->phases[0];
@@ -55,7 +57,8 @@ int pass_spread(struct pass *p)
 			return 0;
 	if (!p->v->cluster)
 		return 0;
-	int sums, axis = kernel_can_spread(p->k, &sums);
+	struct row_sums sums;
+	int axis = kernel_can_spread(p->k, &sums);
 	if (axis < 0)
 		return pass_fail(p, NULL, "internal: %s has no row for a cluster to hold", p->k->name);
 	ph->axes[axis].kind = AXIS_GRID;

@@ -169,7 +169,7 @@ static bool can_stream(const struct planner *p)
 }
 
 /* Of each axis of a grid that numbers no positions of `symbol`, the extent, multiplied. */
-static const struct hexpr *rows_beside(const struct planner *p, int symbol)
+const struct hexpr *plan_rows_beside(const struct planner *p, int symbol)
 {
 	const struct ir_phase *ph = &p->k->phases[0];
 	const struct hexpr *rows = NULL;
@@ -182,7 +182,7 @@ static const struct hexpr *rows_beside(const struct planner *p, int symbol)
 	return rows;
 }
 
-static void many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
+void plan_many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
 {
 	int least = p->crowd || p->broad ? CROWD : v->full ? MANY_FULL : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
 	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, least), rows));
@@ -230,7 +230,7 @@ static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *ro
 		return;
 	plan_aligned(p, &v);
 	if (rows)
-		many_rows(p, &v, rows);
+		plan_many_rows(p, &v, rows);
 	if (p->crowd || p->slow)
 		plan_memory(p, &v, p->crowd);
 	v.stream = any_open(p, &v);
@@ -250,7 +250,7 @@ static void plan_pins(struct planner *p)
 		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > plan_row_most(p, NULL)) || n <= p->clustered)
 			continue;
 		bool apart = p->target->few_rows && !plan_is_several(p) && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
-		const struct hexpr *rows = apart ? rows_beside(p, s) : NULL;
+		const struct hexpr *rows = apart ? plan_rows_beside(p, s) : NULL;
 		p->crowd = rows && plan_is_crowd_of(p, n);
 		if (p->crowd)
 			plan_pin(p, s, n, rows);
@@ -334,7 +334,7 @@ static bool is_light(const struct planner *p)
 static void plan_long_lines(struct planner *p)
 {
 	int symbol = p->target->line_bytes ? plan_line_symbol(p) : -1;
-	const struct hexpr *rows = symbol >= 0 ? rows_beside(p, symbol) : NULL;
+	const struct hexpr *rows = symbol >= 0 ? plan_rows_beside(p, symbol) : NULL;
 	if (!rows)
 		return;
 	int multiple = p->f.multiple[symbol];
@@ -344,7 +344,7 @@ static void plan_long_lines(struct planner *p)
 	p->few = false;
 	p->f.multiple[symbol] = multiple;
 	struct variant *lines = &p->out.items[p->out.n - 1], any;
-	many_rows(p, lines, rows);
+	plan_many_rows(p, lines, rows);
 	if (p->target->fast_memory && is_light(p)) {
 		any = *lines;
 		plan_memory(p, lines, false);
@@ -392,7 +392,7 @@ static const struct hexpr *full_rows(const struct planner *p, int positions)
 			n = ax->extent->op == HX_CDIV ? ax->extent->a : ax->extent;
 	}
 	bool pays = positions == LONG_CLASS || (scaled && 2 * positions == LONG_CLASS);   /* of the largest lanes hold as many anyhow */
-	return n && n->op == HX_SYM && pays ? rows_beside(p, (int)n->imm) : NULL;
+	return n && n->op == HX_SYM && pays ? plan_rows_beside(p, (int)n->imm) : NULL;
 }
 
 static void plan_class(struct planner *p, struct variant v, int most, bool is_aligned, const struct hexpr *rows)
@@ -404,7 +404,7 @@ static void plan_class(struct planner *p, struct variant v, int most, bool is_al
 	else
 		v.waves = waves_of(p, plan_most_threads(p)); /* element by element: few a lane */
 	if (rows)
-		many_rows(p, &v, rows);
+		plan_many_rows(p, &v, rows);
 	row_tiles(p, &v, most, plan_lane_elements(p, &v));
 	*plan_add(p) = v;
 }
@@ -460,7 +460,7 @@ static const struct hexpr *turned_rows(const struct planner *p)
 	while (!ph->axes[last].tiled)
 		last--;
 	const struct hexpr *n = ph->axes[last].extent;
-	return n && n->op == HX_SYM ? rows_beside(p, (int)n->imm) : NULL;
+	return n && n->op == HX_SYM ? plan_rows_beside(p, (int)n->imm) : NULL;
 }
 
 /* The rows of a matrix of one tensor that is taken in small groups both ways: a crowd of them has variants whose tiles have longer lines, in
@@ -488,7 +488,7 @@ static void plan_many_and_few(struct planner *p, const struct hexpr *rows, bool 
 {
 	if (rows) {
 		plan_rest(p, true, open);
-		many_rows(p, &p->out.items[p->out.n - 1], rows);
+		plan_many_rows(p, &p->out.items[p->out.n - 1], rows);
 	}
 	p->few = rows && apart;
 	plan_rest(p, true, open);
@@ -506,11 +506,11 @@ static void plan_aligned_rest(struct planner *p, bool open)
 		p->broad = true;
 		plan_rest(p, true, open);
 		struct variant *v = &p->out.items[p->out.n - 1];
-		many_rows(p, v, grouped);
+		plan_many_rows(p, v, grouped);
 		plan_memory(p, v, true);
 		p->broad = false;
 	}
-	plan_many_and_few(p, symbol >= 0 ? rows_beside(p, symbol) : turned, turned || plan_only_groups(p) || p->f.cost >= LONG_CODE, open);
+	plan_many_and_few(p, symbol >= 0 ? plan_rows_beside(p, symbol) : turned, turned || plan_only_groups(p) || p->f.cost >= LONG_CODE, open);
 	if (can_be_torn(p) && !any_tensors && (!set || p->target->more_variants)) {   /* else those of any tensors take torn rows as well */
 		p->torn = true;
 		plan_rest(p, true, open);
@@ -581,12 +581,15 @@ static void plan_rows(struct planner *p)
 		plan_pins(p);
 	}
 	bool held = open && (p->target->more_variants || !sweeps || !any_apart(p));   /* a phase that only reduces rows sweeps them nearly as fast */
+	bool longer = sweeps && held && (set || !p->sets);
+	if (longer)
+		plan_long_rows(p, true);
 	for (int a = 1; held && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
 		plan_classes(p, a);
 	if (!sweeps && !set)
 		plan_empty_rows(p);
-	if (sweeps && held && (set || !p->sets))
-		plan_long_rows(p);
+	if (longer)
+		plan_long_rows(p, false);
 	if (sweeps)
 		plan_aligned_rest(p, open);
 	p->torn = false;

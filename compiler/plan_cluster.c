@@ -75,18 +75,62 @@ void plan_clusters(struct planner *p)
 
 /* --- long rows ------------------------------------------------------------------------------------------------------------ */
 
-/* Columns of each workgroup, and the fewest workgroups; elements of a lane, and of all that its tensors have. */
-enum { MEMBER_ROW = 8192, FEWEST_OF_ROW = 4, ROW_LANE = 64, ROW_LANE_ALL = 128 };
+/* Elements of a lane, of which many are in small workgroups: several of these share a multiprocessor and wait for different things.  What is stored
+ * in front of the reductions waits for less; rows that wait twice and are stored as wide as they are read hold their weights meanwhile, and are
+ * faster by fewer lanes, if these have registers for it. */
+enum { ROW_LANE = 64, ROW_LANE_ALL = 128 };
 
-/* Many, in small workgroups of which several share a multiprocessor and wait for different things.  What is stored in front of the reductions waits
- * for less; rows that wait twice and are stored as wide as they are read hold their weights meanwhile, and are faster by fewer lanes, if these
- * have registers for it. */
-static int row_elements(const struct planner *p, int sums)
+/* Workgroups of a row and columns of each.  A lane computes all that it has places for, empty ones too, so that rows which leave many of them empty
+ * take as long as full ones: hence so many classes.  Pairs hold rows that a workgroup would hold as well, in more registers than are good for it. */
+struct members { int n, columns; };
+static const struct members row_classes[] = {{2, 5120}, {2, 6144}, {2, 7168}, {2, 8192}, {4, 5120}, {4, 6144}, {4, 7168}, {4, 8192},
+	{8, 5120}, {8, 6144}, {8, 7168}, {8, 8192}, {16, 6144}, {16, 8192}, {16, 10240}, {16, 16384}};
+enum { MEMBER_ROW = 8192, PAIR_FROM = 12288, LARGE_PAIR_FROM = MEMBER_ROW, SINGLE_ROW = 6144 };
+
+/* An ungrouped kernel, the axis that members share, elements of a lane. */
+struct long_rows { struct planner q; const struct ir_axis *axis; struct row_sums sums; int each; };
+
+static int row_elements(const struct planner *p, const struct row_sums *sums)
 {
-	int each = p->f.early ? ROW_LANE / 2 : sums > 1 && p->f.weights == 1 && p->f.narrowest == p->f.widest ? 2 * ROW_LANE : ROW_LANE;
+	int each = p->f.early ? ROW_LANE / 2 : sums->in_turn > 1 && p->f.weights == 1 && p->f.narrowest == p->f.widest ? 2 * ROW_LANE : ROW_LANE;
 	while (each * p->f.rows > ROW_LANE_ALL)
 		each /= 2;
 	return each;
+}
+
+/* Lanes of a member: those of MEMBER_ROW columns, each of which may hold a quarter more. */
+static int row_lanes(const struct long_rows *r, int columns)
+{
+	int lanes = MEMBER_ROW / r->each, most = r->each + r->each / 4;
+	while (columns > lanes * (most < ROW_LANE_ALL ? most : ROW_LANE_ALL))
+		lanes *= 2;
+	return lanes;
+}
+
+/* In plan_unit's, of which all lanes have as many; 0 = they have not. */
+static int row_units(const struct long_rows *r, int columns)
+{
+	int unit = (int)plan_unit(&r->q), at_once = row_lanes(r, columns) * 16 / r->q.f.widest;
+	bool bits = !(unit & (unit - 1)), whole = bits ? columns % at_once == 0 : !(columns & (columns - 1));
+	return whole ? plan_groups_within(columns, unit) : 0;
+}
+
+/* Columns from which on pairs are faster than a workgroup; 0 = none are.  Two sums of two tensors take most registers; rows of one that are
+ * stored as wide lose by waiting (docs/performance.md). */
+static int pairs_from(const struct long_rows *r)
+{
+	const struct facts *f = &r->q.f;
+	return r->sums.all < 2 ? PAIR_FROM : f->rows > 1 ? LARGE_PAIR_FROM : f->narrowest < f->widest ? PAIR_FROM : 0;
+}
+
+/* Which of the classes there are, in pairs or in more: of two tensors eight and more members of SINGLE_ROW columns are slower than larger ones that
+ * leave a quarter empty. */
+static bool has_class(const struct long_rows *r, const struct members *c, bool pairs)
+{
+	bool pair = c->n == FEWEST, longer = pairs_from(r) && c->n * c->columns > pairs_from(r);
+	if (pair != pairs || c->n > r->q.target->cluster || !row_units(r, c->columns))
+		return false;
+	return pair ? longer : !(c->columns == SINGLE_ROW && c->n >= 8 && r->q.f.rows > 1);
 }
 
 /* At most so many of plan_unit's. */
@@ -101,47 +145,48 @@ static void limit_row(struct planner *p, struct variant *v, const struct ir_axis
 	plan_say_most(p, v, row->extent, each);
 }
 
-/* At least so many, where memory is fast. */
-static void fill_row(struct planner *p, struct variant *v, const struct ir_axis *row, int64_t least)
+/* Many rows that are longer than so: the others are a workgroup's. */
+static void leave_rows(struct planner *p, struct variant *v, const struct hexpr *columns, int most)
 {
-	const struct hexpr *n = row->extent, *rate = hexpr_leaf(p->arena, HX_DEVICE, HX_MEMORY_RATE);
-	int64_t each = plan_open_most(p, row, least);
-	const struct hexpr *slow = hexpr_op(p->arena, HX_LT, rate, hexpr_const(p->arena, p->target->fast_memory));
-	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_OR, slow, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, each), n)));
-	bool groups = n->op == HX_CDIV;
-	plan_say(p, v, arena_printf(p->arena, "%s>=%lld|memory<%d", hexpr_text(p->arena, groups ? n->a : n, p->k->symbols, NULL),
-	                            (long long)(groups ? each * plan_axis_by(row) : each), p->target->fast_memory));
+	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LT, hexpr_const(p->arena, most), columns));
+	plan_say(p, v, arena_printf(p->arena, "%s>%d", hexpr_text(p->arena, columns, p->k->symbols, NULL), most));
+	plan_many_rows(p, v, plan_rows_beside(p, -1));
 }
 
-/* Where members wait for each other twice to store less than they read, rows that leave more than a quarter of the smallest cluster without work are
- * as fast swept, or faster, if memory is fast. */
-void plan_long_rows(struct planner *p)
+static void plan_row_class(struct planner *p, struct long_rows *r, const struct members *c)
+{
+	struct planner *q = &r->q;
+	const struct hexpr *n = r->axis->extent;
+	struct variant v = plan_variant(p);
+	int units = row_units(r, c->columns);
+	v.waves = waves_of(p, row_lanes(r, c->columns));
+	limit_row(q, &v, r->axis, (int64_t)units * c->n);
+	if (c->n == FEWEST)
+		leave_rows(q, &v, n->op == HX_CDIV ? n->a : n, pairs_from(r));
+	plan_aligned(q, &v);
+	plan_say(q, &v, "clusters");
+	plan_phase_tiles(q, &v, 0, units, r->each);
+	v.cluster = c->n;
+	v.sideways = true;
+	v.stored_first = p->target->stored_first ? STORED_FIRST : STORED_AS_READ;
+	*plan_add(p) = v;
+}
+
+void plan_long_rows(struct planner *p, bool pairs)
 {
 	struct ir_kernel *k = ir_clone(p->arena, p->k);
 	struct variant none = plan_variant(p);
 	char err[200];
 	struct pass ungroup = {k, &none, err, sizeof err};
-	int sums, axis = p->target->cluster && pass_ungroup(&ungroup) == 0 ? kernel_can_spread(k, &sums) : -1;
+	struct long_rows r = {.q = *p};
+	int axis = p->target->cluster && pass_ungroup(&ungroup) == 0 ? kernel_can_spread(k, &r.sums) : -1;
 	if (axis < 0)
 		return;
-	struct planner q = *p;
-	q.k = k;
-	facts_look(&q.f, k);
-	const struct ir_axis *row = &k->phases[0].axes[axis];
-	int each = row_elements(&q, sums);
-	int64_t most = MEMBER_ROW / plan_unit(&q);
-	for (int cluster = FEWEST_OF_ROW; most && cluster <= p->target->cluster; cluster *= 2) {
-		struct variant v = plan_variant(p);
-		v.waves = waves_of(p, MEMBER_ROW / each);
-		limit_row(&q, &v, row, most * cluster);
-		if (sums > 1 && q.f.narrowest < q.f.widest)
-			fill_row(&q, &v, row, most * FEWEST_OF_ROW * 3 / 4);
-		plan_aligned(&q, &v);
-		plan_say(&q, &v, "clusters");
-		plan_phase_tiles(&q, &v, 0, most, each);
-		v.cluster = cluster;
-		v.sideways = true;
-		v.stored_first = p->target->stored_first ? STORED_FIRST : STORED_AS_READ;
-		*plan_add(p) = v;
-	}
+	r.q.k = k;
+	r.axis = &k->phases[0].axes[axis];
+	facts_look(&r.q.f, k);
+	r.each = row_elements(&r.q, &r.sums);
+	for (unsigned i = 0; i < sizeof row_classes / sizeof *row_classes; i++)
+		if (has_class(&r, &row_classes[i], pairs))
+			plan_row_class(p, &r, &row_classes[i]);
 }

@@ -37,9 +37,12 @@ struct variant *plan_add(struct planner *);
 void plan_tile(struct variant *, int phase, const char *axis, int tile);                          /* unless it has one */
 int plan_symbol(const struct planner *, const char *name);                                        /* -1 = none */
 bool plan_can_sweep(const struct planner *, int phase);                                           /* rows of any length, in chunks */
+const struct hexpr *plan_rows_beside(const struct planner *, int symbol);   /* of each axis of a grid that numbers no positions of it, the extent, multiplied */
+void plan_many_rows(struct planner *, struct variant *, const struct hexpr *rows);                /* so many that few would have another plan */
 /* The phase by workgroups of its own, as those of a kernel that has no other; open: whose rows are swept. */
 void plan_apart(struct planner *, struct variant *, int phase, bool open);
 void plan_clusters(struct planner *);                                                              /* plan_cluster.c: of a kernel whose two phases can be one */
-void plan_long_rows(struct planner *);                                                            /* plan_cluster.c: of one whose rows a cluster can hold */
+/* plan_cluster.c: of one whose rows a cluster can hold.  pairs: of two workgroups, for rows that one could hold as well, or else of more. */
+void plan_long_rows(struct planner *, bool pairs);
 void plan_products(struct planner *);                                                             /* plan_products.c: all variants of a kernel with dots */
 #endif

@@ -446,18 +446,18 @@ START_TEST(layouts_fix_the_order_of_sums)
 }
 END_TEST
 
-/* Registers in two chains, lanes, waves, then the workgroups of the cluster, the last of which has nothing: 32 columns a wave. */
+/* Registers in two chains, lanes, waves, then the workgroups of the cluster, each with 192 columns, the last with none. */
 static float clustered(const struct ir_tensor *x, int row, int columns)
 {
 	float wave[8];
 	for (int w = 0; w < 8; w++) {
-		float lane[8], v[4];
+		float lane[8], v[12];
 		for (int l = 0; l < 8; l++) {
-			for (int i = 0; i < 4; i++) {
-				int n = w * 32 + l * 4 + i;
+			for (int i = 0; i < 12; i++) {
+				int n = w / 2 * 192 + i / 4 * 64 + w % 2 * 32 + l * 4 + i % 4;
 				v[i] = n < columns ? (float)ir_tensor_get(x, row * columns + n) : 0;
 			}
-			lane[l] = (v[0] + v[2]) + (v[1] + v[3]);
+			lane[l] = lane_sum(v, NULL, 2);
 		}
 		wave[w] = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 	}
@@ -466,7 +466,7 @@ static float clustered(const struct ir_tensor *x, int row, int columns)
 
 START_TEST(clusters_fix_the_order_of_sums)
 {
-	enum { ROWS = 3, COLUMNS = 180 };
+	enum { ROWS = 3, COLUMNS = 500 };
 	struct ir_run r;
 	ir_run_open(&r, "clustered_sum");
 	ir_run_symbol(&r, "M", ROWS);
