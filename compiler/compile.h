@@ -69,7 +69,7 @@ struct variant {
 	const struct target *target;
 	struct { int symbol; int64_t value; } pins[8]; int npins;         /* symbols that are constants here */
 	struct { int symbol; int64_t multiple; } multiples[8]; int nmultiples; /* symbol % multiple == 0 holds here */
-	struct { int symbol; int64_t most; } limits[8]; int nlimits;      /* symbol <= most holds here */
+	struct { int symbol; int64_t least, most; } limits[8]; int nlimits;   /* least <= symbol <= most holds here */
 	bool aligned, flat;                                    /* all tensors: HX_ALIGNED, HX_FLAT hold */
 	uint64_t unit;                                         /* but of these (bit = parameter) HX_UNIT alone: numbers of groups, whose rows end anywhere */
 	uint64_t dense;                                        /* of these (bit = parameter) rows lie one behind the other: their stride is the extent of a row, a number */
@@ -102,6 +102,8 @@ struct variant {
 int variant_waves(const struct variant *, int phase);
 /* Lanes access several elements at once: those of aligned rows, or, where the chip can, those that a call has side by side. */
 bool variant_in_runs(const struct variant *);
+/* Of rows of a class the least is known as well: but for a lane's last access they are there. */
+bool variant_is_between(const struct variant *);
 
 /* Variants for an instance, most specific first, the last one always applicable.  `k` elaborated for the target; special: what the
  * pack lines specialise, NULL = nothing. */

@@ -48,8 +48,19 @@ static int groups_of(const struct ir_phase *ph, int a)
 	return held && groups && groups->op == HX_CDIV && hexpr_is_const(groups->b, &by) ? a - 1 : -1;
 }
 
+/* A row of a fixed size that leaves no wave out, or, where registers that no lane needs cost nothing (target.whole_chunks), whole registers of all;
+ * one of which all but the last registers are known to be there; or places whose number is no power of two, which no waves would part. */
+static bool fills_waves(const struct layout_space *s, const struct layout *l, const struct ir_axis *ax, int block)
+{
+	int64_t n;
+	int parts = ax->tile / block;
+	if (!hexpr_is_const(ax->extent, &n))
+		return variant_is_between(s->v) || (parts & (parts - 1));
+	return n > ax->tile - (ax->tile >> l->nwave) || (s->v->target->whole_chunks && n % (block << l->nwave) == 0);
+}
+
 /* Where the waves part a row that is held, and may not all be there (emit/waves.c), each has a part of it in one piece: what exceeds the lanes goes
- * into registers before the waves step.  Not where a fixed size leaves none of them out. */
+ * into registers before the waves step. */
 static void step_before_waves(const struct layout_space *s, struct layout *l, const int *order, int n)
 {
 	int axis = -1;
@@ -60,8 +71,7 @@ static void step_before_waves(const struct layout_space *s, struct layout *l, co
 			return;
 		axis = more ? order[i] : axis;
 	}
-	int64_t whole;
-	if (axis < 0 || (hexpr_is_const(s->ph->axes[axis].extent, &whole) && whole > s->ph->axes[axis].tile - (s->ph->axes[axis].tile >> l->nwave)))
+	if (axis < 0 || fills_waves(s, l, &s->ph->axes[axis], l->block[axis]))
 		return;
 	while (l->nwave && s->ph->axes[axis].tile % (l->block[axis] << (l->nwave + 1)) == 0)
 		step(l, &l->reg[l->nreg++], axis);

@@ -127,6 +127,13 @@ static void find_turned(struct ir_ins *i, void *ctx)
 	}
 }
 
+/* Of a fixed size, or of sizes of which the least is known, which its places are chosen for. */
+static bool fills_places(const struct variant *v, const struct hexpr *n)
+{
+	int64_t whole;
+	return variant_is_between(v) || hexpr_is_const(n, &whole);
+}
+
 /* Rows of a class of sizes end somewhere within their places.  Where numbers of groups are stored, a lane holds so many groups side by side as
  * make a word of them, or 16 bytes: empty places are then those of whole waves, not the last ones of each, which is faster.  Not in long
  * rows and many waves, where narrow numbers would part a wave's lanes while much is asked for at once.  Rows that fill their places, and lines, lie
@@ -135,10 +142,9 @@ static void find_numbers(struct ir_ins *i, void *ctx)
 {
 	struct turned *t = ctx;
 	int bits = 0, line = i->op == IR_STORE && !(i->axes & IR_AXIS(t->inner)) ? line_of(t->s, i, t->axes, &bits) : -1;
-	int64_t whole;
 	const struct ir_axis *ax = line < 0 ? NULL : &t->s->ph->axes[line];
 	bool wide = bits >= 32, few = t->s->space.waves <= NARROW_WAVES && ax && ax->tile <= NARROW_GROUPS;
-	if (!ax || ax->kind != AXIS_HELD || hexpr_is_const(ax->extent, &whole) || !(wide || few) || ax->tile * bits < SECTOR_BITS)
+	if (!ax || ax->kind != AXIS_HELD || fills_places(t->s->p->v, ax->extent) || !(wide || few) || ax->tile * bits < SECTOR_BITS)
 		return;
 	t->line = line;
 	t->run = wide ? 128 / bits : 32 / bits;

@@ -20,7 +20,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, MANY_FULL = 2048, CROWD = 8192, LONG_CLASS = 8192, WHOLE_GROUP = 32 };
+enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, MANY_FULL = 2048, CROWD = 8192, LONG_CLASS = 8192, LONG_LANE = 64, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 
@@ -378,21 +378,28 @@ static int classes_of(const struct planner *p)
 	return EACH;
 }
 
-/* Rows, where many of them are faster if lanes hold as much of a class's as of rows of a fixed size: of long ones with weights, for what waves do
- * once, their part of the reductions above all, is then shared by more; of those with a scale of their own, which wait for more of that, from half as
- * many columns on.  Few rows are better spread (docs/performance.md).  NULL = they are not. */
-static const struct hexpr *full_rows(const struct planner *p, int positions)
+/* Of a kernel of nothing but rows of one tensor that are reduced, and waited for, the symbol of their columns; -1 = it is none. */
+static int row_symbol(const struct planner *p)
 {
-	bool norm = p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && p->f.weights;
-	bool scaled = p->f.rounds > 1 && p->f.narrowest < p->f.widest && plan_unit(p) == 1;
+	bool waits = p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && (p->f.weights || p->f.rounds > 1);
 	const struct hexpr *n = NULL;
-	for (int a = 0; norm && a < p->k->phases[0].naxes; a++) {
+	for (int a = 0; waits && a < p->k->phases[0].naxes; a++) {
 		const struct ir_axis *ax = &p->k->phases[0].axes[a];
 		if (phase_is_open(NULL, ax))
 			n = ax->extent->op == HX_CDIV ? ax->extent->a : ax->extent;
 	}
+	return n && n->op == HX_SYM ? (int)n->imm : -1;
+}
+
+/* Rows, where many of them are faster if lanes hold as much of a class's as of rows of a fixed size: of long ones, for what waves do once, their
+ * part of the reductions above all, is then shared by more; of those with a scale of their own, which wait for more of that, from half as many
+ * columns on.  Few rows are better spread (docs/performance.md).  NULL = they are not. */
+static const struct hexpr *full_rows(const struct planner *p, int positions)
+{
+	bool scaled = p->f.rounds > 1 && p->f.narrowest < p->f.widest && plan_unit(p) == 1;
 	bool pays = positions == LONG_CLASS || (scaled && 2 * positions == LONG_CLASS);   /* of the largest lanes hold as many anyhow */
-	return n && n->op == HX_SYM && pays ? plan_rows_beside(p, (int)n->imm) : NULL;
+	int symbol = row_symbol(p);
+	return symbol >= 0 && pays ? plan_rows_beside(p, symbol) : NULL;
 }
 
 static void plan_class(struct planner *p, struct variant v, int most, bool is_aligned, const struct hexpr *rows)
@@ -435,6 +442,39 @@ static void plan_classes(struct planner *p, bool is_aligned)
 		if (rows)
 			plan_class(p, many, most, is_aligned, rows);
 		plan_class(p, v, most, is_aligned, NULL);
+	}
+}
+
+/* Rows with weights that wait for two sums, by what is made of them, as bits. */
+enum { STORED_NARROW = 1, STORED_WIDE = 2, IN_GROUPS = 4 };
+
+static int waiting_rows(const struct planner *p)
+{
+	bool narrows = p->f.narrowest < p->f.widest, waits = p->f.weights && p->f.rounds >= 2 + narrows;
+	if (!p->target->whole_chunks || row_symbol(p) < 0 || !waits)
+		return 0;
+	return plan_unit(p) > 1 ? IN_GROUPS : narrows ? STORED_NARROW : STORED_WIDE;
+}
+
+/* Many such rows: lanes hold as many accesses as the longest have, of which the last alone is masked, for the shortest have all the others: these are
+ * asked for together (emit/ask.c).  Whose rows gain by it was measured (docs/performance.md). */
+static void plan_between(struct planner *p)
+{
+	static const struct { int above, most, rows; } ranges[] = {
+		{4096, 5120, STORED_NARROW}, {5120, 6144, STORED_NARROW}, {6144, 7168, STORED_NARROW}, {8192, 10240, STORED_NARROW | STORED_WIDE},
+		{10240, 12288, STORED_NARROW | STORED_WIDE}, {12288, 14336, STORED_NARROW | STORED_WIDE | IN_GROUPS}, {14336, 16384, STORED_NARROW | STORED_WIDE}};
+	int symbol = row_symbol(p), unit = (int)plan_unit(p);
+	for (unsigned i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+		struct variant v = plan_variant(p);
+		int most = plan_groups_within(ranges[i].most, unit);
+		if (!(ranges[i].rows & waiting_rows(p)) || most * unit != ranges[i].most)
+			continue;
+		plan_range(p, &v, symbol, ranges[i].above + 1, ranges[i].most);
+		plan_aligned(p, &v);
+		plan_many_rows(p, &v, plan_rows_beside(p, symbol));
+		v.waves = waves_of(p, power_above(ranges[i].most / LONG_LANE));
+		plan_phase_tiles(p, &v, 0, most, LONG_LANE);
+		*plan_add(p) = v;
 	}
 }
 
@@ -582,8 +622,10 @@ static void plan_rows(struct planner *p)
 	}
 	bool held = open && (p->target->more_variants || !sweeps || !any_apart(p));   /* a phase that only reduces rows sweeps them nearly as fast */
 	bool longer = sweeps && held && (set || !p->sets);
-	if (longer)
+	if (longer) {
+		plan_between(p);
 		plan_long_rows(p, true);
+	}
 	for (int a = 1; held && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
 		plan_classes(p, a);
 	if (!sweeps && !set)

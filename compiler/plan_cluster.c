@@ -115,12 +115,11 @@ static int row_units(const struct long_rows *r, int columns)
 	return whole ? plan_groups_within(columns, unit) : 0;
 }
 
-/* Columns from which on pairs are faster than a workgroup; 0 = none are.  Two sums of two tensors take most registers; rows of one that are
- * stored as wide lose by waiting (docs/performance.md). */
+/* Columns from which on pairs are faster than a workgroup; 0 = none are.  Two sums of two tensors take most registers; those of one lose by
+ * waiting (docs/performance.md). */
 static int pairs_from(const struct long_rows *r)
 {
-	const struct facts *f = &r->q.f;
-	return r->sums.all < 2 ? PAIR_FROM : f->rows > 1 ? LARGE_PAIR_FROM : f->narrowest < f->widest ? PAIR_FROM : 0;
+	return r->sums.all < 2 ? PAIR_FROM : r->q.f.rows > 1 ? LARGE_PAIR_FROM : 0;
 }
 
 /* Which of the classes there are, in pairs or in more: of two tensors eight and more members of SINGLE_ROW columns are slower than larger ones that

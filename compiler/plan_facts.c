@@ -252,6 +252,14 @@ bool variant_is_ragged(const struct variant *v)
 	return false;
 }
 
+bool variant_is_between(const struct variant *v)
+{
+	for (int i = 0; i < v->nlimits; i++)
+		if (v->limits[i].least > 1)
+			return true;
+	return false;
+}
+
 bool variant_is_at_least(const struct variant *v, int64_t n)
 {
 	for (int i = 0; i < v->npins; i++)

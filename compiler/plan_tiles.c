@@ -33,7 +33,7 @@ static int64_t row_of(const struct variant *v) { return v->full ? LONG_ROW : v->
 bool plan_is_spread(const struct planner *p, const struct variant *v)
 {
 	bool light = p->f.rows == 1 && p->f.cost <= ROW_CODE && p->f.narrowest < p->f.widest;
-	return p->target->whole_chunks && (!p->f.weights || (light && row_of(v) <= SHORT_ROW));
+	return p->target->whole_chunks && ((!p->f.weights && p->f.rounds < 2) || (light && row_of(v) <= SHORT_ROW));
 }
 
 /* Rows of 8 KB with weights, written as wide as they are read, of which there are more than the chip holds at a time, by far: where one
@@ -70,7 +70,8 @@ int plan_lane_elements(const struct planner *p, const struct variant *v)
 {
 	bool more = v && (v->npins || v->full) && p->f.reduces;
 	int n = more && !plan_is_spread(p, v) ? 32 : 16, most = more ? 1000 : 400;
-	if (more && p->target->whole_chunks && (variant_is_ragged(v) || (p->f.rows == 1 && variant_is_at_least(v, LONG_ROW)))) {
+	bool bare = !p->f.weights && p->f.rounds > 1;        /* twice as many as these wait longer */
+	if (more && !bare && p->target->whole_chunks && (variant_is_ragged(v) || (p->f.rows == 1 && variant_is_at_least(v, LONG_ROW)))) {
 		n *= 2;
 		most *= 2;
 	}

@@ -30,15 +30,19 @@ void plan_pin_symbol(struct planner *p, struct variant *v, int symbol, int64_t v
 	plan_say(p, v, arena_printf(p->arena, "%s=%lld", p->k->symbols[symbol], (long long)value));
 }
 
-void plan_limit(struct planner *p, struct variant *v, int symbol, int64_t most)
+void plan_range(struct planner *p, struct variant *v, int symbol, int64_t least, int64_t most)
 {
 	const struct hexpr *s = hexpr_sym(p->arena, symbol);
-	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, 1), s));
+	const char *above = least > 1 ? arena_printf(p->arena, "%lld<", (long long)least - 1) : "";
+	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, least), s));
 	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, s, hexpr_const(p->arena, most)));
 	v->limits[v->nlimits].symbol = symbol;
+	v->limits[v->nlimits].least = least;
 	v->limits[v->nlimits++].most = most;
-	plan_say(p, v, arena_printf(p->arena, "%s<=%lld", p->k->symbols[symbol], (long long)most));
+	plan_say(p, v, arena_printf(p->arena, "%s%s<=%lld", above, p->k->symbols[symbol], (long long)most));
 }
+
+void plan_limit(struct planner *p, struct variant *v, int symbol, int64_t most) { plan_range(p, v, symbol, 1, most); }
 
 /* The value; NULL: it is not. */
 static const int64_t *pinned(const struct variant *v, int64_t symbol)

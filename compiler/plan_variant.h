@@ -29,6 +29,7 @@ void plan_say(struct planner *, struct variant *, const char *more);            
 void plan_say_most(struct planner *, struct variant *, const struct hexpr *n, int64_t most);
 void plan_pin_symbol(struct planner *, struct variant *, int symbol, int64_t value);
 void plan_limit(struct planner *, struct variant *, int symbol, int64_t most);                    /* 1 to `most` */
+void plan_range(struct planner *, struct variant *, int symbol, int64_t least, int64_t most);
 void plan_memory(struct planner *, struct variant *, bool fast);                                  /* the device's, as target.fast_memory has it */
 void plan_aligned(struct planner *, struct variant *);                                            /* tensors, and extents that are multiples */
 void plan_dense(struct planner *, struct variant *);               /* rows of pinned extents one behind the other, of all tensors that are there */

@@ -119,7 +119,7 @@ static void explain_variant(FILE *out, const struct dump *d, const struct varian
 	for (int i = 0; i < v->nmultiples; i++)
 		fprintf(out, " %s%%%lld==0", d->generic->symbols[v->multiples[i].symbol], (long long)v->multiples[i].multiple);
 	for (int i = 0; i < v->nlimits; i++)
-		fprintf(out, " %s<=%lld", d->generic->symbols[v->limits[i].symbol], (long long)v->limits[i].most);
+		fprintf(out, " %lld<=%s<=%lld", (long long)v->limits[i].least, d->generic->symbols[v->limits[i].symbol], (long long)v->limits[i].most);
 	for (int i = 0; i < v->ntiles; i++)
 		if (v->tiles[i].phase > 0)
 			fprintf(out, " tile(phase %d, %s)=%d", v->tiles[i].phase + 1, v->tiles[i].axis, v->tiles[i].tile);

@@ -35,6 +35,11 @@ START_TEST(sets_compute)
 		{"add_rmsnorm_quant", "res w res_out", "N=14336 aligned with res w res_out", 2, 14336, NULL},
 		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 512, 512, NULL},
 		{"layernorm_quant", "w", "N=16384 aligned with w", 2, 16384, NULL},                 /* widened again */
+		{"layernorm_quant", "w", "4096<N<=5120 N%16=0 aligned rows>=512 with w", 512, 4112, NULL},   /* of the last access one lane has any */
+		{"layernorm_quant", "w", "6144<N<=7168 N%16=0 aligned rows>=512 with w", 512, 6160, NULL},
+		{"layernorm", "w", "8192<N<=10240 N%8=0 aligned rows>=512 with w", 512, 9216, NULL},
+		{"layernorm_128", "w b", "12288<N<=14336 N%128=0 aligned rows>=512 with w b", 512, 12416, NULL},
+		{"layernorm_128", "w b", "N<=16384 N%128=0 aligned with w b", 2, 12416, NULL},
 		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 96, 160, NULL},   /* rows of 5 and of 3 scales */
 		{"quantize_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned", 128, 384, NULL},
 		{"quantize_both_128_e8m0", "y scale yt scale_t", "M%128=0 N%128=0 aligned", 384, 1792, NULL},
@@ -496,6 +501,26 @@ START_TEST(loads_are_asked_for_together)
 }
 END_TEST
 
+/* Between the classes: of what a lane loads the last access alone is masked, and all are asked for together. */
+START_TEST(last_accesses_are_masked)
+{
+	static const struct { const char *kernel, *variant; int accesses; } cases[] = {
+		{"layernorm_quant", "4096<N<=5120 N%16=0 aligned rows>=512 with w", 5}, {"layernorm_quant", "10240<N<=12288 N%16=0 aligned rows>=512 with w", 6},
+		{"layernorm", "12288<N<=14336 N%8=0 aligned rows>=512 with w", 7}, {"layernorm_quant", "14336<N<=16384 N%16=0 aligned rows>=512 with w", 8},
+	};
+	struct built b;
+	built_open(&b, cases[_i].kernel);
+	const char *ptx = built_ptx(&b, cases[_i].variant);
+	int masked = 0, n = 0;
+	for (const char *at = ptx; (at = strstr(at, "ld.global")); at++, n++)
+		masked += at[-1] == ' ' && at[-2] != ' ' && at[-2] != '\t' && at[-2] != '\n';     /* behind a predicate */
+	ck_assert_int_eq(n, 2 * cases[_i].accesses);             /* x and w */
+	ck_assert_int_eq(masked, 2);
+	ck_assert_ptr_nonnull(certain(ptx));
+	built_close(&b);
+}
+END_TEST
+
 /* Stores of a lane, by what only those of the scales have; y's are of 8 bytes.  Of those that lanes share each stores one, beside its neighbours'. */
 START_TEST(scales_are_stored_side_by_side)
 {
@@ -715,6 +740,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, absent_elements_are_not_summed);
 	tcase_add_test(t, rows_are_widened_again);
 	tcase_add_loop_test(t, loads_are_asked_for_together, 0, FRONTS);
+	tcase_add_loop_test(t, last_accesses_are_masked, 0, 4);
 	tcase_add_test(t, scales_are_stored_side_by_side);
 	tcase_add_test(t, turned_tiles);
 	tcase_add_test(t, values_stand_where_they_are_needed);

@@ -254,20 +254,33 @@ static LLVMValueRef position(struct emit *e, int axis, const struct layout *l, i
 	return constant ? LLVMBuildAdd(e->b, v, emit_int(e, constant), "") : v;
 }
 
-/* Whether all lanes' positions in a register lie below a constant (1), or none does (0); -1 where lanes differ, or nobody asks: rows of
- * a fixed size whose chunks are whole are within, or are not there. */
+/* What a number is at least, -1 where nobody knows. */
+static int64_t known_least(const struct emit *e, const struct ir_ins *i)
+{
+	for (int n = 0; i->op == IR_SYM && n < e->v->nlimits; n++)
+		if (e->v->limits[n].symbol == i->imm)
+			return e->v->limits[n].least;
+	return i->op == IR_CONST ? i->imm : -1;
+}
+
+/* Whether all lanes' positions in a register lie below a number (1), or none does (0); -1 where lanes differ, or nobody asks: rows whose chunks are
+ * whole are within, or are not there. */
 static int known_below(const struct emit *e, const struct ir_ins *i, const struct layout *l, int reg)
 {
-	if (!e->v->target->whole_chunks || i->op != IR_LT || i->args[0]->op != IR_IOTA || i->args[1]->op != IR_CONST || !l)
+	if (!e->v->target->whole_chunks || i->op != IR_LT || !l || known_least(e, i->args[1]) < 0)
 		return -1;
-	int axis = (int)i->args[0]->imm;
-	int64_t coef[LAYOUT_AXES] = {0}, least = index_register(l, reg, axis), span = 0, end = i->args[1]->imm;
-	if (e->axis_base[axis])
+	struct affine at = affine_of(i->args[0]);
+	int64_t first = at.constant, span = 0, end = known_least(e, i->args[1]);
+	if (!at.ok || at.nterms)
 		return -1;
-	coef[axis] = 1;
+	for (int a = 0; a < e->ph->naxes; a++) {
+		if (at.coef[a] < 0 || (at.coef[a] && e->axis_base[a]))
+			return -1;
+		first += at.coef[a] * index_register(l, reg, a);
+	}
 	for (int bit = 0; bit < l->nlane + l->nwave; bit++)
-		span += weight(l, coef, bit);
-	return least + span < end ? 1 : least >= end ? 0 : -1;
+		span += weight(l, at.coef, bit);
+	return first + span < end ? 1 : first >= end && i->args[1]->op == IR_CONST ? 0 : -1;
 }
 
 /* The row of a wave that has not left. */
