@@ -25,7 +25,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
-CHECK_SHAPES = {"gpu": [(1, 4096), (7, 769), (130, 4096), (3, 16384), (65, 1000), (2, 20000), (5, 2880), (3, 5376), (2, 10240), (2, 49152)], "sim": [(2, 256), (3, 77), (33, 384)]}
+CHECK_SHAPES = {"gpu": [(1, 4096), (7, 769), (130, 4096), (3, 16384), (65, 1000), (2, 20000), (5, 2880), (3, 5376), (2, 10240), (2, 49152),
+                        (600, 4608), (515, 10240), (513, 14848), (3, 18432), (2, 152064)], "sim": [(2, 256), (3, 77), (33, 384)]}
 KERNEL_SECONDS = 90                                          # for the checks of one kernel
 
 try:

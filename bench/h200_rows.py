@@ -287,8 +287,8 @@ def norm(p, m, n, full, layer=False, kind="plain", q=None, g=0, mx=False, must_w
         if full:
             out["yt"] = p.empty((n, m), q)
             rules["yt"] = transposed(rules["y"], v / s, slack, q)
-        if layer and q not in TOP:                           # what cancels is small beside the row
-            rules["y"] = plain_sum(v / s, (c * (offset + w.to(F64)) * r).abs() / s)
+        if layer and q not in TOP:                           # what cancels is small beside the row, and the mean errs by what it is a sum of
+            rules["y"] = plain_sum(v / s, (c.abs() + u.abs().mean(-1, keepdim=True)) * ((offset + w.to(F64)) * r).abs() / s)
             if full:
                 rules["yt"] = lambda got, rule=rules["y"]: rule(got.T.contiguous())
     elif kind == "rows":

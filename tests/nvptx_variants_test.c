@@ -23,48 +23,51 @@ static int count_in(const struct ir_kernel *k, void (*fn)(struct ir_ins *, void 
 }
 
 /* What a call with these optional tensors and no others takes, which is to be `variant`: run. */
+static struct dsl_pin short_row = {"N", 1024};
+static const struct { const char *kernel, *given, *variant; int m, n; struct dsl_pin *pin; } sets[] = {
+	{"quantize_rows", "", "N=1024 aligned rows>=512 bare", 513, 1024, &short_row},      /* four rows a workgroup, the last of one */
+	{"relu_act", "", "N%4096=0 aligned rows>=512 bare", 512, 4096, NULL},
+	{"geglu_rows", "", "N=1024 aligned rows>=512 bare", 512, 1024, &short_row},
+	{"rmsnorm_quant", "", "N=1024 aligned rows>=512", 512, 1024, &short_row},
+	{"add_rmsnorm_quant", "res w res_out", "N=4096 aligned with res w res_out", 3, 4096, NULL},
+	{"add_rmsnorm_quant", "res w res_out", "N=14336 aligned with res w res_out", 2, 14336, NULL},
+	{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 512, 512, NULL},
+	{"layernorm_quant", "w", "N=16384 aligned with w", 2, 16384, NULL},                 /* widened again */
+	{"layernorm_quant", "w", "4096<N<=5120 N%16=0 aligned rows>=512 with w", 512, 4112, NULL},   /* of the last access one lane has any */
+	{"layernorm_quant", "w", "6144<N<=7168 N%16=0 aligned rows>=512 with w", 512, 6160, NULL},
+	{"layernorm", "w", "8192<N<=10240 N%8=0 aligned rows>=512 with w", 512, 9216, NULL},
+	{"layernorm", "w", "14336<N<=16384 N%8=0 aligned rows>=512 with w", 513, 14848, NULL},
+	{"layernorm_128", "w b", "12288<N<=14336 N%128=0 aligned rows>=512 with w b", 512, 12416, NULL},
+	{"layernorm_128", "w b", "N<=16384 N%128=0 aligned with w b", 2, 12416, NULL},
+	{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 96, 160, NULL},   /* rows of 5 and of 3 scales */
+	{"quantize_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned", 128, 384, NULL},
+	{"quantize_both_128_e8m0", "y scale yt scale_t", "M%128=0 N%128=0 aligned", 384, 1792, NULL},
+	{"quantize_mxfp8", "", "N%32=0 aligned bare", 3, 2880, NULL},                       /* 90 */
+	{"dequantize_128", "", "N%128=0 aligned", 3, 640, NULL},                            /* 5 that are read */
+	{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", 64, 4128, NULL},   /* a launch of 512 threads, one of 128 */
+	{"swiglu_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned with y scale yt scale_t", 128, 384, NULL},
+	{"swiglu_both_128", "y scale yt scale_t", "M%16=0 N%16=0 aligned with y scale yt scale_t", 144, 272, NULL},  /* the last groups are of 16 */
+	{"quantize_both_128", "y scale yt scale_t", "M%16=0 N%16=0 aligned", 16, 400, NULL},
+	{"quantize_128", "", "N%16=0 aligned bare", 3, 2880, NULL},
+	{"rmsnorm_128", "w", "N%16=0 aligned with w", 3, 2880, NULL},
+	{"rmsnorm_128", "w rstd", "N<=1024 N%16=0 aligned", 3, 400, NULL},                  /* of a set without variants of its own */
+	{"rmsnorm_bwd", "w dw", "N%8=0 aligned with w dw", 65, 264, NULL},                  /* 64 rows a partial sum */
+	{"rmsnorm_quant", "", "N=1024 aligned rows>=512 memory<4000", 514, 1024, &short_row},   /* a wave each */
+	{"layernorm_quant", "w", "N=1024 aligned rows>=512 memory<4000 with w", 513, 1024, &short_row},
+	{"layernorm_quant", "w", "N=4096 aligned rows>=512 memory<4000 with w", 512, 4096, NULL},
+	{"rmsnorm_mxfp8", "w", "N=8192 aligned rows>=512 memory<4000 with w", 512, 8192, NULL},
+	{"rmsnorm_quant", "", "N=14336 aligned memory<4000", 2, 14336, NULL},
+	{"relu_act", "", "N%4096=0 aligned rows>=512 memory<4000 bare", 512, 4096, NULL},
+	{"layernorm_quant", "w", "N=16384 aligned memory<4000 with w", 2, 16384, NULL},
+	{"rmsnorm_quant", "", "N<=4096 N%16=0 aligned", 3, 2880, NULL},
+	{"layernorm_quant", "w", "N<=8192 N%16=0 aligned with w", 2, 5376, NULL},
+	{"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 2, 10240, NULL},
+};
+enum { SETS = sizeof sets / sizeof *sets };
+
 START_TEST(sets_compute)
 {
-	static struct dsl_pin short_row = {"N", 1024};
-	static const struct { const char *kernel, *given, *variant; int m, n; struct dsl_pin *pin; } cases[] = {
-		{"quantize_rows", "", "N=1024 aligned rows>=512 bare", 513, 1024, &short_row},      /* four rows a workgroup, the last of one */
-		{"relu_act", "", "N%4096=0 aligned rows>=512 bare", 512, 4096, NULL},
-		{"geglu_rows", "", "N=1024 aligned rows>=512 bare", 512, 1024, &short_row},
-		{"rmsnorm_quant", "", "N=1024 aligned rows>=512", 512, 1024, &short_row},
-		{"add_rmsnorm_quant", "res w res_out", "N=4096 aligned with res w res_out", 3, 4096, NULL},
-		{"add_rmsnorm_quant", "res w res_out", "N=14336 aligned with res w res_out", 2, 14336, NULL},
-		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 512, 512, NULL},
-		{"layernorm_quant", "w", "N=16384 aligned with w", 2, 16384, NULL},                 /* widened again */
-		{"layernorm_quant", "w", "4096<N<=5120 N%16=0 aligned rows>=512 with w", 512, 4112, NULL},   /* of the last access one lane has any */
-		{"layernorm_quant", "w", "6144<N<=7168 N%16=0 aligned rows>=512 with w", 512, 6160, NULL},
-		{"layernorm", "w", "8192<N<=10240 N%8=0 aligned rows>=512 with w", 512, 9216, NULL},
-		{"layernorm_128", "w b", "12288<N<=14336 N%128=0 aligned rows>=512 with w b", 512, 12416, NULL},
-		{"layernorm_128", "w b", "N<=16384 N%128=0 aligned with w b", 2, 12416, NULL},
-		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", 96, 160, NULL},   /* rows of 5 and of 3 scales */
-		{"quantize_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned", 128, 384, NULL},
-		{"quantize_both_128_e8m0", "y scale yt scale_t", "M%128=0 N%128=0 aligned", 384, 1792, NULL},
-		{"quantize_mxfp8", "", "N%32=0 aligned bare", 3, 2880, NULL},                       /* 90 */
-		{"dequantize_128", "", "N%128=0 aligned", 3, 640, NULL},                            /* 5 that are read */
-		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", 64, 4128, NULL},   /* a launch of 512 threads, one of 128 */
-		{"swiglu_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned with y scale yt scale_t", 128, 384, NULL},
-		{"swiglu_both_128", "y scale yt scale_t", "M%16=0 N%16=0 aligned with y scale yt scale_t", 144, 272, NULL},  /* the last groups are of 16 */
-		{"quantize_both_128", "y scale yt scale_t", "M%16=0 N%16=0 aligned", 16, 400, NULL},
-		{"quantize_128", "", "N%16=0 aligned bare", 3, 2880, NULL},
-		{"rmsnorm_128", "w", "N%16=0 aligned with w", 3, 2880, NULL},
-		{"rmsnorm_128", "w rstd", "N<=1024 N%16=0 aligned", 3, 400, NULL},                  /* of a set without variants of its own */
-		{"rmsnorm_bwd", "w dw", "N%8=0 aligned with w dw", 65, 264, NULL},                  /* 64 rows a partial sum */
-		{"rmsnorm_quant", "", "N=1024 aligned rows>=512 memory<4000", 514, 1024, &short_row},   /* a wave each */
-		{"layernorm_quant", "w", "N=1024 aligned rows>=512 memory<4000 with w", 513, 1024, &short_row},
-		{"layernorm_quant", "w", "N=4096 aligned rows>=512 memory<4000 with w", 512, 4096, NULL},
-		{"rmsnorm_mxfp8", "w", "N=8192 aligned rows>=512 memory<4000 with w", 512, 8192, NULL},
-		{"rmsnorm_quant", "", "N=14336 aligned memory<4000", 2, 14336, NULL},
-		{"relu_act", "", "N%4096=0 aligned rows>=512 memory<4000 bare", 512, 4096, NULL},
-		{"layernorm_quant", "w", "N=16384 aligned memory<4000 with w", 2, 16384, NULL},
-		{"rmsnorm_quant", "", "N<=4096 N%16=0 aligned", 3, 2880, NULL},
-		{"layernorm_quant", "w", "N<=8192 N%16=0 aligned with w", 2, 5376, NULL},
-		{"rmsnorm_quant", "", "N<=16384 N%16=0 aligned", 2, 10240, NULL},
-	};
-	built_call(cases[_i].kernel, cases[_i].pin, cases[_i].m, cases[_i].n, cases[_i].given, cases[_i].variant);
+	built_call(sets[_i].kernel, sets[_i].pin, sets[_i].m, sets[_i].n, sets[_i].given, sets[_i].variant);
 }
 END_TEST
 
@@ -725,7 +728,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, sets_compute, 0, 31);
+	tcase_add_loop_test(t, sets_compute, 0, SETS);
 	tcase_add_loop_test(t, crowds_compute, 0, 2);
 	tcase_add_loop_test(t, crowds_of_groups_compute, 0, 5);
 	tcase_add_test(t, the_next_launch_is_let_in);
