@@ -5,11 +5,12 @@
  * Optional tensors: the sets that the pack lines name, or else the empty one, each get variants of their own, planned on the IR without
  * what is absent; then follow fewer that ask at run time.
  *
- * Row kernels (no dot): for every pinned size, for classes of sizes, for longer rows clusters (plan_cluster.c) and a streaming variant - all of these for
- * aligned tensors whose extents are multiples of the vector width and of whole groups, then of the vector width alone - and the general
- * one, which streams what it knows nothing of: element by element, or in runs where the chip accesses those anywhere.  Where packs have
- * room, between them: for rows that begin anywhere, the plans of aligned ones, of whose elements each lane accesses one at a time; and where
- * few rows and many, or slow memory and fast, want different plans, one for each.  A phase of tiles that are turned is planned as a kernel of its own.
+ * Row kernels (no dot): for every pinned size, for classes of sizes, and between these where rows wait long, for longer rows clusters
+ * (plan_cluster.c) and a streaming variant - all of these for aligned tensors whose extents are multiples of the vector width and of whole groups,
+ * then of the vector width alone - and the general one, which streams what it knows nothing of: element by element, or in runs where the chip
+ * accesses those anywhere.  Where packs have room, between them: for rows that begin anywhere, the plans of aligned ones, of whose elements each
+ * lane accesses one at a time; and where few rows and many, or slow memory and fast, want different plans, one for each.  A phase of tiles that are
+ * turned is planned as a kernel of its own.
  * Kernels with dots: plan_products.c. */
 #include "affine.h"
 #include "pass.h"

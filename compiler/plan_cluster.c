@@ -3,7 +3,7 @@
  * Out: for pinned lengths and for classes of rows as long as a cluster holds as many as a group has, a variant; longer rows are left to those of
  * two launches.  Each workgroup holds a part of the columns as one of its tiles would be: whatever the class, so many elements.
  * In: a kernel of rows that are reduced whole, one at a time (pass_spread.c).  Out: variants for classes of rows longer than a workgroup's lanes
- * hold; of how many columns each has was measured (docs/performance.md). */
+ * hold, or hold well; of how many columns each has was measured (docs/performance.md). */
 #include "pass.h"
 #include "plan_tiles.h"
 
