@@ -504,6 +504,29 @@ START_TEST(loads_are_asked_for_together)
 }
 END_TEST
 
+/* Many rows of LayerNorm that are longer than a class and not as long as the next: one variant each, none for others, and none for fewer rows. */
+START_TEST(ranges_meet)
+{
+	static const struct { int n; const char *variant; } at[] = {
+		{4096, NULL}, {4112, "4096<N<=5120"}, {5120, "4096<N<=5120"}, {5136, "5120<N<=6144"}, {6144, "5120<N<=6144"}, {6160, "6144<N<=7168"}, {7184, NULL},
+		{8192, NULL}, {8208, "8192<N<=10240"}, {10256, "10240<N<=12288"}, {12304, "12288<N<=14336"}, {14352, "14336<N<=16384"}, {16384, "14336<N<=16384"}, {16400, NULL}};
+	for (unsigned i = 0; i < sizeof at / sizeof *at; i++)
+		for (int m = 511; m <= 512; m++) {
+			struct built b;
+			int taken = 0;
+			built_for(&b, "layernorm_quant", NULL, m, at[i].n, "w");
+			for (int v = 0; v < b.n; v++) {
+				if (!strchr(b.v[v].text, '<') || b.v[v].text[0] == 'N' || !device_applies(&b.d, &b.v[v]))
+					continue;
+				ck_assert_msg(at[i].variant && !strncmp(b.v[v].text, at[i].variant, strlen(at[i].variant)), "%d columns: %s", at[i].n, b.v[v].text);
+				taken++;
+			}
+			ck_assert_msg(taken == (m == 512 && at[i].variant), "%d x %d: %d", m, at[i].n, taken);
+			built_close(&b);
+		}
+}
+END_TEST
+
 /* Between the classes: of what a lane loads the last access alone is masked, and all are asked for together. */
 START_TEST(last_accesses_are_masked)
 {
@@ -743,6 +766,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, absent_elements_are_not_summed);
 	tcase_add_test(t, rows_are_widened_again);
 	tcase_add_loop_test(t, loads_are_asked_for_together, 0, FRONTS);
+	tcase_add_test(t, ranges_meet);
 	tcase_add_loop_test(t, last_accesses_are_masked, 0, 4);
 	tcase_add_test(t, scales_are_stored_side_by_side);
 	tcase_add_test(t, turned_tiles);
