@@ -137,9 +137,12 @@ struct object_session;
 struct variant_code { struct translated made; void *elf; size_t size; struct object_facts *facts; int nfacts; };
 int variant_code(struct arena *, const struct ir_kernel *final, const struct variant *, struct object_session *, struct variant_code *out,
                  char *err, size_t errlen);
-/* Passes and code of a variant, which gets smaller tiles where those planned do not fit.  0, or -1 with the text for the planned ones. */
+/* Passes and code of a variant, which gets smaller tiles where those planned do not fit.  0, or with the text for the planned ones OBJECT_SPILLS, where
+ * none fit, or -1. */
 int variant_build(struct arena *, const struct ir_kernel *generic, struct variant *, struct object_session *, struct variant_code *out,
                   char *err, size_t errlen);
+/* Number v of all that an instance has on a target: a class of sizes, which is not missed where it does not fit, for there is the same for fewer. */
+bool variant_is_spare(const struct variant *all, int n, int v);
 
 /* The whole way for one text.  Lists end in NULL; a NULL list means both targets, all kernels, the pack block's instances. */
 struct compile_options {

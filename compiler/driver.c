@@ -38,6 +38,7 @@ struct item {
 	struct variant *variants; int nvariants;
 	struct model_variant *built;          /* nvariants of them; object: not numbered yet */
 	struct model_object *objects;
+	ARRAY(const char *) left_out;         /* variants that do not fit and are spare, each with why */
 	const char *error;                    /* of passes, translation or object; NULL = none */
 };
 
@@ -195,23 +196,25 @@ static int enter_facts(struct model_launch *launches, int nlaunches, struct obje
 	return 0;
 }
 
-static int build_variant(struct arena *scratch, struct item *it, int v, struct object_session *session, char *err, size_t errlen)
+/* Number v, as one of those built.  As variant_build(). */
+static int build_variant(struct arena *scratch, struct item *it, int v, int as, struct object_session *session, char *err, size_t errlen)
 {
 	struct variant *choice = &it->variants[v];
 	struct model_variant made = {.instance = it->instance, .target = it->target->name, .predicate = choice->predicate, .predicate_text = choice->text};
 	struct variant_code code;
-	if (variant_build(scratch, it->generic, choice, session, &code, err, errlen))
-		return -1;
+	int rc = variant_build(scratch, it->generic, choice, session, &code, err, errlen);
+	if (rc)
+		return rc;
 	made.launches = code.made.launches;
 	made.nlaunches = code.made.nlaunches;
 	made.workspace = code.made.workspace;
 	if (code.made.condition)
 		made.predicate = made.predicate ? hexpr_op(scratch, HX_AND, made.predicate, code.made.condition) : code.made.condition;
-	int rc = enter_facts(made.launches, made.nlaunches, code.facts, code.nfacts, err, errlen);
+	rc = enter_facts(made.launches, made.nlaunches, code.facts, code.nfacts, err, errlen);
 	if (rc == 0) {
 		made.report_json = report_variant_json(scratch, made.launches, made.nlaunches, code.facts, code.nfacts, code.size, code.made.ordered);
-		it->built[v] = copy_variant(&it->arena, &made);
-		it->objects[v] = (struct model_object){it->target->name, arena_copy(&it->arena, code.elf, code.size), code.size};
+		it->built[as] = copy_variant(&it->arena, &made);
+		it->objects[as] = (struct model_object){it->target->name, arena_copy(&it->arena, code.elf, code.size), code.size};
 	}
 	free(code.elf);
 	return rc;
@@ -233,19 +236,25 @@ static void build_item(struct compilation *c, struct item *it, struct object_ses
 	}
 	it->built = arena_alloc(&it->arena, (size_t)it->nvariants * sizeof *it->built);
 	it->objects = arena_alloc(&it->arena, (size_t)it->nvariants * sizeof *it->objects);
+	int built = 0;
 	for (int v = 0; v < it->nvariants && !it->error; v++) {
 		struct arena scratch = {0};
 		double start = thread_ms();
 		object_work_enter();
-		if (build_variant(&scratch, it, v, *session, why, sizeof why))
-			it->error = arena_printf(&it->arena, "variant %s: %s", it->variants[v].text, why);
+		int rc = build_variant(&scratch, it, v, built, *session, why, sizeof why);
 		object_work_leave();
-		it->built[v].compile_ms = thread_ms() - start;
+		if (rc == OBJECT_SPILLS && variant_is_spare(it->variants, it->nvariants, v))
+			ARENA_PUSH(&it->arena, &it->left_out, arena_printf(&it->arena, "variant %s is left out: %s", it->variants[v].text, why));
+		else if (rc)
+			it->error = arena_printf(&it->arena, "variant %s: %s", it->variants[v].text, why);
+		else
+			it->built[built++].compile_ms = thread_ms() - start;
 		arena_free(&scratch);
 		int done = atomic_fetch_add(&c->done, 1) + 1;
 		if (c->options->progress)
 			c->options->progress(c->options->progress_data, done, c->total, it->text->name);
 	}
+	it->nvariants = built;
 }
 
 /* --- messages */
@@ -270,6 +279,12 @@ static void merge_messages(struct diag *into, const struct diag *from)
 	into->errors = into->errors || from->errors;
 }
 
+static void print_kernel(FILE *out, const char *file, const struct item *it, const char *what, const char *text)
+{
+	fprintf(out, "%s:%d:1: %s: kernel %s%s%s%s for %s: %s\n", file, it->text->line, what, it->text->name, *it->binding->text ? "[" : "",
+	        it->binding->text, *it->binding->text ? "]" : "", it->target ? it->target->name : "any target", text);
+}
+
 /* A pass's own text names its place; other errors get the kernel's. */
 static void print_error(FILE *out, const char *file, const struct item *it)
 {
@@ -278,8 +293,7 @@ static void print_error(FILE *out, const char *file, const struct item *it)
 		fprintf(out, "%s\n", place);
 		return;
 	}
-	fprintf(out, "%s:%d:1: error: kernel %s%s%s%s for %s: %s\n", file, it->text->line, it->text->name, *it->binding->text ? "[" : "",
-	        it->binding->text, *it->binding->text ? "]" : "", it->target ? it->target->name : "any target", it->error);
+	print_kernel(out, file, it, "error", it->error);
 }
 
 /* --- what to build */
@@ -495,6 +509,9 @@ static int build_items(struct compilation *c, struct diag *diag)
 static void print_errors(FILE *out, const char *file, const struct compilation *c)
 {
 	int shown = 0;
+	for (int i = 0; i < c->nitems; i++)
+		for (int n = 0; n < c->items[i].left_out.n; n++)
+			print_kernel(out, file, &c->items[i], "warning", c->items[i].left_out.items[n]);
 	for (int i = 0; i < c->nitems && shown < MAX_ERRORS; i++)
 		if (c->items[i].error) {
 			print_error(out, file, &c->items[i]);

@@ -4,8 +4,9 @@
  * How many registers the code of a kernel takes is known when it is compiled: masks, addresses and what an epilogue holds beside its
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
  * built again with arguments that are loaded where they are used, then with the larger side of its tiles halved, then by workgroups of
- * twice the waves; where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  A
- * schedule's own tiles are kept: who writes them wants to hear that they do not fit. */
+ * twice the waves; where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others a
+ * class of sizes can be left out where there is the same for fewer.  A schedule's own tiles are kept: who writes them wants to hear that they do not
+ * fit. */
 #include "compile.h"
 #include "ir.h"
 #include "object.h"
@@ -93,8 +94,26 @@ int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v,
 		v->spills = true;
 		rc = build(a, k, v, session, out, other, sizeof other);
 	}
-	if (rc == 0)
-		return 0;
-	*v = planned;
-	return -1;
+	if (rc)
+		*v = planned;
+	return rc;
+}
+
+/* What both ask is the same but for their symbols' limits, of which `less` has the smaller ones. */
+static bool is_smaller(const struct variant *less, const struct variant *v)
+{
+	bool smaller = false, alike = less->nlimits == v->nlimits && less->aligned == v->aligned && less->single == v->single && less->given == v->given && less->absent == v->absent;
+	for (int i = 0; alike && i < v->nlimits; i++) {
+		alike = less->limits[i].symbol == v->limits[i].symbol && less->limits[i].least <= v->limits[i].least && less->limits[i].most <= v->limits[i].most;
+		smaller = smaller || less->limits[i].most < v->limits[i].most;
+	}
+	return alike && smaller;
+}
+
+bool variant_is_spare(const struct variant *all, int n, int v)
+{
+	for (int i = 0; i < n; i++)
+		if (!all[v].scheduled && is_smaller(&all[i], &all[v]))
+			return true;
+	return false;
 }

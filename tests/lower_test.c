@@ -161,9 +161,10 @@ static void run_sizes(struct bench_case *c, const char *what)
 		if (!device_applies(&c->d, code->v))
 			continue;
 		char *name = arena_printf(&c->d.arena, "%s, variant %s", what, code->v->text);
+		c->d.spare = variant_is_spare(c->code[0].v, c->ncodes, v);
 		if (!code->elf)
 			device_compile(&c->d, code->v, code, name);
-		if (!device_takes(&c->d, code))
+		if (!code->elf || !device_takes(&c->d, code))
 			continue;
 		ck_assert_msg(code->instructions <= MOST_INSTRUCTIONS || getenv("LOWER_FILE"), "%s: %d instructions", name, code->instructions);
 		for (int p = 0; p < k->nparams; p++)
