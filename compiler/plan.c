@@ -362,16 +362,16 @@ static bool can_be_torn(const struct planner *p)
 	return false;
 }
 
-/* How fine the classes of sizes are: LARGEST alone where packs have no room beside sets that have their own, every second there where sizes are pinned
- * as well: rows of a size that is not then have few of a larger class's waves, as waves vary.  BETWEEN: also what lies between powers of two, where
- * masks of single elements cost most. */
+/* How fine the classes of sizes are: LARGEST alone where rows can be swept as well and packs have no room beside sets that have their own, every
+ * second there where sizes are pinned as well: rows of a size that is not then have few of a larger class's waves, as waves vary.  BETWEEN: also
+ * what lies between powers of two, where masks of single elements cost most. */
 enum { LARGEST, SECOND, EACH, BETWEEN };
 
 static int classes_of(const struct planner *p)
 {
 	bool any_tensors = p->sets && !(p->given | p->absent);
 	if (any_tensors && !p->target->more_variants)
-		return LARGEST;
+		return can_stream(p) ? LARGEST : SECOND;
 	if (p->single && !any_apart(p))
 		return any_tensors ? EACH : BETWEEN;
 	if (p->single || (p->special->npins && !any_tensors && !p->target->more_variants))
@@ -431,8 +431,8 @@ static void plan_classes(struct planner *p, bool is_aligned)
 		if (most == before || (is_aligned && !p->single && positions <= p->clustered))
 			continue;
 		v.full = full && most && !class_fits(p, &v, most);   /* rows that are not held otherwise */
-		/* small classes only where larger ones do not fit */
-		if (!most || !class_fits(p, &v, most) || (positions < 1024 && class_fits(p, &v, 4 * most)))
+		/* small classes only where larger ones do not fit; where nothing is swept one more, for the others may prove too large (variant_is_spare) */
+		if (!most || !class_fits(p, &v, most) || (positions < (can_stream(p) ? 1024 : 256) && class_fits(p, &v, 4 * most)))
 			continue;
 		if (classes[c].from > wanted && (wanted > LARGEST || classes[c].from > EACH || class_fits(p, &v, 2 * most)))
 			continue;

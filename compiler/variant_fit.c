@@ -99,20 +99,29 @@ int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v,
 	return rc;
 }
 
-/* What both ask is the same but for their symbols' limits, of which `less` has the smaller ones. */
+static bool asks_alike(const struct variant *a, const struct variant *b)
+{
+	bool alike = a->npins == b->npins && a->ntiles == b->ntiles && a->aligned == b->aligned && a->single == b->single && a->stream == b->stream &&
+	             a->given == b->given && a->absent == b->absent;
+	for (int i = 0; alike && i < a->npins; i++)
+		alike = a->pins[i].symbol == b->pins[i].symbol && a->pins[i].value == b->pins[i].value;
+	return alike;
+}
+
+/* The same plan with smaller tiles: of classes of sizes those for fewer. */
 static bool is_smaller(const struct variant *less, const struct variant *v)
 {
-	bool smaller = false, alike = less->nlimits == v->nlimits && less->aligned == v->aligned && less->single == v->single && less->given == v->given && less->absent == v->absent;
-	for (int i = 0; alike && i < v->nlimits; i++) {
-		alike = less->limits[i].symbol == v->limits[i].symbol && less->limits[i].least <= v->limits[i].least && less->limits[i].most <= v->limits[i].most;
-		smaller = smaller || less->limits[i].most < v->limits[i].most;
+	bool smaller = false, alike = asks_alike(less, v);
+	for (int i = 0; alike && i < v->ntiles; i++) {
+		alike = less->tiles[i].phase == v->tiles[i].phase && strcmp(less->tiles[i].axis, v->tiles[i].axis) == 0 && less->tiles[i].tile <= v->tiles[i].tile;
+		smaller = smaller || less->tiles[i].tile < v->tiles[i].tile;
 	}
 	return alike && smaller;
 }
 
 bool variant_is_spare(const struct variant *all, int n, int v)
 {
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n && v < n - 1; i++)         /* the last takes what all others do not */
 		if (!all[v].scheduled && is_smaller(&all[i], &all[v]))
 			return true;
 	return false;
