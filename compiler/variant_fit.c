@@ -5,7 +5,7 @@
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
  * built again with arguments that are loaded where they are used, then with the larger side of its tiles halved, then by workgroups of
  * twice the waves; where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others a
- * class of sizes can be left out where there is the same for fewer.  A schedule's own tiles are kept: who writes them wants to hear that they do not
+ * class of sizes can be left out where there is the same for fewer, or rows are swept.  A schedule's own tiles are kept: who writes them wants to hear that they do not
  * fit. */
 #include "compile.h"
 #include "ir.h"
@@ -99,10 +99,10 @@ int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v,
 	return rc;
 }
 
+/* But for sizes. */
 static bool asks_alike(const struct variant *a, const struct variant *b)
 {
-	bool alike = a->npins == b->npins && a->ntiles == b->ntiles && a->aligned == b->aligned && a->single == b->single && a->stream == b->stream &&
-	             a->given == b->given && a->absent == b->absent;
+	bool alike = a->npins == b->npins && a->aligned == b->aligned && a->single == b->single && a->given == b->given && a->absent == b->absent;
 	for (int i = 0; alike && i < a->npins; i++)
 		alike = a->pins[i].symbol == b->pins[i].symbol && a->pins[i].value == b->pins[i].value;
 	return alike;
@@ -111,7 +111,7 @@ static bool asks_alike(const struct variant *a, const struct variant *b)
 /* The same plan with smaller tiles: of classes of sizes those for fewer. */
 static bool is_smaller(const struct variant *less, const struct variant *v)
 {
-	bool smaller = false, alike = asks_alike(less, v);
+	bool smaller = false, alike = asks_alike(less, v) && less->stream == v->stream && less->ntiles == v->ntiles;
 	for (int i = 0; alike && i < v->ntiles; i++) {
 		alike = less->tiles[i].phase == v->tiles[i].phase && strcmp(less->tiles[i].axis, v->tiles[i].axis) == 0 && less->tiles[i].tile <= v->tiles[i].tile;
 		smaller = smaller || less->tiles[i].tile < v->tiles[i].tile;
@@ -119,10 +119,16 @@ static bool is_smaller(const struct variant *less, const struct variant *v)
 	return alike && smaller;
 }
 
+/* Rows of any size that `v` would hold: swept. */
+static bool is_swept(const struct variant *all, const struct variant *v)
+{
+	return all->stream && !v->stream && !v->npins && asks_alike(all, v);
+}
+
 bool variant_is_spare(const struct variant *all, int n, int v)
 {
 	for (int i = 0; i < n && v < n - 1; i++)         /* the last takes what all others do not */
-		if (!all[v].scheduled && is_smaller(&all[i], &all[v]))
+		if (!all[v].scheduled && (is_smaller(&all[i], &all[v]) || is_swept(&all[i], &all[v])))
 			return true;
 	return false;
 }
