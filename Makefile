@@ -203,7 +203,8 @@ BINDING = $(B)/gen/kernels.h $(B)/gen/kernels.c
 $(PACK) $(BINDING) &: kernels.tdsl $(B)/tdslc
 	@mkdir -p $(B)/gen
 	$(call SAY,pack $(PACK))
-	$(Q)$(B)/tdslc build kernels.tdsl -o $(PACK) --target gfx942,gfx950 --header $(B)/gen/kernels.h --binding $(B)/gen/kernels.c
+	$(Q)$(B)/tdslc build kernels.tdsl -o $(PACK) --target gfx942,gfx950 --header $(B)/gen/kernels.h --binding $(B)/gen/kernels.c 2>$(B)/gen/said \
+		&& ! grep 'is left out' $(B)/gen/said || { cat $(B)/gen/said >&2; rm -f $(PACK); exit 1; }
 $(B)/gen/report.json: $(PACK)
 	$(Q)$(B)/tdslc report $(PACK) --json >$@
 

@@ -506,12 +506,16 @@ static int build_items(struct compilation *c, struct diag *diag)
 	return failed ? -1 : 0;
 }
 
-static void print_errors(FILE *out, const char *file, const struct compilation *c)
+static void print_left_out(FILE *out, const char *file, const struct compilation *c)
 {
-	int shown = 0;
 	for (int i = 0; i < c->nitems; i++)
 		for (int n = 0; n < c->items[i].left_out.n; n++)
 			print_kernel(out, file, &c->items[i], "warning", c->items[i].left_out.items[n]);
+}
+
+static void print_errors(FILE *out, const char *file, const struct compilation *c)
+{
+	int shown = 0;
 	for (int i = 0; i < c->nitems && shown < MAX_ERRORS; i++)
 		if (c->items[i].error) {
 			print_error(out, file, &c->items[i]);
@@ -546,6 +550,7 @@ int compile_text(const char *text, size_t n, const char *file, const struct comp
 		rc = build_items(&c, &diag);
 	if (diag.n)
 		fputs(diag_text(&diag), out);
+	print_left_out(out, file, &c);
 	print_errors(out, file, &c);
 	if (rc == 0 && !o->check) {
 		assemble(&c, r);

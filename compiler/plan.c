@@ -421,7 +421,7 @@ static void plan_classes(struct planner *p, bool is_aligned)
 {
 	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
 		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {16384, LARGEST}};
-	int wanted = classes_of(p);
+	int wanted = classes_of(p), small = can_stream(p) ? 1024 : 256;
 	int64_t group = p->target->more_variants ? plan_unit(p) : 1;
 	bool full = p->target->whole_chunks && is_aligned && !p->single && (!p->sets || p->given | p->absent);
 	int before = 0;
@@ -432,7 +432,7 @@ static void plan_classes(struct planner *p, bool is_aligned)
 			continue;
 		v.full = full && most && !class_fits(p, &v, most);   /* rows that are not held otherwise */
 		/* small classes only where larger ones do not fit; where nothing is swept one more, for the others may prove too large (variant_is_spare) */
-		if (!most || !class_fits(p, &v, most) || (positions < (can_stream(p) ? 1024 : 256) && class_fits(p, &v, 4 * most)))
+		if (!most || !class_fits(p, &v, most) || (positions < small && class_fits(p, &v, 4 * most)))
 			continue;
 		if (classes[c].from > wanted && (wanted > LARGEST || classes[c].from > EACH || class_fits(p, &v, 2 * most)))
 			continue;

@@ -85,7 +85,7 @@ enum { ROW_LANE = 64, ROW_LANE_ALL = 128 };
 struct members { int n, columns; };
 static const struct members row_classes[] = {{2, 5120}, {2, 6144}, {2, 7168}, {2, 8192}, {4, 5120}, {4, 6144}, {4, 7168}, {4, 8192},
 	{8, 5120}, {8, 6144}, {8, 7168}, {8, 8192}, {16, 6144}, {16, 8192}, {16, 10240}, {16, 16384}};
-enum { MEMBER_ROW = 8192, PAIR_FROM = 12288, LARGE_PAIR_FROM = MEMBER_ROW, SINGLE_ROW = 6144 };
+enum { MEMBER_ROW = 8192, PAIR_FROM = 12288, LARGE_PAIR_FROM = MEMBER_ROW, UNEVEN_ROW = 6144 };
 
 /* An ungrouped kernel, the axis that members share, elements of a lane. */
 struct long_rows { struct planner q; const struct ir_axis *axis; struct row_sums sums; int each; };
@@ -122,14 +122,14 @@ static int pairs_from(const struct long_rows *r)
 	return r->sums.all < 2 ? PAIR_FROM : r->q.f.rows > 1 ? LARGE_PAIR_FROM : 0;
 }
 
-/* Which of the classes there are, in pairs or in more: of two tensors eight and more members of SINGLE_ROW columns are slower than larger ones that
+/* Which of the classes there are, in pairs or in more: of two tensors eight and more members of UNEVEN_ROW columns are slower than larger ones that
  * leave a quarter empty. */
 static bool has_class(const struct long_rows *r, const struct members *c, bool pairs)
 {
 	bool pair = c->n == FEWEST, longer = pairs_from(r) && c->n * c->columns > pairs_from(r);
 	if (pair != pairs || c->n > r->q.target->cluster || !row_units(r, c->columns))
 		return false;
-	return pair ? longer : !(c->columns == SINGLE_ROW && c->n >= 8 && r->q.f.rows > 1);
+	return pair ? longer : !(c->columns == UNEVEN_ROW && c->n >= 8 && r->q.f.rows > 1);
 }
 
 /* At most so many of plan_unit's. */

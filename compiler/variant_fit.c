@@ -4,9 +4,9 @@
  * How many registers the code of a kernel takes is known when it is compiled: masks, addresses and what an epilogue holds beside its
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
  * built again with arguments that are loaded where they are used, then with the larger side of its tiles halved, then by workgroups of
- * twice the waves; where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others a
- * class of sizes can be left out where there is the same for fewer, or rows are swept.  A schedule's own tiles are kept: who writes them wants to hear that they do not
- * fit. */
+ * twice the waves; where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On
+ * others a class of sizes can be left out where there is the same for fewer, or rows are swept.  A schedule's own tiles are kept: who writes
+ * them wants to hear that they do not fit. */
 #include "compile.h"
 #include "ir.h"
 #include "object.h"
@@ -99,7 +99,7 @@ int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v,
 	return rc;
 }
 
-/* But for sizes. */
+/* Of the same calls, but for their sizes. */
 static bool asks_alike(const struct variant *a, const struct variant *b)
 {
 	bool alike = a->npins == b->npins && a->aligned == b->aligned && a->single == b->single && a->given == b->given && a->absent == b->absent;

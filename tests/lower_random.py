@@ -373,7 +373,7 @@ class Kernel:
         if self.chance(.4):
             self.notes.append(f"# views: {self.random.randrange(1, 1000)}")
         notes = "".join(x + "\n" for x in self.notes)
-        return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 2e-3\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(self.declared + body) + "\n}\n")
+        return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 2e-3\n# spares: classes\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(self.declared + body) + "\n}\n")
 
 
 def text_of(seed):

@@ -7,6 +7,7 @@
  *     ragged: first M                  an integer tensor holds bounds of groups within 0 .. M
  *     scale: x 300                     an input holds numbers in -300 .. 300 (2 where nothing is said)
  *     views: 7                         tensors are views: rows apart, axes in another order, every second element, starts anywhere
+ *     spares: classes                  classes of sizes that registers do not suffice for may be left out (compile.h's variant_is_spare)
  *     bound: 1e-5                      how far results may be from the evaluated text, relative to 1 + |result| (0 where not said)
  *     refused: text                    no sizes: some variant fails with this message, at a place in the file
  * With LOWER_FILE it is that file's kernels (tests/lower_random.py), whatever the length of their code.
@@ -29,7 +30,7 @@ static const char *const files[] = {"rows", "quant", "act", "index", "loops", "p
 
 enum { CHIPS = 3, MOST_CODES = 48, MOST_INSTRUCTIONS = 4000 };
 
-struct bench_case { struct device_run d; struct ir_run r; const char *doc, *name; unsigned views; void *whole[MOST_PARAMS]; struct device_code code[MOST_CODES]; int ncodes; };
+struct bench_case { struct device_run d; struct ir_run r; const char *doc, *name; unsigned views; bool spares; void *whole[MOST_PARAMS]; struct device_code code[MOST_CODES]; int ncodes; };
 
 /* The text behind `key:` in the comment from *at on, to the end of its line; NULL where there is none (more). */
 static char *directive(struct arena *a, const char **at, const char *key)
@@ -161,7 +162,7 @@ static void run_sizes(struct bench_case *c, const char *what)
 		if (!device_applies(&c->d, code->v))
 			continue;
 		char *name = arena_printf(&c->d.arena, "%s, variant %s", what, code->v->text);
-		c->d.spare = variant_is_spare(c->code[0].v, c->ncodes, v);
+		c->d.spare = c->spares && variant_is_spare(c->code[0].v, c->ncodes, v);
 		if (!code->elf)
 			device_compile(&c->d, code->v, code, name);
 		if (!code->elf || !device_takes(&c->d, code))
@@ -241,6 +242,8 @@ static void run_instance(struct dsl_file *f, const struct dsl_kernel *text, cons
 	at = c->doc;
 	if ((line = directive(&c->r.arena, &at, "views:")))
 		c->views = (unsigned)atoi(line);
+	at = c->doc;
+	c->spares = directive(&c->r.arena, &at, "spares:") != NULL;      /* classes that do not fit may be left out */
 	at = c->doc;
 	if ((line = directive(&c->r.arena, &at, "refused:")))
 		check_refusal(c, line + strspn(line, " "));
