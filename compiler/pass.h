@@ -20,6 +20,7 @@ struct ir_builder pass_before(struct pass *, struct ir_phase *, struct ir_ins *a
 bool ir_is_pure(const struct ir_ins *);      /* no effect but its value; loads of parameters that are never stored count */
 bool ir_is_plain(const struct ir_ins *);     /* pure or a store, and no scan, argmax or dot: what the workgroups of a cluster can do between them */
 bool ir_crosses_cluster(const struct ir_phase *, const struct ir_ins *reduce);   /* reduced over an axis that a cluster holds */
+bool ir_holds_rows(const struct ir_block *);   /* all that is reduced in it is reduced along one axis, the rows' */
 bool ir_has(struct ir_block *, enum ir_op); /* at any depth */
 bool ir_stores(struct ir_block *);           /* into a tensor, or updates one */
 bool value_is_of_memory(const struct ir_ins *);   /* something that it is made of is loaded */

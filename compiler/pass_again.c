@@ -28,23 +28,19 @@ static void count_rounds(struct ir_block *b)
 	}
 }
 
-/* All that is reduced is reduced along one axis, the rows'.  Of tiles that are reduced across as well each element is wanted at its time, but
- * in clusters, which wait for other workgroups between. */
-static bool holds_rows(const struct ir_block *b)
-{
-	ir_axes along = ~(ir_axes)0;
-	for (const struct ir_ins *i = b->first; i; i = i->next)
-		along &= i->op == IR_REDUCE ? i->over : ~(ir_axes)0;
-	return along;
-}
-
-/* Once for the uses of each later round, in front of the first of them. */
+/* Once for the uses of each round behind the first one that has some, in front of the first of them. */
 static void widen_again(struct pass *p, struct ir_phase *ph, struct ir_ins *widened)
 {
 	struct ir_ins *latest = widened;
+	bool used = false;
 	for (struct ir_ins *i = widened->next; i; i = i->next)
 		for (int a = 0; a < i->nargs; a++) {
-			if (i->args[a] != widened || round_of(i) == round_of(widened))
+			if (i->args[a] != widened)
+				continue;
+			if (!used)
+				widened->note = i->note;
+			used = true;
+			if (round_of(i) == round_of(widened))
 				continue;
 			if (round_of(latest) < round_of(i)) {
 				struct ir_builder at = pass_before(p, ph, i);
@@ -60,7 +56,8 @@ static void widen_again(struct pass *p, struct ir_phase *ph, struct ir_ins *wide
 int pass_again(struct pass *p)
 {
 	FOR_PHASES(p, ph) {
-		if (!p->v->target->widens_again || ir_has(ph->body, IR_DOT) || (!p->v->cluster && !holds_rows(ph->body)))
+		/* Of tiles that are reduced across as well each element is wanted at its time, but in clusters, which wait for other workgroups between. */
+		if (!p->v->target->widens_again || ir_has(ph->body, IR_DOT) || (!p->v->cluster && !ir_holds_rows(ph->body)))
 			continue;
 		int waves = variant_waves(p->v, (int)(ph - p->k->phases));
 		count_rounds(ph->body);

@@ -5,8 +5,9 @@
  *          the front, in their order, as long as what they bring fits beside what is computed.  That is all the order a row kernel
  *          needs: LLVM schedules it neither before nor after register allocation (llvm_shim.h).  What is first used behind a reduction
  *          then moves behind it, where that keeps fewer registers; on targets that ask for it (targets.c: late_weights), of workgroups of
- *          few waves, whose loads are many, weights do too.  A store in front of which another tile is turned moves to where its value is
- *          made.  Kernels with products keep their order: there a load's place is chosen with the products'.
+ *          few waves, whose loads are many, weights do too, and of rows that a cluster holds they come by way of group memory.  A store in
+ *          front of which another tile is turned moves to where its value is made.  Kernels with products keep their order: there a load's
+ *          place is chosen with the products'.
  * Needs:   layouts.   Keeps: values exactly. */
 #include "pass.h"
 
@@ -96,20 +97,46 @@ static void note_uses(struct sinking *s, struct ir_ins *i, int place)
 		ir_walk(i->other, note_use, s);
 }
 
+/* Members that hold a row between them wait for each other: weights that they want behind that come by way of group memory, where they take no
+ * registers.  Of tiles that are reduced across as well they gain nothing (docs/performance.md). */
+static bool can_stage(const struct pass *p, const struct ir_ins *load)
+{
+	return p->v->target->stages_weights && p->v->cluster && p->v->aligned && !p->v->single && !load->block->owner && ir_holds_rows(load->block) &&
+	       load->layout && p->k->params[load->imm].role == IR_IN;
+}
+
+/* Made of what is staged alone, for one user: nothing is held for it until then. */
+static bool is_staged(const struct pass *p, const int *uses, const struct ir_ins *i)
+{
+	bool staged = false;
+	if (i->op == IR_LOAD)
+		return can_stage(p, i);
+	if (!is_subscript_op(i) || uses[i->id] != 1)
+		return false;
+	for (int a = 0; a < i->nargs; a++) {
+		bool held = i->args[a]->axes && i->args[a]->layout;
+		if (held && !is_staged(p, uses, i->args[a]))
+			return false;
+		staged = staged || held;
+	}
+	return staged;
+}
+
 /* What is kept instead of the result takes no more registers; loads: the block's bring more than a lane should hold ahead. */
-static bool is_cheaper_later(const struct pass *p, const struct ir_ins *i, bool loads)
+static bool is_cheaper_later(const struct pass *p, const int *uses, const struct ir_ins *i, bool loads)
 {
 	const struct ir_ins *kept = NULL;
 	if (i->op == IR_LOAD && i->layout)
 		return loads && p->k->params[i->imm].role == IR_IN;   /* of others a store may stand between */
 	if (!is_subscript_op(i) || i->op == IR_LOAD || (i->axes && !i->layout))
 		return false;
-	for (int a = 0; i->axes && a < i->nargs; a++) {
-		if (i->args[a]->axes && kept && kept != i->args[a])
+	for (int a = 0; a < i->nargs; a++) {
+		bool held = i->args[a]->axes && i->args[a]->layout && !is_staged(p, uses, i->args[a]);
+		if (held && kept && kept != i->args[a])
 			return false;
-		kept = i->args[a]->axes ? i->args[a] : kept;
+		kept = held ? i->args[a] : kept;
 	}
-	return !kept || (kept->layout && i->layout && load_bytes(kept) <= load_bytes(i));
+	return !kept || load_bytes(kept) <= load_bytes(i);
 }
 
 /* What is first used behind a reduction is computed there: over the wait for other waves fewer registers are held. */
@@ -124,6 +151,7 @@ static void sink(struct pass *p, struct ir_block *b, int waves)
 	struct sinking s = {arena_alloc(p->k->arena, sizeof *s.first * (size_t)(p->k->next_id + 1)), NULL, 0};
 	struct { struct ir_ins *front; int before; } *at = arena_alloc(p->k->arena, sizeof *at * (size_t)(n + 1)); /* what stands there first; rounds of reductions */
 	bool weights = p->v->target->late_weights && bytes > MOST_AHEAD && waves <= FEW_WAVES;
+	const int *uses = pass_uses(p->k->arena, p->k);
 	int place = 0;
 	for (struct ir_ins *i = b->first; i; i = i->next, place++) {
 		at[place].front = i;
@@ -134,7 +162,9 @@ static void sink(struct pass *p, struct ir_block *b, int waves)
 		struct use u = s.first[i->id];
 		prev = i->prev;
 		place--;
-		bool late = u.by && is_cheaper_later(p, i, weights) && at[u.place].before > at[place].before;
+		bool behind = u.by && at[u.place].before > at[place].before, staged = behind && i->op == IR_LOAD && can_stage(p, i);
+		bool late = behind && !staged && is_cheaper_later(p, uses, i, weights);
+		i->flags |= staged ? IR_STAGED : 0;
 		if (late) {
 			ir_move(i, at[u.place].front);
 			at[u.place].front = i;

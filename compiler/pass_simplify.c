@@ -3,9 +3,9 @@
  * Method:  compares proved by affine.h become constants; i1 arithmetic with constants folds; masks that are always true are
  *          dropped; loads without any mask keep their bounds by the variant's predicate.  Rounds of this and pass clean, until
  *          nothing changes.
- *          A maximum of |x| over elements that are zero where masked off needs no mask while one element is present.
+ *          Reductions over elements that are zero where masked off need no mask (absent.c).
  * Needs:   tiles.   Keeps: values exactly. */
-#include "pass.h"
+#include "absent.h"
 
 #include <math.h>
 #include <string.h>
@@ -219,62 +219,18 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 	}
 }
 
-/* What an element is where `mask` is false.  +0 is what masked-off elements of a sum count as, and waves that are not started. */
-enum absent { ANYTHING, ANY_ZERO, PLUS_ZERO };
-
-static enum absent less(enum absent a, enum absent b) { return a < b ? a : b; }
-static enum absent more(enum absent a, enum absent b) { return a > b ? a : b; }
-
-static enum absent when_absent(const struct ir_ins *i, const struct ir_ins *mask)
-{
-	if (i->op == IR_LOAD) {
-		const struct ir_ins *m = i->flags & IR_MASKED ? i->args[i->nargs - 1] : NULL;
-		return m && (m == mask || (m->op == IR_AND && (m->args[0] == mask || m->args[1] == mask))) ? PLUS_ZERO : ANYTHING;
-	}
-	if (i->op == IR_CONST)
-		return !is_float(i) || i->num != 0 ? ANYTHING : signbit(i->num) ? ANY_ZERO : PLUS_ZERO;
-	if (i->op == IR_SELECT)
-		return less(when_absent(i->args[1], mask), when_absent(i->args[2], mask));
-	if (i->op != IR_CVT && i->op != IR_NEG && i->op != IR_ABS && i->op != IR_MUL && i->op != IR_ADD && i->op != IR_SUB && i->op != IR_MAX && i->op != IR_MIN)
-		return ANYTHING;
-	enum absent a = when_absent(i->args[0], mask), b = i->nargs > 1 ? when_absent(i->args[1], mask) : a;
-	if (less(a, b) == ANYTHING)
-		return ANYTHING;
-	switch (i->op) {
-	case IR_NEG: return ANY_ZERO;
-	case IR_ABS: return PLUS_ZERO;
-	case IR_ADD: case IR_MAX: return more(a, b);
-	case IR_SUB: return a;
-	default: return less(a, b);
-	}
-}
-
-/* Some position of `over` is always present: held axes of extent >= 1 under a lone end-of-axis guard, and axes that are swept, whose
- * loop runs for chunks that begin before the end. */
-static bool never_empty(struct simplify *s, const struct ir_ins *mask, ir_axes over)
-{
-	if (mask->op != IR_LT || mask->args[0]->op != IR_IOTA || over != IR_AXIS(mask->args[0]->imm))
-		return false;
-	if (s->p->v->stream && s->ph->axes[mask->args[0]->imm].kind == AXIS_HELD && !s->ph->axes[mask->args[0]->imm].tile)
-		return true;
-	if (mask->args[1]->op == IR_CONST)
-		return mask->args[1]->imm > 0;
-	for (int i = 0; mask->args[1]->op == IR_SYM && i < s->p->v->nlimits; i++)
-		if (s->p->v->limits[i].symbol == mask->args[1]->imm)
-			return true;   /* limits say 1 <= symbol <= most */
-	return false;
-}
-
 static void drop_mask(struct simplify *s, struct ir_ins *i)
 {
 	if (!(i->flags & IR_MASKED))
 		return;
 	struct ir_ins *mask = i->args[i->nargs - 1];
 	bool drop = is_true(mask);
-	if (i->op == IR_REDUCE && !drop && i->kind == RED_SUM)
-		drop = when_absent(i->args[0], mask) == PLUS_ZERO && (!(i->flags & IR_PRODUCT) || when_absent(i->args[1], mask) == PLUS_ZERO);
-	if (i->op == IR_REDUCE && !drop && i->kind == RED_MAX && i->args[0]->op == IR_ABS)
-		drop = when_absent(i->args[0], mask) && never_empty(s, mask, i->over);
+	if (i->op == IR_REDUCE && !drop) {
+		int needed = absent_needed(s->p->v, s->ph, i);
+		drop = needed >= 0;
+		for (int a = 0; a < i->nargs - 1; a++)
+			drop = drop && (int)absent_value(i->args[a], mask) >= needed;
+	}
 	if (drop) {
 		i->flags &= (uint8_t)~IR_MASKED;
 		i->nargs--;

@@ -87,6 +87,14 @@ bool ir_crosses_cluster(const struct ir_phase *ph, const struct ir_ins *reduce)
 	return false;
 }
 
+bool ir_holds_rows(const struct ir_block *b)
+{
+	ir_axes along = ~(ir_axes)0;
+	for (const struct ir_ins *i = b->first; i; i = i->next)
+		along &= i->op == IR_REDUCE ? i->over : ~(ir_axes)0;
+	return along;
+}
+
 struct search { enum ir_op op; bool found; };
 
 static void look(struct ir_ins *i, void *ctx)

@@ -76,8 +76,7 @@ void plan_clusters(struct planner *p)
 /* --- long rows ------------------------------------------------------------------------------------------------------------ */
 
 /* Elements of a lane, of which many are in small workgroups: several of these share a multiprocessor and wait for different things.  What is stored
- * in front of the reductions waits for less; rows that wait twice and are stored as wide as they are read hold their weights meanwhile, and are
- * faster by fewer lanes, if these have registers for it. */
+ * in front of the reductions waits for less. */
 enum { ROW_LANE = 64, ROW_LANE_ALL = 128 };
 
 /* Workgroups of a row and columns of each.  A lane computes all that it has places for, empty ones too, so that rows which leave many of them empty
@@ -90,9 +89,9 @@ enum { MEMBER_ROW = 8192, PAIR_FROM = 12288, LARGE_PAIR_FROM = MEMBER_ROW, UNEVE
 /* An ungrouped kernel, the axis that members share, elements of a lane. */
 struct long_rows { struct planner q; const struct ir_axis *axis; struct row_sums sums; int each; };
 
-static int row_elements(const struct planner *p, const struct row_sums *sums)
+static int row_elements(const struct planner *p)
 {
-	int each = p->f.early ? ROW_LANE / 2 : sums->in_turn > 1 && p->f.weights == 1 && p->f.narrowest == p->f.widest ? 2 * ROW_LANE : ROW_LANE;
+	int each = p->f.early ? ROW_LANE / 2 : ROW_LANE;
 	while (each * p->f.rows > ROW_LANE_ALL)
 		each /= 2;
 	return each;
@@ -184,7 +183,7 @@ void plan_long_rows(struct planner *p, bool pairs)
 	r.q.k = k;
 	r.axis = &k->phases[0].axes[axis];
 	facts_look(&r.q.f, k);
-	r.each = row_elements(&r.q, &r.sums);
+	r.each = row_elements(&r.q);
 	for (unsigned i = 0; i < sizeof row_classes / sizeof *row_classes; i++)
 		if (has_class(&r, &row_classes[i], pairs))
 			plan_row_class(p, &r, &row_classes[i]);

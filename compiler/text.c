@@ -134,6 +134,8 @@ static void put_access(struct printer *pr, const struct ir_ins *ins)
 		put(pr, " = %%%d", ins->args[rank]->id);
 	if (masked)
 		put(pr, " if %%%d", ins->args[ins->nargs - 1]->id);
+	if (ins->flags & IR_STAGED)
+		put(pr, " staged");
 }
 
 static void put_loop(struct printer *pr, const struct ir_ins *ins)

@@ -335,7 +335,11 @@ static bool tensor_access(struct parser *ps, struct ir_ins *ins, struct operands
 		return fail(ps, "'%s' is not a tensor of rank %d", ps->tensors[t], o->n);
 	if (ins->op != IR_LOAD && (!expect(ps, "=") || !operand(ps, o)))
 		return false;
-	return mask(ps, ins, o);
+	if (!mask(ps, ins, o))
+		return false;
+	if (ins->op == IR_LOAD && accept(ps, "staged"))
+		ins->flags |= IR_STAGED;
+	return true;
 }
 
 static bool loop_head(struct parser *ps, struct ir_ins *ins, struct operands *o)

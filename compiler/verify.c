@@ -347,7 +347,7 @@ static int define(struct verifier *v, const struct ir_ins *ins)
 static int verify_flags(struct verifier *v, const struct ir_ins *ins)
 {
 	static const uint8_t allowed[IR_NOP + 1] = {
-		[IR_CVT] = IR_SATURATE | IR_AGAIN, [IR_DIV] = IR_NORMAL, [IR_LOAD] = IR_MASKED, [IR_STORE] = IR_MASKED, [IR_UPDATE] = IR_MASKED,
+		[IR_CVT] = IR_SATURATE | IR_AGAIN, [IR_DIV] = IR_NORMAL, [IR_LOAD] = IR_MASKED | IR_STAGED, [IR_STORE] = IR_MASKED, [IR_UPDATE] = IR_MASKED,
 		[IR_REDUCE] = IR_MASKED | IR_PRODUCT | IR_ANYORDER, [IR_DOT] = IR_ACC | IR_ANYORDER, [IR_ARGMAX] = IR_MASKED, [IR_SCAN] = IR_MASKED,
 	};
 	DEMAND(v, ins, !(ins->flags & ~allowed[ins->op]), "flag %#x does not belong to this operation", (unsigned)(ins->flags & ~allowed[ins->op]));

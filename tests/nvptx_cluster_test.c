@@ -30,6 +30,8 @@ static const struct { const char *kernel, *given, *variant; int m, n; } longer[]
 	{"rmsnorm_128", "w", "N<=40960 N%128=0 aligned clusters with w", 1, 33024}, {"softmax_bwd", "", "N<=24576 N%8=0 aligned clusters", 3, 20488},
 	{"quantize_rows", "", "N<=163840 N%16=0 aligned clusters bare", 1, 131088}, {"quantize_rows", "", "N<=262144 N%16=0 aligned clusters bare", 1, 262144},
 	{"quantize_rows", "", "N%16=0 aligned bare", 1, 262160}, {"quantize_rows", "", "N<=14336 N>12288 rows>=512 N%16=0 aligned clusters bare", 512, 12304},
+	{"layernorm_128", "w b", "N<=20480 N%128=0 aligned clusters with w b", 1, 16512}, {"layernorm_128", "w b", "N<=65536 N%128=0 aligned clusters with w b", 1, 57472},
+	{"layernorm", "w b", "N<=24576 N%8=0 aligned clusters with w b", 2, 20488}, {"rmsnorm", "w", "N<=32768 N%8=0 aligned clusters with w", 1, 28680},
 	{"layernorm_bwd", "w", "N<=10240 N>8192 rows>=512 N%8=0 aligned clusters with w", 512, 8200},
 };
 enum { LONG = sizeof longer / sizeof *longer };
@@ -49,6 +51,28 @@ START_TEST(parts_are_folded_by_lanes)
 	ck_assert_int_eq(built_times(ptx, "mbarrier.try_wait"), 1);
 	ck_assert_int_eq(built_times(ptx, "ld.shared"), 2 * 2);     /* sums of squares, and the largest, in one round */
 	built_close(&b);
+}
+END_TEST
+
+/* Weights that are wanted behind a sum come by way of group memory, asked for with the row; nobody waits for them before its members' sums have come, and
+ * each lane takes what it asked for.  Not what is wanted before, nor of tiles that are reduced across as well. */
+START_TEST(weights_are_staged)
+{
+	static const struct { const char *kernel, *variant; int staged, loaded; } cases[] = {
+		{"layernorm_128", "N<=20480 N%128=0 aligned clusters with w b", 2 * 5, 5}, {"rmsnorm", "N<=32768 N%8=0 aligned clusters with w", 8, 8},
+		{"rmsnorm_quant", "N<=20480 N%16=0 aligned clusters", 0, 2 * 5},
+		{"layernorm_both_mxfp8", "N<=2048 M%32=0 N%32=0 aligned clusters with w b y scale yt scale_t", 0, 0},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		struct built b;
+		built_open(&b, cases[c].kernel);
+		const char *ptx = built_ptx(&b, cases[c].variant), *wait = strstr(ptx, "cp.async.wait_all"), *sums = strstr(ptx, "mbarrier.try_wait");
+		ck_assert_msg(built_times(ptx, "cp.async.ca.shared.global") == cases[c].staged, "%s: %d staged", cases[c].kernel, built_times(ptx, "cp.async.ca.shared.global"));
+		ck_assert_msg(built_times(ptx, "cp.async.wait_all") == (cases[c].staged > 0), "%s", cases[c].kernel);
+		ck_assert_msg(!cases[c].loaded || built_times(ptx, "ld.global") == cases[c].loaded, "%s: %d loaded", cases[c].kernel, built_times(ptx, "ld.global"));
+		ck_assert_msg(!wait || (sums < wait && !strstr(wait, "ld.global")), "%s", cases[c].kernel);
+		built_close(&b);
+	}
 }
 END_TEST
 
@@ -236,6 +260,7 @@ static void add_tests(TCase *t)
 	tcase_add_loop_test(t, clusters_compute, 0, 4);
 	tcase_add_loop_test(t, long_rows_compute, 0, LONG);
 	tcase_add_test(t, parts_are_folded_by_lanes);
+	tcase_add_test(t, weights_are_staged);
 	tcase_add_loop_test(t, rows_behind_each_other_compute, 0, DENSE);
 	tcase_add_loop_test(t, rows_behind_each_other_have_no_strides, 0, NORMS);
 	tcase_add_test(t, other_columns_are_not_pinned);

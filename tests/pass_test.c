@@ -3,7 +3,7 @@
  * In: kernels as IR text (tests/ir) and sizes that reach each kind of variant.  Passes may change the order of sums (pass.def says which),
  * so floats agree within a bound and codes within one step; a wrong mask, a lost element or a wrong rewrite is far beyond it.  Functions
  * without an instruction, against libm, and which of them are shortened.  What single passes are to make of a kernel, and where they are to
- * leave it: conditions on data asked once, masked sums of products, loads and stores that change places. */
+ * leave it: conditions on data asked once, masked sums of products, masks that nothing needs, loads and stores that change places. */
 #include "../compiler/compile.h"
 #include "ir_help.h"
 
@@ -25,6 +25,8 @@ static const struct case_sizes cases[] = {
 	{"gemm", {{"M", 17}, {"N", 33}, {"K", 65}}, 1e-4},
 	{"ratios", {{"M", 2}, {"N", 769}}, 1e-5},
 	{"weighed", {{"M", 3}, {"N", 769}}, 1e-2},
+	{"centred", {{"M", 3}, {"N", 776}}, 1e-5},
+	{"centred", {{"M", 2}, {"N", 769}}, 1e-5},
 	{"turned", {{"M", 70}, {"N", 200}}, 0},
 	{"turned_twice", {{"M", 70}, {"N", 200}}, 0},
 	{"attention", {{"B", 1}, {"H", 2}, {"G", 1}, {"S", 40}, {"T", 104}, {"D", 64}}, 5e-3},
@@ -388,6 +390,48 @@ START_TEST(masked_products_are_summed_by_fma)
 }
 END_TEST
 
+struct masks { int reduced, selected; };
+
+static void note_mask(struct ir_ins *i, void *ctx)
+{
+	struct masks *m = ctx;
+	m->reduced += i->op == IR_REDUCE && (i->flags & IR_MASKED);
+	m->selected += i->op == IR_SELECT;
+}
+
+/* What is one for a row is zero where the row has ended, by a select for elements that have their mask in common: then what is made of it needs no
+ * mask.  Not of elements that have one each, nor where the condition is another than that the row goes on; of a fixed size that whole registers
+ * make up it is known which are needed; of a maximum only where a row has elements at all. */
+static const struct { const char *why, *target; int multiple, most, reduced, selected; bool other, fixed; } maskings[] = {
+	{"groups of 8", "gfx942", 8, 1024, 0, 2, false, false}, {"groups of 8", "sm_90a", 8, 1024, 0, 2, false, false},
+	{"single elements", "gfx942", 1, 1024, 2, 0, false, false}, {"pairs", "gfx942", 2, 1024, 2, 0, false, false},
+	{"columns below 96", "gfx942", 8, 1024, 2, 0, true, false},
+	{"perhaps no element", "gfx942", 8, 0, 1, 1, false, false},
+	{"a fixed size", "gfx942", 1, 0, 0, 2, false, true}, {"a fixed size of whole registers", "sm_90a", 1, 0, 2, 0, false, true},
+};
+enum { MASKINGS = sizeof maskings / sizeof *maskings, FIXED = 1536 };
+
+START_TEST(masks_are_of_what_is_one_for_all)
+{
+	struct masks m = {0};
+	struct arena a = {0};
+	struct variant v = {.target = target_by_name(maskings[_i].target), .text = "any", .waves = 4, .tiles = {{-1, "n", 2048}}, .ntiles = 1};
+	char *text = ir_help_file(&a, "tests/ir/centred.ir"), *at = strstr(text, "lt %1, %2");
+	if (maskings[_i].other)
+		text = arena_printf(&a, "%.*s%%21 = const 96 : i32\n    %%3 = lt %%1, %%21%s", (int)(at - text) - 5, text, at + 9);
+	if (maskings[_i].multiple > 1)
+		v.multiples[v.nmultiples++].symbol = 1, v.multiples[0].multiple = maskings[_i].multiple;
+	if (maskings[_i].most)
+		v.limits[v.nlimits++].symbol = 1, v.limits[0].least = 1, v.limits[0].most = maskings[_i].most;
+	if (maskings[_i].fixed)
+		v.pins[v.npins++].symbol = 1, v.pins[0].value = FIXED;
+	look_after(text, &v, "absent", note_mask, &m);
+	ck_assert_msg(m.reduced == maskings[_i].reduced && m.selected == maskings[_i].selected, "%s, %s: %d reductions under a mask, %d selects",
+	              maskings[_i].why, maskings[_i].target, m.reduced, m.selected);
+	arena_free(&a);
+}
+END_TEST
+
 /* The places of the first load and the first store of tensor z. */
 struct places { int load, store, n; };
 
@@ -492,6 +536,7 @@ int main(void)
 	tcase_add_loop_test(t, rounded_functions_are_short, 0, ROUNDINGS);
 	tcase_add_loop_test(t, conditions_are_asked_once, 0, GUARDS);
 	tcase_add_test(t, masked_products_are_summed_by_fma);
+	tcase_add_loop_test(t, masks_are_of_what_is_one_for_all, 0, MASKINGS);
 	tcase_add_test(t, loads_stay_before_stores);
 	tcase_add_loop_test(t, what_is_used_late_is_computed_late, 0, LATENESSES);
 	tcase_add_loop_test(t, stores_precede_turning, 0, ORDERS);

@@ -4,12 +4,15 @@
 #include "ptx_code.h"
 #include "ptx_run.h"
 
-enum { WARP = 32, COUNTERS = 64 };
+enum { WARP = 32, COUNTERS = 64, COPIES = 64 };
 
 /* arrives, waits: at the cluster's barriers so far.  released[n % 4]: of the first n arrives those up to the last that was not relaxed.
  * Of n only the last three are asked for, since nobody's waits are more than two behind another's arrives.  received: of the workgroup's
- * counters those that the thread has waited for. */
-struct thread { uint64_t *reg; int pc; bool done; uint32_t tid; struct group *group; uint32_t arrives, waits, released[4]; uint64_t received; };
+ * counters those that the thread has waited for.  copies: what cp.async brings, until the thread waits for it. */
+struct thread {
+	uint64_t *reg; int pc; bool done; uint32_t tid; struct group *group; uint32_t arrives, waits, released[4]; uint64_t received;
+	struct { uint8_t *to, bytes[16]; } copies[COPIES]; int ncopies;
+};
 /* An mbarrier, initialised by a thread when its workgroup had passed bars barriers of its own.  fence: how many of the cluster's barriers
  * that thread had arrived at when it let others know.  received: some thread has waited for it, when received_bars were passed. */
 struct counter {

@@ -212,17 +212,8 @@ static uint8_t *reach_shared(struct machine *m, const struct thread *t, const st
 	return m->ngroups == 1 || ptx_cluster_share(m, t, i, g, at, bytes, write) ? g->shared + at : NULL;
 }
 
-static uint8_t *reach(struct machine *m, const struct thread *t, const struct ins *i, const struct operand *o, int bytes, bool write)
+static uint8_t *reach_global(struct machine *m, const struct thread *t, const struct ins *i, uint64_t at, int bytes, bool write)
 {
-	uint64_t at = (o->reg >= 0 ? t->reg[o->reg] : 0) + o->value;
-	if (at % (unsigned)bytes) {
-		ptx_refuse(m->c, "thread %u: %s: address 0x%llx is not a multiple of %d", t->tid, i->text, (unsigned long long)at, bytes);
-		return NULL;
-	}
-	if (has(i, param))
-		return at + (unsigned)bytes <= m->l->argument_bytes ? (uint8_t *)m->l->arguments + at : NULL;
-	if (has(i, shared))
-		return reach_shared(m, t, i, at, bytes, write);
 	for (int r = 0; has(i, global) && r < m->l->nmemory; r++) {
 		const struct ptx_range *g = &m->l->memory[r];
 		uint64_t base = (uint64_t)(uintptr_t)g->base;
@@ -231,6 +222,22 @@ static uint8_t *reach(struct machine *m, const struct thread *t, const struct in
 	}
 	ptx_refuse(m->c, "workgroup %u thread %u: %s: %d bytes at 0x%llx are not this kernel's", t->group->at[0], t->tid, i->text, bytes, (unsigned long long)at);
 	return NULL;
+}
+
+static uint64_t address(const struct thread *t, const struct operand *o) { return (o->reg >= 0 ? t->reg[o->reg] : 0) + o->value; }
+
+static uint8_t *reach(struct machine *m, const struct thread *t, const struct ins *i, const struct operand *o, int bytes, bool write)
+{
+	uint64_t at = address(t, o);
+	if (at % (unsigned)bytes) {
+		ptx_refuse(m->c, "thread %u: %s: address 0x%llx is not a multiple of %d", t->tid, i->text, (unsigned long long)at, bytes);
+		return NULL;
+	}
+	if (has(i, param))
+		return at + (unsigned)bytes <= m->l->argument_bytes ? (uint8_t *)m->l->arguments + at : NULL;
+	if (has(i, shared))
+		return reach_shared(m, t, i, at, bytes, write);
+	return reach_global(m, t, i, at, bytes, write);
 }
 
 /* The L2's policies as CUTLASS writes them (CacheHintSm90): lines that leave last, and lines as all others. */
@@ -275,6 +282,29 @@ static bool fetch(struct machine *m, struct thread *t, const struct ins *i)
 	if (p && !has(i, evict_last) && l->nsoon < l->most_soon)
 		l->soon[l->nsoon++] = (uint64_t)(uintptr_t)p;
 	return p;
+}
+
+/* 16 bytes, or as many zeros, that are there when the thread has waited, and nothing of use before. */
+static bool copy(struct machine *m, struct thread *t, const struct ins *i)
+{
+	bool waits = i->modifiers == (BIT(async) | BIT(wait_all)) && !i->nop;
+	for (int k = 0; waits && k < t->ncopies; k++)
+		memcpy(t->copies[k].to, t->copies[k].bytes, sizeof t->copies[k].bytes);
+	if (waits) {
+		t->ncopies = 0;
+		return true;
+	}
+	if (i->modifiers != (BIT(async) | BIT(ca) | BIT(shared) | BIT(global)) || i->nop != 4 || get(t, &i->op[2]) != 16 || t->ncopies == COPIES)
+		return false;
+	uint64_t bytes = cut(get(t, &i->op[3]), 32), at = address(t, &i->op[1]);
+	uint8_t *p = reach(m, t, i, &i->op[0], 16, true), *q = p && bytes ? reach_global(m, t, i, at, 16, false) : p;
+	if (!q || at % 16 || (bytes && bytes != 16))
+		return false;
+	t->copies[t->ncopies].to = p;
+	memset(t->copies[t->ncopies].bytes, 0, 16);
+	memcpy(t->copies[t->ncopies++].bytes, q, bytes);
+	memset(p, 0xA5, 16);
+	return true;
 }
 
 static bool reduce_at(struct machine *m, struct thread *t, const struct ins *i)
@@ -389,6 +419,8 @@ static bool step(struct machine *m, struct thread *t, const struct ins *i)
 		return reduce_at(m, t, i);
 	if (is(i, prefetch))
 		return fetch(m, t, i);
+	if (is(i, cp))
+		return copy(m, t, i);
 	if (is(i, mapa) || is(i, fence) || is(i, mbarrier))
 		return ptx_cluster_step(m, t, i);
 	for (int a = 1; a < i->nop && a < 4; a++)
@@ -431,6 +463,8 @@ static bool run_alone(struct machine *m, struct thread *t)
 		t->pc++;
 		if (!on)
 			continue;
+		if ((is(i, ret) || is(i, exit)) && t->ncopies)
+			return ptx_refuse(m->c, "thread %u: ends, and has not waited for what cp.async brings", t->tid);
 		if (is(i, ret) || is(i, exit))
 			t->done = true;
 		else if (is(i, bra))

@@ -50,12 +50,12 @@ static void note_load(const struct emit *e, struct front *f, const struct ir_ins
 	f->bytes = bytes > f->bytes ? bytes : f->bytes;
 }
 
-/* Known to be there, or not to, but for a row's last access: what else is masked is kept where it stands by its predicate, but in tiles, all of
+/* Comes to registers; known to be there, or not to, but for a row's last access: what else is masked is kept where it stands by its predicate, but in tiles, all of
  * whose loads have the same. */
 static bool is_plain(const struct emit *e, const struct ir_ins *load)
 {
 	bool of_tile = ir_has(e->ph->body, IR_RELAYOUT) && !load->args[load->nargs - 1]->layout;
-	return (!(load->flags & IR_MASKED) || e->v->npins || variant_is_between(e->v) || of_tile) && (!e->k->params[load->imm].optional || (e->v->given >> load->imm & 1));
+	return !(load->flags & IR_STAGED) && (!(load->flags & IR_MASKED) || e->v->npins || variant_is_between(e->v) || of_tile) && (!e->k->params[load->imm].optional || (e->v->given >> load->imm & 1));
 }
 
 /* The loads that wait for none of each other, the last of these where there are several groups. */

@@ -96,7 +96,7 @@ static bool is_single(const struct layout *to)
 /* Its parts lane by lane, and a butterfly of the wave: few loads where each lane would load them all. */
 static LLVMValueRef fold_by_lanes(struct emit *e, const struct shared_results *s, const struct places *p, int parts)
 {
-	int wave = e->v->target->wave;
+	int wave = parts < e->v->target->wave ? parts : e->v->target->wave;
 	LLVMValueRef at = op_times(e, LLVMBuildAnd(e->b, e->tid, emit_int(e, wave - 1), ""), p->plane), *x = arena_alloc(e->arena, sizeof *x * (size_t)(parts / wave));
 	for (int k = 0; k < parts / wave; k++) {
 		x[k] = LLVMBuildLoad2(e->b, LLVMTypeOf(s->x[0]), lds_pointer(e, e->lds_small, at, p->base + k * wave * p->plane), "");
@@ -108,9 +108,10 @@ static LLVMValueRef fold_by_lanes(struct emit *e, const struct shared_results *s
 	return reduce_parts(e, s->i, x, parts / wave);
 }
 
-static void fold(struct emit *e, struct shared_results *s, const struct places *p)
+/* alone: no other results come with them, whose registers would be held meanwhile. */
+static void fold(struct emit *e, struct shared_results *s, const struct places *p, bool alone)
 {
-	if (is_single(s->to) && p->waves * e->cluster >= e->v->target->wave) {
+	if (is_single(s->to) && (alone || p->waves * e->cluster >= e->v->target->wave)) {
 		LLVMValueRef whole = fold_by_lanes(e, s, p, p->waves * e->cluster);
 		s->x = arena_alloc(e->arena, sizeof *s->x);
 		s->x[0] = whole;
@@ -157,5 +158,5 @@ void cluster_receive(struct emit *e, struct shared_results *s, int n)
 	if (n)
 		e->machine->members_receive(e, s[0].counter);
 	for (int k = 0; k < n; k++)
-		fold(e, &s[k], s[k].places);
+		fold(e, &s[k], s[k].places, n == 1);
 }

@@ -13,6 +13,7 @@
  *   convert.c     conversions, the narrow ones in software    control.c     loops and branches
  *   banks.c       what lanes cost each other in LDS
  *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing
+ *   stage.c       loads by way of group memory
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
  *   early.c       the first loads, before the wait
  *   rounds.c      rows that may not be there, one after the other        waves.c       waves that would hold nothing
@@ -31,7 +32,7 @@ enum { LDS_REGIONS = 32 };
 struct lds_state { struct lds_region regions[LDS_REGIONS]; int nregions, top; bool written; };      /* what lds.c knows at a place of the code */
 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
-struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; };
+struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; const struct staged *staged; };
 
 enum { MANY_MASKS = 16, MANY_TENSORS = 8 };  /* of a lane: more would fill the scalar registers; half as many where there are more tensors */
 /* What a launch says of itself: so many rows of tiles below lies what is asked for ahead (else it lies elsewhere); workgroups; with which of them along
@@ -56,6 +57,7 @@ struct emit {
 	LLVMTypeRef i1, i8, i16, i32, i64, f32, f16, bf16, p1;
 	LLVMValueRef entry_end;                  /* instruction in the entry block before which lane arithmetic goes */
 	LLVMValueRef again[2];                   /* what machine.from_bf16_again works with, once it is asked for */
+	bool unread;                             /* something staged is on its way (stage.c) */
 	bool turned;                             /* a tile was turned in group memory */
 	LLVMValueRef tid;                        /* workitem id, i32 */
 	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
@@ -115,6 +117,10 @@ LLVMValueRef emit_hexpr(struct emit *, const struct hexpr *);        /* i32, of 
 
 void emit_block(struct emit *, const struct ir_block *);
 const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    /* returns the last that it handled: reductions side by side are one round */
+
+/* stage.c, memory.c */
+void stage_take(struct emit *, const struct ir_ins *, int reg);                 /* of what is staged, register reg is there now */
+void value_loaded(struct emit *, const struct ir_ins *, int reg, int n, LLVMValueRef words);   /* from reg on n registers, as they lie in memory */
 
 /* ask.c */
 const struct ir_ins *emit_front(struct emit *, const struct ir_block *);       /* what a block asks for first; returns what comes behind */

@@ -103,6 +103,10 @@ struct machine {
 	/* Where `on` (i1): the L2 is asked for what register reg's load would bring `bytes` (i64) further, to be kept until then; bytes NULL: for
 	 * what it brings, soon.  NULL = the L2 is not asked. */
 	void (*fetch)(struct emit *, const struct access *, int reg, LLVMValueRef bytes, LLVMValueRef on);
+	/* What register reg's load would bring, 16 bytes, to the lane's own place in group memory, later; and the wait until all of it is there.
+	 * NULL = what is loaded comes to registers. */
+	void (*stage)(struct emit *, const struct access *, int reg, LLVMValueRef lds);
+	void (*staged)(struct emit *);
 	void (*update)(struct emit *, const struct access *, int reg, enum ir_reduce, LLVMValueRef);
 
 	/* --- matrix --- */

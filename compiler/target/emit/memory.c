@@ -640,7 +640,7 @@ LLVMTypeRef access_type(struct emit *e, const struct access *a)
 }
 
 /* Registers from words: groups of one word each are taken out of them as such, which LLVM selects in fewer steps than parts of vectors. */
-static void set_loaded(struct emit *e, const struct ir_ins *i, int reg, int n, LLVMValueRef x)
+void value_loaded(struct emit *e, const struct ir_ins *i, int reg, int n, LLVMValueRef x)
 {
 	struct value *v = &e->values[i->id];
 	LLVMTypeRef group = emit_vector(emit_type(e, i->dtype), v->pack);
@@ -664,7 +664,7 @@ void emit_loaded(struct emit *e, const struct access *a, int r, LLVMValueRef x)
 		LLVMTypeRef bytes = emit_vector(e->i8, a->width);
 		x = LLVMBuildICmp(e->b, LLVMIntNE, LLVMBuildBitCast(e->b, x, bytes, ""), LLVMConstNull(bytes), "");
 	}
-	set_loaded(e, i, r, a->width, x);
+	value_loaded(e, i, r, a->width, x);
 }
 
 void emit_load(struct emit *e, const struct ir_ins *i)
@@ -678,6 +678,8 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 		run_load(e, &a);
 		return;
 	}
+	if (i->flags & IR_STAGED && stage_load(e, &a))
+		return;
 	int regs = i->layout ? layout_regs(i->layout) : 1;
 	for (int r = 0; r < regs; r += a.width) {
 		LLVMTypeRef t = access_type(e, &a);

@@ -35,6 +35,8 @@ struct access {
 /* What a machine's load of register r brought, as the load's value. */
 void emit_loaded(struct emit *, const struct access *, int r, LLVMValueRef);
 void emit_asked(struct emit *, const struct access *, int r, LLVMValueRef);  /* ask.c: later, behind all that is asked for with it */
+/* stage.c: the load by way of group memory; false = it has to come to registers.  Then: register reg's piece is in registers. */
+bool stage_load(struct emit *, const struct access *);
 /* Bytes that one instruction moves. */
 static inline int access_bytes(const struct access *a) { return a->pairs ? (a->width + 1) / 2 : a->width * a->bytes; }
 void access_open(struct emit *, struct access *, const struct ir_ins *, const struct layout *);   /* of a load, a store or an update; may fail */

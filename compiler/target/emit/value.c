@@ -99,6 +99,8 @@ LLVMValueRef value_element(struct emit *e, const struct ir_ins *i, const struct 
 		return index_value(e, i, l, reg);
 	struct value *v = &e->values[i->id];
 	int own = own_register(e, i, l, reg);
+	if (v->staged)
+		stage_take(e, i, own);
 	if (v->waiting)
 		return lds_read(e, i, own, 1);
 	if (own < 0)
@@ -158,6 +160,8 @@ LLVMValueRef value_vector(struct emit *e, const struct ir_ins *i, const struct l
 		return lds_read(e, i, reg, n);
 	bool run = first >= 0 && v->pack > 1 && first % (n < v->pack ? n : v->pack) == 0;
 	bool same = true;
+	for (int r = 0; v->staged && r < n; r++)
+		stage_take(e, i, own_register(e, i, l, reg + r));
 	for (int r = 1; r < n; r++) {
 		int own = own_register(e, i, l, reg + r);
 		run = run && own == first + r;
