@@ -362,9 +362,9 @@ static bool can_be_torn(const struct planner *p)
 	return false;
 }
 
-/* How fine the classes of sizes are: LARGEST alone where rows can be swept as well and packs have no room beside sets that have their own, every
- * second there where sizes are pinned as well: rows of a size that is not then have few of a larger class's waves, as waves vary.  BETWEEN: also
- * what lies between powers of two, where masks of single elements cost most. */
+/* How fine the classes of sizes are: LARGEST alone where rows can be swept as well and packs have no room beside sets that have their own; there every
+ * second for these where rows can be swept: they then have few of a larger class's waves, as waves vary, unless sums of columns follow.  BETWEEN:
+ * also what lies between powers of two, where masks of single elements cost most. */
 enum { LARGEST, SECOND, EACH, BETWEEN };
 
 static int classes_of(const struct planner *p)
@@ -374,7 +374,7 @@ static int classes_of(const struct planner *p)
 		return can_stream(p) ? LARGEST : SECOND;
 	if (p->single && !any_apart(p))
 		return any_tensors ? EACH : BETWEEN;
-	if (p->single || (p->special->npins && !any_tensors && !p->target->more_variants))
+	if (p->single || (!any_tensors && !p->target->more_variants && (p->special->npins || (p->k->nphases == 1 && can_stream(p)))))
 		return SECOND;
 	return EACH;
 }
@@ -434,7 +434,7 @@ static void plan_classes(struct planner *p, bool is_aligned)
 		/* small classes only where larger ones do not fit; where nothing is swept one more, for the others may prove too large (variant_is_spare) */
 		if (!most || !class_fits(p, &v, most) || (positions < small && class_fits(p, &v, 4 * most)))
 			continue;
-		if (classes[c].from > wanted && (wanted > LARGEST || classes[c].from > EACH || class_fits(p, &v, 2 * most)))
+		if (classes[c].from > wanted && ((wanted > LARGEST && p->special->npins) || classes[c].from > EACH || class_fits(p, &v, 2 * most)))
 			continue;
 		before = most;
 		const struct hexpr *rows = full && !v.full ? full_rows(p, positions) : NULL;
