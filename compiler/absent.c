@@ -25,7 +25,7 @@ enum absent absent_value(const struct ir_ins *i, const struct ir_ins *mask)
 	enum absent of[3] = {ANYTHING, ANYTHING, ANYTHING}, least = PLUS_ZERO;
 	switch (i->op) {
 	case IR_LOAD:
-		return i->flags & IR_MASKED && implies(i->args[i->nargs - 1], mask) ? PLUS_ZERO : ANYTHING;
+		return i->dtype != DT_E8M0 && i->flags & IR_MASKED && implies(i->args[i->nargs - 1], mask) ? PLUS_ZERO : ANYTHING;   /* whose code 0 is 2^-127 */
 	case IR_CONST:
 		return of_constant(i);
 	case IR_SELECT:
@@ -51,23 +51,9 @@ enum absent absent_value(const struct ir_ins *i, const struct ir_ins *mask)
 	}
 }
 
-static bool is_integer(const struct ir_ins *i, int64_t n) { return i->op == IR_CONST && i->imm == n; }
-
 bool absent_is_outside(const struct ir_phase *ph, const struct ir_ins *mask)
 {
-	if (mask->op != IR_LT || mask->args[0]->op != IR_IOTA)
-		return false;
-	const struct hexpr *extent = ph->axes[mask->args[0]->imm].extent;
-	const struct ir_ins *end = mask->args[1], *sum = end->op == IR_DIV ? end->args[0] : NULL;
-	int64_t n;
-	if (!extent)
-		return false;
-	if (hexpr_is_const(extent, &n))
-		return is_integer(end, n);
-	if (extent->op == HX_SYM)
-		return end->op == IR_SYM && end->imm == extent->imm;
-	return extent->op == HX_CDIV && extent->a->op == HX_SYM && hexpr_is_const(extent->b, &n) && sum && is_integer(end->args[1], n) && sum->op == IR_ADD &&
-	       sum->args[0]->op == IR_SYM && sum->args[0]->imm == extent->a->imm && is_integer(sum->args[1], n - 1);
+	return mask->op == IR_LT && mask->args[0]->op == IR_IOTA && value_is_extent(mask->args[1], ph->axes[mask->args[0]->imm].extent);
 }
 
 /* Some position of `over` is always present: held axes of extent >= 1 under a lone end-of-axis guard, and axes that are swept, whose

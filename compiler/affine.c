@@ -223,6 +223,22 @@ static struct affine axis_most(const struct hexpr *extent, int64_t coef, const s
 	return combine(scaled(affine_hexpr(extent), coef), constant(coef), -1);
 }
 
+static bool is_integer(const struct ir_ins *i, int64_t n) { return i->op == IR_CONST && i->imm == n; }
+
+bool value_is_extent(const struct ir_ins *v, const struct hexpr *extent)
+{
+	int64_t n;
+	if (!extent)
+		return false;
+	if (hexpr_is_const(extent, &n))
+		return is_integer(v, n);
+	if (extent->op == HX_SYM)
+		return v->op == IR_SYM && v->imm == extent->imm;
+	const struct ir_ins *sum = v->op == IR_DIV ? v->args[0] : NULL;
+	return extent->op == HX_CDIV && hexpr_is_const(extent->b, &n) && sum && is_integer(v->args[1], n) && sum->op == IR_ADD && is_integer(sum->args[1], n - 1) &&
+	       value_is_extent(sum->args[0], extent->a);
+}
+
 bool axis_fits(const struct ir_axis *a, const struct variant *var)
 {
 	int64_t n;

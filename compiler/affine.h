@@ -34,6 +34,8 @@ ir_axes axes_of_several(const struct ir_phase *, ir_axes);
 bool dot_is_matrix(const struct ir_phase *, const struct ir_ins *dot);
 /* Every position of the axis is computed by itself: nothing is reduced over it, and what is stored elsewhere may be stored often. */
 bool axis_is_independent(const struct ir_kernel *, const struct ir_phase *, int axis);
+/* The value is the extent as elaboration writes it: a number, a symbol, or cdiv of a symbol by a number.  Of none nothing is. */
+bool value_is_extent(const struct ir_ins *, const struct hexpr *extent);
 /* True where a held axis's whole extent fits its tile (so that it need not be streamed). */
 bool axis_fits(const struct ir_axis *, const struct variant *);
 #endif

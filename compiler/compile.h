@@ -42,7 +42,7 @@ struct target {
 	bool more_variants;            /* packs have room for variants that others go without: those of the AMD chips hold 1,200 of rows */
 	bool widens_again;             /* bf16 is widened again behind a reduction, not held as f32 */
 	bool late_weights;             /* loads of weights move behind a reduction where a lane has many: registers for one workgroup more are worth the wait */
-	bool stages_weights;           /* of rows that a cluster holds they come by way of group memory, asked for with the row (emit/stage.c) */
+	int staged_bytes;              /* of weights that a workgroup has come by way of group memory, asked for with the row that its cluster holds (emit/stage.c); 0 = none do */
 	bool whole_runs;               /* lanes whose run of elements is there as a whole store it at once, though others' masks end within theirs */
 	bool late_stores;              /* what is stored element by element, or perhaps not at all, is stored last: early it holds more registers */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */

@@ -98,60 +98,72 @@ static void note_uses(struct sinking *s, struct ir_ins *i, int place)
 }
 
 /* Members that hold a row between them wait for each other: weights that they want behind that come by way of group memory, where they take no
- * registers.  Of tiles that are reduced across as well they gain nothing (docs/performance.md). */
-static bool can_stage(const struct pass *p, const struct ir_ins *load)
+ * registers.  Of tiles that are reduced across as well they gain nothing (docs/performance.md); on: as many as the phase has find room. */
+struct staging { const struct pass *p; const struct ir_phase *ph; const int *uses; bool on; };
+
+/* Of rows each workgroup has its own: a position of the grid that no cluster shares decides which. */
+static bool is_weight(const struct staging *s, const struct ir_ins *load)
 {
-	return p->v->target->stages_weights && p->v->cluster && p->v->aligned && !p->v->single && !load->block->owner && ir_holds_rows(load->block) &&
-	       load->layout && p->k->params[load->imm].role == IR_IN;
+	bool row = false;
+	for (int a = 0; a < s->ph->naxes; a++)
+		row = row || ((load->axes & IR_AXIS(a)) && s->ph->axes[a].kind == AXIS_GRID && !s->ph->axes[a].cluster);
+	return load->op == IR_LOAD && load->layout && !row && !load->block->owner && s->p->k->params[load->imm].role == IR_IN;
 }
 
-/* Made of what is staged alone, for one user: nothing is held for it until then. */
-static bool is_staged(const struct pass *p, const int *uses, const struct ir_ins *i)
+static struct staging staging_of(const struct pass *p, struct ir_phase *ph)
 {
-	bool staged = false;
-	if (i->op == IR_LOAD)
-		return can_stage(p, i);
-	if (!is_subscript_op(i) || uses[i->id] != 1)
-		return false;
-	for (int a = 0; a < i->nargs; a++) {
-		bool held = i->args[a]->axes && i->args[a]->layout;
-		if (held && !is_staged(p, uses, i->args[a]))
-			return false;
-		staged = staged || held;
-	}
-	return staged;
+	struct staging s = {p, ph, pass_uses(p->k->arena, p->k), false};
+	int bytes = 0, lanes = variant_waves(p->v, (int)(ph - p->k->phases)) * p->v->target->wave;
+	for (const struct ir_ins *i = ph->body->first; i; i = i->next)
+		bytes += is_weight(&s, i) ? load_bytes(i) : 0;
+	s.on = bytes * lanes <= p->v->target->staged_bytes && p->v->cluster && p->v->aligned && !p->v->single && ir_holds_rows(ph->body);
+	return s;
+}
+
+/* Bytes of a lane that are held for an operand until it is asked for: none where it is computed then, of what is staged; what was loaded, where it is
+ * computed of that for one user. */
+static int held_bytes(const struct staging *s, const struct ir_ins *i)
+{
+	int bytes = 0;
+	if (!i->axes || !i->layout || (s->on && is_weight(s, i)))
+		return 0;
+	if (!s->on || !is_subscript_op(i) || i->op == IR_LOAD || s->uses[i->id] != 1)
+		return load_bytes(i);
+	for (int a = 0; a < i->nargs; a++)
+		bytes += held_bytes(s, i->args[a]);
+	return bytes;
 }
 
 /* What is kept instead of the result takes no more registers; loads: the block's bring more than a lane should hold ahead. */
-static bool is_cheaper_later(const struct pass *p, const int *uses, const struct ir_ins *i, bool loads)
+static bool is_cheaper_later(const struct staging *s, const struct ir_ins *i, bool loads)
 {
 	const struct ir_ins *kept = NULL;
 	if (i->op == IR_LOAD && i->layout)
-		return loads && p->k->params[i->imm].role == IR_IN;   /* of others a store may stand between */
+		return loads && s->p->k->params[i->imm].role == IR_IN;   /* of others a store may stand between */
 	if (!is_subscript_op(i) || i->op == IR_LOAD || (i->axes && !i->layout))
 		return false;
 	for (int a = 0; a < i->nargs; a++) {
-		bool held = i->args[a]->axes && i->args[a]->layout && !is_staged(p, uses, i->args[a]);
+		bool held = held_bytes(s, i->args[a]) > 0;
 		if (held && kept && kept != i->args[a])
 			return false;
 		kept = held ? i->args[a] : kept;
 	}
-	return !kept || load_bytes(kept) <= load_bytes(i);
+	return !kept || held_bytes(s, kept) <= load_bytes(i);
 }
 
 /* What is first used behind a reduction is computed there: over the wait for other waves fewer registers are held. */
-static void sink(struct pass *p, struct ir_block *b, int waves)
+static void sink(const struct staging *stage, struct ir_block *b, int waves)
 {
+	const struct pass *p = stage->p;
 	int n = 0, reductions = 0, bytes = 0;
 	for (struct ir_ins *i = b->first; i; i = i->next, n++) {
 		bytes += i->op == IR_LOAD ? load_bytes(i) : 0;
 		if (i->op == IR_IF)
-			sink(p, i->body, waves);
+			sink(stage, i->body, waves);
 	}
 	struct sinking s = {arena_alloc(p->k->arena, sizeof *s.first * (size_t)(p->k->next_id + 1)), NULL, 0};
 	struct { struct ir_ins *front; int before; } *at = arena_alloc(p->k->arena, sizeof *at * (size_t)(n + 1)); /* what stands there first; rounds of reductions */
 	bool weights = p->v->target->late_weights && bytes > MOST_AHEAD && waves <= FEW_WAVES;
-	const int *uses = pass_uses(p->k->arena, p->k);
 	int place = 0;
 	for (struct ir_ins *i = b->first; i; i = i->next, place++) {
 		at[place].front = i;
@@ -162,8 +174,8 @@ static void sink(struct pass *p, struct ir_block *b, int waves)
 		struct use u = s.first[i->id];
 		prev = i->prev;
 		place--;
-		bool behind = u.by && at[u.place].before > at[place].before, staged = behind && i->op == IR_LOAD && can_stage(p, i);
-		bool late = behind && !staged && is_cheaper_later(p, uses, i, weights);
+		bool behind = u.by && at[u.place].before > at[place].before, staged = behind && stage->on && is_weight(stage, i);
+		bool late = behind && !staged && is_cheaper_later(stage, i, weights);
 		i->flags |= staged ? IR_STAGED : 0;
 		if (late) {
 			ir_move(i, at[u.place].front);
@@ -225,7 +237,8 @@ int pass_loads(struct pass *p)
 	FOR_PHASES(p, ph) {
 		raise_loads(&l, ph->body);
 		raise_stores(p, ph->body);
-		sink(p, ph->body, variant_waves(p->v, (int)(ph - p->k->phases)));
+		struct staging s = staging_of(p, ph);
+		sink(&s, ph->body, variant_waves(p->v, (int)(ph - p->k->phases)));
 	}
 	return 0;
 }

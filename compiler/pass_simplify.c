@@ -111,14 +111,12 @@ static struct ir_ins *of_group(struct simplify *s, struct ir_ins *i)
 /* o < cdiv(S, c) with o a position of a grid whose tiles S / c is made of. */
 static bool is_whole_tile(const struct simplify *s, const struct ir_ins *i)
 {
-	const struct ir_ins *groups = i->args[1], *sum = groups->op == IR_DIV ? groups->args[0] : NULL;
-	int64_t by, more;
-	if (i->args[0]->op != IR_IOTA || !sum || !int_const(groups->args[1], &by) || by < 1 || sum->op != IR_ADD || sum->args[0]->op != IR_SYM ||
-	    !int_const(sum->args[1], &more) || more != by - 1)
+	int64_t by;
+	if (i->args[0]->op != IR_IOTA)
 		return false;
 	const struct ir_axis *ax = &s->ph->axes[i->args[0]->imm];
-	return ax->kind == AXIS_GRID && !ax->ragged && !ax->cluster && ax->tile && ax->extent && ax->extent->op == HX_CDIV && ax->extent->a->op == HX_SYM &&
-	       ax->extent->a->imm == sum->args[0]->imm && known_symbol_multiple(s->p->v, (int)sum->args[0]->imm) % (by * ax->tile) == 0;
+	return ax->kind == AXIS_GRID && !ax->ragged && !ax->cluster && ax->tile && value_is_extent(i->args[1], ax->extent) && ax->extent->op == HX_CDIV &&
+	       ax->extent->a->op == HX_SYM && hexpr_is_const(ax->extent->b, &by) && known_symbol_multiple(s->p->v, (int)ax->extent->a->imm) % (by * ax->tile) == 0;
 }
 
 /* Folds one instruction; a replacement value or NULL. */

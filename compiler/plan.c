@@ -434,7 +434,7 @@ static void plan_classes(struct planner *p, bool is_aligned)
 		/* small classes only where larger ones do not fit; where nothing is swept one more, for the others may prove too large (variant_is_spare) */
 		if (!most || !class_fits(p, &v, most) || (positions < small && class_fits(p, &v, 4 * most)))
 			continue;
-		if (classes[c].from > wanted && ((wanted > LARGEST && p->special->npins) || classes[c].from > EACH || class_fits(p, &v, 2 * most)))
+		if (classes[c].from > wanted && (classes[c].from > EACH || class_fits(p, &v, 2 * most)))
 			continue;
 		before = most;
 		const struct hexpr *rows = full && !v.full ? full_rows(p, positions) : NULL;

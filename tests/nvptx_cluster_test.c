@@ -55,17 +55,18 @@ START_TEST(parts_are_folded_by_lanes)
 END_TEST
 
 /* Weights that are wanted behind a sum come by way of group memory, asked for with the row; nobody waits for them before its members' sums have come, and
- * each lane takes what it asked for.  Not what is wanted before, nor of tiles that are reduced across as well. */
+ * each lane takes what it asked for.  Not what is wanted before, nor of tiles that are reduced across as well, nor more than there is room for. */
 START_TEST(weights_are_staged)
 {
 	static const struct { const char *kernel, *variant; int staged, loaded; } cases[] = {
 		{"layernorm_128", "N<=20480 N%128=0 aligned clusters with w b", 2 * 5, 5}, {"rmsnorm", "N<=32768 N%8=0 aligned clusters with w", 8, 8},
 		{"rmsnorm_quant", "N<=20480 N%16=0 aligned clusters", 0, 2 * 5},
 		{"layernorm_both_mxfp8", "N<=2048 M%32=0 N%32=0 aligned clusters with w b y scale yt scale_t", 0, 0},
+		{"many_weights", "N<=32768 N%4=0 aligned clusters", 0, 0},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		struct built b;
-		built_open(&b, cases[c].kernel);
+		built_open_for(&b, cases[c].kernel, "sm_90a", NULL);
 		const char *ptx = built_ptx(&b, cases[c].variant), *wait = strstr(ptx, "cp.async.wait_all"), *sums = strstr(ptx, "mbarrier.try_wait");
 		ck_assert_msg(built_times(ptx, "cp.async.ca.shared.global") == cases[c].staged, "%s: %d staged", cases[c].kernel, built_times(ptx, "cp.async.ca.shared.global"));
 		ck_assert_msg(built_times(ptx, "cp.async.wait_all") == (cases[c].staged > 0), "%s", cases[c].kernel);

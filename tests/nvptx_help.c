@@ -49,11 +49,12 @@ int nvptx_run(const char *suite, void (*add)(TCase *))
 /* The file of those that tests alone compile. */
 static const char *file_with(const char *kernel)
 {
-	static const char *const files[] = {"tests/lower/quant.tdsl", "tests/lower/phases.tdsl", "tests/lower/loops.tdsl"};
+	static const char *const files[] = {"tests/lower/quant.tdsl", "tests/lower/phases.tdsl", "tests/lower/loops.tdsl", "tests/lower/rows.tdsl"};
+	enum { LAST = sizeof files / sizeof *files - 1 };
 	char err[200], head[100];
 	int f = 0;
 	snprintf(head, sizeof head, "kernel %s(", kernel);
-	for (bool here = false; !here && f < 2; f += !here) {
+	for (bool here = false; !here && f < LAST; f += !here) {
 		size_t n;
 		char *text = file_read(files[f], &n, err, sizeof err);
 		ck_assert_msg(text != NULL, "%s", err);

@@ -401,13 +401,14 @@ static void note_mask(struct ir_ins *i, void *ctx)
 
 /* What is one for a row is zero where the row has ended, by a select for elements that have their mask in common: then what is made of it needs no
  * mask.  Not of elements that have one each, nor where the condition is another than that the row goes on; of a fixed size that whole registers
- * make up it is known which are needed; of a maximum only where a row has elements at all. */
-static const struct { const char *why, *target; int multiple, most, reduced, selected; bool other, fixed; } maskings[] = {
-	{"groups of 8", "gfx942", 8, 1024, 0, 2, false, false}, {"groups of 8", "sm_90a", 8, 1024, 0, 2, false, false},
-	{"single elements", "gfx942", 1, 1024, 2, 0, false, false}, {"pairs", "gfx942", 2, 1024, 2, 0, false, false},
-	{"columns below 96", "gfx942", 8, 1024, 2, 0, true, false},
-	{"perhaps no element", "gfx942", 8, 0, 1, 1, false, false},
-	{"a fixed size", "gfx942", 1, 0, 0, 2, false, true}, {"a fixed size of whole registers", "sm_90a", 1, 0, 2, 0, false, true},
+ * make up it is known which are needed; of a maximum only where a row has elements at all; and what is absent has to be zero: e8m0's code 0 is not. */
+static const struct { const char *why, *target; int multiple, most, reduced, selected; bool other, fixed; const char *type; } maskings[] = {
+	{"groups of 8", "gfx942", 8, 1024, 0, 2, false, false, NULL}, {"groups of 8", "sm_90a", 8, 1024, 0, 2, false, false, NULL},
+	{"single elements", "gfx942", 1, 1024, 2, 0, false, false, NULL}, {"pairs", "gfx942", 2, 1024, 2, 0, false, false, NULL},
+	{"columns below 96", "gfx942", 8, 1024, 2, 0, true, false, NULL},
+	{"perhaps no element", "gfx942", 8, 0, 1, 1, false, false, NULL},
+	{"a fixed size", "gfx942", 1, 0, 0, 2, false, true, NULL}, {"a fixed size of whole registers", "sm_90a", 1, 0, 2, 0, false, true, NULL},
+	{"scales, which are not zero where they are absent", "gfx942", 8, 1024, 3, 0, false, false, "e8m0"},
 };
 enum { MASKINGS = sizeof maskings / sizeof *maskings, FIXED = 1536 };
 
@@ -419,6 +420,8 @@ START_TEST(masks_are_of_what_is_one_for_all)
 	char *text = ir_help_file(&a, "tests/ir/centred.ir"), *at = strstr(text, "lt %1, %2");
 	if (maskings[_i].other)
 		text = arena_printf(&a, "%.*s%%21 = const 96 : i32\n    %%3 = lt %%1, %%21%s", (int)(at - text) - 5, text, at + 9);
+	for (const char *type = maskings[_i].type; type && ((at = strstr(text, "bf16[M, N]")) || (at = strstr(text, "bf16[m, n]")));)
+		text = arena_printf(&a, "%.*s%s%s", (int)(at - text), text, type, at + 4);
 	if (maskings[_i].multiple > 1)
 		v.multiples[v.nmultiples++].symbol = 1, v.multiples[0].multiple = maskings[_i].multiple;
 	if (maskings[_i].most)

@@ -463,11 +463,11 @@ static bool run_alone(struct machine *m, struct thread *t)
 		t->pc++;
 		if (!on)
 			continue;
-		if ((is(i, ret) || is(i, exit)) && t->ncopies)
-			return ptx_refuse(m->c, "thread %u: ends, and has not waited for what cp.async brings", t->tid);
-		if (is(i, ret) || is(i, exit))
+		if (is(i, ret) || is(i, exit)) {
+			if (t->ncopies)
+				return ptx_refuse(m->c, "thread %u: ends, and has not waited for what cp.async brings", t->tid);
 			t->done = true;
-		else if (is(i, bra))
+		} else if (is(i, bra))
 			t->pc = i->target;
 		else if (!is(i, griddepcontrol) && !step(m, t, i))  /* one launch runs at a time */
 			return ptx_refuse(m->c, "%s: not known, or not in this form", i->text);

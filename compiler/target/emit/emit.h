@@ -31,7 +31,8 @@ struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may 
 enum { LDS_REGIONS = 32 };
 struct lds_state { struct lds_region regions[LDS_REGIONS]; int nregions, top; bool written; };      /* what lds.c knows at a place of the code */
 
-/* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used. */
+/* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used; with staged set, each is there once it has
+ * been used (stage.c). */
 struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; const struct staged *staged; };
 
 enum { MANY_MASKS = 16, MANY_TENSORS = 8 };  /* of a lane: more would fill the scalar registers; half as many where there are more tensors */

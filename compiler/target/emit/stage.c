@@ -18,7 +18,7 @@ bool stage_load(struct emit *e, const struct access *a)
 		return false;
 	struct staged *s = arena_alloc(e->arena, sizeof *s);
 	*s = (struct staged){.at = (e->lds_small_bytes + PIECE - 1) / PIECE * PIECE, .width = a->width, .row = PIECE * e->waves << emit_lane_bits(e)};
-	s->lane = LLVMBuildMul(e->b, e->tid, emit_int(e, PIECE), "");
+	s->lane = op_times(e, e->tid, PIECE);
 	e->lds_small_bytes = s->at + regs / a->width * s->row;
 	for (int r = 0; r < regs; r += a->width)
 		e->machine->stage(e, a, r, lds_pointer(e, e->lds_small, s->lane, s->at + r / a->width * s->row));
