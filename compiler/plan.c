@@ -62,7 +62,7 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open);
 void plan_apart(struct planner *p, struct variant *v, int phase, bool open)
 {
 	struct ir_kernel alone = *p->k;
-	struct planner q = {.arena = p->arena, .k = &alone, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent, .single = p->single};
+	struct planner q = {.arena = p->arena, .k = &alone, .text = p->text, .special = p->special, .pins = p->pins, .npins = p->npins, .target = p->target, .given = p->given, .absent = p->absent, .single = p->single};
 	alone.phases += phase;
 	alone.nphases = 1;
 	facts_look(&q.f, &alone);
@@ -245,9 +245,9 @@ static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *ro
 
 static void plan_pins(struct planner *p)
 {
-	for (int i = 0; i < p->special->npins; i++) {
-		int s = plan_symbol(p, p->special->pins[i].symbol);
-		int64_t n = p->special->pins[i].value;
+	for (int i = 0; i < p->npins; i++) {
+		int s = plan_symbol(p, p->pins[i].symbol);
+		int64_t n = p->pins[i].value;
 		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > plan_row_most(p, NULL)) || n <= p->clustered)
 			continue;
 		bool apart = p->target->few_rows && !plan_is_several(p) && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
@@ -362,10 +362,10 @@ static bool can_be_torn(const struct planner *p)
 	return false;
 }
 
-/* How fine the classes of sizes are: LARGEST alone where rows can be swept as well and packs have no room beside sets that have their own; there every
- * second for these where rows can be swept: they then have few of a larger class's waves, as waves vary, unless sums of columns follow.  BETWEEN:
- * also what lies between powers of two, where masks of single elements cost most. */
-enum { LARGEST, SECOND, EACH, BETWEEN };
+/* How fine the classes of sizes are: LARGEST alone where rows can be swept as well and packs have no room beside sets that have their own; there SHORT
+ * rows besides for these, where rows can be swept: others then have few of the largest class's waves, as waves vary, unless sums of columns follow.
+ * SECOND: every second.  BETWEEN: also what lies between powers of two, where masks of single elements cost most. */
+enum { LARGEST, SHORT, SECOND, EACH, BETWEEN };
 
 static int classes_of(const struct planner *p)
 {
@@ -374,9 +374,9 @@ static int classes_of(const struct planner *p)
 		return can_stream(p) ? LARGEST : SECOND;
 	if (p->single && !any_apart(p))
 		return any_tensors ? EACH : BETWEEN;
-	if (p->single || (!any_tensors && !p->target->more_variants && (p->special->npins || (p->k->nphases == 1 && can_stream(p)))))
-		return SECOND;
-	return EACH;
+	if (!p->target->more_variants && p->k->nphases == 1 && can_stream(p))
+		return SHORT;
+	return p->single || (!p->target->more_variants && p->npins) ? SECOND : EACH;
 }
 
 /* Of a kernel of nothing but rows of one tensor that are reduced, and waited for, the symbol of their columns; -1 = it is none. */
@@ -419,20 +419,21 @@ static void plan_class(struct planner *p, struct variant v, int most, bool is_al
 
 static void plan_classes(struct planner *p, bool is_aligned)
 {
-	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SECOND}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
+	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SHORT}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
 		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {16384, LARGEST}};
 	int wanted = classes_of(p), small = can_stream(p) ? 1024 : 256;
 	int64_t group = p->target->more_variants ? plan_unit(p) : 1;
 	bool full = p->target->whole_chunks && is_aligned && !p->single && (!p->sets || p->given | p->absent);
+	bool always = !p->target->whole_chunks && is_aligned;   /* others are as fast with few elements a lane where rows are few (full_rows) */
 	int before = 0;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		struct variant v = plan_variant(p);
 		int positions = classes[c].most, most = plan_groups_within(positions, (int)group);
 		if (most == before || (is_aligned && !p->single && positions <= p->clustered))
 			continue;
-		v.full = full && most && !class_fits(p, &v, most);   /* rows that are not held otherwise */
+		v.full = always || (full && most && !class_fits(p, &v, most));   /* rows that are not held otherwise */
 		/* small classes only where larger ones do not fit; where nothing is swept one more, for the others may prove too large (variant_is_spare) */
-		if (!most || !class_fits(p, &v, most) || (positions < small && class_fits(p, &v, 4 * most)))
+		if (!most || !class_fits(p, &v, most) || (positions < small && class_fits(p, &v, (wanted > SHORT ? 4 : 2) * most)))
 			continue;
 		if (classes[c].from > wanted && (classes[c].from > EACH || class_fits(p, &v, 2 * most)))
 			continue;
@@ -696,9 +697,10 @@ static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, siz
 
 static int plan_sets(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
 {
-	static const struct dsl_given nothing;
-	int n = p->special->ngiven ? p->special->ngiven : 1;
-	const struct dsl_given *sets = p->special->ngiven ? p->special->given : &nothing;
+	static const struct dsl_set nothing;
+	const struct planner all = *p;
+	int n = p->special->nsets ? p->special->nsets : 1;
+	const struct dsl_set *sets = p->special->nsets ? p->special->sets : &nothing;
 	uint64_t optional = 0;
 	for (int i = 0; i < k->nparams && i < 64; i++)
 		optional |= (uint64_t)k->params[i].optional << i;
@@ -708,12 +710,16 @@ static int plan_sets(struct planner *p, const struct ir_kernel *k, char *err, si
 			for (int g = 0; g < sets[s].n; g++)
 				p->given |= (uint64_t)(strcmp(k->params[i].name, sets[s].names[g]) == 0) << i;
 		p->absent = optional & ~p->given;
+		p->pins = sets[s].pins;
+		p->npins = sets[s].npins;
 		p->sets = true;
 		if (plan_set(p, k, err, errlen))
 			return -1;
 	}
 	p->sets = p->out.n > 0;                         /* of none of them there was anything to do: all outputs are optional */
 	p->given = p->absent = 0;
+	p->pins = all.pins;
+	p->npins = all.npins;
 	p->k = k;
 	return 0;
 }
@@ -727,6 +733,11 @@ int plan_variants(struct arena *arena, const struct ir_kernel *k, const struct d
 		snprintf(err, errlen, "%s has %d extent symbols, at most %d are supported", k->name, k->nsymbols, MODEL_MAX_SYMBOL);
 		return -1;
 	}
+	struct dsl_set all = {0};
+	for (int s = 0; s < p.special->nsets; s++)
+		all = dsl_set_joined(arena, &all, &p.special->sets[s]);
+	p.pins = all.pins;
+	p.npins = all.npins;
 	facts_look(&p.f, p.k);
 	if (!p.f.has_dot && plan_sets(&p, k, err, errlen))
 		return -1;

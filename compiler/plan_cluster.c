@@ -44,8 +44,8 @@ static bool are_groups(const struct ir_phase *ph, const struct fused_axes *f)
 
 static bool is_pinned(const struct planner *p, int symbol, int64_t n)
 {
-	for (int i = 0; i < p->special->npins; i++)
-		if (plan_symbol(p, p->special->pins[i].symbol) == symbol && p->special->pins[i].value == n)
+	for (int i = 0; i < p->npins; i++)
+		if (plan_symbol(p, p->pins[i].symbol) == symbol && p->pins[i].value == n)
 			return true;
 	return false;
 }

@@ -130,14 +130,14 @@ void plan_products(struct planner *p)
 	struct beside b = {0};
 	find_beside(p, &b);
 	bool held = b.any_held;
-	for (int i = 0; i < p->special->npins; i++) {
-		int s = plan_symbol(p, p->special->pins[i].symbol);
-		if (s < 0 || (p->f.multiple[s] && p->special->pins[i].value % p->f.multiple[s]))
+	for (int i = 0; i < p->npins; i++) {
+		int s = plan_symbol(p, p->pins[i].symbol);
+		if (s < 0 || (p->f.multiple[s] && p->pins[i].value % p->f.multiple[s]))
 			continue;
 		struct variant *v = plan_add(p);
-		plan_pin_symbol(p, v, s, p->special->pins[i].value);
+		plan_pin_symbol(p, v, s, p->pins[i].value);
 		plan_aligned(p, v);
-		matrix_tiles(p, v, &b, b.held[s] && p->special->pins[i].value > 256 ? 4 : b.held[s] && p->special->pins[i].value > 128 ? 2 : 1);
+		matrix_tiles(p, v, &b, b.held[s] && p->pins[i].value > 256 ? 4 : b.held[s] && p->pins[i].value > 128 ? 2 : 1);
 		plan_beside(p, v, &b);
 	}
 	for (int a = 1; a >= 0; a--)

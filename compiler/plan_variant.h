@@ -8,6 +8,7 @@ struct planner {
 	const struct ir_kernel *k;
 	const struct dsl_kernel *text;
 	const struct dsl_special *special;
+	const struct dsl_pin *pins; int npins;      /* of the set that is planned for; those of all where sets are not told apart */
 	const struct target *target;
 	struct facts f;
 	uint64_t given, absent;            /* of the set that is planned for; none of both: any tensor may be there or not */

@@ -25,8 +25,53 @@ static struct dsl_binding binding_of(struct arena *ar, const struct ast_kernel *
 }
 
 struct bindings { struct dsl_binding *items; int n, cap; };
+struct pins { struct dsl_pin *items; int n, cap; };
+struct sets { struct dsl_set *items; int n, cap; };
 
-/* Every combination, the last parameter fastest; choices[t] are those of parameter t. */
+static bool names_same(const struct dsl_set *a, const struct dsl_set *b)
+{
+	int same = 0;
+	for (int i = 0; i < a->n; i++)
+		for (int j = 0; j < b->n; j++)
+			same += strcmp(a->names[i], b->names[j]) == 0;
+	return a->n == b->n && same == a->n;
+}
+
+struct dsl_set dsl_set_joined(struct arena *ar, const struct dsl_set *a, const struct dsl_set *b)
+{
+	struct pins pins = {0};
+	for (int i = 0; i < a->npins; i++)
+		ARENA_PUSH(ar, &pins, a->pins[i]);
+	for (int i = 0; i < b->npins; i++) {
+		bool known = false;
+		for (int j = 0; j < pins.n; j++)
+			known |= strcmp(pins.items[j].symbol, b->pins[i].symbol) == 0 && pins.items[j].value == b->pins[i].value;
+		if (!known)
+			ARENA_PUSH(ar, &pins, b->pins[i]);
+	}
+	return (struct dsl_set){a->names, a->n, pins.items, pins.n};
+}
+
+/* What lines before said of an instance, and what one more says. */
+static const struct dsl_special *special_joined(struct arena *ar, const struct dsl_special *a, const struct dsl_special *b)
+{
+	struct sets sets = {0};
+	for (int i = 0; i < a->nsets; i++)
+		ARENA_PUSH(ar, &sets, a->sets[i]);
+	for (int i = 0; i < b->nsets; i++) {
+		int known = 0;
+		while (known < sets.n && !names_same(&sets.items[known], &b->sets[i]))
+			known++;
+		if (known < sets.n)
+			sets.items[known] = dsl_set_joined(ar, &sets.items[known], &b->sets[i]);
+		else
+			ARENA_PUSH(ar, &sets, b->sets[i]);
+	}
+	const struct dsl_special both = {sets.items, sets.n};
+	return arena_copy(ar, &both, sizeof both);
+}
+
+/* Every combination, the last parameter fastest; choices[t] are those of parameter t.  special: NULL = of no pack line. */
 static void combine(struct arena *ar, const struct ast_kernel *k, const struct ast_names *choices, const struct dsl_special *special,
                     struct bindings *out)
 {
@@ -36,12 +81,13 @@ static void combine(struct arena *ar, const struct ast_kernel *k, const struct a
 		for (t = 0; t < k->types.n; t++)
 			chosen[t] = choices[t].items[at[t]].text;
 		struct dsl_binding b = binding_of(ar, k, chosen);
-		b.special = special;
-		bool known = false;
-		for (int i = 0; i < out->n; i++)
-			known |= strcmp(out->items[i].text, b.text) == 0;
-		if (!known)
+		int known = 0;
+		while (known < out->n && strcmp(out->items[known].text, b.text))
+			known++;
+		if (known == out->n)
 			ARENA_PUSH(ar, out, b);
+		const struct dsl_special **of = &out->items[known].special;
+		*of = *of && special ? special_joined(ar, *of, special) : special;
 		for (t = k->types.n - 1; t >= 0 && ++at[t] == choices[t].n; t--)
 			at[t] = 0;
 	} while (t >= 0 && out->n < MAX_CHOICES);
@@ -110,9 +156,6 @@ static void pack_types(struct diag *d, struct arena *ar, const struct ast_typepa
 		*chosen = p->choices;
 }
 
-struct pins { struct dsl_pin *items; int n, cap; };
-struct sets { struct dsl_given *items; int n, cap; };
-
 static void pack_sizes(struct diag *d, struct arena *ar, const struct ast_entry *e, struct pins *pins)
 {
 	for (int i = 0; i < e->values.n; i++) {
@@ -138,7 +181,7 @@ static void pack_given(struct diag *d, struct arena *ar, const struct model_kern
 		else
 			names[n++] = w->text;
 	}
-	ARENA_PUSH(ar, sets, (struct dsl_given){names, n});
+	ARENA_PUSH(ar, sets, (struct dsl_set){names, n, NULL, 0});
 }
 
 static bool is_symbol(const struct model_kernel *m, const char *name)
@@ -185,7 +228,13 @@ static void list_packed(struct arena *ar, struct diag *d, const struct ast_file 
 			else
 				diag_add(d, DIAG_E_PACK_NAME, e->name.at, e->name.text, k->name.text);
 		}
-		const struct dsl_special special = {pins.items, pins.n, sets.items, sets.n}, *copy = arena_copy(ar, &special, sizeof special);
+		if (!sets.n)
+			ARENA_PUSH(ar, &sets, (struct dsl_set){0});
+		for (int i = 0; i < sets.n; i++) {
+			sets.items[i].pins = pins.items;
+			sets.items[i].npins = pins.n;
+		}
+		const struct dsl_special special = {sets.items, sets.n}, *copy = arena_copy(ar, &special, sizeof special);
 		first = first ? first : copy;
 		combine(ar, k, chosen, copy, &packed);
 	}

@@ -10,10 +10,13 @@
 #include "../compiler/ir.h"
 #include "diag.h"
 
-/* What a pack line specialises: sizes (`N 4096 8192`), and which optional tensors are there, all others absent (`with w res`). */
+/* What pack lines specialise: which optional tensors are there, all others absent (`with w res`; none without such words), and sizes for these
+ * (`N 4096 8192`).  Lines that name the same tensors are one set, with the sizes of all. */
 struct dsl_pin { const char *symbol; int64_t value; };
-struct dsl_given { const char *const *names; int n; };
-struct dsl_special { struct dsl_pin *pins; int npins; struct dsl_given *given; int ngiven; };
+struct dsl_set { const char *const *names; int n; struct dsl_pin *pins; int npins; };
+struct dsl_special { struct dsl_set *sets; int nsets; };
+
+struct dsl_set dsl_set_joined(struct arena *, const struct dsl_set *a, const struct dsl_set *b);    /* the tensors of a, the sizes of both, each once */
 
 /* One choice of a kernel's dtype parameters.  types[i] belongs to parameter i: a plain type, or native (8: fp8, 9: bf8).
  * special: of the pack lines that name it; NULL = nothing. */

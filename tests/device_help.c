@@ -414,7 +414,8 @@ void device_check_all(struct ir_run *r, const char *target, struct dsl_pin *pins
 {
 	struct device_run d;
 	struct dsl_kernel text = {0};
-	struct dsl_special special = {.pins = pins, .npins = npins};
+	struct dsl_set set = {.pins = pins, .npins = npins};
+	struct dsl_special special = {&set, 1};
 	struct variant *v;
 	int n, ran = 0;
 	device_open(&d, r, target);

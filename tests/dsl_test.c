@@ -142,9 +142,9 @@ START_TEST(shipped)
 	ck_assert_str_eq(k->packed[0].text, "T=bf16,Q=fp8");
 	ck_assert_int_eq(k->packed[0].types[0], DT_BF16);
 	ck_assert_int_eq(k->packed[0].native[1], 8);
-	ck_assert_int_eq(k->packed[0].special->npins, 7);
-	ck_assert_str_eq(k->packed[0].special->pins[1].symbol, "N");
-	ck_assert_int_eq(k->packed[0].special->pins[1].value, 4096);
+	ck_assert_int_eq(k->packed[0].special->sets[0].npins, 7);
+	ck_assert_str_eq(k->packed[0].special->sets[0].pins[1].symbol, "N");
+	ck_assert_int_eq(k->packed[0].special->sets[0].pins[1].value, 4096);
 	struct model_kernel m;
 	ck_assert_int_eq(dsl_signature(&ar, f, k, &d, &m), 0);
 	static const char *const order[] = {"x", "w", "eps", "y", "scale"};
@@ -169,6 +169,34 @@ START_TEST(shipped)
 			ck_assert(f->kernels[i].nall == 3 && f->kernels[i].npacked == 0);   /* none for the template, and no line of its own */
 	ck_assert_int_eq(m.symbols[1].tensor, 0);              /* N: from the input, h[M, 2*N], although the output y has it plain */
 	ck_assert_int_eq(m.symbols[1].mul, 2);
+	arena_free(&ar);
+}
+END_TEST
+
+/* Sizes are of their line's sets; lines that name the same tensors are one set, in whatever order they name them. */
+START_TEST(lines_add_up)
+{
+	struct arena ar = {0};
+	struct diag d = {.arena = &ar};
+	struct dsl_file *f;
+	static const char text[] =
+		"kernel k[T: bf16|f16](x: T[M, N], w?: T[N], b?: T[N]) -> y: T[M, N]\n{\n    each m in M, n in N { y[m, n] = x[m, n] + w[n] + b[n] }\n}\n"
+		"pack {\n    k: T bf16, N 64 128, with w\n    k: T f16\n    k: T bf16, with b w, with\n    k: T bf16, N 64, with w b\n    k: T bf16 f16, N 256 128, with w\n}\n";
+	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "t", NULL, NULL, &d, &f) == 0, "%s", diag_text(&d));
+	ck_assert_int_eq(f->kernels[0].npacked, 2);
+	const struct dsl_special *bf16 = f->kernels[0].packed[0].special, *f16 = f->kernels[0].packed[1].special;
+	ck_assert_int_eq(bf16->nsets, 3);
+	static const struct { const char *names[2]; int n, sizes[3], nsizes; } want[] = {{{"w"}, 1, {64, 128, 256}, 3}, {{"b", "w"}, 2, {64}, 1}, {{0}, 0, {0}, 0}};
+	for (int i = 0; i < 3; i++) {
+		ck_assert_int_eq(bf16->sets[i].n, want[i].n);
+		for (int k = 0; k < want[i].n; k++)
+			ck_assert_str_eq(bf16->sets[i].names[k], want[i].names[k]);
+		ck_assert_int_eq(bf16->sets[i].npins, want[i].nsizes);
+		for (int k = 0; k < want[i].nsizes; k++)
+			ck_assert_int_eq(bf16->sets[i].pins[k].value, want[i].sizes[k]);
+	}
+	ck_assert_int_eq(f16->nsets, 2);
+	ck_assert(f16->sets[0].n == 0 && f16->sets[0].npins == 0 && f16->sets[1].n == 1 && f16->sets[1].npins == 2);
 	arena_free(&ar);
 }
 END_TEST
@@ -486,7 +514,7 @@ END_TEST
 
 int main(void)
 {
-	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, symbols_are_solved, quotients_rounded_up, numbers_take_types,
+	const TTest *tests[] = {golden_ir, golden_tree, messages, messages_listed, shipped, one_wanted, lines_add_up, symbols_are_solved, quotients_rounded_up, numbers_take_types,
 		truncated, altered, random_bytes, nested, long_chains, huge, explosive, many_conditions};
 	Suite *s = suite_create("dsl");
 	TCase *c = tcase_create("texts");

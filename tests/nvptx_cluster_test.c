@@ -212,7 +212,7 @@ END_TEST
 START_TEST(who_has_clusters)
 {
 	static const struct { const char *kernel, *target; int n; } cases[] = {
-		{"rmsnorm_both_mxfp8", "sm_90a", 4}, {"layernorm_both_mxfp8", "sm_90a", 8}, {"rmsnorm_both_mxfp8", "gfx942", 0}, {"rmsnorm_both_mxfp8", "gfx950", 0},
+		{"rmsnorm_both_mxfp8", "sm_90a", 8}, {"layernorm_both_mxfp8", "sm_90a", 12}, {"rmsnorm_both_mxfp8", "gfx942", 0}, {"rmsnorm_both_mxfp8", "gfx950", 0},
 		{"rmsnorm_both_128", "sm_90a", 0},                       /* a workgroup would have half a group */
 		{"rows_then_tiles", "sm_90a", 4}, {"rows_then_wide_tiles", "sm_90a", 4},
 		{"rows_then_small_tiles", "sm_90a", 4}, {"rows_then_columns_of_tiles", "sm_90a", 4}, {"rows_of_products", "sm_90a", 4},

@@ -66,16 +66,20 @@ static const char *file_with(const char *kernel)
 
 void built_open_for(struct built *b, const char *kernel, const char *target, struct dsl_pin *pin)
 {
-	struct dsl_special pinned = {0}, *special = NULL;
+	struct dsl_set sets[8] = {{0}};
+	struct dsl_special pinned = {sets, 1}, *special = NULL;
 	struct dsl_kernel text = {0};
 	for (int i = 0; i < nvptx_kernels.file->nkernels; i++)
 		if (strcmp(nvptx_kernels.file->kernels[i].name, kernel) == 0)
 			text = nvptx_kernels.file->kernels[i];
-	if (text.nall && text.all[0].special)
-		pinned = *text.all[0].special;
-	if (pin) {
-		pinned.pins = pin;
-		pinned.npins = 1;
+	if (text.nall && text.all[0].special) {
+		pinned.nsets = text.all[0].special->nsets;
+		ck_assert_int_le(pinned.nsets, 8);
+		memcpy(sets, text.all[0].special->sets, (size_t)pinned.nsets * sizeof *sets);
+	}
+	for (int i = 0; pin && i < pinned.nsets; i++) {
+		sets[i].pins = pin;
+		sets[i].npins = 1;
 	}
 	if (pin || text.nall)
 		special = &pinned;

@@ -29,8 +29,7 @@ static void kernel(struct emit *e)
 	set_attribute(e, "amdgpu-flat-work-group-size", size);
 	set_attribute(e, "uniform-work-group-size", "true");
 	set_attribute(e, "amdgpu-ieee", "false");
-	if (e->has_dot)
-		set_attribute(e, "amdgpu-agpr-alloc", "0");
+	set_attribute(e, "amdgpu-agpr-alloc", "0");          /* else workgroups of many waves have half of their registers for vectors alone */
 	for (unsigned i = 0; i < sizeof none / sizeof *none; i++)
 		set_attribute(e, none[i], "");
 }
