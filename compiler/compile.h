@@ -111,6 +111,9 @@ bool variant_is_between(const struct variant *);
 int plan_variants(struct arena *, const struct ir_kernel *k, const struct dsl_kernel *text, const struct dsl_special *special,
                   const struct target *, struct variant **out, int *n, char *err, size_t errlen);
 
+/* What pack lines specialise, and besides the set that a variant's text names: "N=4096 aligned with w", "any"; the set may be one of theirs. */
+const struct dsl_special *variant_special(struct arena *, const struct dsl_special *, const char *text);
+
 /* The symbols of rows and columns of a kernel to which rows mean nothing (model_kernel.pointwise). */
 bool kernel_is_pointwise(struct arena *, const struct ir_kernel *, const struct target *, int *rows, int *columns);
 

@@ -103,7 +103,10 @@ static void elaborate_item(struct compilation *c, struct item *it, struct object
 	if (dsl_elaborate(&it->arena, c->file, it->text, it->binding, it->target ? it->target->name : "", &it->diag, &it->generic) ||
 	    it->diag.errors || c->options->check)
 		return;
-	if (plan_variants(&it->arena, it->generic, it->text, it->binding->special, it->target, &it->variants, &it->nvariants, why, sizeof why))
+	const struct dsl_special *special = it->binding->special;
+	for (const char *const *v = c->options->variants; v && *v; v++)
+		special = variant_special(&it->arena, special, *v);
+	if (plan_variants(&it->arena, it->generic, it->text, special, it->target, &it->variants, &it->nvariants, why, sizeof why))
 		it->error = arena_printf(&it->arena, "%s", why);
 	it->pointwise = kernel_is_pointwise(&it->arena, it->generic, it->target, &it->rows, &it->columns);
 	int kept = 0;

@@ -80,7 +80,17 @@ static int64_t ask_leaf(void *ctx, enum hexpr_op op, int64_t imm)
 	return q->leaf(q->ctx, op, imm);
 }
 
-/* The variant that the call would get; "" where that cannot be told. */
+/* The optional tensors that a call has. */
+static struct dsl_set given_of(struct arena *a, const struct ir_kernel *k, const struct tdslc_types *q)
+{
+	ARRAY(const char *) names = {0};
+	for (int i = 0; i < k->nparams; i++)
+		if (k->params[i].optional && q->leaf(q->ctx, HX_PRESENT, i))
+			ARENA_PUSH(a, &names, k->params[i].name);
+	return (struct dsl_set){names.items, names.n, NULL, 0};
+}
+
+/* The variant that the call would get, of those for what it has; "" where that cannot be told. */
 static const char *find_variant(struct arena *a, const struct dsl_file *f, const struct dsl_kernel *k, const struct dsl_binding *b,
                                 const struct tdslc_types *q, struct diag *diag)
 {
@@ -90,8 +100,10 @@ static const char *find_variant(struct arena *a, const struct dsl_file *f, const
 	struct variant *variants;
 	char err[400];
 	int n;
-	if (!q->symbols || !q->leaf || !target || dsl_elaborate(a, f, k, b, q->target, diag, &generic) || diag->errors ||
-	    generic->nsymbols != q->nsymbols || plan_variants(a, generic, k, b->special, target, &variants, &n, err, sizeof err))
+	if (!q->symbols || !q->leaf || !target || dsl_elaborate(a, f, k, b, q->target, diag, &generic) || diag->errors || generic->nsymbols != q->nsymbols)
+		return "";
+	const struct dsl_set given = given_of(a, generic, q);
+	if (plan_variants(a, generic, k, dsl_special_with(a, b->special, &given), target, &variants, &n, err, sizeof err))
 		return "";
 	for (int i = 0; i < n; i++) {
 		const char *why;

@@ -15,7 +15,9 @@ struct tdslc_options {
 	const char *const *instances;    /* NULL-terminated "T=bf16,Q=fp8", or NULL = those of the pack block (all, where it names none) */
 	int jobs;                        /* threads; 0 = one per core */
 	const char *library_path;        /* folder of lib/ *.tdsl; NULL = the library built in */
-	const char *const *variants;     /* NULL-terminated texts of predicates, "N=4096 aligned": those alone; or NULL = all */
+	/* NULL-terminated texts of predicates, "N=4096 aligned with w": those alone, of the sets of tensors that they name as well as of the pack
+	 * lines'; or NULL = all */
+	const char *const *variants;
 };
 
 /* Compiles `text` (n bytes; `file` names it in messages).  0 and *pack (malloc'ed) or a negative code and *messages
@@ -31,8 +33,8 @@ struct tdslc_types {
 	int nsymbols; const int64_t *symbols;
 	int64_t (*leaf)(void *ctx, int op, int64_t imm); void *ctx;
 };
-/* The name of the first instance of the text's kernel that takes these types, and of its first variant whose predicate holds ("" where
- * symbols are not known): 0, *instance and *variant, or -1 and *messages (all malloc'ed). */
+/* The name of the first instance of the text's kernel that takes these types, and of its first variant whose predicate holds, of those for exactly
+ * the optional tensors that the call has as well, whatever the pack lines say ("" where symbols are not known): 0, *instance and *variant, or -1 and *messages (all malloc'ed). */
 TDSLC_API int tdslc_instance(const char *text, size_t n, const char *file, const struct tdslc_types *, char **instance, char **variant, char **messages);
 /* Text that identifies the compiler build and LLVM, for cache keys. */
 TDSLC_API const char *tdslc_identity(void);

@@ -1,5 +1,6 @@
 /* plan_variant.c -- what a variant asks of a call, in its predicate and its text, and the tiles it is given.
- * In: choices of plan.c.  Out: struct variant; symbols that are pinned or limited are known to the passes as well. */
+ * In: choices of plan.c.  Out: struct variant; symbols that are pinned or limited are known to the passes as well.  A call that compiles asks for its
+ * variant by the text: the set that this names is planned besides those of the pack lines. */
 #include "plan_variant.h"
 
 #include <string.h>
@@ -113,6 +114,21 @@ int plan_symbol(const struct planner *p, const char *name)
 		if (strcmp(p->k->symbols[s], name) == 0)
 			return s;
 	return -1;
+}
+
+const struct dsl_special *variant_special(struct arena *arena, const struct dsl_special *special, const char *text)
+{
+	static const char with[] = " with ", bare[] = " bare";
+	ARRAY(const char *) names = {0};
+	const char *at = strstr(text, with);
+	size_t n = strlen(text);
+	if (!at && (n < sizeof bare || strcmp(text + n - (sizeof bare - 1), bare)))
+		return special;
+	for (at = at ? at + sizeof with - 1 : ""; *at; at += n, at += *at == ' ') {
+		n = strcspn(at, " ");
+		ARENA_PUSH(arena, &names, arena_string(arena, at, n));
+	}
+	return dsl_special_with(arena, special, &(struct dsl_set){names.items, names.n, NULL, 0});
 }
 
 struct variant plan_variant(const struct planner *p)

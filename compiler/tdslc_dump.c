@@ -95,7 +95,8 @@ static int choose_variant(struct dump *d)
 {
 	char why[TEXT] = "";
 	const char *wanted = option(d->a, "--variant");
-	if (plan_variants(d->a->arena, d->generic, d->kernel, d->binding->special, d->target, &d->variants, &d->nvariants, why, sizeof why))
+	const struct dsl_special *special = wanted ? variant_special(d->a->arena, d->binding->special, wanted) : d->binding->special;
+	if (plan_variants(d->a->arena, d->generic, d->kernel, special, d->target, &d->variants, &d->nvariants, why, sizeof why))
 		return stage_error(why);
 	for (int v = 0; v < d->nvariants && !d->variant; v++)
 		if (!wanted || strcmp(d->variants[v].text, wanted) == 0)

@@ -71,6 +71,13 @@ static const struct dsl_special *special_joined(struct arena *ar, const struct d
 	return arena_copy(ar, &both, sizeof both);
 }
 
+const struct dsl_special *dsl_special_with(struct arena *ar, const struct dsl_special *s, const struct dsl_set *set)
+{
+	struct dsl_set none = {0}, more = *set;
+	const struct dsl_special nothing = {&none, 1}, one = {&more, 1};
+	return special_joined(ar, s && s->nsets ? s : &nothing, &one);
+}
+
 /* Every combination, the last parameter fastest; choices[t] are those of parameter t.  special: NULL = of no pack line. */
 static void combine(struct arena *ar, const struct ast_kernel *k, const struct ast_names *choices, const struct dsl_special *special,
                     struct bindings *out)

@@ -17,6 +17,7 @@ struct dsl_set { const char *const *names; int n; struct dsl_pin *pins; int npin
 struct dsl_special { struct dsl_set *sets; int nsets; };
 
 struct dsl_set dsl_set_joined(struct arena *, const struct dsl_set *a, const struct dsl_set *b);    /* the tensors of a, the sizes of both, each once */
+const struct dsl_special *dsl_special_with(struct arena *, const struct dsl_special *, const struct dsl_set *);    /* another set; of NULL: beside the empty one */
 
 /* One choice of a kernel's dtype parameters.  types[i] belongs to parameter i: a plain type, or native (8: fp8, 9: bf8).
  * special: of the pack lines that name it; NULL = nothing. */

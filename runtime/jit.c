@@ -288,7 +288,8 @@ tdsl_kernel jit_next(tdsl_kernel k, tdsl_kernel after)
 	return NULL;
 }
 
-/* What one compile of a kernel has; NULL = all. */
+/* What one compile of a kernel has; NULL = all.  A variant that no plan has leaves the instance alone. */
+#define NO_VARIANT "none"
 struct part { const char *kernel, *instance, *target, *variant; };
 
 static int keep(tdsl_pack pack, const struct part *p)
@@ -438,7 +439,7 @@ bool jit_recall(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 	return any;
 }
 
-int jit_kernel(tdsl_kernel *out, tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, bool whole)
+int jit_kernel(tdsl_kernel *out, tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, enum jit_extent extent)
 {
 	const struct pack_file *f = k->pack->file;
 	const char *text = pack_string(f, f->meta->source), *file = pack_string(f, f->meta->source_name);
@@ -451,14 +452,15 @@ int jit_kernel(tdsl_kernel *out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	TRY(compiler_allowed());
 	TRY(device_capture_check(s, pack_string(f, k->k->name)));
 	TRY(part_find(instance, variant, text, n, file, k, s->device, args));
-	struct part p = {pack_string(f, k->k->name), *instance ? instance : NULL, s->device->target, *variant && !whole ? variant : NULL};
+	struct part p = {pack_string(f, k->k->name), *instance ? instance : NULL, s->device->target, extent == JIT_SIGNATURE ? NO_VARIANT : *variant && extent == JIT_VARIANT ? variant : NULL};
 	TRY(kernel_keep(text, n, file, &p, 0, false));
 	parts_note(k, s->device, args, &p);
 	struct kept *at = kept_find(f->meta->source_hash, &p);
 	if (!at || at->pack->file->nkernels != 1 || !same_arguments(&at->pack->kernels[0], k))
 		FAIL(TDSL_ECOMPILE, "%s: the kernel compiled from the pack's text has another signature", p.kernel);
 	*out = &at->pack->kernels[0];
-	trace_count(TRACE_JIT_KERNELS);
+	if (extent != JIT_SIGNATURE)
+		trace_count(TRACE_JIT_KERNELS);
 	return 0;
 }
 

@@ -29,9 +29,11 @@ bool once_get(struct cache_key, void **bytes, size_t *size);
 void once_put(struct cache_key, const void *bytes, size_t size);
 
 /* A kernel compiled for a call that pack kernel `k` does not serve: its text is the pack's or one given to tdsl_compile.  Compiles
- * where needed: the one variant that the call would get, or `whole` all of them.  TDSL_ENOTFOUND where no text is known, other errors as
+ * where needed: nothing but the instance, whose extents outputs have (which optional ones there will be is not known then); the one variant that
+ * the call would get, for the optional tensors that it has; or all of them.  TDSL_ENOTFOUND where no text is known, other errors as
  * tdsl_compile. */
-int jit_kernel(tdsl_kernel *, tdsl_kernel k, tdsl_stream, const union tdsl_arg *args, bool whole);
+enum jit_extent { JIT_SIGNATURE, JIT_VARIANT, JIT_WHOLE };
+int jit_kernel(tdsl_kernel *, tdsl_kernel k, tdsl_stream, const union tdsl_arg *args, enum jit_extent);
 /* Takes from the cache, without the compiler, what was compiled for calls of these types before; false where that is nothing new. */
 bool jit_recall(tdsl_kernel k, tdsl_stream, const union tdsl_arg *args);
 /* False where the text's heading rules the call's element types out (heading.c). */

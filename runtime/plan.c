@@ -196,9 +196,10 @@ static bool choose_compiled(struct bind *b, tdsl_device device, const union tdsl
 	return false;
 }
 
-/* Binds and chooses.  What no variant of the pack takes is served by a kernel compiled before, or compiled now. */
-static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, bool lenient, bool choose, uint32_t *index)
+/* Binds and chooses.  What no variant of the pack takes is served by a kernel compiled before, or compiled now (extent).  index: NULL = none is chosen. */
+static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, bool lenient, enum jit_extent extent, uint32_t *index)
 {
+	bool choose = index;
 	char why[1024];
 	int rc = bind_serve(b, k, s->device, args, lenient, choose);
 	if (rc == 0 && choose && !b->nothing)
@@ -209,12 +210,13 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	tdsl_kernel j = NULL;
 	do
 		while ((j = jit_next(k, j)))
-			if (bind_serve(b, j, s->device, args, lenient, choose) == 0 && (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0))
+			if ((j->k->variants.count || extent == JIT_SIGNATURE) && bind_serve(b, j, s->device, args, lenient, choose) == 0 &&
+			    (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0))
 				return 0;
 	while (jit_recall(k, s, args));
 	if (!*pack_string(k->pack->file, k->pack->file->meta->source))
 		FAIL(rc, "%s", why);
-	int made = jit_kernel(&j, k, s, args, false);
+	int made = jit_kernel(&j, k, s, args, extent);
 	if (made == TDSL_EDTYPE)
 		FAIL(rc, "%s", why);
 	if (made < 0) {
@@ -225,7 +227,7 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	TRY(bind_serve(b, j, s->device, args, lenient, choose));
 	if (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0)
 		return 0;
-	TRY(jit_kernel(&j, k, s, args, true)); /* strides that the likely variant cannot follow: all of them */
+	TRY(jit_kernel(&j, k, s, args, JIT_WHOLE)); /* strides that the likely variant cannot follow: all of them */
 	TRY(bind_serve(b, j, s->device, args, lenient, choose));
 	return choose_variant(b, false, index, NULL, NULL);
 }
@@ -384,7 +386,7 @@ int plan_make(struct plan **out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	const struct pack_variant *v = NULL;
 	tdsl_device device = s->device;
 	uint32_t index = UINT32_MAX;
-	TRY(serve(b, k, s, args, false, true, &index));
+	TRY(serve(b, k, s, args, false, JIT_VARIANT, &index));
 	if (!b->nothing) {
 		if (!b->file->variants[b->kernel->k->variants.first + index].predicate.size)
 			choose_compiled(b, device, args, &index);
@@ -451,7 +453,7 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 	int64_t most = 0;
 	uint32_t index;
 	tdsl_kernel whole;
-	TRY(serve(b, k, s, args, true, false, NULL));
+	TRY(serve(b, k, s, args, true, JIT_VARIANT, NULL));
 	if (b->nothing)
 		return 0;
 	for (int i = 0; i < k->nparams; i++)
@@ -459,7 +461,7 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 			addresses = addresses && (args[i].t ? args[i].t->data || b->views[i].empty
 			                                    : !(k->outputs >> i & 1) || (k->params[i].flags & PACK_PARAM_OPTIONAL));
 	if (addresses) {
-		TRY(serve(b, k, s, args, true, true, &index));
+		TRY(serve(b, k, s, args, true, JIT_VARIANT, &index));
 		TRY(variant_workspace(b, index, &most));
 		return most;
 	}
@@ -468,7 +470,7 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 	if (found && b->joined)
 		TRY(workspace_of_either(b, &found, &most));
 	if (!found) {                                    /* what was compiled for earlier calls serves neither */
-		TRY(jit_kernel(&whole, k, s, args, true));
+		TRY(jit_kernel(&whole, k, s, args, JIT_WHOLE));
 		TRY(bind_make(b, whole, s->device, args, true));
 		TRY(workspace_of_either(b, &found, &most));
 	}
@@ -478,7 +480,7 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 int plan_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args, int param)
 {
 	struct bind bind, *b = &bind;
-	TRY(serve(b, k, s, args, true, false, NULL));
+	TRY(serve(b, k, s, args, true, JIT_SIGNATURE, NULL));
 	const struct pack_param *p = &b->kernel->params[param]; /* not k's where it is served by another: a pack has its own code */
 	const struct dtype_info *t = dtype_info(bind_type(b, b->instance, param));
 	for (int d = 0; d < p->rank; d++)

@@ -152,7 +152,8 @@ grep -q '"y"' "$dir/y.st" || failures=$((failures + 1))
 expect 0 'best twice' tune "$one" --kernel twice --target gfx942
 
 # A class of sizes that registers do not suffice for is left out and named; the pack holds the same for fewer.
-sed -n '/^kernel many_states/,/^}/p' tests/lower/loops.tdsl >"$dir/many.tdsl"
+sed -n '/^kernel many_states/,/^}/p' tests/lower/loops.tdsl | sed 's/^        e: f32\[n\] = 4/&\n        f: f32[n] = 5\n        g: f32[n] = 6/
+	s/^            e = .*/&\n            f = max(f, v * t)\n            g = g + abs(q)/; s/u\[m, n\] = e/& + f + g/' >"$dir/many.tdsl"
 expect 0 'warning: kernel many_states for gfx942: variant N<=16384 N%4=0 aligned is left out: ' build "$dir/many.tdsl" --target gfx942 -o "$dir/many.tpack"
 expect 0 '| N<=8192 N%4=0 aligned | N<=256 |' list "$dir/many.tpack"
 

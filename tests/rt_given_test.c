@@ -1,0 +1,140 @@
+/* rt_given_test.c -- calls of kernels that no pack holds are compiled for exactly the optional tensors that they have, once each; to be asked for
+ * an output's extents a kernel needs no code.  On the simulated gfx942, results against sums made here.  libtdslc.so and libtdsl_sim.so lie in the folder
+ * above this program. */
+#include <check.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../runtime/include/tdsl.h"
+
+#define OK(call) ck_assert_msg((call) == 0, "%s", tdsl_error())
+
+enum { M = 3, N = 128 };
+static const char text[] =
+	"kernel shift[T: f32|bf16](x: T[M, N], w?: T[N], b?: T[N]) -> (y: T[M, N], s?: f32[M])\n"
+	"{\n    each m in M {\n        n = 0..N\n        v = f32(x[m, n]) * f32(w[n]) + f32(b[n])\n        y[m, n] = T(v)\n        s[m] = sum(v over n)\n    }\n}\n"
+	"pack {\n    shift: none\n}\n";
+static float x[M * N], w[N], b[N], y[M * N], s[M];
+static tdsl_pack pack;
+static tdsl_kernel kernel;
+
+static void setup(void)
+{
+	static const char *const targets[] = {"gfx942", NULL};
+	tdsl_device d;
+	setenv("TDSL_CACHE_DIR", "", 1);
+	OK(tdsl_open(&d, "sim:gfx942"));
+	OK(tdsl_compile(&pack, text, strlen(text), "t.tdsl", &(struct tdsl_compile_options){.targets = targets}));
+	OK(tdsl_kernel_find(&kernel, pack, "shift"));
+	for (int i = 0; i < M * N; i++)
+		x[i] = (float)(i % 7 - 3);
+	for (int i = 0; i < N; i++) {
+		w[i] = (float)(i % 3);
+		b[i] = (float)(i % 5);
+	}
+}
+
+static void teardown(void) { tdsl_pack_close(pack); }
+
+enum { W = 1, B = 2, S = 4 };
+
+/* What tensors a call has, in `given`. */
+static void call(unsigned given, const char *variant)
+{
+	static int64_t rows[] = {M, N}, row[] = {N}, sums[] = {M};
+	const DLDataType f32 = {TDSL_DL_FLOAT, 32, 1};
+	DLTensor tx = {x, {kDLCPU, 0}, 2, f32, rows, NULL, 0}, tw = {w, {kDLCPU, 0}, 1, f32, row, NULL, 0}, tb = {b, {kDLCPU, 0}, 1, f32, row, NULL, 0};
+	DLTensor ty = {y, {kDLCPU, 0}, 2, f32, rows, NULL, 0}, ts = {s, {kDLCPU, 0}, 1, f32, sums, NULL, 0};
+	const union tdsl_arg args[] = {{.t = &tx}, {.t = given & W ? &tw : NULL}, {.t = given & B ? &tb : NULL}, {.t = &ty}, {.t = given & S ? &ts : NULL}};
+	struct tdsl_last last;
+	OK(tdsl_call(kernel, NULL, args, 5, NULL, 0));
+	OK(tdsl_last_call(&last));
+	ck_assert_str_eq(last.predicate, variant);
+	for (int m = 0; m < M; m++) {
+		float sum = 0;
+		for (int n = 0; n < N; n++) {
+			float v = x[m * N + n] * (given & W ? w[n] : 0) + (given & B ? b[n] : 0);       /* small whole numbers: exact */
+			ck_assert_msg(y[m * N + n] == v, "y[%d, %d] = %g, not %g", m, n, (double)y[m * N + n], (double)v);
+			sum += v;
+		}
+		ck_assert_msg(!(given & S) || s[m] == sum, "s[%d] = %g, not %g", m, (double)s[m], (double)sum);
+	}
+}
+
+static int64_t compiled(void)
+{
+	struct tdsl_counters c;
+	OK(tdsl_counters(&c));
+	return (int64_t)c.compiles;
+}
+
+START_TEST(each_set_has_code_of_its_own)
+{
+	static const struct { unsigned given; const char *variant; } calls[] = {
+		{W | B | S, "N<=1024 N%4=0 aligned with w b s"}, {B, "N<=1024 N%4=0 aligned with b"}, {W | S, "N<=1024 N%4=0 aligned with w s"},
+	};
+	int64_t before = compiled();
+	for (int again = 0; again < 2; again++)
+		for (unsigned c = 0; c < sizeof calls / sizeof *calls; c++) {
+			call(calls[c].given, calls[c].variant);
+			ck_assert_int_eq(compiled() - before, again ? 3 : c + 1);
+		}
+}
+END_TEST
+
+/* Which optional outputs there will be is not known when an output is made room for. */
+START_TEST(extents_need_no_code)
+{
+	int64_t rows[] = {M, N}, shape[8];
+	DLTensor tx = {x, {kDLCPU, 0}, 2, {TDSL_DL_FLOAT, 32, 1}, rows, NULL, 0};
+	const union tdsl_arg args[5] = {{.t = &tx}};
+	DLDataType t;
+	struct tdsl_counters c;
+	ck_assert_int_eq(tdsl_output(&t, shape, kernel, NULL, args, 5, 3), 2);
+	ck_assert(t.code == TDSL_DL_FLOAT && t.bits == 32 && shape[0] == M && shape[1] == N);
+	OK(tdsl_counters(&c));
+	ck_assert_uint_eq(c.jit_kernels, 0);
+	call(W | B | S, "N<=1024 N%4=0 aligned with w b s");
+	ck_assert_int_eq(tdsl_output(&t, shape, kernel, NULL, args, 5, 4), 1);
+	ck_assert(shape[0] == M);
+	OK(tdsl_counters(&c));
+	ck_assert_uint_eq(c.jit_kernels, 1);
+	DLTensor ty = {y, {kDLCPU, 0}, 2, {TDSL_DL_FLOAT, 32, 1}, rows, NULL, 0};
+	const union tdsl_arg all[5] = {{.t = &tx}, {NULL}, {NULL}, {.t = &ty}};
+	ck_assert_int_eq(tdsl_workspace(kernel, NULL, all, 5), 0);
+}
+END_TEST
+
+/* Where the variable is not set: ../NAME from this program. */
+static void library_set(const char *variable, const char *name, const char *argv0)
+{
+	char path[4200];
+	const char *slash = strrchr(argv0, '/');
+	snprintf(path, sizeof path, "%.*s../%s", slash ? (int)(slash - argv0) + 1 : 0, argv0, name);
+	char *real = realpath(path, NULL);
+	if (real)
+		setenv(variable, real, 0);
+	free(real);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 0) {
+		library_set("TDSL_SIM_LIBRARY", "libtdsl_sim.so", argv[0]);
+		library_set("TDSL_COMPILER", "libtdslc.so", argv[0]);
+	}
+	Suite *suite = suite_create("rt_given");
+	TCase *c = tcase_create("given");
+	tcase_set_timeout(c, 120);
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, each_set_has_code_of_its_own);
+	tcase_add_test(c, extents_need_no_code);
+	suite_add_tcase(suite, c);
+	SRunner *r = srunner_create(suite);
+	srunner_run_all(r, CK_NORMAL);
+	int failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
