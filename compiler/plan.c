@@ -21,7 +21,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, MANY_FULL = 2048, CROWD = 8192, LONG_CLASS = 8192, LONG_LANE = 64, WHOLE_GROUP = 32 };
+enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, MANY_FULL = 2048, CROWD = 8192, LONG_CLASS = 8192, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 
@@ -417,27 +417,33 @@ static void plan_class(struct planner *p, struct variant v, int most, bool is_al
 	*plan_add(p) = v;
 }
 
-static void plan_classes(struct planner *p, bool is_aligned)
+/* As long as the largest class where sets have few: groups share what waves do once among more columns of the same registers. */
+static int longest_class(const struct planner *p) { return classes_of(p) <= SHORT && plan_unit(p) > 1 ? 2 * LONGEST : LONGEST; }
+
+/* Returns how many positions the largest holds, 0 = there is none. */
+static int plan_classes(struct planner *p, bool is_aligned)
 {
 	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SHORT}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
-		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {16384, LARGEST}};
+		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {LONGEST, LARGEST}, {2 * LONGEST, LARGEST}};
 	int wanted = classes_of(p), small = can_stream(p) ? 1024 : 256;
-	int64_t group = p->target->more_variants ? plan_unit(p) : 1;
+	int64_t group = p->target->more_variants || wanted <= SHORT ? plan_unit(p) : 1;
 	bool full = p->target->whole_chunks && is_aligned && !p->single && (!p->sets || p->given | p->absent);
 	bool always = !p->target->whole_chunks && is_aligned;   /* others are as fast with few elements a lane where rows are few (full_rows) */
-	int before = 0;
+	int before = 0, largest = 0, longest = longest_class(p);
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		struct variant v = plan_variant(p);
 		int positions = classes[c].most, most = plan_groups_within(positions, (int)group);
-		if (most == before || (is_aligned && !p->single && positions <= p->clustered))
+		if (most == before || positions > longest || (is_aligned && !p->single && positions <= p->clustered))
 			continue;
 		v.full = always || (full && most && !class_fits(p, &v, most));   /* rows that are not held otherwise */
 		/* small classes only where larger ones do not fit; where nothing is swept one more, for the others may prove too large (variant_is_spare) */
-		if (!most || !class_fits(p, &v, most) || (positions < small && class_fits(p, &v, (wanted > SHORT ? 4 : 2) * most)))
+		bool larger = wanted <= SHORT && classes[c].from == LARGEST && positions < longest;
+		if (!most || !class_fits(p, &v, most) || ((positions < small || larger) && class_fits(p, &v, (larger ? 2 : 4) * most)))
 			continue;
 		if (classes[c].from > wanted && (classes[c].from > EACH || class_fits(p, &v, 2 * most)))
 			continue;
 		before = most;
+		largest = positions;
 		const struct hexpr *rows = full && !v.full ? full_rows(p, positions) : NULL;
 		struct variant many = v;
 		many.full = true;
@@ -445,6 +451,7 @@ static void plan_classes(struct planner *p, bool is_aligned)
 			plan_class(p, many, most, is_aligned, rows);
 		plan_class(p, v, most, is_aligned, NULL);
 	}
+	return largest;
 }
 
 /* Rows with weights that wait for two sums, by what is made of them, as bits. */
@@ -628,13 +635,14 @@ static void plan_rows(struct planner *p)
 		plan_between(p);
 		plan_long_rows(p, true);
 	}
+	int largest = 0;
 	for (int a = 1; held && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
-		plan_classes(p, a);
+		largest = plan_classes(p, a);
 	if (!sweeps && !set)
 		plan_empty_rows(p);
 	if (longer)
 		plan_long_rows(p, false);
-	if (sweeps)
+	if (sweeps && !(set && largest > LONGEST))           /* rows that no one has are left to those that ask for every tensor */
 		plan_aligned_rest(p, open);
 	p->torn = false;
 	if (sweeps && p->target->more_variants && !has_lists(p)) {
