@@ -94,6 +94,8 @@ struct variant {
 	bool few;                                              /* one of these others */
 	bool slow;                                             /* for chips whose memory is slower than target.fast_memory */
 	bool alone;                                            /* each row of a workgroup has a wave of its own, which waits for no other */
+	bool instead;                                          /* of what the variant before those so marked holds: built where that one does not fit */
+	bool shares;                                           /* rows lie beside each other in the lanes of a wave (plan_short.c) */
 	bool abreast;                                          /* rows of a workgroup lie in the same lanes, which hold what they share once */
 	bool stream;                                           /* held axes without a tile that fits: sweep them */
 	uint64_t given, absent;                                /* optional tensors (bit = parameter) that are there, that are not; in neither: unknown */

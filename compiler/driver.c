@@ -240,17 +240,20 @@ static void build_item(struct compilation *c, struct item *it, struct object_ses
 	it->built = arena_alloc(&it->arena, (size_t)it->nvariants * sizeof *it->built);
 	it->objects = arena_alloc(&it->arena, (size_t)it->nvariants * sizeof *it->objects);
 	int built = 0;
+	bool fits = false;
 	for (int v = 0; v < it->nvariants && !it->error; v++) {
 		struct arena scratch = {0};
 		double start = thread_ms();
+		bool needed = !it->variants[v].instead || !fits;
 		object_work_enter();
-		int rc = build_variant(&scratch, it, v, built, *session, why, sizeof why);
+		int rc = needed ? build_variant(&scratch, it, v, built, *session, why, sizeof why) : 0;
 		object_work_leave();
+		fits = it->variants[v].instead ? fits : rc == 0;
 		if (rc == OBJECT_SPILLS && variant_is_spare(it->variants, it->nvariants, v))
 			ARENA_PUSH(&it->arena, &it->left_out, arena_printf(&it->arena, "variant %s is left out: %s", it->variants[v].text, why));
 		else if (rc)
 			it->error = arena_printf(&it->arena, "variant %s: %s", it->variants[v].text, why);
-		else
+		else if (needed)
 			it->built[built++].compile_ms = thread_ms() - start;
 		arena_free(&scratch);
 		int done = atomic_fetch_add(&c->done, 1) + 1;

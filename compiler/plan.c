@@ -21,7 +21,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, MANY_FULL = 2048, CROWD = 8192, LONG_CLASS = 8192, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
+enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, MANY_FULL = 2048, MANY_SHARED = 4096, CROWD = 8192, LONG_CLASS = 8192, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 
@@ -185,10 +185,9 @@ const struct hexpr *plan_rows_beside(const struct planner *p, int symbol)
 
 void plan_many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
 {
-	int least = p->crowd || p->broad ? CROWD : v->full ? MANY_FULL : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
-	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, least), rows));
+	int least = v->shares ? MANY_SHARED : p->crowd || p->broad ? CROWD : v->full ? MANY_FULL : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
+	plan_rows_from(p, v, least, rows);
 	v->many = true;
-	plan_say(p, v, arena_printf(p->arena, "rows>=%d", least));
 }
 
 /* So many rows a workgroup, where one axis numbers them. */
@@ -223,19 +222,23 @@ static void join_rows(struct planner *p, struct variant *v)
 	}
 }
 
-static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows)
+/* rows: NULL = however many there are; shares: rows share the lanes of a wave. */
+static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows, bool shares)
 {
 	struct variant v = plan_variant(p);
 	plan_pin_symbol(p, &v, s, n);
 	if (!class_fits(p, &v, 1))
 		return;
 	plan_aligned(p, &v);
+	v.shares = shares;
 	if (rows)
 		plan_many_rows(p, &v, rows);
 	if (p->crowd || p->slow)
 		plan_memory(p, &v, p->crowd);
 	v.stream = any_open(p, &v);
-	if (v.stream || !(p->f.held[s] || (p->target->whole_chunks && p->f.reduces)))
+	if (v.shares)
+		plan_share_lanes(p, &v, n);
+	else if (v.stream || !(p->f.held[s] || (p->target->whole_chunks && p->f.reduces)))
 		v.waves = v.waves < plan_few_waves(p, &v) ? plan_few_waves(p, &v) : v.waves;
 	else if (rows)
 		join_rows(p, &v);
@@ -252,18 +255,23 @@ static void plan_pins(struct planner *p)
 			continue;
 		bool apart = p->target->few_rows && !plan_is_several(p) && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
 		const struct hexpr *rows = apart ? plan_rows_beside(p, s) : NULL;
+		bool shares = p->f.held[s] && plan_is_short(p, n);
+		if (shares && p->target->few_rows) {             /* few are no faster so */
+			plan_pin(p, s, n, plan_rows_beside(p, s), true);
+			shares = false;
+		}
 		p->crowd = rows && plan_is_crowd_of(p, n);
 		if (p->crowd)
-			plan_pin(p, s, n, rows);
+			plan_pin(p, s, n, rows, false);
 		p->crowd = false;
 		p->slow = plan_is_slow_of(p, n);
 		if (p->slow)
-			plan_pin(p, s, n, rows);
+			plan_pin(p, s, n, rows, false);
 		p->slow = false;
 		if (rows)
-			plan_pin(p, s, n, rows);
+			plan_pin(p, s, n, rows, false);
 		p->few = rows;
-		plan_pin(p, s, n, NULL);
+		plan_pin(p, s, n, NULL, shares);
 		p->out.items[p->out.n - 1].few = rows;
 		p->few = false;
 	}
@@ -417,14 +425,19 @@ static void plan_class(struct planner *p, struct variant v, int most, bool is_al
 	*plan_add(p) = v;
 }
 
-/* As long as the largest class where sets have few: groups share what waves do once among more columns of the same registers. */
-static int longest_class(const struct planner *p) { return classes_of(p) <= SHORT && plan_unit(p) > 1 ? 2 * LONGEST : LONGEST; }
+/* As long as the largest class: where there are few, and of groups, which share what waves do once among more columns of the same registers, as long
+ * as the most waves hold; rows that no one has, longer ones, are then left to those that ask for every tensor. */
+static int longest_class(const struct planner *p)
+{
+	bool set = !p->sets || p->given | p->absent;
+	return classes_of(p) <= SHORT && (set || plan_unit(p) > 1) ? 2 * LONGEST : LONGEST;
+}
 
 /* Returns how many positions the largest holds, 0 = there is none. */
 static int plan_classes(struct planner *p, bool is_aligned)
 {
 	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SHORT}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
-		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {LONGEST, LARGEST}, {2 * LONGEST, LARGEST}};
+		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {2 * LONGEST, LARGEST}, {LONGEST, LARGEST}};
 	int wanted = classes_of(p), small = can_stream(p) ? 1024 : 256;
 	int64_t group = p->target->more_variants || wanted <= SHORT ? plan_unit(p) : 1;
 	bool full = p->target->whole_chunks && is_aligned && !p->single && (!p->sets || p->given | p->absent);
@@ -437,13 +450,13 @@ static int plan_classes(struct planner *p, bool is_aligned)
 			continue;
 		v.full = always || (full && most && !class_fits(p, &v, most));   /* rows that are not held otherwise */
 		/* small classes only where larger ones do not fit; where nothing is swept one more, for the others may prove too large (variant_is_spare) */
-		bool larger = wanted <= SHORT && classes[c].from == LARGEST && positions < longest;
-		if (!most || !class_fits(p, &v, most) || ((positions < small || larger) && class_fits(p, &v, (larger ? 2 : 4) * most)))
+		if (!most || !class_fits(p, &v, most) || (positions < small && class_fits(p, &v, (wanted > SHORT ? 4 : 2) * most)))
 			continue;
 		if (classes[c].from > wanted && (classes[c].from > EACH || class_fits(p, &v, 2 * most)))
 			continue;
 		before = most;
-		largest = positions;
+		v.instead = positions < largest;
+		largest = v.instead ? largest : positions;
 		const struct hexpr *rows = full && !v.full ? full_rows(p, positions) : NULL;
 		struct variant many = v;
 		many.full = true;
@@ -635,6 +648,8 @@ static void plan_rows(struct planner *p)
 		plan_between(p);
 		plan_long_rows(p, true);
 	}
+	if (sweeps && held)
+		plan_short_rows(p);
 	int largest = 0;
 	for (int a = 1; held && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
 		largest = plan_classes(p, a);
@@ -642,8 +657,11 @@ static void plan_rows(struct planner *p)
 		plan_empty_rows(p);
 	if (longer)
 		plan_long_rows(p, false);
-	if (sweeps && !(set && largest > LONGEST))           /* rows that no one has are left to those that ask for every tensor */
+	int before = p->out.n;
+	if (sweeps)
 		plan_aligned_rest(p, open);
+	for (int i = before; i < p->out.n; i++)
+		p->out.items[i].instead = (set || !p->sets) && largest > LONGEST;
 	p->torn = false;
 	if (sweeps && p->target->more_variants && !has_lists(p)) {
 		p->single = true;

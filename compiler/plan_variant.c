@@ -43,6 +43,12 @@ void plan_range(struct planner *p, struct variant *v, int symbol, int64_t least,
 	plan_say(p, v, arena_printf(p->arena, "%s%s<=%lld", above, p->k->symbols[symbol], (long long)most));
 }
 
+void plan_rows_from(struct planner *p, struct variant *v, int least, const struct hexpr *rows)
+{
+	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, least), rows));
+	plan_say(p, v, arena_printf(p->arena, "rows>=%d", least));
+}
+
 void plan_limit(struct planner *p, struct variant *v, int symbol, int64_t most) { plan_range(p, v, symbol, 1, most); }
 
 /* The value; NULL: it is not. */

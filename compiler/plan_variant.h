@@ -31,6 +31,7 @@ void plan_say_most(struct planner *, struct variant *, const struct hexpr *n, in
 void plan_pin_symbol(struct planner *, struct variant *, int symbol, int64_t value);
 void plan_limit(struct planner *, struct variant *, int symbol, int64_t most);                    /* 1 to `most` */
 void plan_range(struct planner *, struct variant *, int symbol, int64_t least, int64_t most);
+void plan_rows_from(struct planner *, struct variant *, int least, const struct hexpr *rows);     /* so many of these and more */
 void plan_memory(struct planner *, struct variant *, bool fast);                                  /* the device's, as target.fast_memory has it */
 void plan_aligned(struct planner *, struct variant *);                                            /* tensors, and extents that are multiples */
 void plan_dense(struct planner *, struct variant *);               /* rows of pinned extents one behind the other, of all tensors that are there */
@@ -41,6 +42,11 @@ int plan_symbol(const struct planner *, const char *name);                      
 bool plan_can_sweep(const struct planner *, int phase);                                           /* rows of any length, in chunks */
 const struct hexpr *plan_rows_beside(const struct planner *, int symbol);   /* of each axis of a grid that numbers no positions of it, the extent, multiplied */
 void plan_many_rows(struct planner *, struct variant *, const struct hexpr *rows);                /* so many that few would have another plan */
+/* plan_short.c: rows of so many columns that leave lanes of a wave without an access; a workgroup's share of them, of a variant whose alignment is
+ * known; variants for classes of them. */
+bool plan_is_short(const struct planner *, int64_t columns);
+void plan_share_lanes(struct planner *, struct variant *, int64_t columns);
+void plan_short_rows(struct planner *);
 /* The phase by workgroups of its own, as those of a kernel that has no other; open: whose rows are swept. */
 void plan_apart(struct planner *, struct variant *, int phase, bool open);
 void plan_clusters(struct planner *);                                                              /* plan_cluster.c: of a kernel whose two phases can be one */

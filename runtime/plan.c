@@ -217,6 +217,8 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	if (!*pack_string(k->pack->file, k->pack->file->meta->source))
 		FAIL(rc, "%s", why);
 	int made = jit_kernel(&j, k, s, args, extent);
+	if (made == TDSL_ECOMPILE && extent == JIT_VARIANT) /* registers may not suffice for the likely variant, but for another */
+		made = jit_kernel(&j, k, s, args, JIT_WHOLE);
 	if (made == TDSL_EDTYPE)
 		FAIL(rc, "%s", why);
 	if (made < 0) {

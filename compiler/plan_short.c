@@ -1,0 +1,101 @@
+/* plan_short.c -- variants for rows so short that lanes of a wave would be left without an access.
+ *
+ * In: a planner, for the set in hand.  Out: variants of classes of columns, and a fixed size's tiles, in which a wave's lanes hold several rows beside
+ * each other and each lane some more: 128 columns of bf16 are sixteen lanes' accesses, so four rows of a wave of 64.  They share weights and a wave's
+ * exchanges.  With a row to a wave, of which few lanes did anything, heads of 64 to 256 columns, of which attention's norms are, and scores of as
+ * many experts took up to ten times as long (docs/performance.md). */
+#include "plan_tiles.h"
+
+/* Bytes of an access, and of the longest such row; elements of a lane, of few rows those of one access; rows of several axes, fewer of which had
+ * better have a workgroup each. */
+enum { ACCESS = 16, SHORT_BYTES = 1024, SHARED_LANE = 16, SEVERAL_ROWS = 512 };
+
+/* The axis that numbers rows, the last of those of the grid; others: how many more there are.  NULL = no such kernel. */
+static const struct ir_axis *row_axis(const struct planner *p, int *others)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	const struct ir_axis *row = NULL;
+	*others = -1;
+	for (int a = 0; a < ph->naxes; a++)
+		if (ph->axes[a].kind == AXIS_GRID) {
+			row = &ph->axes[a];
+			++*others;
+		}
+	return p->k->nphases == 1 && row && row->extent && !row->tile && !row->tiled && !row->ragged ? row : NULL;
+}
+
+/* Rows of at most so many bytes that can share lanes. */
+static bool can_share(const struct planner *p, int64_t columns, int bytes)
+{
+	int others;
+	bool lists = false;
+	for (int i = 0; i < p->k->nparams; i++)
+		lists = lists || p->k->params[i].list;
+	return !p->single && row_axis(p, &others) && p->f.reduces && !p->f.guarded && !lists && plan_unit(p) == 1 && columns * p->f.widest <= bytes;
+}
+
+bool plan_is_short(const struct planner *p, int64_t columns)
+{
+	int others;
+	bool alone = row_axis(p, &others) && others > 0;    /* such rows do not join in a workgroup otherwise (plan.c, join_rows) */
+	return can_share(p, columns, alone ? SHORT_BYTES : ACCESS * p->target->wave);
+}
+
+void plan_share_lanes(struct planner *p, struct variant *v, int64_t columns)
+{
+	int others, threads = p->target->few_threads, lane = p->few ? plan_vector(p, v, SHARED_LANE) : SHARED_LANE;
+	const struct ir_axis *row = row_axis(p, &others);
+	int each = threads * lane / power_above(columns);
+	if (others) {                                    /* else rows of a workgroup might not be there */
+		v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, each), row->extent));
+		plan_say(p, v, arena_printf(p->arena, "%s>=%d", hexpr_text(p->arena, row->extent, p->k->symbols, NULL), each));
+	}
+	plan_tile(v, 0, row->name, each);
+	v->waves = waves_of(p, threads);
+}
+
+/* The symbol of the columns, where they are all that is held; -1 = they are not. */
+static int columns_of(const struct planner *p)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	struct shape s = phase_shape(NULL, ph);
+	for (int a = 0; a < ph->naxes; a++)
+		if (phase_is_open(NULL, &ph->axes[a]))
+			return s.open == 1 && s.fixed == 1 && !s.tiled && ph->axes[a].extent->op == HX_SYM ? (int)ph->axes[a].extent->imm : -1;
+	return -1;
+}
+
+static void plan_class(struct planner *p, int symbol, int most, const struct hexpr *rows)
+{
+	int others;
+	struct variant v = plan_variant(p);
+	plan_limit(p, &v, symbol, most);
+	plan_aligned(p, &v);
+	v.shares = true;
+	v.few = p->few;
+	if (!p->few && rows)
+		plan_many_rows(p, &v, rows);
+	else if (row_axis(p, &others) && others > 0 && rows)
+		plan_rows_from(p, &v, SEVERAL_ROWS, rows);
+	plan_share_lanes(p, &v, most);
+	plan_phase_tiles(p, &v, 0, most, SHARED_LANE);
+	*plan_add(p) = v;
+}
+
+void plan_short_rows(struct planner *p)
+{
+	static const struct { int columns; bool always; } classes[] = {{64, false}, {128, false}, {256, true}, {512, false}};
+	int symbol = columns_of(p);
+	if (symbol < 0 || (p->sets && !(p->given | p->absent)))
+		return;
+	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
+		const struct hexpr *rows = p->target->few_rows ? plan_rows_beside(p, symbol) : NULL;
+		if (!can_share(p, classes[c].columns, SHORT_BYTES) || !(classes[c].always || p->target->more_variants))
+			continue;
+		if (rows)
+			plan_class(p, symbol, classes[c].columns, rows);
+		p->few = rows;
+		plan_class(p, symbol, classes[c].columns, rows);
+		p->few = false;
+	}
+}
