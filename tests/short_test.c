@@ -1,0 +1,108 @@
+/* short_test.c -- variants in which rows of few columns share the lanes of a wave (compiler/plan_short.c).
+ *
+ * In: kernels of kernels.tdsl.  Checked: that on the simulated devices, and by the interpreter of PTX, they compute what the evaluated laid-out IR
+ * does, bit for bit, for rows that fill their places and rows that do not, as many as a workgroup takes and not; how many of a wave's lanes a row has,
+ * by hand from its bytes; which kernels have such variants. */
+#include "nvptx_help.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* lanes: of a row that are beside each other, each of which accesses 16 bytes; on the AMD chips, of what is stored in 8 bits, 16 elements.  0: three of
+ * four places of 128 are taken, and lanes hold pieces that divide them. */
+struct row { const char *kernel, *target, *given, *variant; int pin, n, lanes; };
+
+static const struct row rows[] = {
+	{"rmsnorm_quant", "gfx942", "", "N<=256 N%16=0 aligned", 0, 256, 16}, {"rmsnorm_quant", "gfx950", "", "N<=256 N%16=0 aligned", 0, 48, 16},
+	{"rmsnorm_quant", "gfx942", "", "N=128 aligned", 128, 128, 8}, {"rmsnorm_quant", "gfx950", "", "N=96 aligned", 96, 96, 0},
+	{"rmsnorm_quant", "gfx950", "", "N=512 aligned", 512, 512, 32}, {"rmsnorm_quant", "sm_90a", "", "N=128 aligned rows>=4096", 128, 128, 16},
+	{"rmsnorm_quant", "sm_90a", "", "N<=64 N%16=0 aligned rows>=4096", 4096, 64, 8}, {"rmsnorm_quant", "sm_90a", "", "N<=64 N%16=0 aligned", 4096, 16, 8},
+	{"rmsnorm_quant", "sm_90a", "", "N<=512 N%16=0 aligned rows>=4096", 4096, 304, 32}, {"rmsnorm_quant", "sm_90a", "", "N<=128 N%16=0 aligned", 4096, 112, 16},
+	{"rmsnorm_128", "gfx942", "w", "N<=1024 N%128=0 aligned with w", 0, 384, 8},       /* a group to eight lanes */
+	{"layernorm_quant", "gfx942", "w b", "N<=256 N%16=0 aligned with w b", 0, 208, 16}, {"layernorm_quant", "sm_90a", "w b", "N<=256 N%16=0 aligned rows>=4096 with w b", 4096, 208, 32},
+	{"add_rmsnorm_quant", "gfx950", "res w res_out", "N<=256 N%16=0 aligned with res w res_out", 0, 80, 16},
+	{"swiglu_rows", "gfx942", "", "N<=256 N%16=0 aligned bare", 0, 240, 16}, {"swiglu_rows", "sm_90a", "", "N<=256 N%16=0 aligned bare", 4096, 240, 32},
+	{"softmax_rows", "gfx942", "", "N<=256 N%8=0 aligned S>=16 bare", 0, 136, 32}, {"softmax_rows", "sm_90a", "", "N<=128 N%8=0 aligned rows>=4096 S>=16 bare", 0, 72, 16},
+	{"softmax_bwd", "gfx950", "", "N<=256 N%8=0 aligned", 0, 200, 32}, {"rmsnorm_bwd", "gfx942", "w", "N<=256 N%8=0 aligned with w", 0, 256, 32},
+	{"layernorm_bwd", "sm_90a", "w", "N<=64 N%8=0 aligned rows>=4096 with w", 0, 40, 8},
+};
+static const int counts[] = {1, 19, 64};
+enum { ROWS = sizeof rows / sizeof *rows, COUNTS = sizeof counts / sizeof *counts };
+
+struct lanes { int most; };
+
+/* Of the widest value of the phase: lanes beside each other along its last axis. */
+static void count_lanes(struct ir_ins *i, void *ctx)
+{
+	struct lanes *l = ctx;
+	int along = 0, last = LAYOUT_AXES - 1;
+	if (!i->layout || i->op != IR_LOAD)
+		return;
+	while (last > 0 && layout_size(i->layout, last) == 1)
+		last--;
+	for (int b = 0; b < i->layout->nlane; b++)
+		along += i->layout->lane[b].step[last] != 0;
+	l->most = 1 << along > l->most ? 1 << along : l->most;
+}
+
+START_TEST(rows_share_lanes)
+{
+	const struct row *r = &rows[_i / COUNTS];
+	struct dsl_pin pin = {"N", r->pin};
+	struct built b;
+	struct device_code code;
+	struct lanes lanes = {0};
+	int m = counts[_i % COUNTS];
+	bool softmax = strncmp(r->kernel, "softmax_", 8) == 0;
+	built_open_for(&b, r->kernel, r->target, r->pin ? &pin : NULL);
+	ir_run_symbol(&b.r, "M", m);
+	ir_run_symbol(&b.r, "N", r->n);
+	if (softmax) {
+		ir_run_symbol(&b.r, "B", 2);
+		ir_run_symbol(&b.r, "S", m);
+	}
+	built_give(&b, r->given);
+	int v = built_variant(&b, r->variant);
+	const struct ir_kernel *k = built_passed(&b, v, NULL);
+	ir_walk(k->phases[0].body, count_lanes, &lanes);
+	ck_assert_int_eq(r->lanes ? lanes.most : 0, r->lanes);
+	device_compile(&b.d, &b.v[v], &code, r->variant);
+	ck_assert(!code.launches[0].lanes);                  /* all waves are there, whatever the rows are */
+	device_check(&b.d, &code, r->variant, false);
+	free(code.elf);
+	built_close(&b);
+}
+END_TEST
+
+/* Where packs have room those of every class, few and many; else of the one that most short rows are in.  Not of rows that may not be there, of groups
+ * of columns, of tiles, or where every tensor is asked for besides sets of them. */
+START_TEST(who_has_short_rows)
+{
+	static const struct { const char *kernel, *target; int n; } who[] = {
+		{"rmsnorm_quant", "sm_90a", 8}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 3 * 8}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8},
+		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
+		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0},
+	};
+	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
+		struct dsl_pin far = {"N", 8192};
+		struct built b;
+		int n = 0;
+		built_open_for(&b, who[c].kernel, who[c].target, &far);
+		for (int v = 0; v < b.n; v++)
+			n += b.v[v].shares;
+		ck_assert_msg(n == who[c].n, "%s %s: %d", who[c].kernel, who[c].target, n);
+		built_close(&b);
+	}
+}
+END_TEST
+
+static void add(TCase *t)
+{
+	tcase_add_loop_test(t, rows_share_lanes, 0, ROWS * COUNTS);
+	tcase_add_test(t, who_has_short_rows);
+}
+
+int main(void)
+{
+	return nvptx_run("short", add);
+}
