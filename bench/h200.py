@@ -43,8 +43,8 @@ def options():
     p.add_argument("--build", default=str(HERE.parent / "build"))
     p.add_argument("--pack", help="the pack (default: BUILD/h200.tpack, else BUILD/kernels.tpack)")
     p.add_argument("--device", default="cuda:0")
-    p.add_argument("--rows", choices=("quick", "all", "odd", "between", "long"), default="all",
-                   help="quick: three shapes a kernel; odd: sizes that are multiples of nothing; between: that no variant is pinned to; long: rows longer than a workgroup holds")
+    p.add_argument("--rows", choices=("quick", "all", "odd", "between", "long", "short"), default="all",
+                   help="quick: three shapes a kernel; odd: sizes that are multiples of nothing; between: that no variant is pinned to; long: rows longer than a workgroup holds; short: of up to 512 columns")
     p.add_argument("--kernels", default="", help="these alone, separated by commas")
     p.add_argument("--check-only", action="store_true")
     p.add_argument("--large", action="store_true", help="the sizes of a GPU's checks on a simulated device as well")

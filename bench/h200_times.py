@@ -19,7 +19,7 @@ import torch
 
 import tdsl
 import triton_h200 as tk
-from h200_works import BEFORE, BETWEEN_SHAPES, BF16, E8, F32, FP8, LONG_NAMES, LONG_SHAPES, ODD_SHAPES, QUICK, SQUARE_SHAPES, TOP, U8, bf, works
+from h200_works import BEFORE, BETWEEN_SHAPES, BF16, E8, F32, FP8, LONG_NAMES, LONG_SHAPES, ODD_SHAPES, QUICK, SHORT_SHAPES, SQUARE_SHAPES, TOP, U8, bf, works
 
 DEVICE, DRY = "cuda", False                                  # dry: few elements on the host, to exercise this file without a GPU
 LARGE = 1e8                                                  # bytes of a tensor, or moved, from which the bandwidth counts
@@ -274,8 +274,8 @@ def shapes_of(o, work):
     if o.rows == "odd":                                      # Triton's kernels of groups want whole ones
         t = work.make(*ODD_SHAPES[0], device="meta")
         return [] if any(x.ndim > 1 if name.startswith("scale") else x.ndim == 3 and len(x) > 1 for name, x in t.items()) else ODD_SHAPES
-    if o.rows == "long":
-        return LONG_SHAPES if any(part in work.name for part in LONG_NAMES) and "yt" not in work.out and "masked" not in work.name else []
+    if o.rows in ("long", "short"):
+        return (LONG_SHAPES if o.rows == "long" else SHORT_SHAPES) if any(part in work.name for part in LONG_NAMES) and "yt" not in work.out and "masked" not in work.name else []
     if o.rows == "between":                                  # rows, of whole groups
         t = work.make(*BETWEEN_SHAPES[0], device="meta")
         return [] if "yt" in t or any(x.ndim == 3 and len(x) > 1 for x in t.values()) else BETWEEN_SHAPES

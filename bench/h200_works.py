@@ -18,6 +18,7 @@ OTHER_SHAPES = [(1, 4096), (128, 4096), (4096, 4096), (16384, 4096)]
 ODD_SHAPES = [(128, 5001), (4096, 5001), (16384, 4100)]
 LONG_SHAPES = [(4096, 20480), (2048, 32768), (1024, 65536), (128, 65536)]
 LONG_NAMES = ("norm", "_rows", "softmax")                 # of kernels whose rows are reduced whole
+SHORT_SHAPES = [(1024, 128), (32768, 128), (262144, 128), (131072, 256), (65536, 512)]     # of the kernels of LONG_NAMES
 BETWEEN_SHAPES = [(4096, 1536), (4096, 2560), (4096, 4608), (4096, 10240)]
 QUICK = {(1, 4096), (128, 4096), (16384, 4096), (1, 14336), (128, 14336), (4096, 14336)}
 # Triton's times on the machine where the space was first measured, us: repeated rows must come within 5 %.

@@ -421,6 +421,8 @@ def row_space(n):
     p = triton.next_power_of_2(n)
     if p > 16384:
         return p, [(1, 8), (1, 16), (1, 32)]
+    if p <= 512:
+        return p, [(r, w) for r in (1, 2, 4, 8, 16, 32, 64) for w in (1, 2, 4, 8) if 256 <= r * p // w <= 4096 or (r == 1 and w == 1)]
     return p, [(r, w) for r in (1, 2, 4, 8) for w in (1, 2, 4, 8, 16) if 512 <= r * p // w <= 4096 or (r == 1 and w in (4, 8, 16))]
 
 

@@ -6,9 +6,9 @@
  * many experts took up to ten times as long (docs/performance.md). */
 #include "plan_tiles.h"
 
-/* Bytes of an access, and of the longest such row; elements of a lane, of few rows those of one access; rows of several axes, fewer of which had
+/* Bytes of an access; columns of the longest such row; elements of a lane, of few rows those of one access; rows of several axes, fewer of which had
  * better have a workgroup each. */
-enum { ACCESS = 16, SHORT_BYTES = 1024, SHARED_LANE = 16, SEVERAL_ROWS = 512 };
+enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512 };
 
 /* The axis that numbers rows, the last of those of the grid; others: how many more there are.  NULL = no such kernel. */
 static const struct ir_axis *row_axis(const struct planner *p, int *others)
@@ -24,21 +24,20 @@ static const struct ir_axis *row_axis(const struct planner *p, int *others)
 	return p->k->nphases == 1 && row && row->extent && !row->tile && !row->tiled && !row->ragged ? row : NULL;
 }
 
-/* Rows of at most so many bytes that can share lanes. */
-static bool can_share(const struct planner *p, int64_t columns, int bytes)
+static bool can_share(const struct planner *p, int64_t columns)
 {
 	int others;
 	bool lists = false;
 	for (int i = 0; i < p->k->nparams; i++)
 		lists = lists || p->k->params[i].list;
-	return !p->single && row_axis(p, &others) && p->f.reduces && !p->f.guarded && !lists && plan_unit(p) == 1 && columns * p->f.widest <= bytes;
+	return !p->single && row_axis(p, &others) && p->f.reduces && !p->f.guarded && !lists && columns <= SHORT_ROW;
 }
 
 bool plan_is_short(const struct planner *p, int64_t columns)
 {
 	int others;
 	bool alone = row_axis(p, &others) && others > 0;    /* such rows do not join in a workgroup otherwise (plan.c, join_rows) */
-	return can_share(p, columns, alone ? SHORT_BYTES : ACCESS * p->target->wave);
+	return plan_unit(p) == 1 && can_share(p, columns) && (alone || columns * p->f.widest <= ACCESS * p->target->wave);
 }
 
 void plan_share_lanes(struct planner *p, struct variant *v, int64_t columns)
@@ -54,14 +53,18 @@ void plan_share_lanes(struct planner *p, struct variant *v, int64_t columns)
 	v->waves = waves_of(p, threads);
 }
 
-/* The symbol of the columns, where they are all that is held; -1 = they are not. */
+/* The symbol of the columns, or of groups of them that bits number, where they are all that is held; -1 = they are not. */
 static int columns_of(const struct planner *p)
 {
 	const struct ir_phase *ph = &p->k->phases[0];
 	struct shape s = phase_shape(NULL, ph);
+	int64_t unit = plan_unit(p);
 	for (int a = 0; a < ph->naxes; a++)
-		if (phase_is_open(NULL, &ph->axes[a]))
-			return s.open == 1 && s.fixed == 1 && !s.tiled && ph->axes[a].extent->op == HX_SYM ? (int)ph->axes[a].extent->imm : -1;
+		if (phase_is_open(NULL, &ph->axes[a])) {
+			const struct hexpr *n = ph->axes[a].extent->op == HX_CDIV ? ph->axes[a].extent->a : ph->axes[a].extent;
+			bool held = s.open == 1 && s.fixed == unit && !s.tiled && !(unit & (unit - 1)) && n->op == HX_SYM;
+			return held ? (int)n->imm : -1;
+		}
 	return -1;
 }
 
@@ -78,7 +81,7 @@ static void plan_class(struct planner *p, int symbol, int most, const struct hex
 	else if (row_axis(p, &others) && others > 0 && rows)
 		plan_rows_from(p, &v, SEVERAL_ROWS, rows);
 	plan_share_lanes(p, &v, most);
-	plan_phase_tiles(p, &v, 0, most, SHARED_LANE);
+	plan_phase_tiles(p, &v, 0, most / plan_unit(p), SHARED_LANE);
 	*plan_add(p) = v;
 }
 
@@ -90,7 +93,8 @@ void plan_short_rows(struct planner *p)
 		return;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		const struct hexpr *rows = p->target->few_rows ? plan_rows_beside(p, symbol) : NULL;
-		if (!can_share(p, classes[c].columns, SHORT_BYTES) || !(classes[c].always || p->target->more_variants))
+		bool room = p->target->more_variants || (classes[c].always && plan_unit(p) == 1);
+		if (!room || !can_share(p, classes[c].columns) || classes[c].columns < plan_unit(p))
 			continue;
 		if (rows)
 			plan_class(p, symbol, classes[c].columns, rows);

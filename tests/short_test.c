@@ -18,7 +18,8 @@ static const struct row rows[] = {
 	{"rmsnorm_quant", "gfx950", "", "N=512 aligned", 512, 512, 32}, {"rmsnorm_quant", "sm_90a", "", "N=128 aligned rows>=4096", 128, 128, 16},
 	{"rmsnorm_quant", "sm_90a", "", "N<=64 N%16=0 aligned rows>=4096", 4096, 64, 8}, {"rmsnorm_quant", "sm_90a", "", "N<=64 N%16=0 aligned", 4096, 16, 8},
 	{"rmsnorm_quant", "sm_90a", "", "N<=512 N%16=0 aligned rows>=4096", 4096, 304, 32}, {"rmsnorm_quant", "sm_90a", "", "N<=128 N%16=0 aligned", 4096, 112, 16},
-	{"rmsnorm_128", "gfx942", "w", "N<=1024 N%128=0 aligned with w", 0, 384, 8},       /* a group to eight lanes */
+	{"rmsnorm_128", "sm_90a", "w", "N<=256 N%128=0 aligned rows>=4096 with w", 4096, 256, 16}, {"rmsnorm_128", "sm_90a", "w", "N<=512 N%128=0 aligned with w", 4096, 384, 16},
+	{"rmsnorm_mxfp8", "sm_90a", "w", "N<=64 N%32=0 aligned with w", 4096, 64, 4},       /* of a group */
 	{"layernorm_quant", "gfx942", "w b", "N<=256 N%16=0 aligned with w b", 0, 208, 16}, {"layernorm_quant", "sm_90a", "w b", "N<=256 N%16=0 aligned rows>=4096 with w b", 4096, 208, 32},
 	{"add_rmsnorm_quant", "gfx950", "res w res_out", "N<=256 N%16=0 aligned with res w res_out", 0, 80, 16},
 	{"swiglu_rows", "gfx942", "", "N<=256 N%16=0 aligned bare", 0, 240, 16}, {"swiglu_rows", "sm_90a", "", "N<=256 N%16=0 aligned bare", 4096, 240, 32},
@@ -74,13 +75,13 @@ START_TEST(rows_share_lanes)
 }
 END_TEST
 
-/* Where packs have room those of every class, few and many; else of the one that most short rows are in.  Not of rows that may not be there, of groups
- * of columns, of tiles, or where every tensor is asked for besides sets of them. */
+/* Where packs have room those of every class, few and many; else of the one that most short rows are in, not of groups.  Not of rows that may not be
+ * there, of tiles, or where every tensor is asked for besides sets of them. */
 START_TEST(who_has_short_rows)
 {
 	static const struct { const char *kernel, *target; int n; } who[] = {
 		{"rmsnorm_quant", "sm_90a", 8}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 3 * 8}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8},
-		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
+		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 2 * 3 * 2}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
 		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0},
 	};
 	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
