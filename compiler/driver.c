@@ -249,11 +249,12 @@ static void build_item(struct compilation *c, struct item *it, struct object_ses
 		int rc = needed ? build_variant(&scratch, it, v, built, *session, why, sizeof why) : 0;
 		object_work_leave();
 		fits = it->variants[v].instead ? fits : rc == 0;
-		if (rc == OBJECT_SPILLS && variant_is_spare(it->variants, it->nvariants, v))
+		bool spare = rc == OBJECT_SPILLS && variant_is_spare(it->variants, it->nvariants, v), replaced = v + 1 < it->nvariants && it->variants[v + 1].instead;
+		if (spare && !replaced)
 			ARENA_PUSH(&it->arena, &it->left_out, arena_printf(&it->arena, "variant %s is left out: %s", it->variants[v].text, why));
-		else if (rc)
+		else if (rc && !spare)
 			it->error = arena_printf(&it->arena, "variant %s: %s", it->variants[v].text, why);
-		else if (needed)
+		else if (needed && !rc)
 			it->built[built++].compile_ms = thread_ms() - start;
 		arena_free(&scratch);
 		int done = atomic_fetch_add(&c->done, 1) + 1;

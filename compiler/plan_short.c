@@ -24,13 +24,21 @@ static const struct ir_axis *row_axis(const struct planner *p, int *others)
 	return p->k->nphases == 1 && row && row->extent && !row->tile && !row->tiled && !row->ragged ? row : NULL;
 }
 
+/* What rows add up to is added in their order. */
+static void look_for_sums(struct ir_ins *i, void *ctx)
+{
+	bool *any = ctx;
+	*any = *any || (i->op == IR_UPDATE && i->kind == RED_SUM);
+}
+
 static bool can_share(const struct planner *p, int64_t columns)
 {
 	int others;
-	bool lists = false;
+	bool lists = false, sums = false;
 	for (int i = 0; i < p->k->nparams; i++)
 		lists = lists || p->k->params[i].list;
-	return !p->single && row_axis(p, &others) && p->f.reduces && !p->f.guarded && !lists && columns <= SHORT_ROW;
+	ir_walk(p->k->phases[0].body, look_for_sums, &sums);
+	return !p->single && row_axis(p, &others) && p->f.reduces && !p->f.guarded && !lists && !sums && columns <= SHORT_ROW;
 }
 
 bool plan_is_short(const struct planner *p, int64_t columns)

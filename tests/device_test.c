@@ -31,7 +31,7 @@ START_TEST(rmsnorm_rows)
 	static struct dsl_pin pin = {"N", 4096};
 	static const int sizes[] = {1, 15, 16, 17, 128, 769, 1024, 2048, 4096, 5120, 8192, 16384, 20000, 20001};
 	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
-		rmsnorm(chips[1], 2, sizes[i], &pin);
+		rmsnorm(chips[1], sizes[i] <= 512 ? 64 : 2, sizes[i], &pin);     /* this IR's rows are not masked: of short ones whole workgroups */
 }
 END_TEST
 

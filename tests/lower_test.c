@@ -28,7 +28,7 @@
 static const char *const chips[] = {"gfx942", "gfx950", "sm_90a"};
 static const char *const files[] = {"rows", "quant", "act", "index", "loops", "phases", "types", "dots", "mixed", "refused"};
 
-enum { CHIPS = 3, MOST_CODES = 48, MOST_INSTRUCTIONS = 4000 };
+enum { CHIPS = 3, MOST_CODES = 64, MOST_INSTRUCTIONS = 4000 };
 
 struct bench_case { struct device_run d; struct ir_run r; const char *doc, *name; unsigned views; bool spares; void *whole[MOST_PARAMS]; struct device_code code[MOST_CODES]; int ncodes; };
 
@@ -162,7 +162,7 @@ static void run_sizes(struct bench_case *c, const char *what)
 		if (!device_applies(&c->d, code->v))
 			continue;
 		char *name = arena_printf(&c->d.arena, "%s, variant %s", what, code->v->text);
-		c->d.spare = c->spares && variant_is_spare(c->code[0].v, c->ncodes, v);
+		c->d.spare = (c->spares && variant_is_spare(c->code[0].v, c->ncodes, v)) || (v + 1 < c->ncodes && c->code[v + 1].v->instead);
 		if (!code->elf)
 			device_compile(&c->d, code->v, code, name);
 		if (!code->elf || !device_takes(&c->d, code))

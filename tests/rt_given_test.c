@@ -73,7 +73,7 @@ static int64_t compiled(void)
 START_TEST(each_set_has_code_of_its_own)
 {
 	static const struct { unsigned given; const char *variant; } calls[] = {
-		{W | B | S, "N<=1024 N%4=0 aligned with w b s"}, {B, "N<=1024 N%4=0 aligned with b"}, {W | S, "N<=1024 N%4=0 aligned with w s"},
+		{W | B | S, "N<=256 N%4=0 aligned with w b s"}, {B, "N<=1024 N%4=0 aligned with b"}, {W | S, "N<=256 N%4=0 aligned with w s"},
 	};
 	int64_t before = compiled();
 	for (int again = 0; again < 2; again++)
@@ -96,7 +96,7 @@ START_TEST(extents_need_no_code)
 	ck_assert(t.code == TDSL_DL_FLOAT && t.bits == 32 && shape[0] == M && shape[1] == N);
 	OK(tdsl_counters(&c));
 	ck_assert_uint_eq(c.jit_kernels, 0);
-	call(W | B | S, "N<=1024 N%4=0 aligned with w b s");
+	call(W | B | S, "N<=256 N%4=0 aligned with w b s");
 	ck_assert_int_eq(tdsl_output(&t, shape, kernel, NULL, args, 5, 4), 1);
 	ck_assert(shape[0] == M);
 	OK(tdsl_counters(&c));
