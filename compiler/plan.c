@@ -648,7 +648,7 @@ static void plan_rows(struct planner *p)
 		plan_between(p);
 		plan_long_rows(p, true);
 	}
-	if (sweeps && held)
+	if (sweeps && (held || !open))
 		plan_short_rows(p);
 	int largest = 0;
 	for (int a = 1; held && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */

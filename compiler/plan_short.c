@@ -24,6 +24,14 @@ static const struct ir_axis *row_axis(const struct planner *p, int *others)
 	return p->k->nphases == 1 && row && row->extent && !row->tile && !row->tiled && !row->ragged ? row : NULL;
 }
 
+static bool has_lists(const struct planner *p)
+{
+	for (int i = 0; i < p->k->nparams; i++)
+		if (p->k->params[i].list)
+			return true;
+	return false;
+}
+
 /* What rows add up to is added in their order. */
 static void look_for_sums(struct ir_ins *i, void *ctx)
 {
@@ -34,11 +42,9 @@ static void look_for_sums(struct ir_ins *i, void *ctx)
 static bool can_share(const struct planner *p, int64_t columns)
 {
 	int others;
-	bool lists = false, sums = false;
-	for (int i = 0; i < p->k->nparams; i++)
-		lists = lists || p->k->params[i].list;
+	bool sums = false;
 	ir_walk(p->k->phases[0].body, look_for_sums, &sums);
-	return !p->single && row_axis(p, &others) && p->f.reduces && !p->f.guarded && !lists && !sums && columns <= SHORT_ROW;
+	return !p->single && row_axis(p, &others) && p->f.reduces && !p->f.guarded && !has_lists(p) && !sums && columns <= SHORT_ROW;
 }
 
 bool plan_is_short(const struct planner *p, int64_t columns)
@@ -93,8 +99,66 @@ static void plan_class(struct planner *p, int symbol, int most, const struct hex
 	*plan_add(p) = v;
 }
 
+/* The axis of a short line's columns, or of groups of them, in a kernel of lines of which nothing whole is made; NULL = no such kernel. */
+static const struct ir_axis *line_axis(const struct planner *p)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	const struct ir_axis *line = NULL;
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct ir_axis *ax = &ph->axes[a];
+		bool groups = ax->kind == AXIS_GRID && ax->extent && ax->extent->op == HX_CDIV && ax->extent->a->op == HX_SYM;
+		if (groups || (ax->tiled && ax->extent && ax->extent->op == HX_SYM)) {
+			if (line)
+				return NULL;
+			line = ax;
+		}
+	}
+	return line;
+}
+
+/* Many lines of few columns, several to a workgroup, which would have one with few of its lanes.  Where rows mean nothing the runtime joins them
+ * (pointwise.c). */
+static void plan_short_lines(struct planner *p)
+{
+	static const int columns[] = {128, 256, 512, 1024};
+	const struct ir_phase *ph = &p->k->phases[0];
+	const struct ir_axis *line = line_axis(p), *row = NULL;
+	struct shape s = phase_shape(NULL, ph);
+	int grids = 0, rows, symbols;
+	for (int a = 0; a < ph->naxes; a++)
+		if (&ph->axes[a] != line && ph->axes[a].kind == AXIS_GRID && !ph->axes[a].tiled) {
+			row = &ph->axes[a];
+			grids++;
+		}
+	if (!line || grids != 1 || p->k->nphases != 1 || s.open || row->tile || row->ragged || p->f.guarded || has_lists(p) || phase_is_turning(p->k, ph) ||
+	    kernel_is_pointwise(p->arena, p->k, p->target, &rows, &symbols))
+		return;
+	int64_t by = line->extent->op == HX_CDIV ? plan_axis_by(line) : 1;
+	int symbol = (int)(by > 1 ? line->extent->a : line->extent)->imm;
+	if (s.fixed != by || (by & (by - 1)))
+		return;
+	for (unsigned c = 0; c < sizeof columns / sizeof *columns; c++) {
+		struct variant v = plan_variant(p);
+		if (columns[c] < by)
+			continue;
+		plan_limit(p, &v, symbol, columns[c]);
+		plan_aligned(p, &v);
+		v.shares = true;
+		v.waves = waves_of(p, p->target->few_threads);
+		plan_many_rows(p, &v, plan_rows_beside(p, symbol));
+		int each = p->target->few_threads * (by > 1 ? plan_filled(p, &v, SHARED_LANE) : plan_vector(p, &v, SHARED_LANE)) / columns[c];
+		if (each < 2)
+			continue;
+		plan_tile(&v, 0, row->name, each);
+		plan_tile(&v, 0, line->name, (int)(columns[c] / by));
+		*plan_add(p) = v;
+	}
+}
+
 void plan_short_rows(struct planner *p)
 {
+	if (!p->f.reduces && p->target->more_variants && !(p->sets && !(p->given | p->absent)))
+		plan_short_lines(p);
 	static const struct { int columns; bool always; } classes[] = {{64, false}, {128, false}, {256, true}, {512, false}};
 	int symbol = columns_of(p);
 	if (symbol < 0 || (p->sets && !(p->given | p->absent)))

@@ -1,16 +1,31 @@
 /* pointwise.c -- kernels to which rows mean nothing: what they store at a position is made of what they load at the same one.
  * In: an elaborated kernel.  Out: the symbols of rows and columns.  The runtime then calls it with other rows of as many elements.
  * Method: optional tensors that are not [rows, columns] are taken away, since a call that gives one is not meant; what is left to store has
- * to be one phase's, over rows and columns, whose positions say nothing but which element, and reductions that may come in any order. */
+ * to be one phase's, over rows and columns, whose positions say nothing but which element, and reductions that may come in any order.  So are
+ * groups of columns, each by itself, with tensors of a number a group: other rows are then of whole groups. */
+#include "affine.h"
 #include "pass.h"
 
-struct look { const struct ir_kernel *k; int rows, columns; int row, column; bool fails; };
+/* unit: columns of a group, 1 = there are none; inner: the axis inside it. */
+struct look { const struct ir_kernel *k; int rows, columns; int row, column, inner; int64_t unit; bool fails; };
 
 static bool is_symbol(const struct hexpr *e, int symbol) { return e && e->op == HX_SYM && e->imm == symbol; }
 
 static bool is_matrix(const struct look *l, const struct ir_param *t)
 {
 	return t->rank == 2 && !t->list && is_symbol(t->extent[0], l->rows) && is_symbol(t->extent[1], l->columns);
+}
+
+static bool is_groups(const struct look *l, const struct hexpr *e)
+{
+	int64_t by;
+	return e && e->op == HX_CDIV && is_symbol(e->a, l->columns) && hexpr_is_const(e->b, &by) && (l->unit == 1 || by == l->unit);
+}
+
+/* A number a group. */
+static bool is_of_groups(const struct look *l, const struct ir_param *t)
+{
+	return t->rank == 2 && !t->list && is_symbol(t->extent[0], l->rows) && is_groups(l, t->extent[1]);
 }
 
 static bool is_constant(const struct ir_param *t)
@@ -37,38 +52,68 @@ static bool find_matrix(struct look *l)
 	return false;
 }
 
-/* An axis of a grid for each of the two, and no other of more than one position. */
+/* An axis of a grid for each of the two, or for groups of columns with one for what is in them, and no other of more than one position. */
 static bool find_axes(struct look *l)
 {
 	const struct ir_phase *ph = &l->k->phases[0];
 	int64_t n;
-	l->row = l->column = -1;
+	l->row = l->column = l->inner = -1;
+	for (int a = 0; a < ph->naxes; a++)
+		if (ph->axes[a].kind == AXIS_GRID && is_groups(l, ph->axes[a].extent))
+			hexpr_is_const(ph->axes[a].extent->b, &l->unit);
 	for (int a = 0; a < ph->naxes; a++) {
 		const struct ir_axis *ax = &ph->axes[a];
 		if (ax->ragged || ax->kind == AXIS_LOOP)
 			return false;
-		if (hexpr_is_const(ax->extent, &n) && n == 1)
+		bool number = hexpr_is_const(ax->extent, &n);
+		if (number && n == 1)
 			continue;
-		if (ax->kind != AXIS_GRID)
-			return false;
-		if (is_symbol(ax->extent, l->rows) && l->row < 0)
+		if (ax->kind == AXIS_GRID && is_symbol(ax->extent, l->rows) && l->row < 0)
 			l->row = a;
-		else if (is_symbol(ax->extent, l->columns) && l->column < 0)
+		else if (ax->kind == AXIS_GRID && (l->unit > 1 ? is_groups(l, ax->extent) : is_symbol(ax->extent, l->columns)) && l->column < 0)
 			l->column = a;
+		else if (ax->kind == AXIS_HELD && number && l->unit > 1 && n == l->unit && l->inner < 0)
+			l->inner = a;
 		else
 			return false;
 	}
-	return l->row >= 0 && l->column >= 0;
+	return l->row >= 0 && l->column >= 0 && (l->inner >= 0) == (l->unit > 1);
 }
 
 static bool is_position(const struct ir_ins *i, int axis) { return i->op == IR_IOTA && i->imm == axis; }
 
+/* Of an element: its position in its row. */
+static bool is_column(const struct look *l, const struct ir_ins *i)
+{
+	struct affine at = affine_of(i);
+	bool is = at.ok && !at.nterms && !at.constant;
+	for (int a = 0; is && a < LAYOUT_AXES; a++)
+		is = at.coef[a] == (a == l->column ? l->unit : a == l->inner ? 1 : 0);
+	return is;
+}
+
+/* Made of positions and extents alone. */
+static bool is_place(const struct ir_ins *i)
+{
+	bool any = i->op == IR_IOTA || i->op == IR_SYM;
+	if (i->op != IR_ADD && i->op != IR_SUB && i->op != IR_MUL && i->op != IR_DIV)
+		return any;
+	for (int a = 0; a < i->nargs; a++) {
+		if (!is_place(i->args[a]) && i->args[a]->op != IR_CONST)
+			return false;
+		any = any || i->args[a]->op != IR_CONST;
+	}
+	return any;
+}
+
 /* Operand n says which element is accessed, or whether it is there. */
 static bool only_places(const struct look *l, const struct ir_ins *i, int n)
 {
+	const struct ir_axis *axes = l->k->phases[0].axes;
 	if (i->op == IR_LT)
-		return (is_position(i->args[0], l->row) && i->args[1]->op == IR_SYM && i->args[1]->imm == l->rows) ||
-		       (is_position(i->args[0], l->column) && i->args[1]->op == IR_SYM && i->args[1]->imm == l->columns);
+		return (is_position(i->args[0], l->row) && value_is_extent(i->args[1], axes[l->row].extent)) ||
+		       (is_position(i->args[0], l->column) && value_is_extent(i->args[1], axes[l->column].extent)) ||
+		       (is_column(l, i->args[0]) && i->args[1]->op == IR_SYM && i->args[1]->imm == l->columns);
 	return (i->op == IR_LOAD || i->op == IR_STORE) && n < l->k->params[i->imm].rank;
 }
 
@@ -76,6 +121,8 @@ static bool is_at_its_place(const struct look *l, const struct ir_ins *i)
 {
 	const struct ir_param *t = &l->k->params[i->imm];
 	if (is_matrix(l, t))
+		return i->op != IR_UPDATE && is_position(i->args[0], l->row) && is_column(l, i->args[1]);
+	if (l->unit > 1 && is_of_groups(l, t))
 		return i->op != IR_UPDATE && is_position(i->args[0], l->row) && is_position(i->args[1], l->column);
 	for (int d = 0; d < t->rank; d++)
 		if (i->args[d]->op != IR_CONST)
@@ -89,12 +136,17 @@ static void look_at(struct ir_ins *i, void *ctx)
 {
 	struct look *l = ctx;
 	for (int a = 0; a < i->nargs; a++)
-		if (i->args[a]->op == IR_IOTA || i->args[a]->op == IR_SYM)
+		if (is_place(i->args[a]) && !is_place(i))
 			l->fails = l->fails || !only_places(l, i, a);
 	switch (i->op) {
 	case IR_UPDATE: l->fails = l->fails || !in_any_order(i) || !is_at_its_place(l, i); break;
 	case IR_LOAD: case IR_STORE: l->fails = l->fails || !is_at_its_place(l, i); break;
-	case IR_REDUCE: l->fails = l->fails || !in_any_order(i) || i->over != (IR_AXIS(l->row) | IR_AXIS(l->column)); break;
+	case IR_REDUCE: {
+		ir_axes inside = l->inner < 0 ? 0 : IR_AXIS(l->inner);
+		bool whole = i->over == (IR_AXIS(l->row) | IR_AXIS(l->column) | inside), group = inside && i->over == inside;
+		l->fails = l->fails || !in_any_order(i) || !(whole || group);
+		break;
+	}
 	case IR_IOTA: case IR_YIELD: break;
 	default: l->fails = l->fails || !ir_is_pure(i) || i->body || i->op == IR_DOT || i->op == IR_SCAN || i->op == IR_ARGMAX || i->op == IR_LIMIT;
 	}
@@ -102,13 +154,13 @@ static void look_at(struct ir_ins *i, void *ctx)
 
 bool kernel_is_pointwise(struct arena *arena, const struct ir_kernel *k, const struct target *target, int *rows, int *columns)
 {
-	struct look l = {.k = k};
+	struct look l = {.k = k, .unit = 1};
 	struct variant alone = {.target = target};
 	char why[400];
 	if (!find_matrix(&l))
 		return false;
 	for (int p = 0; p < k->nparams && p < 64; p++)
-		if (k->params[p].is_tensor && k->params[p].optional && !is_matrix(&l, &k->params[p]) && !is_constant(&k->params[p]))
+		if (k->params[p].is_tensor && k->params[p].optional && !is_matrix(&l, &k->params[p]) && !is_of_groups(&l, &k->params[p]) && !is_constant(&k->params[p]))
 			alone.absent |= UINT64_C(1) << p;
 	struct pass p = {ir_clone(arena, k), &alone, why, sizeof why};
 	if (pass_specialise(&p) || pass_ungroup(&p) || pass_clean(&p) || ir_verify(p.k, why, sizeof why))

@@ -1,4 +1,4 @@
-/* e2e_rows_join_test.c -- rows that are not whole vectors, called as other rows of as many elements (runtime/join.c), against f64.
+/* e2e_rows_join_test.c -- rows that are not whole vectors, or short, called as other rows of as many elements (runtime/join.c), against f64.
  *
  * In: kernels that work element by element, sizes that are multiples of nothing, tensors with gaps, of other shapes, that begin anywhere.
  * Out: whether the call was joined, as tdsl_explain says; results, which may not depend on it. */
@@ -85,7 +85,8 @@ START_TEST(activations_join)
 		{.m = 3, .n = 8196, .joined = true, .variant = "any"},                    /* one of 24,588: not a whole number of vectors */
 		{.batch = 4, .m = 16, .n = 33, .joined = true, .variant = "N%"},          /* three dimensions that are one run */
 		{.m = 64, .n = 65, .amax = true, .joined = true},
-		{.m = 64, .n = 64},                                                       /* whole vectors */
+		{.m = 64, .n = 64, .joined = true, .variant = "N%"},                      /* short */
+		{.m = 4, .n = 2048},                                                      /* neither: whole vectors */
 		{.m = 1, .n = 4097},                                                      /* one row */
 		{.m = 64, .n = 65, .x = {.pitch = 72}},                                   /* gaps between the rows */
 		{.m = 64, .n = 65, .y = {.pitch = 72}},
@@ -195,6 +196,51 @@ START_TEST(scales_decide)
 }
 END_TEST
 
+/* Rows of whole groups, with a scale each, one behind the other. */
+START_TEST(groups_join)
+{
+	static const struct { struct join_case z; int group; enum ref_scale kind; const char *name; int64_t pitch; } cases[] = {
+		{{.m = 64, .n = 256, .joined = true}, 128, 0, "quantize_128", 0}, {{.m = 33, .n = 128, .joined = true}, 128, 0, "quantize_128", 0},
+		{{.m = 50, .n = 96, .joined = true}, 32, REF_SCALE_E8M0, "quantize_mxfp8", 0}, {{.m = 16, .n = 384, .joined = true}, 128, REF_SCALE_E8M0, "quantize_128_e8m0", 0},
+		{{.m = 64, .n = 200}, 128, 0, "quantize_128", 0},                         /* the last group of a row ends early */
+		{{.m = 4, .n = 2048}, 128, 0, "quantize_128", 0},                         /* not short */
+		{{.m = 64, .n = 256, .x = {.pitch = 264}}, 128, 0, "quantize_128", 0},    /* gaps between rows */
+		{{.m = 64, .n = 256}, 128, 0, "quantize_128", 3},                         /* between scales */
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct join_case *z = &cases[i].z;
+		int64_t groups = (z->n + cases[i].group - 1) / cases[i].group;
+		enum e2e_type code = e2e_code_type(e2e_chips[_i].fp8), scale = cases[i].kind ? E2E_E8M0 : E2E_F32;
+		double *y = calloc((size_t)(z->m * z->n), sizeof *y), *scales = calloc((size_t)(z->m * groups), sizeof *scales), *want = calloc((size_t)(z->m * z->n), sizeof *want);
+		struct call c;
+		call_begin(&c, &e2e_chips[_i], cases[i].name, "%ld x %ld", (long)z->m, (long)z->n);
+		const double *x = call_in(&c, E2E_BF16, shape_of(z, z->x), 4);
+		call_absent(&c);                                                          /* amax */
+		struct shape s = SHAPE(z->m, groups);
+		s.place.pitch = cases[i].pitch;
+		int at = call_out(&c, code, SHAPE(z->m, z->n)), at_scale = call_out(&c, scale, s);
+		call_and_see(&c, z);
+		ref_quantize(cases[i].kind, e2e_chips[_i].fp8, 0, x, z->m, z->n, 1, cases[i].group, y, scales);
+		call_scales(&c, at_scale, scales);
+		call_codes(&c, at, y);
+		call_end(&c);
+		char back[40];
+		snprintf(back, sizeof back, "de%s", cases[i].name);
+		call_begin(&c, &e2e_chips[_i], back, "%ld x %ld", (long)z->m, (long)z->n);
+		const double *codes = call_in(&c, code, SHAPE(z->m, z->n), 4);
+		s.place = (struct e2e_place){.pitch = cases[i].pitch};
+		const double *factors = cases[i].kind ? call_values(&c, scale, s, scales) : call_in(&c, scale, s, 1);
+		at = call_out(&c, E2E_BF16, shape_of(z, z->x));
+		call_and_see(&c, z);
+		for (int64_t k = 0; k < z->m * z->n; k++)
+			want[k] = codes[k] * factors[k / z->n * groups + k % z->n / cases[i].group];
+		call_plain(&c, at, want, z->n);
+		call_end(&c);
+		free(y), free(scales), free(want);
+	}
+}
+END_TEST
+
 /* Batches that may not matter, and a choice that was tuned for the call's own sizes. */
 START_TEST(environment_decides)
 {
@@ -227,6 +273,7 @@ int main(void)
 	tcase_add_loop_test(t, sums_join, 0, 2);
 	tcase_add_loop_test(t, gradients_join, 0, 2);
 	tcase_add_loop_test(t, scales_decide, 0, 2);
+	tcase_add_loop_test(t, groups_join, 0, 2);
 	tcase_add_loop_test(t, environment_decides, 0, 2);
 	suite_add_tcase(suite, t);
 	return e2e_main(suite);

@@ -25,6 +25,8 @@ static const struct row rows[] = {
 	{"swiglu_rows", "gfx942", "", "N<=256 N%16=0 aligned bare", 0, 240, 16}, {"swiglu_rows", "sm_90a", "", "N<=256 N%16=0 aligned bare", 4096, 240, 32},
 	{"softmax_rows", "gfx942", "", "N<=256 N%8=0 aligned S>=16 bare", 0, 136, 32}, {"softmax_rows", "sm_90a", "", "N<=128 N%8=0 aligned rows>=4096 S>=16 bare", 0, 72, 16},
 	{"softmax_bwd", "gfx950", "", "N<=256 N%8=0 aligned", 0, 200, 32}, {"rmsnorm_bwd", "gfx942", "w", "N<=256 N%8=0 aligned with w", 0, 256, 32},
+	{"swiglu_128", "sm_90a", "", "N<=512 N%128=0 aligned rows>=4096 bare", 0, 384, 16}, {"swiglu_mxfp8", "sm_90a", "", "N<=128 N%32=0 aligned rows>=4096 bare", 0, 96, 4},
+	{"dequantize_rows", "sm_90a", "", "N<=256 N%16=0 aligned rows>=4096", 0, 240, 32},
 	{"layernorm_bwd", "sm_90a", "w", "N<=64 N%8=0 aligned rows>=4096 with w", 0, 40, 8},
 };
 static const int counts[] = {1, 19, 64};
@@ -82,6 +84,7 @@ START_TEST(who_has_short_rows)
 	static const struct { const char *kernel, *target; int n; } who[] = {
 		{"rmsnorm_quant", "sm_90a", 8}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 3 * 8}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8},
 		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 2 * 3 * 2}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
+		{"swiglu_128", "sm_90a", 4}, {"swiglu_128", "gfx950", 0}, {"dequantize_rows", "sm_90a", 4}, {"quantize_128", "sm_90a", 0},   /* the runtime joins them */
 		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0},
 	};
 	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
