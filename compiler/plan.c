@@ -8,7 +8,7 @@
  * Row kernels (no dot): for every pinned size, for classes of sizes, and between these where rows wait long, for longer rows clusters
  * (plan_cluster.c) and a streaming variant - all of these for aligned tensors whose extents are multiples of the vector width and of whole groups,
  * then of the vector width alone - and the general one, which streams what it knows nothing of: element by element, or in runs where the chip
- * accesses those anywhere.  Where packs have room, between them: for rows that begin anywhere, the plans of aligned ones, of whose elements each
+ * accesses those anywhere.  Rows of few columns: plan_short.c.  Where packs have room, between them: for rows that begin anywhere, the plans of aligned ones, of whose elements each
  * lane accesses one at a time; and where few rows and many, or slow memory and fast, want different plans, one for each.  A phase of tiles that are
  * turned is planned as a kernel of its own.
  * Kernels with dots: plan_products.c. */
@@ -229,7 +229,9 @@ static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *ro
 	plan_pin_symbol(p, &v, s, n);
 	if (!class_fits(p, &v, 1))
 		return;
+	p->folds = shares && !p->target->more_variants;
 	plan_aligned(p, &v);
+	p->folds = false;
 	v.shares = shares;
 	if (rows)
 		plan_many_rows(p, &v, rows);

@@ -82,15 +82,18 @@ static int columns_of(const struct planner *p)
 	return -1;
 }
 
+/* Two strides cost up to an eighth of the time: where packs have room, they have variants of their own (docs/performance.md). */
 static void plan_class(struct planner *p, int symbol, int most, const struct hexpr *rows)
 {
 	int others;
 	struct variant v = plan_variant(p);
 	plan_limit(p, &v, symbol, most);
 	plan_aligned(p, &v);
+	if (p->folds && p->target->more_variants)
+		plan_say(p, &v, "folded");
 	v.shares = true;
 	v.few = p->few;
-	if (!p->few && rows)
+	if (!p->few && !p->folds && rows)
 		plan_many_rows(p, &v, rows);
 	else if (row_axis(p, &others) && others > 0 && rows)
 		plan_rows_from(p, &v, SEVERAL_ROWS, rows);
@@ -171,7 +174,12 @@ void plan_short_rows(struct planner *p)
 		if (rows)
 			plan_class(p, symbol, classes[c].columns, rows);
 		p->few = rows;
+		p->folds = !p->target->more_variants;
 		plan_class(p, symbol, classes[c].columns, rows);
 		p->few = false;
+		p->folds = true;
+		if (p->target->more_variants)
+			plan_class(p, symbol, classes[c].columns, rows);
+		p->folds = false;
 	}
 }

@@ -91,7 +91,7 @@ void plan_aligned(struct planner *p, struct variant *v)
 		const struct ir_param *t0 = &p->k->params[t];
 		if (!t0->is_tensor || t0->role == IR_TEMP || v->absent >> t & 1)
 			continue;
-		if (t0->rank)
+		if (t0->rank && !p->folds)
 			v->predicate = plan_both(p, v->predicate, hexpr_leaf(p->arena, HX_FLAT, t));
 		int bytes = dtype_info(t0->dtype)->bits / 8;
 		if (t0->list && 16 / bytes > v->list_multiple)
@@ -101,7 +101,8 @@ void plan_aligned(struct planner *p, struct variant *v)
 			v->unit |= UINT64_C(1) << t;
 		v->predicate = plan_both(p, v->predicate, hexpr_leaf(p->arena, scalar_like || groups || p->single ? HX_UNIT : HX_ALIGNED, t));
 	}
-	v->aligned = v->flat = true;
+	v->aligned = true;
+	v->flat = !p->folds;
 	v->single = p->single;
 	plan_say(p, v, p->single ? "unaligned" : "aligned");
 }

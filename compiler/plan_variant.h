@@ -19,6 +19,7 @@ struct planner {
 	bool slow;                         /* of the variant in hand: for chips whose memory is slower than target.fast_memory */
 	bool single;                       /* of the variant in hand: rows begin anywhere, so that elements are accessed one by one */
 	int64_t clustered;                 /* aligned rows up to so many have variants in clusters; 0 = none have */
+	bool folds;                        /* of the variant in hand: rows may have two strides, as heads of a slice have (HX_FLAT is not asked for) */
 	bool torn;                         /* of the variant in hand: rows may end within a group, the rest of which is masked off */
 	ARRAY(struct variant) out;
 };

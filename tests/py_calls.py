@@ -139,6 +139,26 @@ def warm_is_slow(t):
     tdsl.set_default("sim:gfx942")
 
 
+def heads(t):
+    """Heads of a slice, [tokens, heads, D] of longer tokens: two strides, by the variants for aligned short rows; as a dense copy, and as f64 has it."""
+    for device in ("sim:gfx942", "sim:gfx950"):
+        for tokens, many, d in ((5, 4, 128), (3, 7, 64), (9, 2, 256), (2, 3, 96)):
+            x = rng.standard_normal((tokens, many + 3, d)).astype(bf16)[:, 1:many + 1]
+            w = rng.standard_normal(d).astype(bf16)
+            what = f"{tokens} x {many} x {d} on {device}"
+            for kernel, given in ((tdsl.rmsnorm, {"w": w}), (tdsl.layernorm, {"w": w, "b": w}), (tdsl.quantize_rows, {}), (tdsl.rmsnorm_quant, {"w": w})):
+                got = kernel(x, **given, device=device)
+                text = tdsl.last_call()["predicate"]
+                dense = kernel(np.ascontiguousarray(x), **given, device=device)
+                t.check("aligned" in text and "N<=256" in text or f"N={d} " in text, f"{kernel.__name__} {what}: variant {text}")
+                t.check(same(got if isinstance(got, tuple) else (got,), dense if isinstance(dense, tuple) else (dense,)), f"{kernel.__name__} {what}: not as dense rows")
+            f = x.astype(np.float64)
+            want = f / np.sqrt((f * f).mean(-1, keepdims=True) + 1e-6) * w.astype(np.float64)
+            out = np.zeros((tokens, many + 2, d), bf16)
+            tdsl.rmsnorm(x, w=w, y=out[:, :many], device=device)
+            t.check(np.abs(out[:, :many].astype(np.float64) - want).max() <= 2.0 ** -8 * np.abs(want).max() and not out[:, many:].any(), f"rmsnorm {what}: written into a slice")
+
+
 def workspace(t):
     """A kernel of which some variants need a workspace: the longer way is taken for those alone."""
     x, w = rows(64, 256)
@@ -391,5 +411,5 @@ def lists(t):
 
 
 def checks(totals):
-    for function in (capsules, lists, outputs, warm_is_slow, workspace, errors, scalars, items, paths, described, other_packs, kept, threads, opened_once):
+    for function in (capsules, lists, outputs, warm_is_slow, heads, workspace, errors, scalars, items, paths, described, other_packs, kept, threads, opened_once):
         totals.run(function)
