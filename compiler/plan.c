@@ -229,7 +229,7 @@ static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *ro
 	plan_pin_symbol(p, &v, s, n);
 	if (!class_fits(p, &v, 1))
 		return;
-	p->folds = shares && !p->target->more_variants;
+	p->folds = shares && !p->target->more_variants && plan_can_fold(p);
 	plan_aligned(p, &v);
 	p->folds = false;
 	v.shares = shares;
@@ -382,6 +382,8 @@ static int classes_of(const struct planner *p)
 	bool any_tensors = p->sets && !(p->given | p->absent);
 	if (any_tensors && !p->target->more_variants)
 		return can_stream(p) ? LARGEST : SECOND;
+	if (p->folds)
+		return SECOND;
 	if (p->single && !any_apart(p))
 		return any_tensors ? EACH : BETWEEN;
 	if (!p->target->more_variants && p->k->nphases == 1 && can_stream(p))
@@ -459,7 +461,7 @@ static int plan_classes(struct planner *p, bool is_aligned)
 		before = most;
 		v.instead = positions < largest;
 		largest = v.instead ? largest : positions;
-		const struct hexpr *rows = full && !v.full ? full_rows(p, positions) : NULL;
+		const struct hexpr *rows = full && !v.full && !p->folds ? full_rows(p, positions) : NULL;
 		struct variant many = v;
 		many.full = true;
 		if (rows)
@@ -671,6 +673,13 @@ static void plan_rows(struct planner *p)
 			plan_classes(p, true);
 		plan_many_and_few(p, set || !p->sets ? turned_rows(p) : NULL, true, open);
 		p->single = false;
+	}
+	if (sweeps && p->target->more_variants && (set || !p->sets) && !has_lists(p) && plan_can_fold(p)) {
+		p->folds = true;
+		if (held)
+			plan_classes(p, true);
+		plan_rest(p, true, open);
+		p->folds = false;
 	}
 	if (sweeps && !set)
 		plan_rest(p, false, open);

@@ -89,8 +89,6 @@ static void plan_class(struct planner *p, int symbol, int most, const struct hex
 	struct variant v = plan_variant(p);
 	plan_limit(p, &v, symbol, most);
 	plan_aligned(p, &v);
-	if (p->folds && p->target->more_variants)
-		plan_say(p, &v, "folded");
 	v.shares = true;
 	v.few = p->few;
 	if (!p->few && !p->folds && rows)
@@ -174,11 +172,11 @@ void plan_short_rows(struct planner *p)
 		if (rows)
 			plan_class(p, symbol, classes[c].columns, rows);
 		p->few = rows;
-		p->folds = !p->target->more_variants;
+		p->folds = plan_can_fold(p) && !p->target->more_variants;
 		plan_class(p, symbol, classes[c].columns, rows);
 		p->few = false;
-		p->folds = true;
-		if (p->target->more_variants)
+		p->folds = plan_can_fold(p);
+		if (p->folds && p->target->more_variants)
 			plan_class(p, symbol, classes[c].columns, rows);
 		p->folds = false;
 	}

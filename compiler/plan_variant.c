@@ -104,7 +104,22 @@ void plan_aligned(struct planner *p, struct variant *v)
 	v->aligned = true;
 	v->flat = !p->folds;
 	v->single = p->single;
-	plan_say(p, v, p->single ? "unaligned" : "aligned");
+	plan_say(p, v, p->single ? "unaligned" : p->folds && p->target->more_variants ? "aligned folded" : "aligned");
+}
+
+/* What is stored is such rows as emit/translate.c's may_fold has. */
+bool plan_can_fold(const struct planner *p)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	for (int a = 0; p->k->nphases == 1 && a < ph->naxes; a++)
+		for (int i = 0; i < p->k->nparams; i++) {
+			const struct ir_axis *ax = &ph->axes[a];
+			const struct ir_param *t = &p->k->params[i];
+			bool rows = t->is_tensor && !t->list && t->role == IR_OUT && !t->optional && t->rank == 2 && t->extent[0]->op == HX_SYM;
+			if (rows && ax->kind == AXIS_GRID && !ax->tiled && !ax->ragged && ax->extent && hexpr_equal(ax->extent, t->extent[0]))
+				return true;
+		}
+	return false;
 }
 
 void plan_memory(struct planner *p, struct variant *v, bool fast)
