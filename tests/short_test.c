@@ -77,13 +77,13 @@ START_TEST(rows_share_lanes)
 }
 END_TEST
 
-/* Where packs have room those of every class, few and many; else of the one that most short rows are in, not of groups.  Not of rows that may not be
+/* Where packs have room those of every class, few, many, and of two strides where rows may have two; else of the one that most short rows are in, not of groups.  Not of rows that may not be
  * there, of tiles, or where every tensor is asked for besides sets of them. */
 START_TEST(who_has_short_rows)
 {
 	static const struct { const char *kernel, *target; int n; } who[] = {
-		{"rmsnorm_quant", "sm_90a", 8}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 3 * 8}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8},
-		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 2 * 3 * 2}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
+		{"rmsnorm_quant", "sm_90a", 12}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 3 * 12}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8},
+		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 2 * 3 * 3}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
 		{"swiglu_128", "sm_90a", 4}, {"swiglu_128", "gfx950", 0}, {"dequantize_rows", "sm_90a", 4}, {"quantize_128", "sm_90a", 0},   /* the runtime joins them */
 		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0},
 	};
