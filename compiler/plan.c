@@ -34,14 +34,6 @@ static bool many_tensors(const struct planner *p)
 	return n > 8;
 }
 
-static bool has_lists(const struct planner *p)
-{
-	for (int i = 0; i < p->k->nparams; i++)
-		if (p->k->params[i].list)
-			return true;
-	return false;
-}
-
 /* Of a kernel of several phases, one of tiles of groups that are turned: its workgroups are those of a kernel that has no other. */
 static bool stands_apart(const struct planner *p, int phase)
 {
@@ -310,11 +302,11 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 	if (is_aligned)
 		plan_aligned(p, v);
 	else
-		v->single = has_lists(p);
+		v->single = plan_has_lists(p);
 	bool wide = plan_is_wide(v);
 	if (!class_fits(p, v, 1) && !open)               /* a fixed tile with long code: as many lanes as there are */
 		v->waves = waves_of(p, plan_most_threads(p));
-	int each = wide ? plan_lane_elements(p, v) / (open ? 2 : 1) : square || !(many_tensors(p) || has_lists(p)) ? ONE_BY_ONE : 1;
+	int each = wide ? plan_lane_elements(p, v) / (open ? 2 : 1) : square || !(many_tensors(p) || plan_has_lists(p)) ? ONE_BY_ONE : 1;
 	if (p->single && !open && each > plan_one_by_one(p))
 		each = plan_one_by_one(p);
 	int few = plan_few_waves(p, v);
@@ -667,14 +659,14 @@ static void plan_rows(struct planner *p)
 	for (int i = before; i < p->out.n; i++)
 		p->out.items[i].instead = (set || !p->sets) && largest > LONGEST;
 	p->torn = false;
-	if (sweeps && p->target->more_variants && !has_lists(p)) {
+	if (sweeps && p->target->more_variants && !plan_has_lists(p)) {
 		p->single = true;
 		if (held)
 			plan_classes(p, true);
 		plan_many_and_few(p, set || !p->sets ? turned_rows(p) : NULL, true, open);
 		p->single = false;
 	}
-	if (sweeps && p->target->more_variants && (set || !p->sets) && !has_lists(p) && plan_can_fold(p)) {
+	if (sweeps && p->target->more_variants && (set || !p->sets) && !plan_has_lists(p) && plan_can_fold(p)) {
 		p->folds = true;
 		if (held)
 			plan_classes(p, true);

@@ -24,14 +24,6 @@ static const struct ir_axis *row_axis(const struct planner *p, int *others)
 	return p->k->nphases == 1 && row && row->extent && !row->tile && !row->tiled && !row->ragged ? row : NULL;
 }
 
-static bool has_lists(const struct planner *p)
-{
-	for (int i = 0; i < p->k->nparams; i++)
-		if (p->k->params[i].list)
-			return true;
-	return false;
-}
-
 /* What rows add up to is added in their order. */
 static void look_for_sums(struct ir_ins *i, void *ctx)
 {
@@ -44,7 +36,7 @@ static bool can_share(const struct planner *p, int64_t columns)
 	int others;
 	bool sums = false;
 	ir_walk(p->k->phases[0].body, look_for_sums, &sums);
-	return !p->single && row_axis(p, &others) && p->f.reduces && !p->f.guarded && !has_lists(p) && !sums && columns <= SHORT_ROW;
+	return !p->single && row_axis(p, &others) && p->f.reduces && !p->f.guarded && !plan_has_lists(p) && !sums && columns <= SHORT_ROW;
 }
 
 bool plan_is_short(const struct planner *p, int64_t columns)
@@ -131,7 +123,7 @@ static void plan_short_lines(struct planner *p)
 			row = &ph->axes[a];
 			grids++;
 		}
-	if (!line || grids != 1 || p->k->nphases != 1 || s.open || row->tile || row->ragged || p->f.guarded || has_lists(p) || phase_is_turning(p->k, ph) ||
+	if (!line || grids != 1 || p->k->nphases != 1 || s.open || row->tile || row->ragged || p->f.guarded || plan_has_lists(p) || phase_is_turning(p->k, ph) ||
 	    kernel_is_pointwise(p->arena, p->k, p->target, &rows, &symbols))
 		return;
 	int64_t by = line->extent->op == HX_CDIV ? plan_axis_by(line) : 1;

@@ -107,6 +107,14 @@ void plan_aligned(struct planner *p, struct variant *v)
 	plan_say(p, v, p->single ? "unaligned" : p->folds && p->target->more_variants ? "aligned folded" : "aligned");
 }
 
+bool plan_has_lists(const struct planner *p)
+{
+	for (int i = 0; i < p->k->nparams; i++)
+		if (p->k->params[i].list)
+			return true;
+	return false;
+}
+
 /* What is stored is such rows as emit/translate.c's may_fold has. */
 bool plan_can_fold(const struct planner *p)
 {

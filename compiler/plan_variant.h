@@ -39,6 +39,7 @@ void plan_dense(struct planner *, struct variant *);               /* rows of pi
 struct variant plan_variant(const struct planner *);                                              /* for the set in hand, asking nothing yet */
 struct variant *plan_add(struct planner *);
 void plan_tile(struct variant *, int phase, const char *axis, int tile);                          /* unless it has one */
+bool plan_has_lists(const struct planner *);
 bool plan_can_fold(const struct planner *);                        /* rows may have two strides (HX_FLAT) */
 int plan_symbol(const struct planner *, const char *name);                                        /* -1 = none */
 bool plan_can_sweep(const struct planner *, int phase);                                           /* rows of any length, in chunks */
