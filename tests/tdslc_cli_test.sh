@@ -156,6 +156,14 @@ sed -n '/^kernel many_states/,/^}/p' tests/lower/loops.tdsl | sed 's/^        e:
 	s/^            e = .*/&\n            f = max(f, v * t)\n            g = g + abs(q)/; s/u\[m, n\] = e/& + f + g/' >"$dir/many.tdsl"
 expect 0 'warning: kernel many_states for gfx942: variant N<=16384 N%4=0 aligned is left out: ' build "$dir/many.tdsl" --target gfx942 -o "$dir/many.tpack"
 expect 0 '| N<=8192 N%4=0 aligned | N<=256 |' list "$dir/many.tpack"
+# Another has two instead, one that holds fewer columns and one that sweeps, and nobody is told; where it fits they are not built.
+sed -n '/^kernel many_weights/,/^}/p' tests/lower/rows.tdsl >"$dir/weights.tdsl"
+expect 0 '' build "$dir/weights.tdsl" --target gfx942 -o "$dir/weights.tpack"
+checks=$((checks + 1))
+[ -z "$said" ] || failures=$((failures + 1))
+expect 0 '| N<=1024 N%4=0 aligned | N<=16384 N%4=0 aligned | N%4=0 aligned | any' list "$dir/weights.tpack"
+expect 0 '' build kernels.tdsl --kernel rmsnorm_quant --instance T=bf16,Q=i8 --target gfx942 -o "$dir/norm.tpack"
+expect 0 '| N<=1024 N%16=0 aligned | N<=32768 N%16=0 aligned | any' list "$dir/norm.tpack"
 
 echo "100%: Checks: $checks, Failures: $failures, Errors: 0" | sed "s/^100%/$(((checks - failures) * 100 / checks))%/"
 [ $failures = 0 ]
