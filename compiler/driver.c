@@ -341,15 +341,18 @@ static void print_near(FILE *out, const char *wanted, const char **names, int n)
 static int check_names(struct arena *a, FILE *out, const char *file, const struct dsl_file *f, const char *const *wanted, bool instances)
 {
 	struct { const char **items; int n, cap; } names = {0};
+	bool nameless = false;
 	for (int k = 0; k < f->nkernels; k++) {
 		if (!instances)
 			ARENA_PUSH(a, &names, f->kernels[k].name);
 		for (int i = 0; instances && i < f->kernels[k].nall; i++)
-			if (f->kernels[k].all[i].text[0])                   /* a kernel without choices has one instance, of no name */
+			if (f->kernels[k].all[i].text[0])
 				ARENA_PUSH(a, &names, f->kernels[k].all[i].text);
+			else
+				nameless = true;                    /* a kernel without choices has one instance, of no name */
 	}
 	for (; wanted && *wanted; wanted++) {
-		bool found = false;
+		bool found = nameless && !**wanted;
 		for (int i = 0; i < names.n; i++)
 			found |= strcmp(names.items[i], *wanted) == 0;
 		if (found)

@@ -99,12 +99,12 @@ static bool instance_fits(const struct bind *b, uint32_t instance)
 	return true;
 }
 
-/* True where the kernel has a variant of this instance (or any: -1) for the device, or none at all: it was compiled to be asked for extents. */
+/* True where the kernel has a variant of this instance (or any: -1) for the device, or needs none. */
 static bool target_has(const struct bind *b, int64_t instance)
 {
 	const struct pack_range r = b->kernel->k->variants;
-	if (!r.count)
-		return b->kernel->k->instances.count > 0;
+	if (b->kernel->extents_only)
+		return true;
 	for (uint32_t i = 0; i < r.count; i++) {
 		const struct pack_variant *v = &b->file->variants[r.first + i];
 		if ((instance < 0 || v->instance == instance) && strcmp(pack_string(b->file, v->target), b->device->target) == 0)

@@ -298,6 +298,8 @@ static int keep(tdsl_pack pack, const struct part *p)
 	if (!e)
 		FAIL(TDSL_ENOMEM, "out of memory");
 	*e = (struct kept){NULL, pack, strdup(p->kernel), strdup(p->instance ? p->instance : ""), strdup(p->target), strdup(p->variant ? p->variant : "")};
+	for (uint32_t k = 0; k < pack->file->nkernels; k++)
+		pack->kernels[k].extents_only = p->variant && strcmp(p->variant, NO_VARIANT) == 0;
 	do
 		e->next = first;
 	while (!atomic_compare_exchange_weak(&kept, &first, e));
@@ -429,7 +431,7 @@ bool jit_recall(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 		if (!tab)
 			continue;
 		*tab = 0;
-		struct part p = {pack_string(f, k->k->name), *line ? line : NULL, s->device->target, tab[1] ? tab + 1 : NULL};
+		struct part p = {pack_string(f, k->k->name), line, s->device->target, tab[1] ? tab + 1 : NULL};
 		if (!kept_find(f->meta->source_hash, &p) && kernel_keep(text, strlen(text), file, &p, 0, true) == 0)
 			any = true;
 	}
@@ -452,7 +454,7 @@ int jit_kernel(tdsl_kernel *out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	TRY(compiler_allowed());
 	TRY(device_capture_check(s, pack_string(f, k->k->name)));
 	TRY(part_find(instance, variant, text, n, file, k, s->device, args));
-	struct part p = {pack_string(f, k->k->name), *instance ? instance : NULL, s->device->target, extent == JIT_SIGNATURE ? NO_VARIANT : *variant && extent == JIT_VARIANT ? variant : NULL};
+	struct part p = {pack_string(f, k->k->name), instance, s->device->target, extent == JIT_SIGNATURE ? NO_VARIANT : *variant && extent == JIT_VARIANT ? variant : NULL};
 	TRY(kernel_keep(text, n, file, &p, 0, false));
 	parts_note(k, s->device, args, &p);
 	struct kept *at = kept_find(f->meta->source_hash, &p);

@@ -13,6 +13,7 @@ struct tdsl_kernel_s {
 	const struct pack_kernel *k;
 	const struct pack_param *params;   /* k->params.count of them */
 	int nparams;
+	bool extents_only;                 /* compiled to be asked for its outputs' extents (jit.c): its instances have no code */
 	uint32_t tensors, outputs;         /* bit masks over parameters; outputs: out and inout */
 	char signature[MODEL_MAX_PARAM + 4];
 	const char **extents;              /* kernel_extents; NULL until one is asked for */

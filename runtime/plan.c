@@ -210,7 +210,7 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	tdsl_kernel j = NULL;
 	do
 		while ((j = jit_next(k, j)))
-			if ((j->k->variants.count || extent == JIT_SIGNATURE) && bind_serve(b, j, s->device, args, lenient, choose) == 0 &&
+			if ((!j->extents_only || extent == JIT_SIGNATURE) && bind_serve(b, j, s->device, args, lenient, choose) == 0 &&
 			    (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0))
 				return 0;
 	while (jit_recall(k, s, args));

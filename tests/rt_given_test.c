@@ -15,7 +15,15 @@ enum { M = 3, N = 128 };
 static const char text[] =
 	"kernel shift[T: f32|bf16](x: T[M, N], w?: T[N], b?: T[N]) -> (y: T[M, N], s?: f32[M])\n"
 	"{\n    each m in M {\n        n = 0..N\n        v = f32(x[m, n]) * f32(w[n]) + f32(b[n])\n        y[m, n] = T(v)\n        s[m] = sum(v over n)\n    }\n}\n"
-	"pack {\n    shift: none\n}\n";
+	"kernel many_weights(x: f32[M, N], a: f32[N], b: f32[N], c: f32[N], d: f32[N], e: f32[N]) -> y: f32[M, N]\n"
+	"{\n"
+	"    each m in M {\n"
+	"        n = 0..N\n"
+	"        r = rsqrt(mean(x[m, n] * x[m, n] over n) + 1)\n"
+	"        y[m, n] = (x[m, n] * r * a[n] + b[n]) * c[n] + d[n] * e[n]\n"
+	"    }\n"
+	"}\n"
+	"pack {\n    shift: none\n    many_weights: none\n}\n";
 static float x[M * N], w[N], b[N], y[M * N], s[M];
 static tdsl_pack pack;
 static tdsl_kernel kernel;
@@ -107,6 +115,25 @@ START_TEST(extents_need_no_code)
 }
 END_TEST
 
+/* Registers do not suffice for the variant that a call would get: all are compiled, and what is built instead serves. */
+START_TEST(another_variant_serves)
+{
+	static int64_t rows[] = {M, N}, row[] = {N};
+	const DLDataType f32 = {TDSL_DL_FLOAT, 32, 1};
+	enum { LONG = 2048 };
+	static float long_x[M * LONG], long_y[M * LONG], weights[LONG];
+	tdsl_kernel many;
+	struct tdsl_last last;
+	rows[1] = row[0] = LONG;
+	OK(tdsl_kernel_find(&many, pack, "many_weights"));
+	DLTensor tx = {long_x, {kDLCPU, 0}, 2, f32, rows, NULL, 0}, tw = {weights, {kDLCPU, 0}, 1, f32, row, NULL, 0}, ty = {long_y, {kDLCPU, 0}, 2, f32, rows, NULL, 0};
+	const union tdsl_arg args[] = {{.t = &tx}, {.t = &tw}, {.t = &tw}, {.t = &tw}, {.t = &tw}, {.t = &tw}, {.t = &ty}};
+	OK(tdsl_call(many, NULL, args, 7, NULL, 0));
+	OK(tdsl_last_call(&last));
+	ck_assert_str_eq(last.predicate, "N<=16384 N%4=0 aligned");
+}
+END_TEST
+
 /* Where the variable is not set: ../NAME from this program. */
 static void library_set(const char *variable, const char *name, const char *argv0)
 {
@@ -131,6 +158,7 @@ int main(int argc, char **argv)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, each_set_has_code_of_its_own);
 	tcase_add_test(c, extents_need_no_code);
+	tcase_add_test(c, another_variant_serves);
 	suite_add_tcase(suite, c);
 	SRunner *r = srunner_create(suite);
 	srunner_run_all(r, CK_NORMAL);
