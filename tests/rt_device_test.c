@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "../runtime/include/tdsl.h"
+#include "rt_library.h"
 #include "rt_model.h"
 
 #define OK(call) ck_assert_msg((call) == 0, "%s", tdsl_error())
@@ -380,24 +381,12 @@ START_TEST(hip_path_on_the_simulated_driver)
 }
 END_TEST
 
-/* Where TDSL_SIM_LIBRARY is not set: ../libtdsl_sim.so from this program. */
-static void sim_library_set(const char *program)
-{
-	char path[4200];
-	const char *slash = strrchr(program, '/');
-	snprintf(path, sizeof path, "%.*s../libtdsl_sim.so", slash ? (int)(slash - program) + 1 : 0, program);
-	char *real = realpath(path, NULL);
-	if (real)
-		setenv("TDSL_SIM_LIBRARY", real, 0);
-	free(real);
-}
-
 int main(int argc, char **argv)
 {
 	Suite *s = suite_create("rt_device");
 	TCase *c = tcase_create("sim");
 	if (argc > 0)
-		sim_library_set(argv[0]);
+		library_set("TDSL_SIM_LIBRARY", "libtdsl_sim.so", argv[0]);
 	unsetenv("TDSL_DEVICE");
 	tcase_set_timeout(c, 120);
 	tcase_add_unchecked_fixture(c, pack_make, pack_drop);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "../runtime/include/tdsl.h"
+#include "rt_library.h"
 #include "rt_model.h"
 
 /* Children of several threads inherit locks of AddressSanitizer's allocator that nobody frees (GCC 12 has no handler for forks). */
@@ -261,18 +262,6 @@ START_TEST(compiling_goes_on_in_both)
 	ck_assert_msg(going, "the parent's compiles wait for its children");
 }
 END_TEST
-
-/* Where the variable is not set: ../NAME from this program. */
-static void library_set(const char *variable, const char *name, const char *argv0)
-{
-	char path[4200];
-	const char *slash = strrchr(argv0, '/');
-	snprintf(path, sizeof path, "%.*s../%s", slash ? (int)(slash - argv0) + 1 : 0, argv0, name);
-	char *real = realpath(path, NULL);
-	if (real)
-		setenv(variable, real, 0);
-	free(real);
-}
 
 int main(int argc, char **argv)
 {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "../runtime/include/tdsl.h"
+#include "rt_library.h"
 
 #define OK(call) ck_assert_msg((call) == 0, "%s", tdsl_error())
 
@@ -133,18 +134,6 @@ START_TEST(another_variant_serves)
 	ck_assert_str_eq(last.predicate, "N<=16384 N%4=0 aligned");
 }
 END_TEST
-
-/* Where the variable is not set: ../NAME from this program. */
-static void library_set(const char *variable, const char *name, const char *argv0)
-{
-	char path[4200];
-	const char *slash = strrchr(argv0, '/');
-	snprintf(path, sizeof path, "%.*s../%s", slash ? (int)(slash - argv0) + 1 : 0, argv0, name);
-	char *real = realpath(path, NULL);
-	if (real)
-		setenv(variable, real, 0);
-	free(real);
-}
 
 int main(int argc, char **argv)
 {

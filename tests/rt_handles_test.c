@@ -3,6 +3,7 @@
 #include <check.h>
 
 #include "../runtime/include/tdsl.h"
+#include "rt_library.h"
 #include "rt_model.h"
 
 #define OK(call) ck_assert_msg((call) == 0, "%s", tdsl_error())
@@ -113,22 +114,10 @@ START_TEST(closed_packs_are_refused)
 }
 END_TEST
 
-/* Where TDSL_SIM_LIBRARY is not set: ../libtdsl_sim.so from this program. */
-static void sim_library_set(const char *program)
-{
-	char path[4200];
-	const char *slash = strrchr(program, '/');
-	snprintf(path, sizeof path, "%.*s../libtdsl_sim.so", slash ? (int)(slash - program) + 1 : 0, program);
-	char *real = realpath(path, NULL);
-	if (real)
-		setenv("TDSL_SIM_LIBRARY", real, 0);
-	free(real);
-}
-
 int main(int argc, char **argv)
 {
 	if (argc > 0)
-		sim_library_set(argv[0]);
+		library_set("TDSL_SIM_LIBRARY", "libtdsl_sim.so", argv[0]);
 	Suite *s = suite_create("rt_handles");
 	TCase *c = tcase_create("closed");
 	tcase_set_timeout(c, 60);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../runtime/include/tdsl.h"
+#include "rt_library.h"
 
 #define OK(call) ck_assert_msg((call) == 0, "%s", tdsl_error())
 
@@ -73,13 +74,8 @@ END_TEST
 
 int main(int argc, char **argv)
 {
-	char path[4200];
-	const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
-	snprintf(path, sizeof path, "%.*s../libtdslc.so", slash ? (int)(slash - argv[0]) + 1 : 0, slash ? argv[0] : "");
-	char *real = realpath(path, NULL);
-	if (real)
-		setenv("TDSL_COMPILER", real, 0);
-	free(real);
+	if (argc > 0)
+		library_set("TDSL_COMPILER", "libtdslc.so", argv[0]);
 	Suite *s = suite_create("rt_strides");
 	TCase *c = tcase_create("strides");
 	tcase_set_timeout(c, 120);
