@@ -119,9 +119,36 @@ static bool is_whole_tile(const struct simplify *s, const struct ir_ins *i)
 	       ax->extent->a->op == HX_SYM && hexpr_is_const(ax->extent->b, &by) && known_symbol_multiple(s->p->v, (int)ax->extent->a->imm) % (by * ax->tile) == 0;
 }
 
+/* x / c < cdiv(n, c), of x that is never negative: true wherever x < n. */
+static bool is_of_groups(const struct ir_ins *i, struct ir_ins **x, struct ir_ins **n)
+{
+	const struct ir_ins *group = i->args[0], *groups = i->args[1], *sum = groups->op == IR_DIV ? groups->args[0] : NULL;
+	int64_t by, of, add;
+	if (i->op != IR_LT || group->op != IR_DIV || !sum || sum->op != IR_ADD || !int_const(group->args[1], &by) || !int_const(groups->args[1], &of) ||
+	    !int_const(sum->args[1], &add) || by < 1 || of != by || add != by - 1)
+		return false;
+	struct affine f = affine_of(group->args[0]);
+	bool counts = f.ok && !f.nterms && f.constant >= 0;
+	for (int a = 0; a < LAYOUT_AXES; a++)
+		counts = counts && f.coef[a] >= 0;
+	*x = group->args[0];
+	*n = sum->args[0];
+	return counts;
+}
+
+/* Whether `i` is true wherever the conditions joined in `where` all are. */
+static bool follows(const struct ir_ins *where, const struct ir_ins *i)
+{
+	struct ir_ins *x, *n;
+	if (where->op == IR_AND)
+		return follows(where->args[0], i) || follows(where->args[1], i);
+	return where == i || (where->op == IR_LT && is_of_groups(i, &x, &n) && where->args[0] == x && where->args[1] == n);
+}
+
 /* Folds one instruction; a replacement value or NULL. */
 static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 {
+	struct ir_ins *x, *n;
 	int64_t a, b;
 	switch (i->op) {
 	case IR_LT:
@@ -135,7 +162,8 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 			return NULL;
 		if (int_const(i->args[0], &a) && int_const(i->args[1], &b))
 			make_const(i, i->op == IR_LT ? a < b : a <= b);
-		else if (known_less(i->args[0], i->args[1], i->op == IR_LE, s->ph, s->p->v) || (i->op == IR_LT && is_whole_tile(s, i)))
+		else if (known_less(i->args[0], i->args[1], i->op == IR_LE, s->ph, s->p->v) || (i->op == IR_LT && is_whole_tile(s, i)) ||
+			 (is_of_groups(i, &x, &n) && known_less(x, n, false, s->ph, s->p->v)))
 			make_const(i, 1);
 		else
 			return of_group(s, i);
@@ -152,8 +180,10 @@ static struct ir_ins *folded(struct simplify *s, struct ir_ins *i)
 			return i->args[1];
 		if (is_true(i->args[1]))
 			return i->args[0];
-		if (i->args[0] == i->args[1])
+		if (follows(i->args[0], i->args[1]))
 			return i->args[0];
+		if (follows(i->args[1], i->args[0]))
+			return i->args[1];
 		if (is_false(i->args[0]) || is_false(i->args[1])) {
 			make_const(i, 0);
 			return NULL;

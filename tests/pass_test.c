@@ -435,6 +435,60 @@ START_TEST(masks_are_of_what_is_one_for_all)
 }
 END_TEST
 
+/* --- blocks that are there as their rows are ---------------------------------------------------------------------------------- */
+
+struct bounds { int rows, blocks; };
+
+static void note_bound(struct ir_ins *i, void *ctx)
+{
+	struct bounds *b = ctx;
+	b->rows += i->op == IR_LT && i->args[0]->op != IR_DIV && (i->args[0]->axes & IR_AXIS(0));
+	b->blocks += i->op == IR_LT && i->args[0]->op == IR_DIV;
+}
+
+/* Whether a block of 4 rows is there is asked where its row is not asked for, and where it is another block, of another number of rows, or of rows that
+ * may lie in front of the first. */
+static const struct { const char *what; struct edit edits[2]; struct bounds left; } blockings[] = {
+	{"one row", {{0}}, {0, 0}},
+	{"several rows", {{"m grid tile 1", "m grid tile 4"}}, {1, 0}},
+	{"in the other order", {{"m grid tile 1", "m grid tile 4"}, {"and %2, %13", "and %13, %2"}}, {1, 0}},
+	{"with what else is asked", {{"m grid tile 1", "m grid tile 4"}, {"%15 = load scale[%9] if %14 : f32[m]", "%17 = and %6, %13 : i1[m, n]\n    %15 = load scale[%9] if %17 : f32[m, n]"}}, {1, 0}},
+	{"blocks alone", {{"m grid tile 1", "m grid tile 4"}, {"and %2, %13", "and %13, %13"}}, {1, 1}},
+	{"either", {{"m grid tile 1", "m grid tile 4"}, {"and %2, %13", "or %2, %13"}}, {1, 1}},
+	{"fewer blocks", {{"m grid tile 1", "m grid tile 4"}, {"%10 = const 3", "%10 = const 2"}}, {1, 1}},
+	{"blocks of 2 of which there are as many as of 4", {{"m grid tile 1", "m grid tile 4"}, {"%9 = div %0, %8 : i32[m]", "%18 = const 2 : i32\n    %9 = div %0, %18 : i32[m]"}}, {1, 1}},
+	{"rows in front", {{"m grid tile 1", "m grid tile 4"}, {"%13 = lt %9, %12", "%18 = sub %0, %8 : i32[m]\n    %19 = div %18, %8 : i32[m]\n    %13 = lt %19, %12"}}, {1, 1}},
+};
+enum { BLOCKINGS = sizeof blockings / sizeof *blockings };
+
+START_TEST(blocks_are_there_where_their_rows_are)
+{
+	struct bounds b = {0};
+	struct arena a = {0};
+	struct ir_run r;
+	struct ir_kernel *k;
+	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1};
+	double *want[PARAMS] = {0};
+	open_edited(&a, &r, "blocks", blockings[_i].edits);
+	r.k->target = "gfx942";
+	ir_run_symbol(&r, "M", 7);
+	ir_run_symbol(&r, "N", 13);
+	for (int p = 0; p < r.k->nparams; p++)
+		ir_run_tensor(&r, r.k->params[p].name, 2);
+	evaluate(&r, r.k, blockings[_i].what);
+	keep(&r, want);
+	ck_assert_msg(run_passes(&a, r.k, &v, "simplify", &k, r.err, sizeof r.err) == 0, "%s: %s", blockings[_i].what, r.err);
+	ir_walk(k->phases[0].body, note_bound, &b);
+	ck_assert_msg(b.rows == blockings[_i].left.rows && b.blocks == blockings[_i].left.blocks, "%s: rows asked for %d times, blocks %d", blockings[_i].what, b.rows,
+	              b.blocks);
+	evaluate(&r, k, blockings[_i].what);
+	compare(&r, want, 0, blockings[_i].what);
+	forget(want);
+	ir_run_close(&r);
+	arena_free(&a);
+}
+END_TEST
+
 /* The places of the first load and the first store of tensor z. */
 struct places { int load, store, n; };
 
@@ -540,6 +594,7 @@ int main(void)
 	tcase_add_loop_test(t, conditions_are_asked_once, 0, GUARDS);
 	tcase_add_test(t, masked_products_are_summed_by_fma);
 	tcase_add_loop_test(t, masks_are_of_what_is_one_for_all, 0, MASKINGS);
+	tcase_add_loop_test(t, blocks_are_there_where_their_rows_are, 0, BLOCKINGS);
 	tcase_add_test(t, loads_stay_before_stores);
 	tcase_add_loop_test(t, what_is_used_late_is_computed_late, 0, LATENESSES);
 	tcase_add_loop_test(t, stores_precede_turning, 0, ORDERS);
