@@ -155,6 +155,8 @@ bool variant_is_spare(const struct variant *all, int n, int v);
 struct compile_options {
 	const char *const *targets; const char *const *kernels; const char *const *instances;
 	const char *const *variants;                           /* texts of predicates: those alone; NULL = all */
+	const char *given;                                     /* optional tensors, "w res": variants for exactly these besides; NULL = none */
+	bool given_alone;                                      /* for these and no others */
 	int jobs;                                              /* threads; 0 = one per core */
 	const char *library;                                   /* text of the language's library; NULL = the one built in */
 	bool keep_going;                                       /* build the rest after a kernel failed; the result is an error all the same */

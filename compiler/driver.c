@@ -96,6 +96,44 @@ static bool listed(const char *const *list, const char *name)
 }
 
 /* --- first round: the front end */
+
+static int find_optional(const struct ir_kernel *k, const char *name)
+{
+	for (int i = 0; i < k->nparams; i++)
+		if (k->params[i].optional && strcmp(k->params[i].name, name) == 0)
+			return i;
+	return -1;
+}
+
+static const char *optional_names(struct arena *a, const struct ir_kernel *k)
+{
+	const char *names = "";
+	for (int i = 0; i < k->nparams; i++)
+		if (k->params[i].optional)
+			names = arena_printf(a, "%s%s%s", names, *names ? ", " : "", k->params[i].name);
+	return *names ? arena_printf(a, "some of %s", names) : "none";
+}
+
+/* Variants for exactly the tensors of `given` besides those of the pack lines.  Sets the item's error where one of them is no optional tensor; *mask: which
+ * they are. */
+static const struct dsl_special *special_given(struct item *it, const char *given, uint64_t *mask)
+{
+	ARRAY(const char *) names = {0};
+	for (size_t n; *(given += strspn(given, " ")); given += n) {
+		n = strcspn(given, " ");
+		const char *name = arena_string(&it->arena, given, n);
+		int param = find_optional(it->generic, name);
+		*mask |= param >= 0 ? UINT64_C(1) << param : 0;
+		if (param < 0)
+			it->error = arena_printf(&it->arena, "found '%s' among the tensors that calls will bring; expected %s", name, optional_names(&it->arena, it->generic));
+		ARENA_PUSH(&it->arena, &names, name);
+	}
+	return dsl_special_with(&it->arena, it->binding->special, &(struct dsl_set){names.items, names.n, NULL, 0});
+}
+
+/* Of the set, not of what asks for each tensor. */
+static bool is_for(const struct variant *v, uint64_t given) { return (v->given | v->absent) && v->given == given; }
+
 static void elaborate_item(struct compilation *c, struct item *it, struct object_session **session)
 {
 	char why[ERROR_TEXT] = "";
@@ -103,7 +141,10 @@ static void elaborate_item(struct compilation *c, struct item *it, struct object
 	if (dsl_elaborate(&it->arena, c->file, it->text, it->binding, it->target ? it->target->name : "", &it->diag, &it->generic) ||
 	    it->diag.errors || c->options->check)
 		return;
-	const struct dsl_special *special = it->binding->special;
+	uint64_t given = 0;
+	const struct dsl_special *special = c->options->given ? special_given(it, c->options->given, &given) : it->binding->special;
+	if (it->error)
+		return;
 	for (const char *const *v = c->options->variants; v && *v; v++)
 		special = variant_special(&it->arena, special, *v);
 	if (plan_variants(&it->arena, it->generic, it->text, special, it->target, &it->variants, &it->nvariants, why, sizeof why))
@@ -111,7 +152,7 @@ static void elaborate_item(struct compilation *c, struct item *it, struct object
 	it->pointwise = kernel_is_pointwise(&it->arena, it->generic, it->target, &it->rows, &it->columns);
 	int kept = 0;
 	for (int v = 0; v < it->nvariants; v++)
-		if (listed(c->options->variants, it->variants[v].text))
+		if (listed(c->options->variants, it->variants[v].text) && !(c->options->given_alone && !is_for(&it->variants[v], given)))
 			it->variants[kept++] = it->variants[v];
 	it->nvariants = kept;
 }

@@ -29,7 +29,7 @@ int tdslc_compile(const char *text, size_t n, const char *file, const struct tds
 			*messages = NULL;
 		return -1;
 	}
-	struct compile_options options = {.targets = o->targets, .kernels = o->kernels, .instances = o->instances, .jobs = o->jobs, .library = library, .variants = o->variants};
+	struct compile_options options = {.targets = o->targets, .kernels = o->kernels, .instances = o->instances, .jobs = o->jobs, .library = library, .variants = o->variants, .given = o->given, .given_alone = o->given_alone};
 	int rc = compile_text(text, n, file ? file : "text", &options, &result);
 	if (result.messages)
 		*messages = strdup(result.messages);

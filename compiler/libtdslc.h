@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TDSLC_ABI 2
+#define TDSLC_ABI 3
 #define TDSLC_API __attribute__((visibility("default")))
 
 struct tdslc_options {
@@ -18,6 +18,8 @@ struct tdslc_options {
 	/* NULL-terminated texts of predicates, "N=4096 aligned with w": those alone, of the sets of tensors that they name as well as of the pack
 	 * lines'; or NULL = all */
 	const char *const *variants;
+	const char *given;               /* names of optional tensors, "w res": variants for exactly these besides; or NULL */
+	int given_alone;                 /* 1: no others */
 };
 
 /* Compiles `text` (n bytes; `file` names it in messages).  0 and *pack (malloc'ed) or a negative code and *messages

@@ -102,6 +102,8 @@ static int key_make(struct cache_key *key, const char *identity, const struct re
 	hash_list(h, r->options.kernels);
 	hash_list(h, r->options.instances);
 	hash_list(h, r->options.variants);
+	hash_text(h, r->options.given);
+	hash_text(h, r->options.given_alone ? "alone" : NULL);
 	hash_canonical(h, r->text, r->n);
 	XXH128_hash_t d = XXH3_128bits_digest(h);
 	XXH3_freeState(h);
@@ -244,7 +246,7 @@ int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, 
 	messages_set(NULL, NULL);
 	if (!pack || !text)
 		FAIL(TDSL_EINVAL, "tdsl_compile: %s is NULL", pack ? "text" : "pack");
-	struct request r = {text, n, file ? file : "text", {TDSLC_ABI, q->targets, q->kernels, q->instances, q->jobs, q->library_path, NULL}, false};
+	struct request r = {text, n, file ? file : "text", {TDSLC_ABI, q->targets, q->kernels, q->instances, q->jobs, q->library_path, NULL, NULL, 0}, false};
 	if (!q->targets) {
 		tdsl_device d;
 		TRY(tdsl_default(&d));
@@ -257,7 +259,7 @@ int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, 
 
 /* ---- kernels kept for calls: by the hash of their text; never dropped */
 
-struct kept { struct kept *next; tdsl_pack pack; char *kernel, *instance, *target, *variant; }; /* "" = all */
+struct kept { struct kept *next; tdsl_pack pack; char *kernel, *instance, *target, *variant, *given; bool alone; }; /* as struct part has them */
 static _Atomic(struct kept *) kept;
 
 static bool same_source(tdsl_pack a, tdsl_pack b)
@@ -288,16 +290,21 @@ tdsl_kernel jit_next(tdsl_kernel k, tdsl_kernel after)
 	return NULL;
 }
 
-/* What one compile of a kernel has; NULL = all.  A variant that no plan has leaves the instance alone. */
+/* What one compile of a kernel has; NULL = all.  A variant that no plan has leaves the instance alone.  given: as tdsl_warm has it;
+ * alone: what the pack that calls go to has not. */
 #define NO_VARIANT "none"
-struct part { const char *kernel, *instance, *target, *variant; };
+struct part { const char *kernel, *instance, *target, *variant, *given; bool alone; };
+
+static char *copy_or_none(const char *s) { return s ? strdup(s) : NULL; }
+static bool same_or_none(const char *a, const char *b) { return a && b ? strcmp(a, b) == 0 : a == b; }
 
 static int keep(tdsl_pack pack, const struct part *p)
 {
 	struct kept *e = malloc(sizeof *e), *first = atomic_load(&kept);
 	if (!e)
 		FAIL(TDSL_ENOMEM, "out of memory");
-	*e = (struct kept){NULL, pack, strdup(p->kernel), strdup(p->instance ? p->instance : ""), strdup(p->target), strdup(p->variant ? p->variant : "")};
+	*e = (struct kept){NULL, pack, strdup(p->kernel), copy_or_none(p->instance), strdup(p->target), copy_or_none(p->variant), copy_or_none(p->given),
+	                   p->alone};
 	for (uint32_t k = 0; k < pack->file->nkernels; k++)
 		pack->kernels[k].extents_only = p->variant && strcmp(p->variant, NO_VARIANT) == 0;
 	do
@@ -309,10 +316,17 @@ static int keep(tdsl_pack pack, const struct part *p)
 static struct kept *kept_find(const uint64_t source[2], const struct part *p)
 {
 	struct kept *at = atomic_load_explicit(&kept, memory_order_acquire);
-	while (at && (strcmp(at->kernel, p->kernel) || strcmp(at->instance, p->instance ? p->instance : "") || strcmp(at->target, p->target) ||
-	              strcmp(at->variant, p->variant ? p->variant : "") || memcmp(at->pack->file->meta->source_hash, source, 2 * sizeof *source)))
+	while (at && (strcmp(at->kernel, p->kernel) || strcmp(at->target, p->target) || !same_or_none(at->instance, p->instance) ||
+	              !same_or_none(at->variant, p->variant) || !same_or_none(at->given, p->given) || at->alone != p->alone || memcmp(at->pack->file->meta->source_hash, source, 2 * sizeof *source)))
 		at = at->next;
 	return at;
+}
+
+/* That of `part` of this text, or NULL. */
+static struct kept *kept_of(const char *text, size_t n, const struct part *p)
+{
+	XXH128_hash_t h = XXH3_128bits(text, n);
+	return kept_find((uint64_t[]){h.low64, h.high64}, p);
 }
 
 /* Compiles one kernel and keeps it for calls. */
@@ -320,11 +334,10 @@ static int kernel_keep(const char *text, size_t n, const char *file, const struc
 {
 	const char *kernels[2] = {p->kernel}, *instances[2] = {p->instance}, *targets[2] = {p->target}, *variants[2] = {p->variant};
 	struct request r = {text, n, file, {.abi = TDSLC_ABI, .targets = targets, .kernels = kernels, .instances = p->instance ? instances : NULL,
-	                                    .jobs = jobs, .variants = p->variant ? variants : NULL}, cached_only};
-	XXH128_hash_t h = XXH3_128bits(text, n);
+	                                    .jobs = jobs, .variants = p->variant ? variants : NULL, .given = p->given, .given_alone = p->alone}, cached_only};
 	struct pack_file *f;
 	tdsl_pack pack;
-	if (kept_find((uint64_t[]){h.low64, h.high64}, p))
+	if (kept_of(text, n, p))
 		return 0;
 	TRY(request_run(&f, &r));
 	TRY(pack_wrap(&pack, f));
@@ -431,7 +444,7 @@ bool jit_recall(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 		if (!tab)
 			continue;
 		*tab = 0;
-		struct part p = {pack_string(f, k->k->name), line, s->device->target, tab[1] ? tab + 1 : NULL};
+		struct part p = {pack_string(f, k->k->name), line, s->device->target, tab[1] ? tab + 1 : NULL, NULL, false};
 		if (!kept_find(f->meta->source_hash, &p) && kernel_keep(text, strlen(text), file, &p, 0, true) == 0)
 			any = true;
 	}
@@ -454,7 +467,7 @@ int jit_kernel(tdsl_kernel *out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	TRY(compiler_allowed());
 	TRY(device_capture_check(s, pack_string(f, k->k->name)));
 	TRY(part_find(instance, variant, text, n, file, k, s->device, args));
-	struct part p = {pack_string(f, k->k->name), instance, s->device->target, extent == JIT_SIGNATURE ? NO_VARIANT : *variant && extent == JIT_VARIANT ? variant : NULL};
+	struct part p = {pack_string(f, k->k->name), instance, s->device->target, extent == JIT_SIGNATURE ? NO_VARIANT : *variant && extent == JIT_VARIANT ? variant : NULL, NULL, false};
 	TRY(kernel_keep(text, n, file, &p, 0, false));
 	parts_note(k, s->device, args, &p);
 	struct kept *at = kept_find(f->meta->source_hash, &p);
@@ -469,13 +482,42 @@ int jit_kernel(tdsl_kernel *out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 /* ---- the warm-up list */
 
 struct warming {
-	const struct tdsl_warm *items; int n, jobs;
+	const struct tdsl_warm *items; int n, each;   /* threads of one item's compile */
 	atomic_int next, ready;
 	pthread_mutex_t lock;
 	int failed, rc; char why[1024];       /* of the first item in the list that failed */
 };
 
-static int warm_one(const struct tdsl_warm *w)
+/* Whether a pack has code for calls of the part's kernel: that for what asks for each tensor too. */
+static bool pack_serves(tdsl_pack pack, const struct part *p)
+{
+	const struct pack_file *f = pack->file;
+	for (uint32_t k = 0; k < f->nkernels; k++)
+		for (uint32_t i = 0; i < f->kernels[k].variants.count && strcmp(pack_string(f, f->kernels[k].name), p->kernel) == 0; i++) {
+			const struct pack_variant *v = &f->variants[f->kernels[k].variants.first + i];
+			const char *instance = pack_string(f, f->instances[f->kernels[k].instances.first + v->instance].name);
+			if (strcmp(pack_string(f, v->target), p->target) == 0 && (!p->instance || strcmp(instance, p->instance) == 0))
+				return true;
+		}
+	return false;
+}
+
+/* Compiles what an item names.  A kernel that the pack block leaves out has no instances but those that an item names: all of them are too many. */
+static int warm_kernel(const char *text, size_t n, const char *file, struct part p, int jobs)
+{
+	TRY(kernel_keep(text, n, file, &p, jobs, false));
+	struct kept *at = kept_of(text, n, &p);
+	const struct pack_file *f = at ? at->pack->file : NULL;
+	if (p.instance || p.alone || !f || f->nkernels != 1 || f->kernels[0].variants.count)
+		return 0;
+	const struct pack_range of = f->kernels[0].instances;
+	p.instance = pack_string(f, f->instances[of.first].name);
+	if (of.count > 1)
+		FAIL(TDSL_EINVAL, "%s: found no instance, where the pack block leaves the kernel out; expected one, such as %s", p.kernel, p.instance);
+	return kernel_keep(text, n, file, &p, jobs, false);
+}
+
+static int warm_one(const struct tdsl_warm *w, int jobs)
 {
 	const char *text = w->text, *file = w->file, *target = w->target;
 	size_t n = w->n;
@@ -496,14 +538,16 @@ static int warm_one(const struct tdsl_warm *w)
 		TRY(tdsl_default(&d));
 		target = d->target;
 	}
-	return kernel_keep(text, n, file ? file : "text", &(struct part){w->kernel, w->instance, target, NULL}, 1, false);
+	struct part p = {w->kernel, w->instance, target, NULL, w->given, false};
+	p.alone = w->given && w->pack && pack_serves(w->pack, &p);
+	return warm_kernel(text, n, file ? file : "text", p, jobs);
 }
 
 static void *warm_thread(void *arg)
 {
 	struct warming *w = arg;
 	for (int i; (i = atomic_fetch_add(&w->next, 1)) < w->n;) {
-		int rc = warm_one(&w->items[i]);
+		int rc = warm_one(&w->items[i], w->each);
 		pthread_mutex_lock(&w->lock);
 		w->ready += rc == 0;
 		if (rc < 0 && (w->failed < 0 || i < w->failed)) {
@@ -525,6 +569,7 @@ int tdsl_warm_up(const struct tdsl_warm *items, int n, int jobs)
 		FAIL(TDSL_EINVAL, "tdsl_warm_up: %d items%s", n, items ? "" : " at NULL");
 	TRY(env_check());
 	TRY(env_jobs(&jobs, jobs));
+	w.each = n ? (jobs + n - 1) / n : 1;
 	while (started < jobs - 1 && started < n - 1 && started < 64 && pthread_create(&threads[started], NULL, warm_thread, &w) == 0)
 		started++;
 	warm_thread(&w);

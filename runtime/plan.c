@@ -184,16 +184,33 @@ static int bind_serve(struct bind *b, tdsl_kernel k, tdsl_device device, const u
 	return 0;
 }
 
-/* A specialised variant of a kernel that this process compiled from the same text, where the pack has only its general one. */
-static bool choose_compiled(struct bind *b, tdsl_device device, const union tdsl_arg *args, uint32_t *index)
+/* Binds to a kernel that this process compiled from the same text and that has such a variant for the call. */
+static bool choose_compiled_among(struct bind *b, tdsl_device device, const union tdsl_arg *args, bool lenient, enum choice among, uint32_t *index)
 {
 	struct bind other;
 	for (tdsl_kernel j = NULL; (j = jit_next(b->kernel, j));)
-		if (bind_serve(&other, j, device, args, false, true) == 0 && choose_variant(&other, true, index, NULL, NULL) == 0) {
+		if (!j->extents_only && bind_serve(&other, j, device, args, lenient, true) == 0 && choose_variant(&other, among, index, NULL, NULL) == 0) {
 			*b = other;
 			return true;
 		}
 	return false;
+}
+
+static bool has_optional(const struct bind *b)
+{
+	bool any = false;
+	for (int p = 0; p < b->kernel->nparams; p++)
+		any = any || (b->kernel->params[p].flags & PACK_PARAM_OPTIONAL);
+	return any;
+}
+
+/* In place of what asks for each optional tensor one that was compiled for exactly those of the call, and in place of the general variant any other. */
+static bool choose_compiled(struct bind *b, tdsl_device device, const union tdsl_arg *args, bool lenient, uint32_t *index)
+{
+	const struct pack_variant *v = &b->file->variants[b->kernel->k->variants.first + *index];
+	bool general = !v->predicate.size, asks = has_optional(b) && !variant_is_tailored(b, v);
+	return (asks && choose_compiled_among(b, device, args, lenient, CHOOSE_TAILORED, index)) ||
+	       (general && choose_compiled_among(b, device, args, lenient, CHOOSE_SPECIAL, index));
 }
 
 /* Binds and chooses.  What no variant of the pack takes is served by a kernel compiled before, or compiled now (extent).  index: NULL = none is chosen. */
@@ -203,7 +220,7 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	char why[1024];
 	int rc = bind_serve(b, k, s->device, args, lenient, choose);
 	if (rc == 0 && choose && !b->nothing)
-		rc = choose_variant(b, false, index, NULL, NULL);
+		rc = choose_variant(b, CHOOSE_ANY, index, NULL, NULL);
 	if (rc != TDSL_EDTYPE && rc != TDSL_ETARGET)
 		return rc;
 	snprintf(why, sizeof why, "%s", tdsl_error());
@@ -211,7 +228,7 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	do
 		while ((j = jit_next(k, j)))
 			if ((!j->extents_only || extent == JIT_SIGNATURE) && bind_serve(b, j, s->device, args, lenient, choose) == 0 &&
-			    (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0))
+			    (!choose || b->nothing || choose_variant(b, CHOOSE_ANY, index, NULL, NULL) == 0))
 				return 0;
 	while (jit_recall(k, s, args));
 	if (!*pack_string(k->pack->file, k->pack->file->meta->source))
@@ -227,11 +244,11 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 		FAIL(made == TDSL_EUNSUPPORTED ? rc : made, "%s; it was not compiled: %s", why, more);
 	}
 	TRY(bind_serve(b, j, s->device, args, lenient, choose));
-	if (!choose || b->nothing || choose_variant(b, false, index, NULL, NULL) == 0)
+	if (!choose || b->nothing || choose_variant(b, CHOOSE_ANY, index, NULL, NULL) == 0)
 		return 0;
 	TRY(jit_kernel(&j, k, s, args, JIT_WHOLE)); /* strides that the likely variant cannot follow: all of them */
 	TRY(bind_serve(b, j, s->device, args, lenient, choose));
-	return choose_variant(b, false, index, NULL, NULL);
+	return choose_variant(b, CHOOSE_ANY, index, NULL, NULL);
 }
 
 /* ---- building */
@@ -390,16 +407,16 @@ int plan_make(struct plan **out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	uint32_t index = UINT32_MAX;
 	TRY(serve(b, k, s, args, false, JIT_VARIANT, &index));
 	if (!b->nothing) {
-		if (!b->file->variants[b->kernel->k->variants.first + index].predicate.size)
-			choose_compiled(b, device, args, &index);
+		choose_compiled(b, device, args, false, &index);
 		k = b->kernel;
 		v = &b->file->variants[k->k->variants.first + index];
 		trace_count(TRACE_PLANS);
 		if (log_on(LOG_DEBUG))
 			log_write(LOG_DEBUG, "%s", explain(b));
 		else
-			log_write(LOG_INFO, "%s[%s] on %s: variant \"%s\"", b->name, pack_string(b->file, b->file->instances[k->k->instances.first + b->instance].name),
-			          device->target, pack_string(b->file, v->predicate_text));
+			log_write(LOG_INFO, "%s[%s] on %s: variant \"%s\"%s", b->name, pack_string(b->file, b->file->instances[k->k->instances.first + b->instance].name),
+			          device->target, pack_string(b->file, v->predicate_text),
+			          has_optional(b) && !variant_is_tailored(b, v) ? ", which asks for each optional tensor: tdsl_warm_up compiles code for those of a call" : "");
 	}
 	k = b->kernel;
 	struct plan *p = plan_alloc(b, v, key_words);
@@ -438,7 +455,7 @@ static int workspace_of_either(struct bind *b, bool *found, int64_t *most)
 	for (int aligned = 1; aligned >= 0; aligned--) {
 		uint32_t index;
 		b->assume_aligned = aligned;
-		int rc = choose_variant(b, false, &index, NULL, NULL);
+		int rc = choose_variant(b, CHOOSE_ANY, &index, NULL, NULL);
 		if (rc == TDSL_ETARGET)
 			continue;
 		TRY(rc);
@@ -450,7 +467,7 @@ static int workspace_of_either(struct bind *b, bool *found, int64_t *most)
 
 int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 {
-	struct bind bind, *b = &bind;
+	struct bind bind, other, *b = &bind;
 	bool addresses = true, found = false;
 	int64_t most = 0;
 	uint32_t index;
@@ -464,10 +481,14 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 			                                    : !(k->outputs >> i & 1) || (k->params[i].flags & PACK_PARAM_OPTIONAL));
 	if (addresses) {
 		TRY(serve(b, k, s, args, true, JIT_VARIANT, &index));
+		choose_compiled(b, s->device, args, true, &index);
 		TRY(variant_workspace(b, index, &most));
 		return most;
 	}
 	TRY(workspace_of_either(b, &found, &most));
+	for (tdsl_kernel j = NULL; (j = jit_next(k, j));)
+		if (!j->extents_only && bind_make(&other, j, s->device, args, true) == 0)
+			TRY(workspace_of_either(&other, &found, &most));
 	bind_join_rows(b);                               /* the call may */
 	if (found && b->joined)
 		TRY(workspace_of_either(b, &found, &most));

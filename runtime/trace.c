@@ -1,6 +1,7 @@
 /* trace.c -- which variant serves a call and why not the others: the choice, its explanation, and counts of what happened.
  *
- * Order of the choice: the variant that TDSL_TUNE names for the call, then the pack's own order, most specific first.  A variant
+ * Order of the choice: the variant that TDSL_TUNE names for the call, then the pack's own order, most specific first; in place of what asks for each
+ * optional tensor, one that this process has compiled for exactly those of the call (plan.c).  A variant
  * is passed over where TDSL_DISABLE names it, where TDSL_BATCH_INVARIANT is set and its predicate depends on the batch (the first
  * dimension of the first tensor) and it is not the general one, which is left where no other serves, where its predicate does not hold,
  * which may be for a stride beyond its reach, or where it cannot follow the tensors (plan.c).  The
@@ -109,8 +110,19 @@ static bool depends_on_batch(const struct bind *b, const struct pack_variant *v)
 
 /* ---- the choice */
 
+bool variant_is_tailored(const struct bind *b, const struct pack_variant *v)
+{
+	struct arena a = {0};
+	const struct hexpr *e = v->predicate.size ? hexpr_decode(&a, b->file->code + v->predicate.offset, v->predicate.size) : NULL;
+	bool found = false;
+	for (int p = 0; e && p < b->kernel->nparams; p++)
+		found = found || hexpr_has(e, HX_PRESENT, p);
+	arena_free(&a);
+	return found;
+}
+
 /* 1 if the variant serves the call, 0 with *what = why it does not, or negative with the text set and *what = the text. */
-static int variant_try(const struct bind *b, const struct rules *r, const struct pack_variant *v, bool specialised, bool general, const char **what)
+static int variant_try(const struct bind *b, const struct rules *r, const struct pack_variant *v, enum choice among, bool general, const char **what)
 {
 	const char *why = NULL, *text = pack_string(b->file, v->predicate_text);
 	int64_t holds = 1;
@@ -125,7 +137,10 @@ static int variant_try(const struct bind *b, const struct rules *r, const struct
 		return rc;
 	}
 	*what = "general";
-	if (specialised && !v->predicate.size)
+	if (among == CHOOSE_SPECIAL && !v->predicate.size)
+		return 0;
+	*what = "asks for each optional tensor";
+	if (among == CHOOSE_TAILORED && !variant_is_tailored(b, v))
 		return 0;
 	*what = "disabled by TDSL_DISABLE";
 	if (disabled(r, b->name, text))
@@ -152,7 +167,7 @@ static bool is_general(const struct bind *b, const struct pack_variant *v)
 	return strcmp(pack_string(b->file, v->predicate_text), "any") == 0;
 }
 
-int choose_variant(const struct bind *b, bool specialised, uint32_t *index, sayer *say, void *ctx)
+int choose_variant(const struct bind *b, enum choice among, uint32_t *index, sayer *say, void *ctx)
 {
 	const struct pack_range r = b->kernel->k->variants;
 	struct rules rules = {0};
@@ -161,13 +176,14 @@ int choose_variant(const struct bind *b, bool specialised, uint32_t *index, saye
 	TRY(rules_get(&rules, b));
 	if (disabled(&rules, b->name, NULL))
 		FAIL(TDSL_EUNSUPPORTED, "%s: disabled by TDSL_DISABLE", b->name);
-	for (int pass = rules.has_tuned ? 0 : 1; pass < 2; pass++) /* first the tuned choice alone */
+	int passes = rules.has_tuned && among != CHOOSE_ANY ? 1 : 2;
+	for (int pass = rules.has_tuned ? 0 : 1; pass < passes; pass++) /* first the tuned choice alone */
 		for (uint32_t i = 0; i < r.count && (!done || say); i++) {
 			const struct pack_variant *v = &b->file->variants[r.first + i];
 			const char *what;
 			if (!is_for(b, v) || (pass == 0 && strcmp(pack_string(b->file, v->predicate_text), rules.tuned) != 0))
 				continue;
-			int rc = done && i != *index ? 0 : variant_try(b, &rules, v, specialised, pass == 1 && is_general(b, v), &what);
+			int rc = done && i != *index ? 0 : variant_try(b, &rules, v, among, pass == 1 && is_general(b, v), &what);
 			if (say)
 				say(ctx, i, done && i != *index ? "not needed" : pass == 0 && rc > 0 ? "runs, by TDSL_TUNE" : what);
 			off = off || (rc == 0 && !done && what[0] == 'd' && strncmp(what, "disabled", 8) == 0);
@@ -210,6 +226,6 @@ const char *explain(const struct bind *b)
 		                       pack_string(b->file, b->file->symbols[b->kernel->k->symbols.first + i].name), b->symbols[i]);
 	t.n = (size_t)snprintf(t.text, t.size, "%s[%s] on %s,%s%s, from %s:\n", b->name, instance_text(b), b->device->target, sizes,
 	                       b->joined ? " (as many elements in other rows)" : "", b->file->name);
-	choose_variant(b, false, &index, tell, &t);
+	choose_variant(b, CHOOSE_ANY, &index, tell, &t);
 	return explanation;
 }

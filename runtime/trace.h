@@ -8,9 +8,13 @@ void trace_count(enum trace_counter);
 
 /* Whether neither TDSL_BATCH_INVARIANT nor an entry of TDSL_TUNE for the call's own sizes decides; 0, or a negative code. */
 int choice_is_open(bool *open, const struct bind *);
-/* The variant that serves a bound call: its index in the kernel, or a negative code.  specialised: only variants that have a predicate.
+/* All variants; those that have a predicate; those for exactly the optional tensors of a call.  A tuned choice stands: of the last two it is that or none. */
+enum choice { CHOOSE_ANY, CHOOSE_SPECIAL, CHOOSE_TAILORED };
+/* The variant that serves a bound call: its index in the kernel, or a negative code.
  * say, where not NULL, is told of every variant of instance and target what became of it, in their order. */
-int choose_variant(const struct bind *, bool specialised, uint32_t *index, void (*say)(void *, uint32_t index, const char *what), void *ctx);
+int choose_variant(const struct bind *, enum choice, uint32_t *index, void (*say)(void *, uint32_t index, const char *what), void *ctx);
+/* Whether the variant is for exactly some optional tensors: its predicate asks which there are. */
+bool variant_is_tailored(const struct bind *, const struct pack_variant *);
 /* What became of every variant, a line each after one that names the call; this thread's until it asks again. */
 const char *explain(const struct bind *);
 /* 0, or TDSL_ESTRIDE with the text set: can a variant follow the tensors (plan.c)? */

@@ -46,6 +46,28 @@ def compiled(t):
     del os.environ["TDSL_JIT"]
 
 
+def warmed(t):
+    """Ahead of calls: code for exactly what they bring, which those that the pack serves take as well, and which may need a workspace of its own."""
+    x = np.random.default_rng(3).standard_normal((128, 256)).astype(ml_dtypes.bfloat16)
+    rstd, kernel = np.ones(128, np.float32), tdsl.rmsnorm_bwd
+    def call(rows):
+        return kernel(x[:rows], x[:rows], rstd=rstd[:rows], dw=np.empty(256, np.float32))
+    served = call(128)
+    t.check(" with " not in tdsl.last_call()["predicate"], f"{tdsl.last_call()}: a variant for dw alone is in the pack")
+    for entry, kind, text in (((kernel, "T=bf16", ["dx"]), tdsl.Error, "found 'dx' among the tensors that calls will bring; expected some of w, dres, dw"),
+                              ((kernel, "T=bf17"), tdsl.Error, 'no instance "T=bf17"'), (tdsl.rmsnorm_t5_quant, tdsl.Error, "expected one, such as T=bf16,Q=fp8"),
+                              ((kernel, None, "dw"), TypeError, "given is a list of names"), ("rmsnorm_bwd", TypeError, "expected a kernel"),
+                              ((kernel, None, None, 1), TypeError, "expected a kernel")):
+        raises(t, kind, text, lambda: tdsl.warm_up([entry]))
+    t.check(tdsl.warm_up([(kernel, "T=bf16", ["dw"]), tdsl.rmsnorm_mxfp4], jobs=2) == 2 and tdsl.warm_up([]) == 0, "how many are ready")
+    again = call(128)
+    t.check(" with " not in tdsl.last_call()["predicate"] and (again[1] == served[1]).all(), "what a shape's first call chose stays")
+    dx, dw = call(64)
+    t.check(tdsl.last_call()["predicate"].endswith(" with dw"), f"{tdsl.last_call()}: expected the variant for dw alone")
+    wanted = (x[:64].astype(np.float64) ** 2).sum(0)
+    t.check((dx.view(np.uint16) == served[0][:64].view(np.uint16)).all() and np.allclose(dw, wanted, rtol=1e-5, atol=1e-4), "another result")
+
+
 def names(t):
     """Parameters and kernels whose names mean something to Python or to the package."""
     x, w = np.ones((3, 40), np.float32), np.arange(40, dtype=np.float32)
@@ -302,6 +324,7 @@ def partly(t):
 
 def checks(totals):
     totals.run(compiled)
+    totals.run(warmed)
     totals.run(names)
     if importlib.util.find_spec("torch") is None:
         print("py_torch: torch's tensors, operators and gradients are not tested: torch is not installed")

@@ -1,11 +1,12 @@
 /* rt_given_test.c -- calls of kernels that no pack holds are compiled for exactly the optional tensors that they have, once each; to be asked for
- * an output's extents a kernel needs no code.  On the simulated gfx942, results against sums made here.  libtdslc.so and libtdsl_sim.so lie in the folder
+ * an output's extents a kernel needs no code.  What calls will bring can be compiled ahead, and calls that the pack serves take it.  On the simulated gfx942, results against sums made here.  libtdslc.so and libtdsl_sim.so lie in the folder
  * above this program. */
 #include <check.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../runtime/include/tdsl.h"
 #include "rt_library.h"
@@ -16,6 +17,8 @@ enum { M = 3, N = 128 };
 static const char text[] =
 	"kernel shift[T: f32|bf16](x: T[M, N], w?: T[N], b?: T[N]) -> (y: T[M, N], s?: f32[M])\n"
 	"{\n    each m in M {\n        n = 0..N\n        v = f32(x[m, n]) * f32(w[n]) + f32(b[n])\n        y[m, n] = T(v)\n        s[m] = sum(v over n)\n    }\n}\n"
+	"kernel served[T: f32|bf16](x: T[M, N], w?: T[N], b?: T[N]) -> (y: T[M, N], s?: f32[M])\n"
+	"{\n    each m in M {\n        n = 0..N\n        v = f32(x[m, n]) * f32(w[n]) + f32(b[n])\n        y[m, n] = T(v)\n        s[m] = sum(v over n)\n    }\n}\n"
 	"kernel many_weights(x: f32[M, N], a: f32[N], b: f32[N], c: f32[N], d: f32[N], e: f32[N]) -> y: f32[M, N]\n"
 	"{\n"
 	"    each m in M {\n"
@@ -24,7 +27,7 @@ static const char text[] =
 	"        y[m, n] = (x[m, n] * r * a[n] + b[n]) * c[n] + d[n] * e[n]\n"
 	"    }\n"
 	"}\n"
-	"pack {\n    shift: none\n    many_weights: none\n}\n";
+	"pack {\n    shift: none\n    served: T f32, with b\n    many_weights: none\n}\n";
 static float x[M * N], w[N], b[N], y[M * N], s[M];
 static tdsl_pack pack;
 static tdsl_kernel kernel;
@@ -49,19 +52,19 @@ static void teardown(void) { tdsl_pack_close(pack); }
 
 enum { W = 1, B = 2, S = 4 };
 
-/* What tensors a call has, in `given`. */
-static void call(unsigned given, const char *variant)
+/* What tensors a call of the first `most` rows has, in `given`. */
+static void call_of(tdsl_kernel k, int most, unsigned given, const char *variant)
 {
-	static int64_t rows[] = {M, N}, row[] = {N}, sums[] = {M};
+	int64_t rows[] = {most, N}, row[] = {N}, sums[] = {most};
 	const DLDataType f32 = {TDSL_DL_FLOAT, 32, 1};
 	DLTensor tx = {x, {kDLCPU, 0}, 2, f32, rows, NULL, 0}, tw = {w, {kDLCPU, 0}, 1, f32, row, NULL, 0}, tb = {b, {kDLCPU, 0}, 1, f32, row, NULL, 0};
 	DLTensor ty = {y, {kDLCPU, 0}, 2, f32, rows, NULL, 0}, ts = {s, {kDLCPU, 0}, 1, f32, sums, NULL, 0};
 	const union tdsl_arg args[] = {{.t = &tx}, {.t = given & W ? &tw : NULL}, {.t = given & B ? &tb : NULL}, {.t = &ty}, {.t = given & S ? &ts : NULL}};
 	struct tdsl_last last;
-	OK(tdsl_call(kernel, NULL, args, 5, NULL, 0));
+	OK(tdsl_call(k, NULL, args, 5, NULL, 0));
 	OK(tdsl_last_call(&last));
 	ck_assert_str_eq(last.predicate, variant);
-	for (int m = 0; m < M; m++) {
+	for (int m = 0; m < most; m++) {
 		float sum = 0;
 		for (int n = 0; n < N; n++) {
 			float v = x[m * N + n] * (given & W ? w[n] : 0) + (given & B ? b[n] : 0);       /* small whole numbers: exact */
@@ -71,6 +74,8 @@ static void call(unsigned given, const char *variant)
 		ck_assert_msg(!(given & S) || s[m] == sum, "s[%d] = %g, not %g", m, (double)s[m], (double)sum);
 	}
 }
+
+static void call(unsigned given, const char *variant) { call_of(kernel, M, given, variant); }
 
 static int64_t compiled(void)
 {
@@ -116,8 +121,7 @@ START_TEST(extents_need_no_code)
 }
 END_TEST
 
-/* Registers do not suffice for the variant that a call would get: all are compiled, and what is built instead serves. */
-START_TEST(another_variant_serves)
+static void many_weights(void)
 {
 	static int64_t rows[] = {M, N}, row[] = {N};
 	const DLDataType f32 = {TDSL_DL_FLOAT, 32, 1};
@@ -132,6 +136,99 @@ START_TEST(another_variant_serves)
 	OK(tdsl_call(many, NULL, args, 7, NULL, 0));
 	OK(tdsl_last_call(&last));
 	ck_assert_str_eq(last.predicate, "N<=16384 N%4=0 aligned");
+}
+
+/* Registers do not suffice for the variant that a call would get: all are compiled, and what is built instead serves. */
+START_TEST(another_variant_serves) { many_weights(); }
+END_TEST
+
+static int warm(const char *name, const char *given)
+{
+	return tdsl_warm_up(&(struct tdsl_warm){.pack = pack, .kernel = name, .instance = "T=f32", .given = given}, 1, 1);
+}
+
+/* Ahead of the calls, once each: they compile nothing, and others of that kernel take what asks for each tensor. */
+START_TEST(what_calls_bring_is_compiled_ahead)
+{
+	int64_t before = compiled();
+	for (int again = 0; again < 2; again++) {
+		ck_assert_msg(warm("shift", " w  s ") == 1 && warm("shift", "") == 1, "%s", tdsl_error());
+		ck_assert_int_eq(compiled() - before, 2);
+	}
+	call(W | S, "N<=256 N%4=0 aligned with w s");
+	call(0, "N<=1024 N%4=0 aligned bare");
+	call(B | S, "N<=16384 N%4=0 aligned");
+	ck_assert_int_eq(compiled() - before, 2);
+}
+END_TEST
+
+/* Calls that the pack serves take it in place of what asks for each tensor, not of what is for theirs; a shape's first choice stays. */
+START_TEST(calls_that_are_served_take_it)
+{
+	tdsl_kernel served;
+	OK(tdsl_kernel_find(&served, pack, "served"));
+	call_of(served, 1, W | S, "N<=16384 N%4=0 aligned");
+	ck_assert_msg(warm("served", "w s") == 1, "%s", tdsl_error());
+	int64_t before = compiled();
+	call_of(served, 1, W | S, "N<=16384 N%4=0 aligned");
+	call_of(served, 2, W | S, "N<=256 N%4=0 aligned with w s");
+	call_of(served, 2, W | B | S, "N<=16384 N%4=0 aligned");
+	call_of(served, 2, B, "N<=1024 N%4=0 aligned with b");
+	ck_assert_int_eq(compiled() - before, 0);
+	setenv("TDSL_DISABLE", "served/N<=256 N%4=0 aligned with w s", 1);
+	call_of(served, 3, W | S, "N<=1024 N%4=0 aligned with w s");
+	unsetenv("TDSL_DISABLE");
+}
+END_TEST
+
+/* What TDSL_TUNE names for a call stands. */
+START_TEST(a_tuned_choice_stands)
+{
+	char path[64];
+	static const char table[] = "tdsl tune 1\nserved\tT=f32\tgfx942\tM=3,N=128\tN<=16384 N%4=0 aligned\t0.1\n";
+	tdsl_kernel served;
+	snprintf(path, sizeof path, "/tmp/tdsl_given_%ld", (long)getpid());
+	FILE *f = fopen(path, "w");
+	ck_assert(f && fputs(table, f) >= 0 && fclose(f) == 0);
+	OK(tdsl_kernel_find(&served, pack, "served"));
+	ck_assert_msg(warm("served", "w s") == 1, "%s", tdsl_error());
+	setenv("TDSL_TUNE", path, 1);
+	call_of(served, 3, W | S, "N<=16384 N%4=0 aligned");
+	call_of(served, 2, W | S, "N<=256 N%4=0 aligned with w s");
+	unsetenv("TDSL_TUNE");
+	remove(path);
+}
+END_TEST
+
+/* A kernel that the pack block leaves out: of several instances one has to be named, of the only one nothing. */
+START_TEST(what_is_left_out_is_compiled_too)
+{
+	int64_t before = compiled();
+	ck_assert_int_eq(tdsl_warm_up(&(struct tdsl_warm){.pack = pack, .kernel = "shift"}, 1, 1), TDSL_EINVAL);
+	ck_assert_msg(strstr(tdsl_error(), "shift: found no instance, where the pack block leaves the kernel out; expected one, such as T=f32") != NULL, "%s", tdsl_error());
+	ck_assert_msg(warm("shift", NULL) == 1, "%s", tdsl_error());
+	ck_assert_msg(tdsl_warm_up(&(struct tdsl_warm){.pack = pack, .kernel = "many_weights"}, 1, 1) == 1, "%s", tdsl_error());
+	ck_assert_int_gt(compiled(), before);
+	before = compiled();
+	call(W | B | S, "N<=16384 N%4=0 aligned");
+	many_weights();
+	ck_assert_int_eq(compiled() - before, 0);
+}
+END_TEST
+
+START_TEST(other_names_are_refused)
+{
+	static const struct { const char *given, *why; } wrong[] = {
+		{"w q", "found 'q' among the tensors that calls will bring; expected some of w, b, s"},
+		{"x", "found 'x' among the tensors that calls will bring; expected some of w, b, s"},
+		{"w,b", "found 'w,b' among the tensors that calls will bring; expected some of w, b, s"},
+	};
+	for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		ck_assert_int_eq(warm("shift", wrong[i].given), TDSL_ECOMPILE);
+		ck_assert_msg(strstr(tdsl_error(), wrong[i].why) != NULL, "%s", tdsl_error());
+	}
+	ck_assert_int_eq(tdsl_warm_up(&(struct tdsl_warm){.pack = pack, .kernel = "many_weights", .given = "a"}, 1, 1), TDSL_ECOMPILE);
+	ck_assert_msg(strstr(tdsl_error(), "found 'a' among the tensors that calls will bring; expected none") != NULL, "%s", tdsl_error());
 }
 END_TEST
 
@@ -148,6 +245,11 @@ int main(int argc, char **argv)
 	tcase_add_test(c, each_set_has_code_of_its_own);
 	tcase_add_test(c, extents_need_no_code);
 	tcase_add_test(c, another_variant_serves);
+	tcase_add_test(c, what_calls_bring_is_compiled_ahead);
+	tcase_add_test(c, calls_that_are_served_take_it);
+	tcase_add_test(c, a_tuned_choice_stands);
+	tcase_add_test(c, what_is_left_out_is_compiled_too);
+	tcase_add_test(c, other_names_are_refused);
 	suite_add_tcase(suite, c);
 	SRunner *r = srunner_create(suite);
 	srunner_run_all(r, CK_NORMAL);

@@ -6,6 +6,7 @@
     y, scale = tdsl.rmsnorm_quant(x, w, y=np.int8)           # another output type; or y=array to write into
     pack = tdsl.open_pack("kernels.tpack")                   # any other pack: pack.rmsnorm_quant(...)
     pack = tdsl.compile(text, targets=["gfx950"])            # text to functions, where libtdslc.so is at hand
+    tdsl.warm_up([tdsl.rmsnorm_mxfp4])                       # what calls would compile, ahead and in parallel
 
 Arguments are the kernel's inputs, then its scalars, by position or by name; outputs are allocated by the inputs' library (numpy
 or torch) unless they are given by name or by out=.  Strides are followed and nothing is copied on a simulated device or where a
@@ -18,13 +19,13 @@ from pathlib import Path
 from ._abi import BUILD, HERE
 from ._device import Device, Error, open, set_default
 from ._device import lock as _lock
-from ._kernel import Kernel, Pack, compile, last_call
+from ._kernel import Kernel, Pack, compile, last_call, warm_up
 from ._kernel import open_pack as _open_pack
 from ._tensor import e2m1
 
-__all__ = ["Device", "Error", "Kernel", "Pack", "add_pack", "bundled", "compile", "e2m1", "last_call", "open", "open_pack", "set_default"]
+__all__ = ["Device", "Error", "Kernel", "Pack", "add_pack", "bundled", "compile", "e2m1", "last_call", "open", "open_pack", "set_default", "warm_up"]
 
-for _public in (Device, Error, Kernel, Pack, e2m1, compile, last_call, open, set_default):
+for _public in (Device, Error, Kernel, Pack, e2m1, compile, last_call, open, set_default, warm_up):
     _public.__module__ = __name__
 _bundled = None
 

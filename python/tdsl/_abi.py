@@ -39,6 +39,11 @@ class CompileOptions(Structure):
                 ("jobs", c_int), ("library_path", c_char_p)]
 
 
+class Warm(Structure):
+    _fields_ = [("pack", c_void_p), ("text", c_char_p), ("n", c_size_t), ("file", c_char_p), ("kernel", c_char_p), ("instance", c_char_p),
+                ("target", c_char_p), ("given", c_char_p)]
+
+
 class PackInfo(Structure):
     _fields_ = [("nkernels", c_int), ("ntargets", c_int), ("targets", POINTER(c_char_p)), ("tdsl_version", c_char_p),
                 ("llvm_version", c_char_p), ("options", c_char_p), ("licence", c_char_p)]
@@ -94,6 +99,7 @@ PROTOTYPES = {
     "tdsl_last_call": (c_int, [POINTER(LastCall)]),
     "tdsl_compile": (c_int, [POINTER(c_void_p), c_char_p, c_size_t, c_char_p, POINTER(CompileOptions)]),
     "tdsl_compile_messages": (c_char_p, []),
+    "tdsl_warm_up": (c_int, [POINTER(Warm), c_int, c_int]),
 }
 
 

@@ -15,7 +15,7 @@ from ctypes import POINTER, byref, c_char_p, c_int64, c_void_p
 
 import numpy as np
 
-from ._abi import Arg, CompileOptions, DLDataType, InstanceInfo, KernelInfo, LastCall, PackInfo, ParamInfo, core, lib
+from ._abi import Arg, CompileOptions, DLDataType, InstanceInfo, KernelInfo, LastCall, PackInfo, ParamInfo, Warm, core, lib
 from ._device import GPU_KINDS, Error, check, device_of, fail, native_of
 from ._list import TensorList
 from ._tensor import Tensor, allocate
@@ -379,6 +379,27 @@ def compile(text, file="text.tdsl", targets=None, kernels=None, instances=None):
     if error:
         raise error
     return Pack(handle)
+
+
+def warm_up(kernels, targets=None, jobs=0):
+    """Compiles kernels ahead, in parallel, so that no call waits for it; returns how many entries are ready.
+
+    kernels: for each a Kernel, whose pack's text is compiled, or (Kernel, instance) or (Kernel, instance, given).  instance: "T=bf16,Q=fp8"; None = those of the
+    text's pack block, which must not leave a kernel of several out.  given: the names of the optional tensors that calls will bring, for code of exactly those, which calls take in place of
+    what asks for each of them; None = as the pack block has it.  targets: names; None = the default device's.  jobs: threads; 0 = as many as processors and memory
+    allow.  What cannot be compiled is an Error, of the first; the others are ready all the same.
+    """
+    items = []
+    for entry in kernels:
+        kernel, instance, given = (*entry, None, None)[:3] if isinstance(entry, tuple) else (entry, None, None)
+        if not isinstance(kernel, Kernel) or (isinstance(entry, tuple) and len(entry) > 3):
+            raise TypeError(f"expected a kernel, (kernel, instance) or (kernel, instance, given), found {entry!r}")
+        if isinstance(given, str):
+            raise TypeError(f"{kernel.__name__}: given is a list of names, found {given!r}")
+        for target in [None] if targets is None else targets:
+            items.append(Warm(pack=kernel.pack.handle, kernel=kernel.__name__.encode(), instance=None if instance is None else instance.encode(), target=target and target.encode(),
+                              given=None if given is None else " ".join(given).encode()))
+    return check(lib.tdsl_warm_up((Warm * len(items))(*items), len(items), jobs))
 
 
 def last_call():

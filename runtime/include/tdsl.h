@@ -208,8 +208,11 @@ TDSL_API const char *tdsl_compile_messages(void);
 struct tdsl_warm {
 	tdsl_pack pack;                           /* whose text; or NULL and: */
 	const char *text; size_t n; const char *file;
-	const char *kernel, *instance;            /* instance NULL = those of the pack block */
+	const char *kernel, *instance;            /* instance NULL = those of the pack block, which must not leave a kernel of several out */
 	const char *target;                       /* NULL = the default device's */
+	/* The optional tensors that calls will bring, "w res_out", for code of exactly those besides what the pack block names; "": none of them; NULL = as
+	 * the pack block has it.  Calls that the pack serves by code that asks for each tensor take it as well. */
+	const char *given;
 };
 /* Returns how many are ready (n), or the error of the first that failed; the others are compiled all the same. */
 TDSL_API int tdsl_warm_up(const struct tdsl_warm *items, int n, int jobs);
