@@ -24,6 +24,9 @@ bool ir_holds_rows(const struct ir_block *);   /* all that is reduced in it is r
 bool ir_has(struct ir_block *, enum ir_op); /* at any depth */
 bool ir_stores(struct ir_block *);           /* into a tensor, or updates one */
 bool value_is_of_memory(const struct ir_ins *);   /* something that it is made of is loaded */
+/* Of groups along axis `groups` of the grid whose positions are reduced and no more: the axis of these; else -1.  The last one may end early: where it does
+ * not, nothing is masked (pass_guard.c). */
+int phase_reduced_group(const struct ir_phase *, int groups);
 bool phase_is_guarded(const struct ir_kernel *, const struct ir_phase *); /* all that it stores is masked by a condition on data that is one for the workgroup */
 /* For ir_walk: an elementwise result has the axes of its operands, which may have lost some. */
 void ir_recompute_axes(struct ir_ins *, void *unused);

@@ -7,6 +7,7 @@
  *          there as a whole, in which nothing is masked: where columns are stored, masks of rows part what a lane stores at once into
  *          single bytes.  Where elements are accessed one by one there is no copy.  Phases with products keep their order (pass_loads.c).  Variants for few rows (targets.c: few_rows) keep their
  *          masks: behind the branch nothing is computed while the condition is on its way, and little is saved (docs/performance.md).
+ *          Groups of rows that are summed, of which the last may end early, are asked for their last row alone, for such a copy.
  * Needs:   tiles.   Keeps: values exactly. */
 #include "pass.h"
 
@@ -129,11 +130,45 @@ static void look_at_effect(struct ir_ins *i, void *ctx)
 	g->any = true;
 }
 
+static void note_stored(struct ir_ins *i, void *axes)
+{
+	for (int a = 0; (i->op == IR_STORE || i->op == IR_UPDATE) && a < i->nargs; a++)
+		*(ir_axes *)axes |= i->args[a]->axes;
+}
+
+int phase_reduced_group(const struct ir_phase *ph, int groups)
+{
+	const struct ir_axis *g = &ph->axes[groups], *each = groups + 1 < ph->naxes ? &ph->axes[groups + 1] : NULL;
+	ir_axes stored = 0;
+	ir_walk(ph->body, note_stored, &stored);
+	bool grouped = g->kind == AXIS_GRID && g->extent && g->extent->op == HX_CDIV && each && each->kind == AXIS_HELD && each->extent && each->extent->op == HX_CONST;
+	return grouped && !(stored & IR_AXIS(groups + 1)) ? groups + 1 : -1;
+}
+
+/* What is asked of positions in such groups, by anything: their sums mask loads, and what they are made of. */
+static void look_at_group(struct ir_ins *i, void *ctx)
+{
+	struct guard *g = ctx;
+	for (int a = 0; a < g->ph->naxes; a++) {
+		int each = phase_reduced_group(g->ph, a);
+		if (i->dtype == DT_I1 && i->op == IR_LT && each >= 0 && (i->axes & IR_AXIS(each)))
+			collect_bounds(g, i);
+	}
+}
+
 static struct guard guard_of(struct pass *p, const struct ir_kernel *k, const struct ir_phase *ph)
 {
 	struct guard g = {.p = p, .k = k, .ph = ph};
 	if (!ir_has(ph->body, IR_DOT))
 		ir_walk(ph->body, look_at_effect, &g);
+	return g;
+}
+
+static struct guard ends_of(struct pass *p, const struct ir_phase *ph)
+{
+	struct guard g = {.p = p, .k = p->k, .ph = ph};
+	if (p->v->aligned && !p->v->single && !ir_has(ph->body, IR_DOT))
+		ir_walk(ph->body, look_at_group, &g);
 	return g;
 }
 
@@ -217,15 +252,16 @@ static bool note_all(struct guard *g, struct ir_ins *const *parts, int n)
 static bool wrap(struct guard *g, struct ir_phase *ph)
 {
 	struct ir_block *body = ph->body, *to;
-	bool copied = false;
+	bool copied = !g->nparts;
 	for (int c = 0; c < g->nparts; c++)
 		copied = copied || is_of_tile(g, g->part[c]);
 	copied = copied && g->p->v->aligned && !g->p->v->single;
 	if (!note_all(g, g->part, g->nparts) || (copied && !note_all(g, g->bound, g->nbounds)))
 		return false;
 	struct ir_builder at = pass_before(g->p, ph, body->last);
-	struct ir_ins *last = body->last->prev, *guard = ir_if(&at, conjunction(g, &at, g->part, g->nparts, RED_MIN)), *whole = NULL;
-	struct ir_builder in = {g->p->k, ph, guard->body, NULL, ph->line, 0};
+	struct ir_ins *last = body->last->prev, *whole = NULL;
+	struct ir_ins *guard = g->nparts ? ir_if(&at, conjunction(g, &at, g->part, g->nparts, RED_MIN)) : NULL;
+	struct ir_builder in = guard ? (struct ir_builder){g->p->k, ph, guard->body, NULL, ph->line, 0} : at;
 	if (copied)
 		whole = ir_if(&in, conjunction(g, &in, g->bound, g->nbounds, RED_MAX));
 	to = copied ? whole->other : guard->body;
@@ -240,10 +276,13 @@ static bool wrap(struct guard *g, struct ir_phase *ph)
 	if (copied) {
 		whole->body = ir_clone_block(g->p->k, to, whole);
 		assume(g, ph, whole->body, true);
-		end(g, ph, guard->body);
 	}
-	end(g, ph, guard->other);
-	assume(g, ph, guard->body, false);
+	if (guard) {
+		if (copied)
+			end(g, ph, guard->body);
+		end(g, ph, guard->other);
+		assume(g, ph, guard->body, false);
+	}
 	return true;
 }
 
@@ -254,8 +293,10 @@ int pass_guard(struct pass *p)
 		return 0;
 	FOR_PHASES(p, ph) {
 		struct guard g = guard_of(p, p->k, ph);
+		if (!g.nparts)
+			g = ends_of(p, ph);
 		g.made = arena_alloc(p->k->arena, sizeof *g.made * (size_t)(p->k->next_id + 1));
-		wrapped |= g.nparts && wrap(&g, ph);
+		wrapped |= (g.nparts || g.nbounds) && wrap(&g, ph);
 	}
 	return wrapped ? pass_simplify(p) : 0;
 }

@@ -108,15 +108,17 @@ static struct ir_ins *of_group(struct simplify *s, struct ir_ins *i)
 	return ir_bin(&at, IR_LT, ir_leaf(&at, IR_IOTA, DT_I32, outer), groups);
 }
 
-/* o < cdiv(S, c) with o a position of a grid whose tiles S / c is made of. */
+/* o < cdiv(S, c) with o a position of a grid whose tiles S / c is made of, or that has one position a tile. */
 static bool is_whole_tile(const struct simplify *s, const struct ir_ins *i)
 {
 	int64_t by;
 	if (i->args[0]->op != IR_IOTA)
 		return false;
 	const struct ir_axis *ax = &s->ph->axes[i->args[0]->imm];
-	return ax->kind == AXIS_GRID && !ax->ragged && !ax->cluster && ax->tile && value_is_extent(i->args[1], ax->extent) && ax->extent->op == HX_CDIV &&
-	       ax->extent->a->op == HX_SYM && hexpr_is_const(ax->extent->b, &by) && known_symbol_multiple(s->p->v, (int)ax->extent->a->imm) % (by * ax->tile) == 0;
+	if (ax->kind != AXIS_GRID || ax->ragged || ax->cluster || !ax->tile || !value_is_extent(i->args[1], ax->extent) || ax->extent->op != HX_CDIV)
+		return false;
+	return ax->tile == 1 || (ax->extent->a->op == HX_SYM && hexpr_is_const(ax->extent->b, &by) &&
+	                         known_symbol_multiple(s->p->v, (int)ax->extent->a->imm) % (by * ax->tile) == 0);
 }
 
 /* x / c < cdiv(n, c), of x that is never negative: true wherever x < n. */

@@ -145,7 +145,7 @@ void facts_look(struct facts *f, const struct ir_kernel *k)
 			const struct ir_axis *ax = &f->ph->axes[a];
 			if (ax->kind == AXIS_HELD && !ax->tile && ax->extent && ax->extent->op == HX_SYM)
 				f->held[ax->extent->imm] = true;
-			if (ax->kind == AXIS_GRID && ax->extent && ax->extent->op == HX_CDIV)
+			if (ax->kind == AXIS_GRID && ax->extent && ax->extent->op == HX_CDIV && phase_reduced_group(f->ph, a) < 0)
 				note_multiple(f, ax->extent, 1);
 		}
 	}
