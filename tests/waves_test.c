@@ -43,7 +43,7 @@ static const struct need waves[] = {
 	{"rmsnorm_quant", "", "N=4096 aligned", 4096, 4096, 128}, {"rmsnorm_quant", "", "N=7168 aligned", 7168, 7168, 256},
 	{"rmsnorm_128", "w", "N<=32768 N%128=0 aligned with w", 4096, 2048, 64}, {"rmsnorm_128", "w", "N<=32768 N%128=0 aligned with w", 4096, 4224, 192},
 	{"softmax_rows", "", "N<=16384 N%8=0 aligned bare", 0, 2048, 64}, {"softmax_rows", "", "N<=16384 N%8=0 aligned bare", 0, 2056, 128},
-	{"rmsnorm_bwd", "w dw", "N<=16384 M%64=0 N%8=0 aligned with w dw", 0, 3080, 128},
+	{"rmsnorm_bwd", "w dw", "N<=16384 N%8=0 aligned with w dw", 0, 3080, 128},
 };
 enum { WAVES = sizeof waves / sizeof *waves };
 
