@@ -112,6 +112,14 @@ int built_object(struct built *b, int variant, void **bytes, size_t *size)
 	return object_build(b->d.session, b->d.target, made.module, made.ordered, bytes, size, err, len);
 }
 
+bool have_assembler(const char *what)
+{
+	unsetenv("TDSL_PTXAS");
+	if (!object_has_assembler())
+		printf("%s: skipped: no ptxas in PATH, CUDA_HOME/bin or /usr/local/cuda/bin\n", what);
+	return object_has_assembler();
+}
+
 int built_variant(const struct built *b, const char *text)
 {
 	int v = 0;

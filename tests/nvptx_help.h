@@ -22,6 +22,7 @@ void built_open_for(struct built *, const char *kernel, const char *target, stru
 /* The same for one call of M x N on sm_90a (pin: or NULL), of the optional tensors given those of these names alone. */
 void built_for(struct built *, const char *kernel, struct dsl_pin *pin, int m, int n, const char *given);
 void built_close(struct built *);
+bool have_assembler(const char *what);                                  /* of NVIDIA; else a line that says `what` is skipped */
 int built_object(struct built *, int variant, void **bytes, size_t *);  /* 0, or -1 with text in d.err; free(*bytes) */
 int built_variant(const struct built *, const char *text);              /* its number; fails the test where there is none */
 struct ir_kernel *built_passed(struct built *, int variant, const char *pass);
