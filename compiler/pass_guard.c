@@ -19,7 +19,7 @@ struct guard {
 	const struct ir_phase *ph;
 	struct ir_ins *part[MOST]; int nparts;      /* conditions that every effect so far asks; of those of a tile, of the first row */
 	struct ir_ins *bound[MOST]; int nbounds;    /* of a tile: what some effect asks of its last position */
-	bool any;                                   /* there was an effect */
+	bool any;                                   /* there was an effect; of groups, one that workgroups share */
 	bool *made;                                 /* by id: the conditions and what they are made of */
 };
 
@@ -164,10 +164,24 @@ static struct guard guard_of(struct pass *p, const struct ir_kernel *k, const st
 	return g;
 }
 
+/* A store to a place that several workgroups have, one of which stores it (target/emit/once.c): which one that is must not depend on a branch. */
+static void look_for_shared(struct ir_ins *i, void *ctx)
+{
+	struct guard *g = ctx;
+	ir_axes place = 0;
+	if (i->op != IR_STORE)
+		return;
+	for (int d = 0; d < g->k->params[i->imm].rank; d++)
+		place |= i->args[d]->axes;
+	for (int a = 0; a < g->ph->naxes; a++)
+		g->any = g->any || (g->ph->axes[a].kind == AXIS_GRID && !(place & IR_AXIS(a)));
+}
+
 static struct guard ends_of(struct pass *p, const struct ir_phase *ph)
 {
 	struct guard g = {.p = p, .k = p->k, .ph = ph};
-	if (p->v->aligned && !p->v->single && !ir_has(ph->body, IR_DOT))
+	ir_walk(ph->body, look_for_shared, &g);
+	if (!g.any && p->v->aligned && !p->v->single && !ir_has(ph->body, IR_DOT))
 		ir_walk(ph->body, look_at_group, &g);
 	return g;
 }

@@ -223,6 +223,7 @@ static const struct guard_case {
 	  {"%20 = and %5, %6 : i1[m, n]\n", "%21 = load go[%7] : i32\n    %22 = lt %7, %21 : i1\n    %23 = and %5, %6 : i1[m, n]\n    %20 = and %22, %23 : i1[m, n]\n"}}, NULL, NULL, 0},
 	{"groups of rows that are summed", "column_sums", "gfx942", false, {{AMAX, ""}}, NULL, NULL, 1},
 	{"rows that update something as well", "column_sums", "gfx942", false, {{0}}, NULL, NULL, 0},
+	{"what all groups have in common stored as well", "column_sums", "gfx942", false, {{AMAX, "    %13 = const 0 : i32\n    store amax[%13] = %8\n"}, {"inout amax: f32[1]", "out amax: i32[1]"}}, NULL, NULL, 0},
 	{"few rows that are summed", "column_sums", "sm_90a", true, {{AMAX, ""}}, NULL, NULL, 0},
 };
 enum { GUARDS = sizeof guards / sizeof *guards };
