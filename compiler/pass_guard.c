@@ -19,6 +19,7 @@ struct guard {
 	const struct ir_phase *ph;
 	struct ir_ins *part[MOST]; int nparts;      /* conditions that every effect so far asks; of those of a tile, of the first row */
 	struct ir_ins *bound[MOST]; int nbounds;    /* of a tile: what some effect asks of its last position */
+	ir_axes ends;                               /* of groups of which the last may end early */
 	bool any;                                   /* there was an effect; of groups, one that workgroups share */
 	bool *made;                                 /* by id: the conditions and what they are made of */
 };
@@ -149,11 +150,8 @@ int phase_reduced_group(const struct ir_phase *ph, int groups)
 static void look_at_group(struct ir_ins *i, void *ctx)
 {
 	struct guard *g = ctx;
-	for (int a = 0; a < g->ph->naxes; a++) {
-		int each = phase_reduced_group(g->ph, a);
-		if (i->dtype == DT_I1 && i->op == IR_LT && each >= 0 && (i->axes & IR_AXIS(each)))
-			collect_bounds(g, i);
-	}
+	if (i->dtype == DT_I1 && i->op == IR_LT && (i->axes & g->ends))
+		collect_bounds(g, i);
 }
 
 static struct guard guard_of(struct pass *p, const struct ir_kernel *k, const struct ir_phase *ph)
@@ -181,6 +179,10 @@ static struct guard ends_of(struct pass *p, const struct ir_phase *ph)
 {
 	struct guard g = {.p = p, .k = p->k, .ph = ph};
 	ir_walk(ph->body, look_for_shared, &g);
+	for (int a = 0, each; a < ph->naxes; a++) {
+		each = phase_reduced_group(ph, a);
+		g.ends |= each < 0 ? 0 : IR_AXIS(each);
+	}
 	if (!g.any && p->v->aligned && !p->v->single && !ir_has(ph->body, IR_DOT))
 		ir_walk(ph->body, look_at_group, &g);
 	return g;
