@@ -124,10 +124,11 @@ static bool is_whole_tile(const struct simplify *s, const struct ir_ins *i)
 /* x / c < cdiv(n, c), of x that is never negative: true wherever x < n. */
 static bool is_of_groups(const struct ir_ins *i, struct ir_ins **x, struct ir_ins **n)
 {
-	const struct ir_ins *group = i->args[0], *groups = i->args[1], *sum = groups->op == IR_DIV ? groups->args[0] : NULL;
 	int64_t by, of, add;
-	if (i->op != IR_LT || group->op != IR_DIV || !sum || sum->op != IR_ADD || !int_const(group->args[1], &by) || !int_const(groups->args[1], &of) ||
-	    !int_const(sum->args[1], &add) || by < 1 || of != by || add != by - 1)
+	if (i->op != IR_LT || i->args[0]->op != IR_DIV || i->args[1]->op != IR_DIV || i->args[1]->args[0]->op != IR_ADD)
+		return false;
+	const struct ir_ins *group = i->args[0], *groups = i->args[1], *sum = groups->args[0];
+	if (!int_const(group->args[1], &by) || !int_const(groups->args[1], &of) || !int_const(sum->args[1], &add) || by < 1 || of != by || add != by - 1)
 		return false;
 	struct affine f = affine_of(group->args[0]);
 	bool counts = f.ok && !f.nterms && f.constant >= 0;

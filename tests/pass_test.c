@@ -461,6 +461,7 @@ static const struct { const char *what; struct edit edits[2]; struct bounds left
 	{"with what else is asked", {{"m grid tile 1", "m grid tile 4"}, {"%15 = load scale[%9] if %14 : f32[m]", "%17 = and %6, %13 : i1[m, n]\n    %15 = load scale[%9] if %17 : f32[m, n]"}}, {1, 0}},
 	{"blocks alone", {{"m grid tile 1", "m grid tile 4"}, {"and %2, %13", "and %13, %13"}}, {1, 1}},
 	{"either", {{"m grid tile 1", "m grid tile 4"}, {"and %2, %13", "or %2, %13"}}, {1, 1}},
+	{"not the block", {{"m grid tile 1", "m grid tile 4"}, {"%14 = and %2, %13 : i1[m]", "%20 = not %13 : i1[m]\n    %14 = and %2, %20 : i1[m]"}}, {1, 1}},
 	{"fewer blocks", {{"m grid tile 1", "m grid tile 4"}, {"%10 = const 3", "%10 = const 2"}}, {1, 1}},
 	{"blocks of 2 of which there are as many as of 4", {{"m grid tile 1", "m grid tile 4"}, {"%9 = div %0, %8 : i32[m]", "%18 = const 2 : i32\n    %9 = div %0, %18 : i32[m]"}}, {1, 1}},
 	{"rows in front", {{"m grid tile 1", "m grid tile 4"}, {"%13 = lt %9, %12", "%18 = sub %0, %8 : i32[m]\n    %19 = div %18, %8 : i32[m]\n    %13 = lt %19, %12"}}, {1, 1}},
