@@ -123,7 +123,10 @@ static const struct dsl_special *special_given(struct item *it, const char *give
 		n = strcspn(given, " ");
 		const char *name = arena_string(&it->arena, given, n);
 		int param = find_optional(it->generic, name);
-		*mask |= param >= 0 ? UINT64_C(1) << param : 0;
+		uint64_t bit = param >= 0 ? UINT64_C(1) << param : 0;
+		if (*mask & bit)
+			continue;
+		*mask |= bit;
 		if (param < 0)
 			it->error = arena_printf(&it->arena, "found '%s' among the tensors that calls will bring; expected %s", name, optional_names(&it->arena, it->generic));
 		ARENA_PUSH(&it->arena, &names, name);

@@ -20,7 +20,8 @@ struct guard {
 	struct ir_ins *part[MOST]; int nparts;      /* conditions that every effect so far asks; of those of a tile, of the first row */
 	struct ir_ins *bound[MOST]; int nbounds;    /* of a tile: what some effect asks of its last position */
 	ir_axes ends;                               /* of groups of which the last may end early */
-	bool any;                                   /* there was an effect; of groups, one that workgroups share */
+	bool any;                                   /* there was an effect */
+	bool shared;                                /* one stores to a place that several workgroups have */
 	bool *made;                                 /* by id: the conditions and what they are made of */
 };
 
@@ -172,7 +173,7 @@ static void look_for_shared(struct ir_ins *i, void *ctx)
 	for (int d = 0; d < g->k->params[i->imm].rank; d++)
 		place |= i->args[d]->axes;
 	for (int a = 0; a < g->ph->naxes; a++)
-		g->any = g->any || (g->ph->axes[a].kind == AXIS_GRID && !(place & IR_AXIS(a)));
+		g->shared = g->shared || (g->ph->axes[a].kind == AXIS_GRID && !(place & IR_AXIS(a)));
 }
 
 static struct guard ends_of(struct pass *p, const struct ir_phase *ph)
@@ -183,7 +184,7 @@ static struct guard ends_of(struct pass *p, const struct ir_phase *ph)
 		each = phase_reduced_group(ph, a);
 		g.ends |= each < 0 ? 0 : IR_AXIS(each);
 	}
-	if (!g.any && p->v->aligned && !p->v->single && !ir_has(ph->body, IR_DOT))
+	if (!g.shared && p->v->aligned && !p->v->single && !ir_has(ph->body, IR_DOT))
 		ir_walk(ph->body, look_at_group, &g);
 	return g;
 }

@@ -2,7 +2,7 @@
  * Problem: elaboration emits every guard; in a variant most are always true.
  * Method:  compares proved by affine.h become constants; i1 arithmetic with constants folds; masks that are always true are
  *          dropped; loads without any mask keep their bounds by the variant's predicate.  Rounds of this and pass clean, until
- *          nothing changes.
+ *          nothing changes.  What follows from another part of a conjunction is left out of it.
  *          Reductions over elements that are zero where masked off need no mask (absent.c).
  * Needs:   tiles.   Keeps: values exactly. */
 #include "absent.h"

@@ -196,19 +196,22 @@ static bool choose_compiled_among(struct bind *b, tdsl_device device, const unio
 	return false;
 }
 
-static bool has_optional(const struct bind *b)
+/* The variant asks for each of the kernel's optional tensors whether it is there. */
+static bool asks_each(const struct bind *b, const struct pack_variant *v)
 {
 	bool any = false;
 	for (int p = 0; p < b->kernel->nparams; p++)
 		any = any || (b->kernel->params[p].flags & PACK_PARAM_OPTIONAL);
-	return any;
+	return any && !variant_is_tailored(b, v);
 }
 
 /* In place of what asks for each optional tensor one that was compiled for exactly those of the call, and in place of the general variant any other. */
 static bool choose_compiled(struct bind *b, tdsl_device device, const union tdsl_arg *args, bool lenient, uint32_t *index)
 {
 	const struct pack_variant *v = &b->file->variants[b->kernel->k->variants.first + *index];
-	bool general = !v->predicate.size, asks = has_optional(b) && !variant_is_tailored(b, v);
+	if (!jit_next(b->kernel, NULL))
+		return false;
+	bool general = !v->predicate.size, asks = asks_each(b, v);
 	return (asks && choose_compiled_among(b, device, args, lenient, CHOOSE_TAILORED, index)) ||
 	       (general && choose_compiled_among(b, device, args, lenient, CHOOSE_SPECIAL, index));
 }
@@ -413,10 +416,10 @@ int plan_make(struct plan **out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 		trace_count(TRACE_PLANS);
 		if (log_on(LOG_DEBUG))
 			log_write(LOG_DEBUG, "%s", explain(b));
-		else
+		else if (log_on(LOG_INFO))
 			log_write(LOG_INFO, "%s[%s] on %s: variant \"%s\"%s", b->name, pack_string(b->file, b->file->instances[k->k->instances.first + b->instance].name),
 			          device->target, pack_string(b->file, v->predicate_text),
-			          has_optional(b) && !variant_is_tailored(b, v) ? ", which asks for each optional tensor: tdsl_warm_up compiles code for those of a call" : "");
+			          asks_each(b, v) ? ", which asks for each optional tensor: tdsl_warm_up compiles code for those of a call" : "");
 	}
 	k = b->kernel;
 	struct plan *p = plan_alloc(b, v, key_words);
@@ -488,7 +491,7 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 	TRY(workspace_of_either(b, &found, &most));
 	for (tdsl_kernel j = NULL; (j = jit_next(k, j));)
 		if (!j->extents_only && bind_make(&other, j, s->device, args, true) == 0)
-			TRY(workspace_of_either(&other, &found, &most));
+			workspace_of_either(&other, &found, &most);  /* one that cannot follow the call will not be chosen */
 	bind_join_rows(b);                               /* the call may */
 	if (found && b->joined)
 		TRY(workspace_of_either(b, &found, &most));
