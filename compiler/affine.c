@@ -139,6 +139,28 @@ static struct affine affine_hexpr(const struct hexpr *e)
 	}
 }
 
+bool value_counts_up(const struct ir_ins *i)
+{
+	if (i->op != IR_ARG || !i->block->owner || i->block->owner->op != IR_FOR)
+		return false;
+	const struct ir_ins *start = i->block->owner->args[2 + i->imm], *next = i->block->last->args[i->imm];
+	return start->op == IR_CONST && start->imm >= 0 && next->op == IR_ADD && next->args[0] == i && next->args[1]->op == IR_CONST &&
+	       next->args[1]->imm >= 0;
+}
+
+bool affine_never_negative(const struct affine *f)
+{
+	if (!f->ok || f->constant < 0)
+		return false;
+	for (int a = 0; a < LAYOUT_AXES; a++)
+		if (f->coef[a] < 0)
+			return false;
+	for (int t = 0; t < f->nterms; t++)
+		if ((f->term[t].of && !value_counts_up(f->term[t].of)) || f->term[t].coef < 0)
+			return false;
+	return true;
+}
+
 int64_t known_symbol_multiple(const struct variant *v, int symbol)
 {
 	for (int i = 0; v && i < v->nmultiples; i++)

@@ -18,6 +18,10 @@ struct affine {
 
 struct affine affine_of(const struct ir_ins *);
 struct affine affine_sub(struct affine a, struct affine b);
+/* Positions, extents and counters of loops are not negative, nor are their sums; differences may be. */
+bool affine_never_negative(const struct affine *);
+/* A value that a loop carries, which starts at no less than 0 and grows. */
+bool value_counts_up(const struct ir_ins *);
 
 /* What holds in a variant: pins, multiples and limits of symbols.  Largest power of two known to divide a scalar value,
  * or every value an index tile takes when `axis_free` axes vary (their iota counted as multiples of 1). */

@@ -232,43 +232,12 @@ static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *ro
 	v.stream = any_open(p, &v);
 	if (v.shares)
 		plan_share_lanes(p, &v, n);
-	else if (v.stream || !(p->f.held[s] || (p->target->whole_chunks && p->f.reduces)))
+	else if (v.stream || !(p->f.held[s] || p->f.reduces))
 		v.waves = v.waves < plan_few_waves(p, &v) ? plan_few_waves(p, &v) : v.waves;
 	else if (rows)
 		join_rows(p, &v);
 	row_tiles(p, &v, 0, plan_lane_elements(p, &v) / (v.stream ? 2 : 1));
 	*plan_add(p) = v;
-}
-
-static void plan_pins(struct planner *p)
-{
-	for (int i = 0; i < p->npins; i++) {
-		int s = plan_symbol(p, p->pins[i].symbol);
-		int64_t n = p->pins[i].value;
-		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > plan_row_most(p, NULL)) || n <= p->clustered)
-			continue;
-		bool apart = p->target->few_rows && !plan_is_several(p) && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
-		const struct hexpr *rows = apart ? plan_rows_beside(p, s) : NULL;
-		bool shares = p->f.held[s] && plan_is_short(p, n);
-		if (shares && p->target->few_rows) {             /* few are no faster so */
-			plan_pin(p, s, n, plan_rows_beside(p, s), true);
-			shares = false;
-		}
-		p->crowd = rows && plan_is_crowd_of(p, n);
-		if (p->crowd)
-			plan_pin(p, s, n, rows, false);
-		p->crowd = false;
-		p->slow = plan_is_slow_of(p, n);
-		if (p->slow)
-			plan_pin(p, s, n, rows, false);
-		p->slow = false;
-		if (rows)
-			plan_pin(p, s, n, rows, false);
-		p->few = rows;
-		plan_pin(p, s, n, NULL, shares);
-		p->out.items[p->out.n - 1].few = rows;
-		p->few = false;
-	}
 }
 
 /* Tiles of groups both ways of one tensor, so large that a workgroup of the most threads would be alone: half of them hold it as well.  Of two
@@ -324,6 +293,68 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 	row_tiles(p, v, 0, each);
 	if (!is_aligned)
 		v->text = "any";
+}
+
+/* Elements of a workgroup's tile in a phase. */
+static int64_t tile_elements(const struct variant *v, const struct ir_phase *ph, int phase)
+{
+	int64_t n = phase_shape(v, ph).fixed;
+	for (int t = 0; t < v->ntiles; t++)
+		if (v->tiles[t].phase < 0 || v->tiles[t].phase == phase)
+			n *= v->tiles[t].tile;
+	return n;
+}
+
+/* Of lines of groups a fixed size spares masks alone, and those of all sizes that workgroups fill. */
+static void plan_whole_lines(struct planner *p, int symbol)
+{
+	int multiple = p->f.multiple[symbol], before = p->out.n;
+	plan_rest(p, true, false);
+	p->f.multiple[symbol] = (int)tile_elements(&p->out.items[before], &p->k->phases[0], 0);
+	p->out.n = before;
+	plan_rest(p, true, false);
+	p->f.multiple[symbol] = multiple;
+}
+
+static void plan_pins(struct planner *p)
+{
+	int line = plan_only_groups(p) ? plan_line_symbol(p) : -1;
+	bool whole = false;
+	for (int i = 0; i < p->npins; i++) {
+		int s = plan_symbol(p, p->pins[i].symbol);
+		int64_t n = p->pins[i].value;
+		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > plan_row_most(p, NULL)) || n <= p->clustered)
+			continue;
+		if (s == line && plan_is_short_line(p, s, n))
+			continue;
+		if (s == line && !p->target->line_bytes) {
+			whole = true;
+			continue;
+		}
+		bool apart = p->target->few_rows && !plan_is_several(p) && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
+		const struct hexpr *rows = apart ? plan_rows_beside(p, s) : NULL;
+		bool shares = p->f.held[s] && plan_is_short(p, n);
+		if (shares && p->target->few_rows) {             /* few are no faster so */
+			plan_pin(p, s, n, plan_rows_beside(p, s), true);
+			shares = false;
+		}
+		p->crowd = rows && plan_is_crowd_of(p, n);
+		if (p->crowd)
+			plan_pin(p, s, n, rows, false);
+		p->crowd = false;
+		p->slow = plan_is_slow_of(p, n);
+		if (p->slow)
+			plan_pin(p, s, n, rows, false);
+		p->slow = false;
+		if (rows)
+			plan_pin(p, s, n, rows, false);
+		p->few = rows;
+		plan_pin(p, s, n, NULL, shares);
+		p->out.items[p->out.n - 1].few = rows;
+		p->few = false;
+	}
+	if (whole)
+		plan_whole_lines(p, line);
 }
 
 /* Rows of one tensor, of which nothing is reduced or turned, stored as wide as they are loaded. */
@@ -574,16 +605,6 @@ static void plan_aligned_rest(struct planner *p, bool open)
 		plan_rest(p, true, open);
 		p->torn = false;
 	}
-}
-
-/* Elements of a workgroup's tile in a phase. */
-static int64_t tile_elements(const struct variant *v, const struct ir_phase *ph, int phase)
-{
-	int64_t n = phase_shape(v, ph).fixed;
-	for (int t = 0; t < v->ntiles; t++)
-		if (v->tiles[t].phase < 0 || v->tiles[t].phase == phase)
-			n *= v->tiles[t].tile;
-	return n;
 }
 
 /* How many workgroups later the one is whose tile the L2 is asked for: those between read as much as stays there.  For tiles that are turned, of

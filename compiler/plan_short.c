@@ -7,8 +7,8 @@
 #include "plan_tiles.h"
 
 /* Bytes of an access; columns of the longest such row; elements of a lane, of few rows those of one access; rows of several axes, fewer of which had
- * better have a workgroup each. */
-enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512 };
+ * better have a workgroup each; columns of the shortest and the longest lines' class. */
+enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024 };
 
 /* The axis that numbers rows, the last of those of the grid; others: how many more there are.  NULL = no such kernel. */
 static const struct ir_axis *row_axis(const struct planner *p, int *others)
@@ -109,49 +109,70 @@ static const struct ir_axis *line_axis(const struct planner *p)
 	return line;
 }
 
-/* Many lines of few columns, several to a workgroup, which would have one with few of its lanes.  Where rows mean nothing the runtime joins them
- * (pointwise.c). */
-static void plan_short_lines(struct planner *p)
+/* The lines of a kernel that may be short: their axis and the symbol of their columns, how many of these a position stands for, the axis of rows. */
+struct lines { const struct ir_axis *line, *row; int symbol; int64_t by; };
+
+static bool find_lines(const struct planner *p, struct lines *l)
 {
-	static const int columns[] = {128, 256, 512, 1024};
 	const struct ir_phase *ph = &p->k->phases[0];
-	const struct ir_axis *line = line_axis(p), *row = NULL;
 	struct shape s = phase_shape(NULL, ph);
 	int grids = 0, rows, symbols;
+	*l = (struct lines){.line = line_axis(p)};
 	for (int a = 0; a < ph->naxes; a++)
-		if (&ph->axes[a] != line && ph->axes[a].kind == AXIS_GRID && !ph->axes[a].tiled) {
-			row = &ph->axes[a];
+		if (&ph->axes[a] != l->line && ph->axes[a].kind == AXIS_GRID && !ph->axes[a].tiled) {
+			l->row = &ph->axes[a];
 			grids++;
 		}
-	if (!line || grids != 1 || p->k->nphases != 1 || s.open || row->tile || row->ragged || p->f.guarded || plan_has_lists(p) || phase_is_turning(p->k, ph) ||
+	if (!l->line || grids != 1 || p->k->nphases != 1 || s.open || l->row->tile || l->row->ragged || p->f.guarded || plan_has_lists(p) || phase_is_turning(p->k, ph) ||
 	    kernel_is_pointwise(p->arena, p->k, p->target, &rows, &symbols))
+		return false;
+	l->by = l->line->extent->op == HX_CDIV ? plan_axis_by(l->line) : 1;
+	l->symbol = (int)(l->by > 1 ? l->line->extent->a : l->line->extent)->imm;
+	return s.fixed == l->by && !(l->by & (l->by - 1));
+}
+
+/* Many lines of up to so many columns, several to a workgroup, which would have one with few of its lanes.  Where rows mean nothing the runtime joins
+ * them (pointwise.c). */
+static void plan_short_line(struct planner *p, const struct lines *l, int columns)
+{
+	struct variant v = plan_variant(p);
+	plan_limit(p, &v, l->symbol, columns);
+	plan_aligned(p, &v);
+	v.shares = true;
+	v.waves = waves_of(p, p->target->few_threads);
+	plan_many_rows(p, &v, plan_rows_beside(p, l->symbol));
+	int each = p->target->few_threads * (l->by > 1 ? plan_filled(p, &v, SHARED_LANE) : plan_vector(p, &v, SHARED_LANE)) / columns;
+	if (columns < l->by || each < 2)
 		return;
-	int64_t by = line->extent->op == HX_CDIV ? plan_axis_by(line) : 1;
-	int symbol = (int)(by > 1 ? line->extent->a : line->extent)->imm;
-	if (s.fixed != by || (by & (by - 1)))
+	plan_tile(&v, 0, l->row->name, each);
+	plan_tile(&v, 0, l->line->name, (int)(columns / l->by));
+	*plan_add(p) = v;
+}
+
+bool plan_is_short_line(const struct planner *p, int symbol, int64_t columns)
+{
+	struct lines l;
+	return columns <= SHORT_LINE && !p->f.reduces && find_lines(p, &l) && l.symbol == symbol;
+}
+
+/* Where packs have no room for all classes, those of the sizes that the text lists. */
+static void plan_short_lines(struct planner *p)
+{
+	struct lines l;
+	if (p->f.reduces || (p->sets && !(p->given | p->absent)) || !find_lines(p, &l))
 		return;
-	for (unsigned c = 0; c < sizeof columns / sizeof *columns; c++) {
-		struct variant v = plan_variant(p);
-		if (columns[c] < by)
-			continue;
-		plan_limit(p, &v, symbol, columns[c]);
-		plan_aligned(p, &v);
-		v.shares = true;
-		v.waves = waves_of(p, p->target->few_threads);
-		plan_many_rows(p, &v, plan_rows_beside(p, symbol));
-		int each = p->target->few_threads * (by > 1 ? plan_filled(p, &v, SHARED_LANE) : plan_vector(p, &v, SHARED_LANE)) / columns[c];
-		if (each < 2)
-			continue;
-		plan_tile(&v, 0, row->name, each);
-		plan_tile(&v, 0, line->name, (int)(columns[c] / by));
-		*plan_add(p) = v;
+	for (int columns = SHORTEST_LINE; columns <= SHORT_LINE; columns *= 2) {
+		bool listed = p->target->more_variants;
+		for (int i = 0; i < p->npins; i++)
+			listed = listed || (plan_symbol(p, p->pins[i].symbol) == l.symbol && power_above(p->pins[i].value) == columns);
+		if (listed)
+			plan_short_line(p, &l, columns);
 	}
 }
 
 void plan_short_rows(struct planner *p)
 {
-	if (!p->f.reduces && p->target->more_variants && !(p->sets && !(p->given | p->absent)))
-		plan_short_lines(p);
+	plan_short_lines(p);
 	static const struct { int columns; bool always; } classes[] = {{64, false}, {128, false}, {256, true}, {512, false}};
 	int symbol = columns_of(p);
 	if (symbol < 0 || (p->sets && !(p->given | p->absent)))

@@ -50,6 +50,7 @@ void plan_many_rows(struct planner *, struct variant *, const struct hexpr *rows
 bool plan_is_short(const struct planner *, int64_t columns);
 void plan_share_lanes(struct planner *, struct variant *, int64_t columns);
 void plan_short_rows(struct planner *);
+bool plan_is_short_line(const struct planner *, int symbol, int64_t columns);                      /* lines of so many are several to a workgroup */
 /* The phase by workgroups of its own, as those of a kernel that has no other; open: whose rows are swept. */
 void plan_apart(struct planner *, struct variant *, int phase, bool open);
 void plan_clusters(struct planner *);                                                              /* plan_cluster.c: of a kernel whose two phases can be one */

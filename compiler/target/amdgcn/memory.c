@@ -81,15 +81,14 @@ static void access_at(struct emit *e, const struct access *a, int r, LLVMValueRe
 	int64_t immediate = constant & 4095;
 	*soffset = plus(e, plus(e, uniform, a->step), constant == immediate ? NULL : emit_int(e, constant - immediate));
 	*soffset = *soffset ? *soffset : emit_int(e, 0);
-	if (immediate)
-		off = LLVMBuildAdd(e->b, off, emit_int(e, immediate), "");
 	if (e->forgets && !e->has_dot) {
 		LLVMValueRef missing = access_missing(e, a, r);
-		*voffset = missing ? LLVMBuildOr(e->b, off, LLVMBuildAnd(e->b, missing, emit_int(e, OUT_OF_RANGE), ""), "") : off;
-		return;
+		off = missing ? LLVMBuildOr(e->b, off, LLVMBuildAnd(e->b, missing, emit_int(e, OUT_OF_RANGE), ""), "") : off;
+	} else {
+		LLVMValueRef on = access_condition(e, a, r);
+		off = on ? LLVMBuildSelect(e->b, on, off, emit_int(e, OUT_OF_RANGE), "") : off;
 	}
-	LLVMValueRef on = access_condition(e, a, r);
-	*voffset = on ? LLVMBuildSelect(e->b, on, off, emit_int(e, OUT_OF_RANGE), "") : off;
+	*voffset = immediate ? LLVMBuildAdd(e->b, off, emit_int(e, immediate), "") : off;    /* behind the mask: one offset for all that it masks */
 }
 
 static LLVMValueRef plain_pointer(struct emit *e, const struct access *a, int r)

@@ -129,6 +129,16 @@ static LLVMValueRef float_remainder(struct emit *e, LLVMValueRef x, LLVMValueRef
 	return LLVMBuildSelect(e->b, endless, whole, op_whole(e, "llvm.copysign", (LLVMValueRef[]){left, x}, 2), "");
 }
 
+/* Positions, extents and sums of them are divided without a sign: by a power of two that is one shift. */
+static build_binary *division_of(const struct ir_ins *i)
+{
+	struct affine f = affine_of(i->args[0]);
+	bool natural = i->dtype == DT_I32 && i->args[1]->op == IR_CONST && i->args[1]->imm > 0 && affine_never_negative(&f);
+	if (i->op == IR_REM)
+		return natural ? LLVMBuildURem : LLVMBuildSRem;
+	return natural ? LLVMBuildUDiv : LLVMBuildSDiv;
+}
+
 /* Integer division by zero gives 0 (op.def); the divisor is made 1 first. */
 static LLVMValueRef divide(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 {
@@ -137,7 +147,7 @@ static LLVMValueRef divide(struct emit *e, const struct ir_ins *i, LLVMValueRef 
 		return short_division(e, i, a);
 	if (dtype_is_float(i->dtype))
 		return rem ? float_remainder(e, a[0], a[1]) : LLVMBuildFDiv(e->b, a[0], a[1], "");
-	build_binary *op = rem ? LLVMBuildSRem : LLVMBuildSDiv;
+	build_binary *op = division_of(i);
 	if (i->args[1]->op == IR_CONST && i->args[1]->imm)
 		return op(e->b, a[0], a[1], "");
 	LLVMTypeRef t = LLVMTypeOf(a[1]);

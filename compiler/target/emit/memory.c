@@ -50,30 +50,6 @@ static int width_of(struct emit *e, struct access *a)
 
 /* --- address parts -------------------------------------------------------------------------------------------------------- */
 
-/* Starts at no less than 0 and grows. */
-static bool counts_up(const struct ir_ins *i)
-{
-	if (i->op != IR_ARG || !i->block->owner || i->block->owner->op != IR_FOR)
-		return false;
-	const struct ir_ins *start = i->block->owner->args[2 + i->imm], *next = i->block->last->args[i->imm];
-	return start->op == IR_CONST && start->imm >= 0 && next->op == IR_ADD && next->args[0] == i && next->args[1]->op == IR_CONST &&
-	       next->args[1]->imm >= 0;
-}
-
-/* Positions and extents are not negative; differences may be. */
-static bool never_negative(const struct affine *f)
-{
-	if (!f->ok || f->constant < 0)
-		return false;
-	for (int a = 0; a < LAYOUT_AXES; a++)
-		if (f->coef[a] < 0)
-			return false;
-	for (int t = 0; t < f->nterms; t++)
-		if ((f->term[t].of && !counts_up(f->term[t].of)) || f->term[t].coef < 0)
-			return false;
-	return true;
-}
-
 static LLVMValueRef wide(struct emit *e, LLVMValueRef v, bool positive)
 {
 	return LLVMTypeOf(v) == e->i64 ? v : positive ? LLVMBuildZExt(e->b, v, e->i64, "") : LLVMBuildSExt(e->b, v, e->i64, "");
@@ -154,7 +130,7 @@ static LLVMValueRef offset_along(struct emit *e, const struct access *a, int d, 
 {
 	if (d || !a->fold) {
 		LLVMValueRef stride = e->tensors[a->i->imm].stride[d];
-		s = wide(e, s, never_negative(&a->sub[d]) && !a->scalar[d]);
+		s = wide(e, s, affine_never_negative(&a->sub[d]) && !a->scalar[d]);
 		return stride ? LLVMBuildMul(e->b, s, wide(e, stride, true), "") : s;
 	}
 	LLVMValueRef q, r;
@@ -180,7 +156,7 @@ static struct affine carried_taken(struct affine *f)
 	struct affine carried = {.ok = true};
 	int n = 0;
 	for (int t = 0; t < f->nterms; t++) {
-		if (f->term[t].of && f->term[t].coef > 0 && counts_up(f->term[t].of))
+		if (f->term[t].of && f->term[t].coef > 0 && value_counts_up(f->term[t].of))
 			carried.term[carried.nterms++] = f->term[t];
 		else
 			f->term[n++] = f->term[t];
@@ -225,7 +201,7 @@ static bool growth_of(const struct emit *e, const struct affine *f, int64_t *by)
 		struct affine alone = {.ok = true, .nterms = 1, .term = {f->term[t]}};
 		if (constant_in_loop(e, &alone))
 			continue;
-		if (of->block != e->loop_body || !counts_up(of) || of->block->owner->args[2 + of->imm]->imm)
+		if (of->block != e->loop_body || !value_counts_up(of) || of->block->owner->args[2 + of->imm]->imm)
 			return false;
 		*by += f->term[t].coef * of->block->last->args[of->imm]->args[1]->imm;
 	}
@@ -545,7 +521,7 @@ LLVMValueRef access_condition(struct emit *e, const struct access *a, int r)
 static bool counts(const struct ir_ins *i)
 {
 	struct affine f = affine_of(i);
-	return i->dtype == DT_I32 && never_negative(&f);
+	return i->dtype == DT_I32 && affine_never_negative(&f);
 }
 
 /* An i32 whose highest bit is set where the mask is false. */
