@@ -263,14 +263,14 @@ static int64_t known_least(const struct emit *e, const struct ir_ins *i)
 	return i->op == IR_CONST ? i->imm : -1;
 }
 
-/* Whether all lanes' positions in a register lie below a number (1), or none does (0); -1 where lanes differ, or nobody asks: rows whose chunks are
- * whole are within, or are not there. */
+/* Whether all lanes' positions in a register lie below a number (1), or none does (0); -1 where lanes differ, or nobody knows: rows whose chunks are
+ * whole are within, or are not there, and so are those of waves that hold nothing else, where no others are started. */
 static int known_below(const struct emit *e, const struct ir_ins *i, const struct layout *l, int reg)
 {
-	if (!e->v->target->whole_chunks || i->op != IR_LT || !l || known_least(e, i->args[1]) < 0)
+	if (i->op != IR_LT || !l || known_least(e, i->args[1]) < 0)
 		return -1;
 	struct affine at = affine_of(i->args[0]);
-	int64_t first = at.constant, span = 0, end = known_least(e, i->args[1]);
+	int64_t first = at.constant, span = 0, end = known_least(e, i->args[1]), last = 0, waves = (int64_t)1 << l->nwave;
 	if (!at.ok || at.nterms)
 		return -1;
 	for (int a = 0; a < e->ph->naxes; a++) {
@@ -278,9 +278,17 @@ static int known_below(const struct emit *e, const struct ir_ins *i, const struc
 			return -1;
 		first += at.coef[a] * index_register(l, reg, a);
 	}
-	for (int bit = 0; bit < l->nlane + l->nwave; bit++)
+	if (e->waves_there)
+		hexpr_is_const(e->waves_there, &waves);
+	for (int64_t w = 0; w < waves; w++) {
+		int64_t from = 0;
+		for (int bit = 0; bit < l->nwave; bit++)
+			from += w >> bit & 1 ? weight(l, at.coef, l->nlane + bit) : 0;
+		last = from > last ? from : last;
+	}
+	for (int bit = 0; bit < l->nlane; bit++)
 		span += weight(l, at.coef, bit);
-	return first + span < end ? 1 : first >= end && i->args[1]->op == IR_CONST ? 0 : -1;
+	return first + span + last < end ? 1 : first >= end && i->args[1]->op == IR_CONST ? 0 : -1;
 }
 
 /* The row of a wave that has not left. */
