@@ -45,6 +45,7 @@ int plan_symbol(const struct planner *, const char *name);                      
 bool plan_can_sweep(const struct planner *, int phase);                                           /* rows of any length, in chunks */
 const struct hexpr *plan_rows_beside(const struct planner *, int symbol);   /* of each axis of a grid that numbers no positions of it, the extent, multiplied */
 void plan_many_rows(struct planner *, struct variant *, const struct hexpr *rows);                /* so many that few would have another plan */
+void plan_rows(struct planner *);                                   /* plan.c: all variants of a kernel without dots, for the set in hand */
 /* plan_short.c: rows of so many columns that leave lanes of a wave without an access; a workgroup's share of them, of a variant whose alignment is
  * known; variants for classes of them. */
 bool plan_is_short(const struct planner *, int64_t columns);

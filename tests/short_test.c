@@ -26,6 +26,8 @@ static const struct row rows[] = {
 	{"softmax_rows", "gfx942", "", "N<=256 N%8=0 aligned S>=16 bare", 0, 136, 32}, {"softmax_rows", "sm_90a", "", "N<=128 N%8=0 aligned rows>=4096 S>=16 bare", 0, 72, 16},
 	{"softmax_bwd", "gfx950", "", "N<=256 N%8=0 aligned", 0, 200, 32}, {"rmsnorm_bwd", "gfx942", "w", "N<=256 N%8=0 aligned with w", 0, 256, 32},
 	{"swiglu_128", "sm_90a", "", "N<=512 N%128=0 aligned rows>=4096 bare", 0, 384, 16}, {"swiglu_mxfp8", "sm_90a", "", "N<=128 N%32=0 aligned rows>=4096 bare", 0, 96, 4},
+	{"swiglu_128", "gfx942", "", "N<=512 N%128=0 aligned rows>=2048 bare", 512, 384, 8}, {"swiglu_128", "gfx950", "", "N<=1024 N%128=0 aligned rows>=2048 bare", 768, 896, 8},
+	{"swiglu_mxfp8", "gfx942", "", "N<=128 N%32=0 aligned rows>=2048 bare", 100, 96, 2}, {"swiglu_128", "gfx942", "", "N%2048=0 aligned bare", 14336, 4096, 8},
 	{"dequantize_rows", "sm_90a", "", "N<=256 N%16=0 aligned rows>=4096", 0, 240, 32},
 	{"layernorm_bwd", "sm_90a", "w", "N<=64 N%8=0 aligned rows>=4096 with w", 0, 40, 8},
 };
@@ -46,6 +48,12 @@ static void count_lanes(struct ir_ins *i, void *ctx)
 	for (int b = 0; b < i->layout->nlane; b++)
 		along += i->layout->lane[b].step[last] != 0;
 	l->most = 1 << along > l->most ? 1 << along : l->most;
+}
+
+static void count_masked(struct ir_ins *i, void *ctx)
+{
+	int *n = ctx;
+	*n += i->op == IR_LOAD && (i->flags & IR_MASKED);
 }
 
 START_TEST(rows_share_lanes)
@@ -84,7 +92,7 @@ START_TEST(who_has_short_rows)
 	static const struct { const char *kernel, *target; int n; } who[] = {
 		{"rmsnorm_quant", "sm_90a", 12}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 3 * 12}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8},
 		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 2 * 3 * 3}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
-		{"swiglu_128", "sm_90a", 4}, {"swiglu_128", "gfx950", 0}, {"dequantize_rows", "sm_90a", 4}, {"quantize_128", "sm_90a", 0},   /* the runtime joins them */
+		{"swiglu_128", "sm_90a", 4}, {"swiglu_128", "gfx950", 0}, {"swiglu_masked_128", "gfx942", 0}, {"dequantize_rows", "sm_90a", 4}, {"quantize_128", "sm_90a", 0},   /* the runtime joins them */
 		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0},
 	};
 	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
@@ -100,10 +108,37 @@ START_TEST(who_has_short_rows)
 }
 END_TEST
 
+/* On the AMD chips a listed size of groups side by side is that of all lines up to it, or of those that workgroups fill, whose columns are not masked;
+ * of rows that are reduced, of groups too, it is itself. */
+START_TEST(sizes_of_lines_are_classes)
+{
+	static const struct { const char *kernel, *given; int size; const char *variant, *other; } who[] = {
+		{"swiglu_128", "", 512, "N<=512 N%128=0 aligned rows>=2048 bare", "N=512"}, {"swiglu_128", "", 2048, "N%2048=0 aligned bare", "N=2048"},
+		{"geglu_128", "", 5120, "N%2048=0 aligned bare", "N=5120"},
+		{"rmsnorm_128", "w", 2048, "N=2048 aligned with w", "N%2048"}, {"swiglu_rows", "", 1024, "N=1024 aligned bare", "N%2048"},
+	};
+	for (unsigned c = 0; c < sizeof who / sizeof *who; c++)
+		for (int chip = 0; chip < 2; chip++) {
+			struct dsl_pin pin = {"N", who[c].size};
+			struct built b;
+			built_open_for(&b, who[c].kernel, chip ? "gfx950" : "gfx942", &pin);
+			built_give(&b, who[c].given);
+			const struct ir_kernel *k = built_passed(&b, built_variant(&b, who[c].variant), NULL);
+			for (int v = 0; v < b.n; v++)
+				ck_assert_msg(!strstr(b.v[v].text, who[c].other), "%s: %s", who[c].kernel, b.v[v].text);
+			int masked = 0;
+			ir_walk(k->phases[0].body, count_masked, &masked);
+			ck_assert_msg(!masked == !strstr(who[c].variant, "N<="), "%s %s: %d", who[c].kernel, who[c].variant, masked);
+			built_close(&b);
+		}
+}
+END_TEST
+
 static void add(TCase *t)
 {
 	tcase_add_loop_test(t, rows_share_lanes, 0, ROWS * COUNTS);
 	tcase_add_test(t, who_has_short_rows);
+	tcase_add_test(t, sizes_of_lines_are_classes);
 }
 
 int main(void)

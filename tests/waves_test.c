@@ -42,6 +42,8 @@ static const struct need waves[] = {
 	{"rmsnorm_quant", "", "N=5120 aligned", 5120, 5120, 192}, {"rmsnorm_quant", "", "N=14336 aligned", 14336, 14336, 448},
 	{"rmsnorm_quant", "", "N=4096 aligned", 4096, 4096, 128}, {"rmsnorm_quant", "", "N=7168 aligned", 7168, 7168, 256},
 	{"rmsnorm_128", "w", "N<=32768 N%128=0 aligned with w", 4096, 2048, 64}, {"rmsnorm_128", "w", "N<=32768 N%128=0 aligned with w", 4096, 4224, 192},
+	{"rmsnorm_128", "w", "N=2048 aligned with w", 2048, 2048, 64}, {"rmsnorm_128", "w", "N=4096 aligned with w", 4096, 4096, 128},
+	{"layernorm_128", "w b", "N=2048 aligned with w b", 2048, 2048, 64}, {"rmsnorm_mxfp8", "w", "N=4096 aligned with w", 4096, 4096, 128},
 	{"softmax_rows", "", "N<=16384 N%8=0 aligned bare", 0, 2048, 64}, {"softmax_rows", "", "N<=16384 N%8=0 aligned bare", 0, 2056, 128},
 	{"rmsnorm_bwd", "w dw", "N<=16384 N%8=0 aligned with w dw", 0, 3080, 128},
 };
