@@ -411,6 +411,18 @@ struct ir_ins *ir_hexpr(struct ir_builder *b, const struct hexpr *e)
 	return v ? ir_cvt(b, v, DT_I32, false) : NULL;
 }
 
+struct ir_ins *ir_copy(struct ir_builder *b, const struct ir_ins *i, struct ir_ins **args)
+{
+	struct ir_ins *c = ir_new(b, i->op, i->dtype, i->axes, i->nargs), put = *c;
+	*c = *i;
+	c->id = put.id;
+	c->prev = put.prev;
+	c->next = put.next;
+	c->block = put.block;
+	c->args = args;
+	return c;
+}
+
 /* --- editing */
 
 void ir_remove(struct ir_ins *ins)

@@ -150,6 +150,7 @@ struct ir_ins *ir_cdiv(struct ir_builder *, struct ir_ins *x, struct ir_ins *y, 
 /* A host expression over symbols as i32 scalars of the kernel. */
 struct ir_ins *ir_hexpr(struct ir_builder *, const struct hexpr *);
 struct ir_ins *ir_new(struct ir_builder *, enum ir_op, enum dtype, ir_axes, int nargs);  /* raw: appended, fields to be filled */
+struct ir_ins *ir_copy(struct ir_builder *, const struct ir_ins *, struct ir_ins **args);    /* the same of other operands, which it keeps; no regions */
 
 /* --- editing (build.c) */
 void ir_append(struct ir_block *, struct ir_ins *);                       /* at the block's end; it stands in no block now, or in one that is being rebuilt */

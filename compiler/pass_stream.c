@@ -40,22 +40,6 @@ static bool effect_along(const struct stream *s, const struct ir_ins *i)
 	return false;
 }
 
-static struct ir_ins *shallow(struct stream *s, struct ir_builder *b, const struct ir_ins *i, struct ir_ins **args)
-{
-	struct ir_ins *c = ir_new(b, i->op, i->dtype, i->axes, i->nargs);
-	int id = c->id;
-	struct ir_ins *prev = c->prev, *next = c->next;
-	struct ir_block *block = c->block;
-	*c = *i;
-	c->id = id;
-	c->prev = prev;
-	c->next = next;
-	c->block = block;
-	c->args = args;
-	(void)s;
-	return c;
-}
-
 /* The value of `i` in the present sweep. */
 static struct ir_ins *swept(struct stream *s, struct ir_builder *b, struct ir_ins *i, struct ir_ins *offset)
 {
@@ -72,7 +56,7 @@ static struct ir_ins *swept(struct stream *s, struct ir_builder *b, struct ir_in
 		struct ir_ins **args = arena_alloc(s->p->k->arena, sizeof *args * (size_t)(i->nargs + 1));
 		for (int a = 0; a < i->nargs; a++)
 			args[a] = swept(s, b, i->args[a], offset);
-		r = shallow(s, b, i, args);
+		r = ir_copy(b, i, args);
 	}
 	return s->map[i->id] = r;
 }
@@ -237,7 +221,7 @@ static int stream_axis(struct pass *p, struct ir_phase *ph, int axis, int first_
 				struct ir_ins **args = arena_alloc(k->arena, sizeof *args * (size_t)(v->nargs + 1));
 				for (int a = 0; a < v->nargs; a++)
 					args[a] = s.outer[v->args[a]->id];
-				s.outer[v->id] = shallow(&s, &b, v, args);
+				s.outer[v->id] = ir_copy(&b, v, args);
 			}
 		}
 		if (nsinks)

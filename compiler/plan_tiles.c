@@ -232,7 +232,9 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
 	struct shape s = phase_shape(v, ph);
-	int vector = plan_vector(p, v, each), filled = plan_filled(p, v, each);
+	/* columns of sums that a loop adds up, of which there are few: one a lane, for the loop has many loads at once (pass_unroll.c) */
+	bool sums = phase && !p->f.has_dot && ir_has(ph->body, IR_FOR);
+	int vector = sums ? 1 : plan_vector(p, v, each), filled = plan_filled(p, v, each);
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
 	/* few rows are one to a workgroup: they wait for each instruction in front of their loads */
 	int line = plan_line(p, v), piece = line ? line : p->few ? (int)threads * vector : LINE;
