@@ -18,7 +18,7 @@
 
 enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, MANY_FULL = 2048, MANY_SHARED = 4096, MANY_LINES = 2048, CROWD = 8192, LONG_CLASS = 8192, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
-enum { TILE_CODE = 40, LONG_CODE = 8 };
+enum { TILE_CODE = 40, LONG_CODE = 8, SUMMING_THREADS = 256 };
 
 /* More than whose addresses and masks fit the scalar registers where each element of a lane has its own. */
 static bool many_tensors(const struct planner *p)
@@ -284,6 +284,9 @@ static void plan_rest(struct planner *p, bool is_aligned, bool open)
 		v->waves *= 2;
 	if (wide && !p->single && two_tiles(p, v))
 		v->waves = waves_of(p, p->target->tile_threads);
+	for (int i = 0; i < p->k->nphases && !open; i++)
+		if (plan_sums_columns(p, v, &p->k->phases[i]) && v->waves < waves_of(p, SUMMING_THREADS))
+			v->waves = waves_of(p, SUMMING_THREADS);
 	v->stream = open;
 	row_tiles(p, v, 0, each);
 	if (!is_aligned)

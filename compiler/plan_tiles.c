@@ -4,7 +4,7 @@
  * numbers were chosen by is in docs/performance.md. */
 #include "plan_tiles.h"
 
-enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
+enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128, SUMMED_LANE = 32 };
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which a lane holds 16 elements
  * of a short row with weights; up to which it makes one access to each of several rows. */
 enum { LANE_CODE = 1400, ROW_CODE = 14, SEVERAL_CODE = 24 };
@@ -225,6 +225,12 @@ int plan_few_waves(const struct planner *p, const struct variant *v)
 	return waves_of(p, lines ? p->target->few_threads : turned ? tile.rows * tile.columns / tile.each : FEW_THREADS);
 }
 
+bool plan_sums_columns(const struct planner *p, const struct variant *v, const struct ir_phase *ph)
+{
+	struct shape s = phase_shape(v, ph);
+	return p->target->whole_chunks && plan_is_wide(v) && s.tiled == 1 && s.fixed > 1 && !s.open && !phase_is_turning(p->k, ph) && ir_has(ph->body, IR_REDUCE);
+}
+
 /* Tiles of a phase.  most: of an open axis, in plan_unit's, 0 = as many as there is room for.  each: elements a lane is to hold at most.
  * One axis that is tiled fills the lanes; of several each gets the side of a square, the last declared first, or that one a long
  * piece of a line; groups of `by` fill the lanes with groups. */
@@ -255,7 +261,8 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 	int turned = s.tiled ? matrix.each : more ? 2 * TURNING : TURNING;
 	if (turns && !s.open)
 		each = each > turned ? each : p->target->lanes_adjacent || 2 * each > turned ? turned : 2 * each;
-	room = threads * each / held;
+	bool summed = plan_sums_columns(p, v, ph);
+	room = threads * (summed ? SUMMED_LANE : each) / held;
 	int last = ph->naxes - 1, group = -1;
 	while (last > 0 && !(ph->axes[last].tiled && !ph->axes[last].tile))
 		last--;
@@ -264,7 +271,7 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 		if (phase_is_open(v, ax))
 			plan_tile(v, phase, ax->name, (int)(given ? plan_open_most(p, ax, most) : most));
 		else if (ax->tiled && !ax->tile) {
-			int64_t tile = s.tiled > 1 || held > 1 ? side : threads * vector;
+			int64_t tile = summed ? room = room > SIDE ? room : SIDE : s.tiled > 1 || held > 1 ? side : threads * vector;
 			tile = turns && held == 1 ? a < last ? matrix.rows : matrix.columns : tile;
 			tile = tile > room ? room : tile;
 			tile = tile > 1 ? tile : 1;

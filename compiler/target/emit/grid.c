@@ -156,13 +156,17 @@ static const struct hexpr *rows_at_once(const struct emit *e, const struct grid_
 	return hexpr_op(e->arena, HX_MIN, rows, hexpr_op(e->arena, HX_MAX, share, hexpr_const(e->arena, LEAST_OF_GROUP)));
 }
 
-/* Workgroups that take all rows that are there between them; of tiles, in which there is more to do, more if they are small. */
-static int64_t counted_workgroups(const struct emit *e, const struct grid_slots *s)
+/* Workgroups that take all rows that are there between them, of places for so many: where there is room for few, fewer are there, and a workgroup that
+ * finds none costs as well.  Of tiles, in which there is more to do, more if they are small. */
+static const struct hexpr *counted_workgroups(const struct emit *e, const struct grid_slots *s, const struct hexpr *places)
 {
-	enum { THREADS = 256 };
+	enum { THREADS = 256, PLACES = 32 };
 	const struct target *t = e->v->target;
-	bool tiles = rows_of(e, &s->of[rows_slot(e, s)]) > 1;
-	return tiles ? (int64_t)t->counted_workgroups * THREADS / (t->wave * e->waves) : t->counted_workgroups;
+	struct arena *a = e->arena;
+	if (rows_of(e, &s->of[rows_slot(e, s)]) > 1)
+		return hexpr_const(a, (int64_t)t->counted_workgroups * THREADS / (t->wave * e->waves));
+	const struct hexpr *there = hexpr_op(a, HX_CDIV, places, hexpr_const(a, PLACES));
+	return hexpr_op(a, HX_MIN, hexpr_op(a, HX_MAX, there, hexpr_const(a, t->counted_least)), hexpr_const(a, t->counted_workgroups));
 }
 
 /* Of many groups: as many as are worth it for all rows, one for all groups. */
@@ -173,7 +177,7 @@ static void share_counted(struct emit *e, const struct grid_slots *s, const stru
 	/* dimensions 0, 1 and 2: the third is what neither rows nor groups have */
 	const struct hexpr *groups = s->of[0].tiles, *all = hexpr_op(a, HX_MUL, groups, s->of[rows].tiles), *others = s->n == 3 ? grid[3 - at - group] : hexpr_const(a, 1);
 	const struct hexpr *few = hexpr_op(a, HX_LT, groups, hexpr_const(a, FEW_GROUPS)), *many = hexpr_op(a, HX_LE, hexpr_const(a, FEW_GROUPS), groups);
-	const struct hexpr *share = hexpr_op(a, HX_CDIV, hexpr_const(a, counted_workgroups(e, s)), hexpr_op(a, HX_MAX, others, hexpr_const(a, 1)));
+	const struct hexpr *share = hexpr_op(a, HX_CDIV, counted_workgroups(e, s, all), hexpr_op(a, HX_MAX, others, hexpr_const(a, 1)));
 	grid[at] = hexpr_op(a, HX_ADD, hexpr_op(a, HX_MUL, few, grid[at]), hexpr_op(a, HX_MUL, many, hexpr_op(a, HX_MIN, all, share)));
 	grid[group] = hexpr_op(a, HX_ADD, hexpr_op(a, HX_MUL, few, grid[group]), many);
 	emit_condition(e, hexpr_op(a, HX_LT, all, hexpr_const(a, MOST_ROWS)));
