@@ -4,6 +4,7 @@
 #include "machine.h"
 
 #include <math.h>
+#include <string.h>
 #include "../../../base/num.h"
 
 static LLVMValueRef real(struct emit *e, enum dtype t, double x, int n)
@@ -76,28 +77,33 @@ static LLVMValueRef larger(struct emit *e, LLVMValueRef x, LLVMValueRef y, const
 	return op_whole(e, name, a, 2);
 }
 
-/* The mantissa with its leading one, shifted right with ties to even; below the least normal exponent the shift grows.  The code of a
- * magnitude is then that and the exponent's distance from the least, side by side. */
+/* Added to the power of two below it, or to the least normal one, times 2^(23 - mantissa bits), a magnitude is rounded to the bits that it keeps, ties to
+ * even, and these are the sum's lowest.  The code is those and the exponent's distance from the least, side by side.  What is too large is made
+ * the least that is: of e2m1, which has neither infinities nor NaN, the largest. */
 static LLVMValueRef soft_narrow(struct emit *e, LLVMValueRef x, enum dtype t, bool saturate)
 {
 	int n = vector_length(x);
 	struct narrow_format f = format_of(t);
 	LLVMBuilderRef b = e->b;
-	LLVMTypeRef ti = emit_vector(e->i32, n);
-	LLVMValueRef u = LLVMBuildBitCast(b, x, ti, ""), one = ints(e, 1, n), zero = LLVMConstNull(ti), least = ints(e, 128 - f.bias, n);
-	LLVMValueRef mag = LLVMBuildAnd(b, u, ints(e, 0x7fffffff, n), ""), sign = LLVMBuildLShr(b, u, ints(e, 31, n), "");
-	sign = LLVMBuildShl(b, sign, ints(e, f.bits - 1, n), "");
-	LLVMValueRef exponent = LLVMBuildLShr(b, mag, ints(e, 23, n), "");
-	LLVMValueRef m = LLVMBuildOr(b, LLVMBuildAnd(b, mag, ints(e, 0x7fffff, n), ""), ints(e, 0x800000, n), "");
-	LLVMValueRef under = larger(e, LLVMBuildSub(b, least, exponent, ""), zero, "llvm.smax");
-	LLVMValueRef shift = larger(e, LLVMBuildAdd(b, under, ints(e, 23 - f.mantissa, n), ""), ints(e, 25, n), "llvm.smin");
-	LLVMValueRef odd = LLVMBuildAnd(b, LLVMBuildLShr(b, m, shift, ""), one, "");
-	LLVMValueRef half = LLVMBuildSub(b, LLVMBuildShl(b, one, LLVMBuildSub(b, shift, one, ""), ""), one, "");
-	LLVMValueRef q = LLVMBuildLShr(b, LLVMBuildAdd(b, m, LLVMBuildAdd(b, half, odd, ""), ""), shift, "");
-	LLVMValueRef over = larger(e, LLVMBuildSub(b, exponent, least, ""), zero, "llvm.smax");
-	LLVMValueRef code = LLVMBuildAdd(b, q, LLVMBuildShl(b, over, ints(e, f.mantissa, n), ""), "");
-	uint32_t most = num_from_f32((float)num_max(t), t, true), beyond = num_from_f32(saturate ? (float)num_max(t) : INFINITY, t, saturate);
-	LLVMValueRef is_over = above(e, code, most), is_nan = above(e, mag, 0x7f800000);
+	LLVMTypeRef ti = emit_vector(e->i32, n), tf = emit_vector(e->f32, n);
+	bool bounded = t == DT_E2M1;
+	float top = (float)num_max(t);
+	int64_t least = 128 - f.bias, limit = 0;
+	memcpy(&limit, &top, sizeof top);
+	limit = bounded ? limit : (limit & 0x7f800000) + 0x800000;
+	LLVMValueRef u = LLVMBuildBitCast(b, x, ti, ""), zero = LLVMConstNull(ti), all = LLVMBuildAnd(b, u, ints(e, 0x7fffffff, n), "");
+	LLVMValueRef sign = LLVMBuildAnd(b, LLVMBuildLShr(b, u, ints(e, 32 - f.bits, n), ""), ints(e, 1 << (f.bits - 1), n), "");
+	LLVMValueRef mag = larger(e, all, ints(e, limit, n), "llvm.umin");
+	LLVMValueRef power = LLVMBuildAnd(b, larger(e, mag, ints(e, least << 23, n), "llvm.umax"), ints(e, 0x7f800000, n), "");
+	LLVMValueRef magic = LLVMBuildAdd(b, power, ints(e, (int64_t)(23 - f.mantissa) << 23, n), "");
+	LLVMValueRef sum = LLVMBuildFAdd(b, LLVMBuildBitCast(b, mag, tf, ""), LLVMBuildBitCast(b, magic, tf, ""), "");
+	LLVMValueRef q = LLVMBuildSub(b, LLVMBuildBitCast(b, sum, ti, ""), magic, "");
+	LLVMValueRef over = LLVMBuildSub(b, LLVMBuildLShr(b, power, ints(e, 23 - f.mantissa, n), ""), ints(e, least << f.mantissa, n), "");
+	LLVMValueRef code = LLVMBuildAdd(b, q, over, "");
+	if (bounded)
+		return LLVMBuildTrunc(b, LLVMBuildOr(b, code, sign, ""), emit_vector(e->i8, n), "");
+	uint32_t most = num_from_f32(top, t, true), beyond = num_from_f32(saturate ? top : INFINITY, t, saturate);
+	LLVMValueRef is_over = above(e, code, most), is_nan = above(e, all, 0x7f800000);
 	code = choose(e, is_over, ints(e, beyond, n), code);
 	LLVMValueRef with_sign = LLVMBuildOr(b, code, sign, ""), nan = ints(e, num_from_f32(NAN, t, false), n);
 	if (f.fnuz) {                                      /* no -0; NaN has no sign */
