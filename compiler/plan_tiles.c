@@ -4,7 +4,7 @@
  * numbers were chosen by is in docs/performance.md. */
 #include "plan_tiles.h"
 
-enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128, SUMMED_LANE = 32 };
+enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128, SUMMED_LANE = 32, MOST_WORDS = 8192 };
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which a lane holds 16 elements
  * of a short row with weights; up to which it makes one access to each of several rows. */
 enum { LANE_CODE = 1400, ROW_CODE = 14, SEVERAL_CODE = 24 };
@@ -206,7 +206,10 @@ int plan_one_by_one(const struct planner *p)
 static struct turned_tile turned_tile(const struct planner *p)
 {
 	const struct target *t = p->target;
-	return p->single ? p->few ? t->turned_few_single : t->turned_single : p->few ? t->turned_few : t->turned;
+	struct turned_tile tile = p->single ? p->few ? t->turned_few_single : t->turned_single : p->few ? t->turned_few : t->turned;
+	if (p->f.stored == 4)                            /* as many bytes of group memory */
+		tile.rows = tile.rows > MOST_WORDS / tile.columns ? MOST_WORDS / tile.columns : tile.rows;
+	return tile;
 }
 
 /* Of a workgroup whose tiles are as small as one likes. */
