@@ -6,12 +6,12 @@
  * Needs:   tiles.   Keeps: values exactly. */
 #include "pass.h"
 
-/* Loads of a lane that a round waits for at once. */
-enum { AT_ONCE = 32 };
+/* Loads of a lane that a round waits for at once, and instructions of it at most. */
+enum { AT_ONCE = 32, MOST_CODE = 64 };
 
-/* What a loop's body is: which of it needs the values that the loop carries (by id), how many loads there are, and whether it is nothing else than
- * arithmetic on them at one position. */
-struct round { struct ir_ins *loop; bool *late; int loads; bool plain; };
+/* What a loop's body is: which of it needs the values that the loop carries (by id), how many loads and other instructions there are, and whether it is
+ * nothing else than arithmetic on them at one position. */
+struct round { struct ir_ins *loop; bool *late; int loads, code; bool plain; };
 
 static bool is_position(const struct round *r, const struct ir_ins *i)
 {
@@ -28,6 +28,7 @@ static void look_at(struct round *r, const struct ir_ins *i)
 	}
 	r->late[i->id] = needs;
 	r->loads += i->op == IR_LOAD;
+	r->code += !bound && i->op != IR_CONST && !is_position(r, i);
 	r->plain = r->plain && ir_is_pure(i) && !i->body && (bound || (i->op != IR_REDUCE && i->op != IR_DOT && i->op != IR_SCAN && i->op != IR_ARGMAX)) &&
 	           !(i->op == IR_LOAD && needs);
 }
@@ -38,14 +39,18 @@ static int positions_of(struct pass *p, const struct ir_phase *ph, struct round 
 	const struct ir_axis *ax = &ph->axes[r->loop->imm];
 	int64_t lane = 1;
 	r->late = arena_alloc(p->k->arena, sizeof *r->late * (size_t)p->k->next_id);
-	r->loads = 0;
+	r->loads = r->code = 0;
 	r->plain = ax->kind == AXIS_LOOP && ax->tile == 1 && r->loop->args[0]->op == IR_CONST && !r->loop->args[0]->imm;
 	for (const struct ir_ins *i = r->loop->body->first; r->plain && i->op != IR_YIELD; i = i->next)
 		look_at(r, i);
 	for (int a = 0; a < ph->naxes; a++)
 		lane *= ph->axes[a].kind == AXIS_LOOP || !ph->axes[a].tile ? 1 : ph->axes[a].tile;
 	lane /= p->v->target->wave * p->v->waves;
-	int n = r->plain && r->loads ? (int)(AT_ONCE / (r->loads * (lane > 1 ? lane : 1))) : 1;
+	if (!r->plain || !r->loads)
+		return 1;
+	lane = lane > 1 ? lane : 1;
+	int n = (int)(AT_ONCE / (r->loads * lane)), most = (int)(MOST_CODE / (r->code * lane));
+	n = n < most ? n : most;
 	return n > 1 ? n : 1;
 }
 

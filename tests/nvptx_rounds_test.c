@@ -162,14 +162,14 @@ static int64_t along(struct built *b, const struct device_code *code, int dim)
 	return x;
 }
 
-/* Of up to seven groups 8,192 in all where there are more rows than that, but 128 a group; of more groups 2,048; in the variant for few rows one a
+/* Of up to seven groups 8,192 in all where there are more rows than that, but 128 a group; of more groups one for 32 places, 1,056 to 2,048 and no more than there are places; in the variant for few rows one a
  * row.  Of tiles, 64 x 64 by 128 threads, columns side by side, then rows, then groups: of few groups one a tile, of more 4,096. */
 START_TEST(workgroups_are_counted)
 {
 	static const char many[] = "N%4096=0 aligned rows>=768 bare", few[] = "N%128=0 aligned bare", tiles[] = "M%32=0 N%32=0 aligned with y scale yt scale_t";
 	static const struct { const char *variant; int groups, rows, columns; int64_t x, y, z; } cases[] = {
-		{many, 4, 2048, 4096, 2048, 4, 1}, {many, 4, 4096, 4096, 2048, 4, 1}, {many, 7, 4096, 4096, 1171, 7, 1}, {many, 8, 4096, 4096, 2048, 1, 1},
-		{many, 8, 200, 4096, 1600, 1, 1}, {many, 128, 4096, 4096, 2048, 1, 1}, {many, 32, 4096, 8192, 1024, 1, 2}, {many, 4, 4096, 8192, 1024, 4, 2},
+		{many, 4, 2048, 4096, 2048, 4, 1}, {many, 4, 4096, 4096, 2048, 4, 1}, {many, 7, 4096, 4096, 1171, 7, 1}, {many, 8, 4096, 4096, 1056, 1, 1}, {many, 12, 4096, 4096, 1536, 1, 1},
+		{many, 8, 200, 4096, 1056, 1, 1}, {many, 8, 100, 4096, 800, 1, 1}, {many, 128, 4096, 4096, 2048, 1, 1}, {many, 32, 4096, 8192, 1024, 1, 2}, {many, 4, 4096, 8192, 1024, 4, 2},
 		{many, 0, 4096, 4096, 4096, 0, 1}, {many, 4, 0, 4096, 0, 4, 1}, {many, 9, 0, 4096, 0, 1, 1}, {many, 5, 4096, 4096 * 32, 128, 5, 32}, {few, 32, 4096, 1024, 4096, 32, 1},
 		{tiles, 7, 256, 640, 10, 4, 7}, {tiles, 9, 256, 640, 10, 36, 1}, {tiles, 32, 4096, 2048, 32, 128, 1}, {tiles, 4, 4096, 4096, 64, 64, 4}, {tiles, 9, 0, 640, 10, 0, 1},
 	};

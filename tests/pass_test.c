@@ -496,6 +496,59 @@ START_TEST(blocks_are_there_where_their_rows_are)
 }
 END_TEST
 
+/* --- loops that load and add ---------------------------------------------------------------------------------------------------- */
+
+static void note_load(struct ir_ins *i, void *ctx)
+{
+	*(int *)ctx += i->op == IR_LOAD && i->block->owner && i->block->owner->op == IR_FOR;
+}
+
+/* A lane has at once as many loads as 32 registers take, of one column or of four, and 64 instructions at most: of five here.  A loop stays as it is where it loads by what it carries, stores,
+ * reduces, begins elsewhere, or takes its positions as a tile. */
+static const struct { const char *what; struct edit edits[2]; int loads; } roundings_of_loops[] = {
+	{"two tensors", {{0}}, 24},
+	{"one tensor", {{"%12 = load w[%10] : f32", "%12 = const 3 : f32"}, {"mul %11, %12", "neg %11"}}, 16},
+	{"four columns a lane", {{"n grid tile 64", "n grid tile 256"}}, 6},
+	{"a lane's registers are full", {{"n grid tile 64", "n grid tile 2048"}}, 2},
+	{"begins at 1", {{"%4 = const 0", "%4 = const 1"}}, 2},
+	{"stores", {{"yield %14", "store top[%0] = %14 if %2\n      yield %14"}}, 2},
+	{"loads by what it carries", {{"%12 = load w[%10] : f32", "%18 = cvt %7 : i32[n]\n      %19 = const 0 : i32\n      %20 = mul %18, %19 : i32[n]\n      %12 = load w[%20] if %2 : f32[n]"}}, 2},
+	{"is of tiles", {{"%11 = load x[%10, %0] if %2 : f32[n]", "%18 = load x[%9, %0] if %2 : f32[n, k]\n      %11 = reduce sum anyorder over k %18 : f32[n]"}}, 2},
+};
+enum { LOOPS = sizeof roundings_of_loops / sizeof *roundings_of_loops };
+
+START_TEST(loops_take_several_positions)
+{
+	static const int ends[] = {0, 1, 15, 16, 17, 33};
+	for (unsigned end = 0; end < sizeof ends / sizeof *ends; end++) {
+		struct arena a = {0};
+		struct ir_run r;
+		struct ir_kernel *k;
+		struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1};
+		double *want[PARAMS] = {0};
+		const char *what = roundings_of_loops[_i].what;
+		int loads = 0;
+		open_edited(&a, &r, "added", roundings_of_loops[_i].edits);
+		r.k->target = "gfx942";
+		ir_run_symbol(&r, "K", ends[end]);
+		ir_run_symbol(&r, "N", 77);
+		for (int p = 0; p < r.k->nparams; p++)
+			ir_run_tensor(&r, r.k->params[p].name, 2);
+		ck_assert_msg(run_passes(&a, r.k, &v, "hoist", &k, r.err, sizeof r.err) == 0, "%s: %s", what, r.err);
+		evaluate(&r, k, what);
+		keep(&r, want);
+		ck_assert_msg(run_passes(&a, r.k, &v, "unroll", &k, r.err, sizeof r.err) == 0, "%s: %s", what, r.err);
+		ir_walk(k->phases[0].body, note_load, &loads);
+		ck_assert_msg(loads == roundings_of_loops[_i].loads, "%s: %d loads in the loop", what, loads);
+		evaluate(&r, k, what);
+		compare(&r, want, 0, what);
+		forget(want);
+		ir_run_close(&r);
+		arena_free(&a);
+	}
+}
+END_TEST
+
 /* The places of the first load and the first store of tensor z. */
 struct places { int load, store, n; };
 
@@ -602,6 +655,7 @@ int main(void)
 	tcase_add_test(t, masked_products_are_summed_by_fma);
 	tcase_add_loop_test(t, masks_are_of_what_is_one_for_all, 0, MASKINGS);
 	tcase_add_loop_test(t, blocks_are_there_where_their_rows_are, 0, BLOCKINGS);
+	tcase_add_loop_test(t, loops_take_several_positions, 0, LOOPS);
 	tcase_add_test(t, loads_stay_before_stores);
 	tcase_add_loop_test(t, what_is_used_late_is_computed_late, 0, LATENESSES);
 	tcase_add_loop_test(t, stores_precede_turning, 0, ORDERS);
