@@ -18,7 +18,8 @@
 
 enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, MANY_FULL = 2048, MANY_SHARED = 4096, MANY_LINES = 2048, CROWD = 8192, LONG_CLASS = 8192, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
-enum { TILE_CODE = 40, LONG_CODE = 8, SUMMING_THREADS = 256 };
+enum { TILE_CODE = 40, LONG_CODE = 8 };
+enum { SUMMING_THREADS = 256 };                   /* at least, of groups of rows that are summed */
 
 /* More than whose addresses and masks fit the scalar registers where each element of a lane has its own. */
 static bool many_tensors(const struct planner *p)
@@ -172,7 +173,8 @@ const struct hexpr *plan_rows_beside(const struct planner *p, int symbol)
 
 void plan_many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
 {
-	int least = v->shares ? p->target->few_rows ? MANY_SHARED : MANY_LINES : p->crowd || p->broad ? CROWD : v->full ? MANY_FULL : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
+	int shared = p->target->few_rows ? MANY_SHARED : MANY_LINES;
+	int least = v->shares ? shared : p->crowd || p->broad ? CROWD : v->full ? MANY_FULL : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
 	plan_rows_from(p, v, least, rows);
 	v->many = true;
 }

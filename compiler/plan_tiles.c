@@ -4,7 +4,9 @@
  * numbers were chosen by is in docs/performance.md. */
 #include "plan_tiles.h"
 
-enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128, SUMMED_LANE = 32, MOST_WORDS = 8192 };
+enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
+/* Elements of a lane of groups of rows that are summed; four-byte ones of a tile that is turned, at most. */
+enum { SUMMED_LANE = 32, MOST_WORDS = 8192 };
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which a lane holds 16 elements
  * of a short row with weights; up to which it makes one access to each of several rows. */
 enum { LANE_CODE = 1400, ROW_CODE = 14, SEVERAL_CODE = 24 };
@@ -242,8 +244,8 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 	const struct ir_phase *ph = &p->k->phases[phase];
 	struct shape s = phase_shape(v, ph);
 	/* columns of sums that a loop adds up, of which there are few: one a lane, for the loop has many loads at once (pass_unroll.c) */
-	bool sums = phase && !p->f.has_dot && ir_has(ph->body, IR_FOR);
-	int vector = sums ? 1 : plan_vector(p, v, each), filled = plan_filled(p, v, each);
+	bool adds = phase && !p->f.has_dot && ir_has(ph->body, IR_FOR);
+	int vector = adds ? 1 : plan_vector(p, v, each), filled = plan_filled(p, v, each);
 	int64_t threads = p->target->wave * v->waves, held = s.fixed, room;
 	/* few rows are one to a workgroup: they wait for each instruction in front of their loads */
 	int line = plan_line(p, v), piece = line ? line : p->few ? (int)threads * vector : LINE;
@@ -266,6 +268,8 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 		each = each > turned ? each : p->target->lanes_adjacent || 2 * each > turned ? turned : 2 * each;
 	bool summed = plan_sums_columns(p, v, ph);
 	room = threads * (summed ? SUMMED_LANE : each) / held;
+	if (summed && room < SIDE)                       /* in long pieces (docs/performance.md) */
+		room = SIDE;
 	int last = ph->naxes - 1, group = -1;
 	while (last > 0 && !(ph->axes[last].tiled && !ph->axes[last].tile))
 		last--;
@@ -274,7 +278,7 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 		if (phase_is_open(v, ax))
 			plan_tile(v, phase, ax->name, (int)(given ? plan_open_most(p, ax, most) : most));
 		else if (ax->tiled && !ax->tile) {
-			int64_t tile = summed ? room = room > SIDE ? room : SIDE : s.tiled > 1 || held > 1 ? side : threads * vector;
+			int64_t tile = summed ? room : s.tiled > 1 || held > 1 ? side : threads * vector;
 			tile = turns && held == 1 ? a < last ? matrix.rows : matrix.columns : tile;
 			tile = tile > room ? room : tile;
 			tile = tile > 1 ? tile : 1;

@@ -162,8 +162,9 @@ static int64_t along(struct built *b, const struct device_code *code, int dim)
 	return x;
 }
 
-/* Of up to seven groups 8,192 in all where there are more rows than that, but 128 a group; of more groups one for 32 places, 1,056 to 2,048 and no more than there are places; in the variant for few rows one a
- * row.  Of tiles, 64 x 64 by 128 threads, columns side by side, then rows, then groups: of few groups one a tile, of more 4,096. */
+/* Of up to seven groups 8,192 in all where there are more rows than that, but 128 a group; of more groups one for 32 places, 1,056 to 2,048 and no more
+ * than there are places; in the variant for few rows one a row.  Of tiles, 64 x 64 by 128 threads, columns side by side, then rows, then groups: of few
+ * groups one a tile, of more 4,096. */
 START_TEST(workgroups_are_counted)
 {
 	static const char many[] = "N%4096=0 aligned rows>=768 bare", few[] = "N%128=0 aligned bare", tiles[] = "M%32=0 N%32=0 aligned with y scale yt scale_t";

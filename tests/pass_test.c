@@ -503,9 +503,9 @@ static void note_load(struct ir_ins *i, void *ctx)
 	*(int *)ctx += i->op == IR_LOAD && i->block->owner && i->block->owner->op == IR_FOR;
 }
 
-/* A lane has at once as many loads as 32 registers take, of one column or of four, and 64 instructions at most: of five here.  A loop stays as it is where it loads by what it carries, stores,
- * reduces, begins elsewhere, or takes its positions as a tile. */
-static const struct { const char *what; struct edit edits[2]; int loads; } roundings_of_loops[] = {
+/* A lane has at once as many loads as 32 registers take, of one column or of four, and 64 instructions at most: of five here.  A loop stays as it is where
+ * it loads by what it carries, stores, begins elsewhere, or takes its positions as a tile. */
+static const struct { const char *what; struct edit edits[2]; int loads; } loops[] = {
 	{"two tensors", {{0}}, 24},
 	{"one tensor", {{"%12 = load w[%10] : f32", "%12 = const 3 : f32"}, {"mul %11, %12", "neg %11"}}, 16},
 	{"four columns a lane", {{"n grid tile 64", "n grid tile 256"}}, 6},
@@ -515,7 +515,7 @@ static const struct { const char *what; struct edit edits[2]; int loads; } round
 	{"loads by what it carries", {{"%12 = load w[%10] : f32", "%18 = cvt %7 : i32[n]\n      %19 = const 0 : i32\n      %20 = mul %18, %19 : i32[n]\n      %12 = load w[%20] if %2 : f32[n]"}}, 2},
 	{"is of tiles", {{"%11 = load x[%10, %0] if %2 : f32[n]", "%18 = load x[%9, %0] if %2 : f32[n, k]\n      %11 = reduce sum anyorder over k %18 : f32[n]"}}, 2},
 };
-enum { LOOPS = sizeof roundings_of_loops / sizeof *roundings_of_loops };
+enum { LOOPS = sizeof loops / sizeof *loops };
 
 START_TEST(loops_take_several_positions)
 {
@@ -526,9 +526,9 @@ START_TEST(loops_take_several_positions)
 		struct ir_kernel *k;
 		struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1};
 		double *want[PARAMS] = {0};
-		const char *what = roundings_of_loops[_i].what;
+		const char *what = loops[_i].what;
 		int loads = 0;
-		open_edited(&a, &r, "added", roundings_of_loops[_i].edits);
+		open_edited(&a, &r, "added", loops[_i].edits);
 		r.k->target = "gfx942";
 		ir_run_symbol(&r, "K", ends[end]);
 		ir_run_symbol(&r, "N", 77);
@@ -539,7 +539,7 @@ START_TEST(loops_take_several_positions)
 		keep(&r, want);
 		ck_assert_msg(run_passes(&a, r.k, &v, "unroll", &k, r.err, sizeof r.err) == 0, "%s: %s", what, r.err);
 		ir_walk(k->phases[0].body, note_load, &loads);
-		ck_assert_msg(loads == roundings_of_loops[_i].loads, "%s: %d loads in the loop", what, loads);
+		ck_assert_msg(loads == loops[_i].loads, "%s: %d loads in the loop", what, loads);
 		evaluate(&r, k, what);
 		compare(&r, want, 0, what);
 		forget(want);

@@ -1,6 +1,6 @@
 /* convert.c -- conversions between element types, bit for bit those of base/num.c.
  * In: one scalar or short vector.  Out: the same elements as another type.  The chip's own 8-bit floats have instructions; all other
- * narrow floats (the other chip's pair, e2m1, e8m0) are rounded and widened in integers. */
+ * narrow floats (the other chip's pair, e2m1, e8m0) are made from words: rounded by one addition, or in integers. */
 #include "machine.h"
 
 #include <math.h>
