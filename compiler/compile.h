@@ -31,6 +31,7 @@ struct target {
 	int early_bytes;               /* that the first workgroups ask the L2 for before they wait for the launch in front; 0 = nothing */
 	int gap_workgroups;            /* so many at most, about, for rows of which some may not be there: one that starts costs the same where its row is not; 0 = one a row */
 	int counted_workgroups;        /* so many at most where rows that are there are counted over all groups, or tiles of so many by 256 threads; where gap_workgroups is not 0 */
+	int multiprocessors;           /* that rows are shared among where sums are carried from one to the next; 0 = they are not */
 	int counted_least;             /* and of rows so many at least: eight a multiprocessor */
 	bool stored_first;             /* lines that are stored best leave its L2 before those that were read */
 	int fast_memory;               /* GB/s of its memory from which a chip of the target is planned for as a fast one; 0 = its chips are alike */
@@ -44,6 +45,7 @@ struct target {
 	bool widens_again;             /* bf16 is widened again behind a reduction, not held as f32 */
 	bool late_weights;             /* loads of weights move behind a reduction where a lane has many: registers for one workgroup more are worth the wait */
 	int staged_bytes;              /* of weights that a workgroup has come by way of group memory, asked for with the row that its cluster holds (emit/stage.c); 0 = none do */
+	int ring_bytes;                /* of group memory, that rows which are on their way may have on a multiprocessor; 0 = they come to registers */
 	bool whole_runs;               /* lanes whose run of elements is there as a whole store it at once, though others' masks end within theirs */
 	bool late_stores;              /* what is stored element by element, or perhaps not at all, is stored last: early it holds more registers */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
@@ -60,6 +62,7 @@ const struct target *target_by_name(const char *);
 const char *target_names(void);                            /* "gfx942, gfx950, .." */
 bool target_is_nvptx(const struct target *);               /* objects are PTX or cubins */
 
+enum { RING_ROUNDS = 3 };                                  /* of a loop, whose loads have places in group memory: this one's and those on their way */
 enum { PHASES_APART = 4 };                                 /* of a variant, at most */
 
 /* Of which calls lines that are stored leave the L2 before those that are read: of none, of those that read no more than it holds, of all but small ones. */
@@ -91,6 +94,7 @@ struct variant {
 	int ahead;                                             /* so many workgroups later, in the grid's order, is the one whose tile the L2 is asked for; 0 = none */
 	int ahead_from;                                        /* more workgroups than these: what fewer move the L2 holds, and is asked for nothing */
 	int cluster;                                           /* workgroups that hold rows whole between them: two phases made one (pass_fuse.c), or long rows (pass_spread.c); 0 = each has its own */
+	int carries;                                           /* workgroups that take all rows between them and carry sums of columns from row to row (pass_carry.c); 0 = rows have their own */
 	bool many;                                             /* rows beside each other: for few there are other variants */
 	bool few;                                              /* one of these others */
 	bool slow;                                             /* for chips whose memory is slower than target.fast_memory */

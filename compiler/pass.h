@@ -22,6 +22,8 @@ bool ir_is_plain(const struct ir_ins *);     /* pure or a store, and no scan, ar
 bool ir_crosses_cluster(const struct ir_phase *, const struct ir_ins *reduce);   /* reduced over an axis that a cluster holds */
 bool ir_holds_rows(const struct ir_block *);   /* all that is reduced in it is reduced along one axis, the rows' */
 bool ir_has(struct ir_block *, enum ir_op); /* at any depth */
+/* A loop that does nothing but add up the sums of its rounds: these are taken once, behind it (pass_defer.c). */
+bool loop_is_of_sums(const struct ir_ins *);
 bool ir_stores(struct ir_block *);           /* into a tensor, or updates one */
 bool value_is_of_memory(const struct ir_ins *);   /* something that it is made of is loaded */
 /* Of groups along axis `groups` of the grid whose positions are reduced and no more: the axis of these; else -1.  The last one may end early: where it does
@@ -32,6 +34,11 @@ bool phase_is_guarded(const struct ir_kernel *, const struct ir_phase *); /* all
 void ir_recompute_axes(struct ir_ins *, void *unused);
 /* All conversions of the phase to the chip's 8-bit floats saturate, there are some, and nothing else in it minds the mode that does that. */
 bool pass_clamps_by_mode(const struct ir_phase *, const struct target *);
+/* Two axes of a phase that stand for one of so many positions: position = by * outer + inner. */
+struct axis_split { int outer, inner; int64_t by; };
+bool phase_splits(const struct ir_phase *, const struct hexpr *extent, struct axis_split *);
+/* The axis of columns of rows whose sums pass_carry can carry; -1 = of none. */
+int kernel_can_carry(struct ir_kernel *);
 /* Two phases that pass_fuse can make one: of the second the axes that number groups of rows and of columns, and how many each has. */
 struct fused_axes { int rows, columns; int64_t rows_by, columns_by; };
 bool kernel_can_fuse(struct ir_kernel *, struct fused_axes *);

@@ -7,12 +7,10 @@
  * Needs:   specialised IR.   Keeps: values, up to the order of reductions; that of the reduced axis is the cluster's from here on. */
 #include "pass.h"
 
-/* Two axes of the second phase that stand for one of the first: position = by * outer + inner. */
-struct split { int outer, inner; int64_t by; };
 struct fusion {
 	struct ir_kernel *k; struct ir_phase *rows, *tiles;
 	int row, column;                       /* the first phase's axes */
-	struct split of_row, of_column;
+	struct axis_split of_row, of_column;
 	uint64_t stored;                       /* workspace that the first phase stores, once each */
 	bool ok;
 };
@@ -26,7 +24,7 @@ static bool are_parts(const struct hexpr *parts, const struct hexpr *extent, int
 	return parts->op == HX_CDIV && hexpr_equal(parts->a, extent) && hexpr_is_const(parts->b, &n) && n == by;
 }
 
-static bool is_split(const struct ir_phase *ph, const struct hexpr *extent, struct split *s)
+bool phase_splits(const struct ir_phase *ph, const struct hexpr *extent, struct axis_split *s)
 {
 	for (int a = 0; a + 1 < ph->naxes; a++) {
 		const struct ir_axis *o = &ph->axes[a], *i = &ph->axes[a + 1];
@@ -106,7 +104,7 @@ static struct fusion fusion_of(struct ir_kernel *k)
 		if (ax->kind == AXIS_HELD && (ax->extent->op == HX_SYM || ax->extent->op == HX_CONST))
 			f.column = a;
 	}
-	f.ok = f.row >= 0 && f.column >= 0 && is_split(f.tiles, f.rows->axes[f.row].extent, &f.of_row) && is_split(f.tiles, f.rows->axes[f.column].extent, &f.of_column) &&
+	f.ok = f.row >= 0 && f.column >= 0 && phase_splits(f.tiles, f.rows->axes[f.row].extent, &f.of_row) && phase_splits(f.tiles, f.rows->axes[f.column].extent, &f.of_column) &&
 	       f.of_row.outer != f.of_column.outer;
 	if (f.ok)
 		ir_walk(f.rows->body, look_at_rows, &f);
@@ -130,7 +128,7 @@ static ir_axes axes_in_tiles(const struct fusion *f, ir_axes axes)
 }
 
 /* In front of all that the tiles' phase does. */
-static struct ir_ins *position(struct pass *p, struct fusion *f, const struct split *s)
+static struct ir_ins *position(struct pass *p, struct fusion *f, const struct axis_split *s)
 {
 	struct ir_builder b = pass_before(p, f->tiles, f->tiles->body->first);
 	struct ir_ins *outer = ir_leaf(&b, IR_IOTA, DT_I32, s->outer), *by = ir_int(&b, DT_I32, s->by);

@@ -60,6 +60,8 @@ static void vote(struct ir_ins *i, void *ctx)
 	const struct ir_param *t = &c->s->p->k->params[i->imm];
 	if (!t->rank)
 		return;
+	if (c->s->p->v->carries && !i->block->owner)      /* once for all rows of a workgroup */
+		return;
 	struct affine f = affine_of(i->args[t->rank - 1]);
 	for (int a = 0; f.ok && a < c->s->ph->naxes; a++)
 		if (f.coef[a] == 1 && (c->axes & IR_AXIS(a)) && c->s->ph->axes[a].tile > 1) {

@@ -228,6 +228,22 @@ static void raise_stores(struct pass *p, struct ir_block *b)
 	}
 }
 
+/* Rows that a workgroup takes one after the other come by way of group memory, each asked for RING_ROUNDS - 1 rows before, where it has room. */
+static void stage_rounds(struct pass *p, struct ir_phase *ph)
+{
+	int lanes = variant_waves(p->v, (int)(ph - p->k->phases)) * p->v->target->wave;
+	for (struct ir_ins *loop = p->v->carries ? ph->body->first : NULL; loop; loop = loop->next) {
+		int bytes = 0;
+		if (loop->op != IR_FOR || ph->axes[loop->imm].tile != 1 || loop->args[0]->op != IR_CONST || loop->args[0]->imm)
+			continue;
+		for (const struct ir_ins *i = loop->body->first; i; i = i->next)
+			bytes += i->op == IR_LOAD ? load_bytes(i) : 0;
+		bool room = bytes * lanes * RING_ROUNDS <= p->v->target->ring_bytes / (p->v->carries / p->v->target->multiprocessors);
+		for (struct ir_ins *i = loop->body->first; i && room; i = i->next)
+			i->flags |= i->op == IR_LOAD && i->layout && p->k->params[i->imm].role == IR_IN && p->k->params[i->imm].rank > 1 ? IR_STAGED : 0;
+	}
+}
+
 int pass_loads(struct pass *p)
 {
 	struct loads l = {p, arena_alloc(p->k->arena, sizeof(bool) * (size_t)(p->k->next_id + 1))};
@@ -237,6 +253,7 @@ int pass_loads(struct pass *p)
 	FOR_PHASES(p, ph) {
 		raise_loads(&l, ph->body);
 		raise_stores(p, ph->body);
+		stage_rounds(p, ph);
 		struct staging s = staging_of(p, ph);
 		sink(&s, ph->body, variant_waves(p->v, (int)(ph - p->k->phases)));
 	}

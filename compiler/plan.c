@@ -657,6 +657,7 @@ void plan_rows(struct planner *p)
 		plan_long_lines(p);
 	if (set || !p->sets) {
 		plan_clusters(p);
+		plan_carried(p);
 		plan_pins(p);
 	}
 	bool held = open && (p->target->more_variants || !sweeps || !any_apart(p));   /* a phase that only reduces rows sweeps them nearly as fast */

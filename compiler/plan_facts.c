@@ -185,6 +185,21 @@ bool phase_has_product(const struct ir_phase *ph)
 	return s.found;
 }
 
+struct sums_search { const struct ir_phase *ph; int axis; };
+
+static void look_for_sums(struct ir_ins *i, void *ctx)
+{
+	struct sums_search *s = ctx;
+	s->axis = i->op == IR_FOR && s->ph->axes[i->imm].tiled && loop_is_of_sums(i) ? (int)i->imm : s->axis;
+}
+
+int phase_summed_axis(const struct ir_phase *ph)
+{
+	struct sums_search s = {ph, -1};
+	ir_walk(ph->body, look_for_sums, &s);
+	return s.axis;
+}
+
 int variant_waves(const struct variant *v, int phase)
 {
 	for (int i = 0; i < v->napart; i++)
@@ -234,7 +249,7 @@ struct shape phase_shape(const struct variant *v, const struct ir_phase *ph)
 		const struct ir_axis *ax = &ph->axes[a];
 		int64_t n = 1;
 		s.open += phase_is_open(v, ax);
-		s.tiled += ax->tiled && !ax->tile;
+		s.tiled += ax->tiled && !ax->tile && !(ax->kind == AXIS_LOOP && a == phase_summed_axis(ph));
 		if (ax->kind == AXIS_HELD && ax->tile)
 			n = ax->tile;
 		else if (ax->kind == AXIS_HELD && !phase_extent(v, ax->extent, &n))

@@ -34,6 +34,8 @@ bool phase_extent(const struct variant *, const struct hexpr *extent, int64_t *n
 bool phase_is_open(const struct variant *, const struct ir_axis *);
 /* What a phase holds at a time before the tiles of its open and tiled axes. */
 struct shape { int64_t fixed; int open, tiled; };
+/* The axis of a loop that adds up sums of what it takes at a time, however much that is; -1 = there is none.  It is no tiled axis of the shape. */
+int phase_summed_axis(const struct ir_phase *);
 struct shape phase_shape(const struct variant *, const struct ir_phase *);
 /* A fixed size is no power of two: the fewer the lanes beside each other, the fewer places are empty.  One is of n positions or more. */
 bool variant_is_ragged(const struct variant *);

@@ -7,6 +7,8 @@
 enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
 /* Elements of a lane of groups of rows that are summed; four-byte ones of a tile that is turned, at most. */
 enum { SUMMED_LANE = 32, MOST_WORDS = 8192 };
+/* Columns of a workgroup that adds up parts of their sums, 128 bytes; parts of a lane in a round. */
+enum { ADDED_LINE = 32, ADDED_LANE = 16 };
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which a lane holds 16 elements
  * of a short row with weights; up to which it makes one access to each of several rows. */
 enum { LANE_CODE = 1400, ROW_CODE = 14, SEVERAL_CODE = 24 };
@@ -236,6 +238,18 @@ bool plan_sums_columns(const struct planner *p, const struct variant *v, const s
 	return p->target->whole_chunks && plan_is_wide(v) && s.tiled == 1 && s.fixed > 1 && !s.open && !phase_is_turning(p->k, ph) && ir_has(ph->body, IR_REDUCE);
 }
 
+/* Columns whose parts a loop adds up, of which there are few: a line of them a workgroup, for which each round of the loop loads so many rows of parts. */
+static void plan_summed_tiles(struct planner *p, struct variant *v, int phase)
+{
+	const struct ir_phase *ph = &p->k->phases[phase];
+	int summed = phase_summed_axis(ph), threads = p->target->wave * variant_waves(v, phase);
+	for (int a = 0; a < ph->naxes; a++)
+		if (a == summed)
+			plan_tile(v, phase, ph->axes[a].name, threads * ADDED_LANE / ADDED_LINE);
+		else if (ph->axes[a].tiled && !ph->axes[a].tile)
+			plan_tile(v, phase, ph->axes[a].name, ADDED_LINE);
+}
+
 /* Tiles of a phase.  most: of an open axis, in plan_unit's, 0 = as many as there is room for.  each: elements a lane is to hold at most.
  * One axis that is tiled fills the lanes; of several each gets the side of a square, the last declared first, or that one a long
  * piece of a line; groups of `by` fill the lanes with groups. */
@@ -243,6 +257,10 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
 	struct shape s = phase_shape(v, ph);
+	if (phase_summed_axis(ph) >= 0 && s.tiled == 1 && s.fixed == 1 && !s.open) {
+		plan_summed_tiles(p, v, phase);
+		return;
+	}
 	/* columns of sums that a loop adds up, of which there are few: one a lane, for the loop has many loads at once (pass_unroll.c) */
 	bool adds = phase && !p->f.has_dot && ir_has(ph->body, IR_FOR);
 	int vector = adds ? 1 : plan_vector(p, v, each), filled = plan_filled(p, v, each);

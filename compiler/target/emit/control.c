@@ -71,6 +71,8 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 		for (int g = 0; g < v->ngroups; g++)
 			initial[p].group[g] = value_vector(e, loop->args[2 + p], body->params[p]->layout, g * v->pack, v->pack);
 	}
+	struct stage_ring ring;
+	bool staged = stage_enter_loop(e, &ring, loop, end);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
 	LLVMBasicBlockRef in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
 	bool always = runs_at_all(loop->args[0], loop->args[1]);
@@ -100,6 +102,8 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	e->loop_head = in;
 	lds_enter_loop(e);
 	e->loop_depth++;
+	if (staged)
+		stage_begin_round(e, &ring, pos, end);
 	emit_block(e, body);
 	e->loop_depth--;
 	if (e->failed)
@@ -127,6 +131,8 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 			v->group[g] = exit;               /* results; the body is written */
 		}
 	}
+	if (staged)
+		stage_leave_loop(e);
 	index_release(e, mark);
 	e->axis_base[axis] = outer;
 	e->loop_position = around;

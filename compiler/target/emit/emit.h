@@ -58,6 +58,7 @@ struct emit {
 	LLVMTypeRef i1, i8, i16, i32, i64, f32, f16, bf16, p1;
 	LLVMValueRef entry_end;                  /* instruction in the entry block before which lane arithmetic goes */
 	LLVMValueRef again[2];                   /* what machine.from_bf16_again works with, once it is asked for */
+	const struct stage_ring *ring;           /* of the loop around, whose loads were asked for in rounds before; NULL = there is none */
 	bool unread;                             /* something staged is on its way (stage.c) */
 	bool turned;                             /* a tile was turned in group memory */
 	LLVMValueRef tid;                        /* workitem id, i32 */
@@ -120,6 +121,10 @@ void emit_block(struct emit *, const struct ir_block *);
 const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    /* returns the last that it handled: reductions side by side are one round */
 
 /* stage.c, memory.c */
+struct stage_ring { const struct ir_ins *loop, **loads; int n, bytes; };         /* bytes: of a round's places */
+bool stage_enter_loop(struct emit *, struct stage_ring *, const struct ir_ins *loop, LLVMValueRef end);  /* asks for its first rounds; false = nothing of it is staged */
+void stage_begin_round(struct emit *, struct stage_ring *, LLVMValueRef at, LLVMValueRef end);
+void stage_leave_loop(struct emit *);
 void stage_take(struct emit *, const struct ir_ins *, int reg);                 /* of what is staged, register reg is there now */
 void value_loaded(struct emit *, const struct ir_ins *, int reg, int n, LLVMValueRef words);   /* from reg on n registers, as they lie in memory */
 

@@ -103,10 +103,11 @@ struct machine {
 	/* Where `on` (i1): the L2 is asked for what register reg's load would bring `bytes` (i64) further, to be kept until then; bytes NULL: for
 	 * what it brings, soon.  NULL = the L2 is not asked. */
 	void (*fetch)(struct emit *, const struct access *, int reg, LLVMValueRef bytes, LLVMValueRef on);
-	/* What register reg's load would bring, 16 bytes, to the lane's own place in group memory, later; and the wait until all of it is there.
-	 * NULL = what is loaded comes to registers. */
+	/* What register reg's load would bring, 16 bytes, to the lane's own place in group memory, later; what was asked for since the last time
+	 * is one lot; and the wait until all but the last so many lots are there, 0: everything.  NULL = what is loaded comes to registers. */
 	void (*stage)(struct emit *, const struct access *, int reg, LLVMValueRef lds);
-	void (*staged)(struct emit *);
+	void (*stage_close)(struct emit *);
+	void (*staged)(struct emit *, int lots);
 	void (*update)(struct emit *, const struct access *, int reg, enum ir_reduce, LLVMValueRef);
 
 	/* --- matrix --- */

@@ -1,27 +1,45 @@
 /* stage.c -- loads by way of group memory.
- * In: a load that pass_loads.c has marked, of a phase without branches.  Out: each lane has its pieces copied to places of its own, without registers,
- * and takes one from there when it is first used.  So what is wanted behind a reduction is on its way with the row, and nothing holds it
- * over the wait.  No lane reads what another had copied: there is no barrier.  Accesses of other sizes come to registers as all do. */
+ * In: loads that pass_loads.c has marked.  Out: each lane has its pieces copied to places of its own, without registers, and takes one from there
+ * when it is first used.  So what is wanted behind a reduction is on its way with the row, and nothing holds it over the wait.  In a loop there
+ * are places for several rounds: each round asks for what a later one loads, so that this is on its way while those between are computed.
+ * No lane reads what another had copied: there is no barrier.  Accesses of other sizes come to registers as all do. */
 #include "machine.h"
 #include "memory.h"
 
+#include "../../pass.h"
+
 enum { PIECE = 16 };
 
-/* at: of the first piece; the lanes' lie side by side, a lane's next one behind those of all. */
+/* at: of the first piece; the lanes' lie side by side, a lane's next one behind those of all.  lane: of this one, in the places of its round. */
 struct staged { int at, width, row; LLVMValueRef lane; };
+
+static bool can_stage(const struct emit *e, const struct access *a)
+{
+	return e->machine->stage && access_bytes(a) == PIECE && !a->pairs && !a->torn;
+}
+
+static struct staged *places_for(struct emit *e, const struct access *a)
+{
+	struct staged *s = arena_alloc(e->arena, sizeof *s);
+	*s = (struct staged){.at = (e->lds_small_bytes + PIECE - 1) / PIECE * PIECE, .width = a->width, .row = PIECE * e->waves << emit_lane_bits(e)};
+	s->lane = op_times(e, e->tid, PIECE);
+	e->lds_small_bytes = s->at + layout_regs(a->l) / a->width * s->row;
+	return s;
+}
+
+static LLVMValueRef place_of(struct emit *e, const struct staged *s, LLVMValueRef lane, int reg)
+{
+	return lds_pointer(e, e->lds_small, lane, s->at + reg / s->width * s->row);
+}
 
 bool stage_load(struct emit *e, const struct access *a)
 {
 	struct value *v = &e->values[a->i->id];
-	int regs = layout_regs(a->l);
-	if (!e->machine->stage || access_bytes(a) != PIECE || a->pairs || a->torn || e->loop_depth)
+	if (!can_stage(e, a) || e->loop_depth)
 		return false;
-	struct staged *s = arena_alloc(e->arena, sizeof *s);
-	*s = (struct staged){.at = (e->lds_small_bytes + PIECE - 1) / PIECE * PIECE, .width = a->width, .row = PIECE * e->waves << emit_lane_bits(e)};
-	s->lane = op_times(e, e->tid, PIECE);
-	e->lds_small_bytes = s->at + regs / a->width * s->row;
-	for (int r = 0; r < regs; r += a->width)
-		e->machine->stage(e, a, r, lds_pointer(e, e->lds_small, s->lane, s->at + r / a->width * s->row));
+	struct staged *s = places_for(e, a);
+	for (int r = 0; r < layout_regs(a->l); r += a->width)
+		e->machine->stage(e, a, r, place_of(e, s, s->lane, r));
 	v->staged = s;
 	e->unread = true;
 	return true;
@@ -35,9 +53,119 @@ void stage_take(struct emit *e, const struct ir_ins *i, int reg)
 	if (v->group[first / v->pack])
 		return;
 	if (e->unread)
-		e->machine->staged(e);
+		e->machine->staged(e, 0);
 	e->unread = false;
-	LLVMValueRef x = LLVMBuildLoad2(e->b, emit_vector(e->i32, PIECE / 4), lds_pointer(e, e->lds_small, s->lane, s->at + first / s->width * s->row), "");
+	LLVMValueRef x = LLVMBuildLoad2(e->b, emit_vector(e->i32, PIECE / 4), place_of(e, s, s->lane, first), "");
 	LLVMSetAlignment(x, PIECE);
 	value_loaded(e, i, first, s->width, x);
+}
+
+/* --- rounds of a loop ------------------------------------------------------------------------------------------------------- */
+
+/* The loop's axis and the scalars of its body as they are in round `at`; and as they were. */
+struct as_of { struct value *values; LLVMValueRef base; int mark; };
+
+static bool is_scalar(const struct ir_ins *i) { return !i->axes && i->op != IR_LOAD && ir_is_pure(i); }
+
+static struct as_of set_round(struct emit *e, const struct ir_ins *loop, LLVMValueRef at)
+{
+	struct as_of was = {NULL, e->axis_base[loop->imm], index_mark(e)};
+	int n = 0;
+	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
+		n += is_scalar(i);
+	was.values = arena_alloc(e->arena, sizeof *was.values * (size_t)(n + 1));
+	e->axis_base[loop->imm] = at;
+	n = 0;
+	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
+		if (is_scalar(i)) {
+			was.values[n++] = e->values[i->id];
+			emit_instruction(e, i);
+		}
+	return was;
+}
+
+static void set_back(struct emit *e, const struct ir_ins *loop, const struct as_of *was)
+{
+	int n = 0;
+	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
+		if (is_scalar(i))
+			e->values[i->id] = was->values[n++];
+	index_release(e, was->mark);
+	e->axis_base[loop->imm] = was->base;
+}
+
+/* This lane's place of round `at`, behind the constant part. */
+static LLVMValueRef lane_in_round(struct emit *e, const struct stage_ring *ring, LLVMValueRef at)
+{
+	LLVMValueRef round = LLVMBuildURem(e->b, at, emit_int(e, RING_ROUNDS), "");
+	return LLVMBuildAdd(e->b, op_times(e, e->tid, PIECE), op_times(e, round, ring->bytes), "");
+}
+
+/* What round `at` (i32) loads, if there is one. */
+static void ask(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMValueRef end)
+{
+	LLVMValueRef there = LLVMBuildICmp(e->b, LLVMIntSLT, at, end, ""), lane = lane_in_round(e, ring, at);
+	struct as_of was = set_round(e, ring->loop, at);
+	for (int k = 0; k < ring->n; k++) {
+		const struct ir_ins *load = ring->loads[k];
+		struct access a;
+		access_open(e, &a, load, load->layout);
+		for (int r = 0; r < layout_regs(a.l); r += a.width) {
+			a.on = NULL;
+			a.on = emit_both(e, access_condition(e, &a, r), there);
+			e->machine->stage(e, &a, r, place_of(e, e->values[load->id].staged, lane, r));
+		}
+	}
+	e->machine->stage_close(e);
+	set_back(e, ring->loop, &was);
+}
+
+bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_ins *loop, LLVMValueRef end)
+{
+	*ring = (struct stage_ring){.loop = loop};
+	int begin = e->lds_small_bytes = (e->lds_small_bytes + PIECE - 1) / PIECE * PIECE, n = 0;
+	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
+		n += i->op == IR_LOAD && i->flags & IR_STAGED;
+	if (!n || e->ring || e->loop_depth || !e->machine->stage)
+		return false;
+	struct as_of was = set_round(e, loop, emit_int(e, 0));
+	ring->loads = arena_alloc(e->arena, sizeof *ring->loads * (size_t)n);
+	for (const struct ir_ins *i = loop->body->first; i; i = i->next) {
+		struct access a;
+		if (i->op != IR_LOAD || !(i->flags & IR_STAGED))
+			continue;
+		value_new(e, i);
+		access_open(e, &a, i, i->layout);
+		if (!can_stage(e, &a))
+			continue;
+		e->values[i->id].staged = places_for(e, &a);
+		ring->loads[ring->n++] = i;
+	}
+	set_back(e, loop, &was);
+	ring->bytes = e->lds_small_bytes - begin;
+	e->lds_small_bytes = begin + RING_ROUNDS * ring->bytes;
+	for (int r = 0; ring->n && r < RING_ROUNDS - 1; r++)
+		ask(e, ring, emit_int(e, r), end);
+	return ring->n > 0;
+}
+
+void stage_begin_round(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMValueRef end)
+{
+	e->ring = ring;
+	e->machine->staged(e, RING_ROUNDS - 2);
+	ask(e, ring, LLVMBuildAdd(e->b, at, emit_int(e, RING_ROUNDS - 1), ""), end);
+	LLVMValueRef lane = lane_in_round(e, ring, at);
+	for (int k = 0; k < ring->n; k++) {
+		struct value *v = &e->values[ring->loads[k]->id];
+		struct staged *here = arena_alloc(e->arena, sizeof *here);
+		*here = *v->staged;
+		here->lane = lane;
+		v->staged = here;
+	}
+}
+
+void stage_leave_loop(struct emit *e)
+{
+	e->machine->staged(e, 0);
+	e->ring = NULL;
 }

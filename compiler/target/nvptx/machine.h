@@ -25,7 +25,8 @@ LLVMValueRef nvptx_to_integer(struct emit *, LLVMValueRef, enum dtype, bool satu
 void nvptx_access_open(struct emit *, struct access *, LLVMValueRef elements);
 LLVMValueRef nvptx_load(struct emit *, const struct access *, int reg, LLVMTypeRef);
 void nvptx_stage(struct emit *, const struct access *, int reg, LLVMValueRef lds);
-void nvptx_staged(struct emit *);
+void nvptx_stage_close(struct emit *);
+void nvptx_staged(struct emit *, int lots);
 void nvptx_fetch(struct emit *, const struct access *, int reg, LLVMValueRef bytes, LLVMValueRef on);
 void nvptx_store(struct emit *, const struct access *, int reg, LLVMValueRef);
 void nvptx_update(struct emit *, const struct access *, int reg, enum ir_reduce, LLVMValueRef);

@@ -184,12 +184,20 @@ void nvptx_stage(struct emit *e, const struct access *a, int r, LLVMValueRef lds
 	LLVMValueRef on = condition(e, a, r), from = pointer_at(e, a, r, &constant);
 	LLVMValueRef bytes = on ? LLVMBuildSelect(e->b, on, emit_int(e, 16), emit_int(e, 0), "") : emit_int(e, 16);   /* the rest of 16 become 0 */
 	LLVMValueRef args[4] = {lds, from, LLVMConstInt(e->i64, (uint64_t)constant, 0), bytes};
-	nvptx_text(e, "cp.async.ca.shared.global [$0], [$1+$2], 16, $3;", "l,l,n,r,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 4, true);
+	const char *text = access_rows(e, a->i) ? "cp.async.cg.shared.global [$0], [$1+$2], 16, $3;" : "cp.async.ca.shared.global [$0], [$1+$2], 16, $3;";
+	nvptx_text(e, text, "l,l,n,r,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 4, true);
 }
 
-void nvptx_staged(struct emit *e)
+void nvptx_stage_close(struct emit *e)
 {
-	nvptx_text(e, "cp.async.wait_all;", "~{memory}", LLVMVoidTypeInContext(e->ctx), NULL, 0, true);
+	nvptx_text(e, "cp.async.commit_group;", "~{memory}", LLVMVoidTypeInContext(e->ctx), NULL, 0, true);
+}
+
+void nvptx_staged(struct emit *e, int lots)
+{
+	char text[64];
+	snprintf(text, sizeof text, lots ? "cp.async.wait_group %d;" : "cp.async.wait_all;", lots);
+	nvptx_text(e, text, "~{memory}", LLVMVoidTypeInContext(e->ctx), NULL, 0, true);
 }
 
 void nvptx_fetch(struct emit *e, const struct access *a, int r, LLVMValueRef bytes, LLVMValueRef on)

@@ -1,0 +1,248 @@
+/* pass_carry.c
+ * Problem: gradients of norms read their rows for what is made of each, and once more in tiles of 64 for sums of columns, such as dw.
+ * Method:  as many workgroups as the chip holds take all rows, each every so-manieth one after the other, and carry the sums of columns from row to
+ *          row: what the second phase sums up of a row's elements is computed behind what the first makes of them, of the same loads (pass_clean
+ *          finds them equal).  A workgroup leaves one row of partial sums, whose number is that of workgroups from here on.
+ * Needs:   specialised IR, rows in the first phase and sums of groups of them in the second.   Keeps: values, up to the order of sums of rows. */
+#include "pass.h"
+
+struct carrying {
+	struct ir_kernel *k; struct ir_phase *rows, *sums;
+	int row, column;                       /* the first phase's axes */
+	struct axis_split groups; int across;  /* the second's, of rows and of columns */
+	uint64_t temps;                        /* workspace that the second stores */
+	bool ok;
+};
+
+/* The position of a row in the second phase; or, of rows in the first, that of one. */
+static bool is_row(const struct carrying *c, const struct ir_ins *at)
+{
+	struct affine p = affine_of(at);
+	bool row = p.ok && !p.nterms && !p.constant;
+	for (int a = 0; row && a < c->sums->naxes; a++)
+		row = p.coef[a] == (a == c->groups.outer ? c->groups.by : a == c->groups.inner);
+	return row;
+}
+
+static bool is_iota(const struct ir_ins *i, int axis) { return i->op == IR_IOTA && i->imm == axis; }
+
+static bool is_input(const struct carrying *c, const struct ir_ins *load) { return c->k->params[load->imm].role == IR_IN; }
+
+static void look_at_rows(struct ir_ins *i, void *ctx)
+{
+	struct carrying *c = ctx;
+	c->ok = c->ok && (ir_is_plain(i) || i->op == IR_UPDATE) && !(i->over & ~IR_AXIS(c->column)) && (i->op != IR_LOAD || is_input(c, i)) &&
+	        (i->op != IR_STORE || c->k->params[i->imm].role == IR_OUT);
+}
+
+/* A sum of a group's rows, of each column, that is stored in the group's place. */
+static bool is_stored_sum(const struct carrying *c, const struct ir_ins *store)
+{
+	const struct ir_param *t = &c->k->params[store->imm];
+	const struct ir_ins *sum = store->args[2];
+	return t->role == IR_TEMP && store->imm < 64 && t->rank == 2 && !(c->temps >> store->imm & 1) && is_iota(store->args[0], c->groups.outer) && is_iota(store->args[1], c->across) &&
+	       sum->op == IR_REDUCE && sum->kind == RED_SUM && sum->dtype == DT_F32 && sum->over == IR_AXIS(c->groups.inner) && !(sum->flags & IR_PRODUCT);
+}
+
+/* Groups and positions in them occur as rows, in guards and as places of sums alone. */
+static void look_at_sums(struct ir_ins *i, void *ctx)
+{
+	struct carrying *c = ctx;
+	bool stored = i->op == IR_STORE, guard = i->op == IR_LT && is_iota(i->args[0], c->groups.outer), reduces = i->op == IR_REDUCE;
+	c->ok = c->ok && ir_is_plain(i) && (i->op != IR_LOAD || is_input(c, i)) && (!stored || is_stored_sum(c, i)) && (!reduces || i->over == IR_AXIS(c->groups.inner));
+	for (int a = 0; c->ok && a < i->nargs; a++) {
+		const struct ir_ins *x = i->args[a];
+		bool part = is_iota(x, c->groups.outer) || is_iota(x, c->groups.inner), scaled = i->op == IR_MUL && is_iota(x, c->groups.outer);
+		c->ok = (!part || guard || stored || scaled || is_row(c, i)) && !(x->op == IR_REDUCE && !stored);
+	}
+	if (c->ok && stored)
+		c->temps |= UINT64_C(1) << i->imm;
+}
+
+struct reading { const struct carrying *c; bool ok; };
+
+/* Of parts of sums, all of them are added up by a loop. */
+static void look_at_parts(struct ir_ins *i, void *ctx)
+{
+	struct reading *r = ctx;
+	bool part = i->op == IR_LOAD && i->imm < 64 && (r->c->temps >> i->imm & 1);
+	const struct ir_ins *loop = i->block->owner;
+	r->ok = r->ok && (!part || (loop && loop_is_of_sums(loop) && is_iota(i->args[0], (int)loop->imm) &&
+	                            value_is_extent(loop->args[1], r->c->sums->axes[r->c->groups.outer].extent)));
+}
+
+static struct carrying carrying_of(struct ir_kernel *k)
+{
+	struct carrying c = {.k = k, .row = -1, .column = -1, .across = -1};
+	if (k->nphases < 3 || k->phases[0].naxes != 2 || k->phases[1].naxes != 3)
+		return c;
+	c.rows = &k->phases[0];
+	c.sums = &k->phases[1];
+	for (int a = 0; a < 2; a++) {
+		const struct ir_axis *ax = &c.rows->axes[a];
+		if (ax->kind == AXIS_GRID && !ax->ragged && !ax->tiled)
+			c.row = a;
+		if (ax->kind == AXIS_HELD && ax->extent->op == HX_SYM)
+			c.column = a;
+	}
+	c.ok = c.row >= 0 && c.column >= 0 && phase_splits(c.sums, c.rows->axes[c.row].extent, &c.groups);
+	for (int a = 0; c.ok && a < 3; a++)
+		if (a != c.groups.outer && a != c.groups.inner)
+			c.across = a;
+	c.ok = c.ok && c.sums->axes[c.across].kind == AXIS_GRID && c.sums->axes[c.across].extent && hexpr_equal(c.sums->axes[c.across].extent, c.rows->axes[c.column].extent);
+	if (c.ok)
+		ir_walk(c.rows->body, look_at_rows, &c);
+	if (c.ok)
+		ir_walk(c.sums->body, look_at_sums, &c);
+	c.ok = c.ok && c.temps;
+	struct reading r = {&c, c.ok};
+	for (int i = 2; i < k->nphases; i++)
+		ir_walk(k->phases[i].body, look_at_parts, &r);
+	c.ok = r.ok;
+	return c;
+}
+
+int kernel_can_carry(struct ir_kernel *k)
+{
+	struct carrying c = carrying_of(k);
+	return c.ok ? c.column : -1;
+}
+
+/* --- the phase that both become --------------------------------------------------------------------------------------------- */
+
+/* What positions of the phases' axes become in it. */
+struct places { struct ir_ins *row, *column, *true_; };
+
+static bool is_guard(const struct ir_ins *i, const struct ir_ins *position, const struct hexpr *extent)
+{
+	return i->op == IR_LT && i->args[0] == position && value_is_extent(i->args[1], extent);
+}
+
+static void move_rows(struct carrying *c, struct ir_block *to, const struct places *at)
+{
+	for (struct ir_ins *i = c->rows->body->first, *next; i && i->op != IR_YIELD; i = next) {
+		next = i->next;
+		if (is_iota(i, c->row) || is_iota(i, c->column))
+			ir_replace(c->k, i, i->imm == c->row ? at->row : at->column);
+		else if (is_guard(i, at->row, c->rows->axes[c->row].extent))
+			ir_replace(c->k, i, at->true_);
+		ir_remove(i);
+		if (i->op != IR_IOTA && !is_guard(i, at->row, c->rows->axes[c->row].extent))
+			ir_append(to, i);
+	}
+}
+
+static ir_axes axes_in_rows(const struct carrying *c, ir_axes axes)
+{
+	ir_axes rows = axes & (IR_AXIS(c->groups.outer) | IR_AXIS(c->groups.inner)) ? IR_AXIS(c->row) : 0;
+	return axes & IR_AXIS(c->across) ? rows | IR_AXIS(c->column) : rows;
+}
+
+/* What becomes of an instruction of the second phase. */
+enum fate { MOVES, IS_ROW, IS_COLUMN, HOLDS, IS_SUM, GOES };
+
+static enum fate fate_of(const struct carrying *c, const struct ir_ins *i)
+{
+	const struct hexpr *rows = c->rows->axes[c->row].extent, *groups = c->sums->axes[c->groups.outer].extent;
+	const struct ir_ins *at = i->op == IR_LT ? i->args[0] : NULL;
+	if (i->op == IR_STORE)
+		return IS_SUM;
+	if (at && ((is_row(c, at) && value_is_extent(i->args[1], rows)) || (is_iota(at, c->groups.outer) && value_is_extent(i->args[1], groups))))
+		return HOLDS;
+	if (i->dtype == DT_I32 && is_row(c, i))
+		return IS_ROW;
+	if (is_iota(i, c->across))
+		return IS_COLUMN;
+	bool part = is_iota(i, c->groups.outer) || is_iota(i, c->groups.inner) || (i->op == IR_MUL && is_iota(i->args[0], c->groups.outer));
+	return part || i->op == IR_REDUCE ? GOES : MOVES;
+}
+
+/* sums: of each workspace, what a row adds. */
+static void move_sums(struct carrying *c, struct ir_block *to, const struct places *at, struct ir_ins **sums)
+{
+	int n = c->k->next_id;
+	enum fate *fate = arena_alloc(c->k->arena, sizeof *fate * (size_t)n);
+	for (const struct ir_ins *i = c->sums->body->first; i; i = i->next)      /* before anything is replaced */
+		fate[i->id] = fate_of(c, i);
+	for (struct ir_ins *i = c->sums->body->first, *next; i && i->op != IR_YIELD; i = next) {
+		next = i->next;
+		if (fate[i->id] == IS_SUM)
+			sums[i->imm] = i->args[2]->args[0];
+		if (fate[i->id] == IS_ROW || fate[i->id] == IS_COLUMN || fate[i->id] == HOLDS)
+			ir_replace(c->k, i, fate[i->id] == IS_ROW ? at->row : fate[i->id] == IS_COLUMN ? at->column : at->true_);
+		ir_remove(i);
+		if (fate[i->id] != MOVES)
+			continue;
+		i->axes = axes_in_rows(c, i->axes);
+		ir_append(to, i);
+	}
+}
+
+/* Sums of products round once, as reductions do. */
+static struct ir_ins *added(struct ir_builder *b, struct ir_ins *sum, struct ir_ins *x)
+{
+	return x->op == IR_MUL ? ir_fma(b, x->args[0], x->args[1], sum) : ir_bin(b, IR_ADD, sum, x);
+}
+
+static void count_workgroups(struct ir_kernel *k, struct ir_phase *ph, const struct hexpr *parts, int64_t workgroups)
+{
+	struct ir_builder b = {k, ph, ph->body, ph->body->first, 0, 0};
+	struct ir_ins *number = ir_int(&b, DT_I32, workgroups);
+	for (struct ir_ins *i = number->next; i; i = i->next)
+		if (value_is_extent(i, parts))
+			ir_replace(k, i, number);
+}
+
+int pass_carry(struct pass *p)
+{
+	if (!p->v->carries)
+		return 0;
+	struct carrying c = carrying_of(p->k);
+	if (!c.ok || c.rows->naxes == LAYOUT_AXES)
+		return pass_fail(p, NULL, "internal: %s has no sums of columns for rows to carry", p->k->name);
+	struct ir_kernel *k = p->k;
+	struct ir_phase *ph = c.rows;
+	const struct hexpr *rows = ph->axes[c.row].extent, *workgroups = hexpr_const(k->arena, p->v->carries), *parts = c.sums->axes[c.groups.outer].extent;
+	int axis = ph->naxes++, temp[64], n = 0;
+	struct ir_ins *sums[64], *init[64];
+	struct ir_block *body = arena_alloc(k->arena, sizeof *body);
+	*body = (struct ir_block){0};
+	ph->axes[axis] = (struct ir_axis){.name = ph->axes[c.row].name, .kind = AXIS_LOOP, .tile = 1, .line = ph->axes[c.row].line, .col = ph->axes[c.row].col};
+	ph->axes[c.row].name = arena_printf(k->arena, "%s.w", ph->axes[c.row].name);
+	ph->axes[c.row].tile = 1;
+	struct ir_builder b = {k, ph, body, NULL, ph->line, 0};
+	struct ir_ins *first = ir_leaf(&b, IR_IOTA, DT_I32, c.row), *by = ir_int(&b, DT_I32, p->v->carries);
+	struct ir_ins *left = ir_bin(&b, IR_SUB, ir_hexpr(&b, rows), ir_reduce(&b, RED_MAX, first, IR_AXIS(c.row), NULL));
+	for (int t = 0; t < k->nparams; t++)
+		if (t < 64 && c.temps >> t & 1) {
+			temp[n] = t;
+			init[n++] = ir_float(&b, DT_F32, 0);
+		}
+	struct ir_ins *loop = ir_for(&b, axis, ir_int(&b, DT_I32, 0), ir_cdiv(&b, left, by, true), init, n);
+	struct ir_builder in = {k, ph, loop->body, NULL, ph->line, 0};
+	struct ir_ins *turn = ir_reduce(&in, RED_MAX, ir_leaf(&in, IR_IOTA, DT_I32, axis), IR_AXIS(axis), NULL), *next[64];
+	struct places at = {.row = ir_bin(&in, IR_ADD, first, ir_bin(&in, IR_MUL, turn, by)), .column = ir_leaf(&in, IR_IOTA, DT_I32, c.column), .true_ = ir_int(&in, DT_I1, 1)};
+	move_rows(&c, loop->body, &at);
+	move_sums(&c, loop->body, &at, sums);
+	ir_walk(loop->body, ir_recompute_axes, NULL);
+	for (int s = 0; s < n; s++) {
+		loop->body->params[s]->axes = sums[temp[s]]->axes;
+		next[s] = added(&in, loop->body->params[s], sums[temp[s]]);
+	}
+	ir_yield(&in, next, n);
+	struct ir_ins *column = ir_leaf(&b, IR_IOTA, DT_I32, c.column), *there = ir_bin(&b, IR_LT, column, ir_hexpr(&b, ph->axes[c.column].extent));
+	for (int s = 0; s < n; s++) {
+		struct ir_ins *subs[] = {first, column};
+		ir_store(&b, temp[s], subs, ir_result(&b, loop, s), there);
+		k->params[temp[s]].extent[0] = workgroups;
+	}
+	ir_yield(&b, NULL, 0);
+	ph->body = body;
+	ph->axes[c.row].extent = workgroups;
+	for (int i = 1; i + 1 < k->nphases; i++)
+		k->phases[i] = k->phases[i + 1];
+	k->nphases--;
+	for (int i = 1; i < k->nphases; i++)
+		count_workgroups(k, &k->phases[i], parts, p->v->carries);
+	return pass_clean(p);
+}

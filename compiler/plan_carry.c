@@ -1,0 +1,36 @@
+/* plan_carry.c -- variants in which as many workgroups as the chip holds take many rows one after the other and carry sums of columns.
+ * In: a kernel of rows, of sums over groups of them, and of sums of these (pass_carry.c).  Out: for classes of rows a variant; fewer rows, and longer
+ * ones, are left to those of three launches.  What a lane and a workgroup hold, and how many of these there are, was measured (docs/performance.md). */
+#include "pass.h"
+#include "plan_tiles.h"
+
+/* Rows from which on workgroups have several each. */
+enum { MANY_CARRIED = 1024 };
+
+/* Of rows up to so many columns the lanes of a workgroup, and how many of those a multiprocessor has. */
+static const struct { int columns, threads, each; } classes[] = {{1024, 128, 8}, {2048, 128, 4}, {4096, 256, 2}, {8192, 512, 1}};
+
+void plan_carried(struct planner *p)
+{
+	struct variant with = {.target = p->target, .carries = 1, .given = p->given, .absent = p->absent};
+	char err[200];
+	struct pass carry = {ir_clone(p->arena, p->k), &with, err, sizeof err};
+	int column = p->target->multiprocessors ? kernel_can_carry(carry.k) : -1;
+	if (column < 0 || pass_carry(&carry))
+		return;
+	struct planner q = {.arena = p->arena, .k = carry.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};
+	facts_look(&q.f, q.k);
+	const struct ir_axis *n = &q.k->phases[0].axes[column];
+	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
+		struct variant v = plan_variant(&q);
+		v.carries = classes[c].each * p->target->multiprocessors;
+		v.waves = waves_of(p, classes[c].threads);
+		plan_limit(&q, &v, (int)n->extent->imm, classes[c].columns);
+		plan_aligned(&q, &v);
+		plan_rows_from(p, &v, MANY_CARRIED, plan_rows_beside(p, (int)n->extent->imm));
+		plan_tile(&v, 0, n->name, classes[c].columns);
+		for (int i = 1; i < q.k->nphases; i++)
+			plan_phase_tiles(&q, &v, i, 0, plan_lane_elements(&q, &v));
+		*plan_add(p) = v;
+	}
+}
