@@ -4,11 +4,11 @@
 #include "pass.h"
 #include "plan_tiles.h"
 
-/* Rows from which on workgroups have several each. */
-enum { MANY_CARRIED = 1024 };
+/* Elements from which on: a workgroup then has eight rows and more. */
+enum { MANY_CARRIED = 8 << 20 };
 
 /* Of rows up to so many columns the lanes of a workgroup, and how many of those a multiprocessor has. */
-static const struct { int columns, threads, each; } classes[] = {{1024, 128, 8}, {2048, 128, 4}, {4096, 256, 2}, {8192, 512, 1}};
+static const struct { int columns, threads, each; } classes[] = {{1024, 128, 8}, {2048, 256, 4}, {4096, 256, 2}, {8192, 512, 1}};
 
 void plan_carried(struct planner *p)
 {
@@ -27,7 +27,7 @@ void plan_carried(struct planner *p)
 		v.waves = waves_of(p, classes[c].threads);
 		plan_limit(&q, &v, (int)n->extent->imm, classes[c].columns);
 		plan_aligned(&q, &v);
-		plan_rows_from(p, &v, MANY_CARRIED, plan_rows_beside(p, (int)n->extent->imm));
+		plan_rows_from(p, &v, MANY_CARRIED / classes[c].columns, plan_rows_beside(p, (int)n->extent->imm));
 		plan_tile(&v, 0, n->name, classes[c].columns);
 		for (int i = 1; i < q.k->nphases; i++)
 			plan_phase_tiles(&q, &v, i, 0, plan_lane_elements(&q, &v));

@@ -7,8 +7,8 @@
 enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
 /* Elements of a lane of groups of rows that are summed; four-byte ones of a tile that is turned, at most. */
 enum { SUMMED_LANE = 32, MOST_WORDS = 8192 };
-/* Columns of a workgroup that adds up parts of their sums, 128 bytes; parts of a lane in a round. */
-enum { ADDED_LINE = 32, ADDED_LANE = 16 };
+/* Columns of a workgroup that adds up parts of their sums, 128 bytes, and a sector; parts of a lane in a round. */
+enum { ADDED_LINE = 32, ADDED_LEAST = 8, ADDED_LANE = 16 };
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which a lane holds 16 elements
  * of a short row with weights; up to which it makes one access to each of several rows. */
 enum { LANE_CODE = 1400, ROW_CODE = 14, SEVERAL_CODE = 24 };
@@ -238,16 +238,24 @@ bool plan_sums_columns(const struct planner *p, const struct variant *v, const s
 	return p->target->whole_chunks && plan_is_wide(v) && s.tiled == 1 && s.fixed > 1 && !s.open && !phase_is_turning(p->k, ph) && ir_has(ph->body, IR_REDUCE);
 }
 
-/* Columns whose parts a loop adds up, of which there are few: a line of them a workgroup, for which each round of the loop loads so many rows of parts. */
+/* Columns whose parts a loop adds up, of which there are few: so many a workgroup that each multiprocessor has one, where it is known how many there
+ * are at most, and of rows of parts as many as lanes have room for, since each round of the loop waits for memory. */
 static void plan_summed_tiles(struct planner *p, struct variant *v, int phase)
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
-	int summed = phase_summed_axis(ph), threads = p->target->wave * variant_waves(v, phase);
+	int summed = phase_summed_axis(ph), threads = p->target->wave * variant_waves(v, phase), line = ADDED_LINE;
+	for (int a = 0; v->carries && a < ph->naxes; a++)
+		for (int i = 0; i < v->nlimits; i++) {
+			const struct hexpr *n = ph->axes[a].extent;
+			if (a != summed && n && n->op == HX_SYM && n->imm == v->limits[i].symbol)
+				line = power_above(v->limits[i].most / p->target->multiprocessors);
+		}
+	line = line < ADDED_LEAST ? ADDED_LEAST : line > ADDED_LINE ? ADDED_LINE : line;
 	for (int a = 0; a < ph->naxes; a++)
 		if (a == summed)
-			plan_tile(v, phase, ph->axes[a].name, threads * ADDED_LANE / ADDED_LINE);
+			plan_tile(v, phase, ph->axes[a].name, threads * ADDED_LANE / line);
 		else if (ph->axes[a].tiled && !ph->axes[a].tile)
-			plan_tile(v, phase, ph->axes[a].name, ADDED_LINE);
+			plan_tile(v, phase, ph->axes[a].name, line);
 }
 
 /* Tiles of a phase.  most: of an open axis, in plan_unit's, 0 = as many as there is room for.  each: elements a lane is to hold at most.

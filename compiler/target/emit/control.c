@@ -22,7 +22,7 @@ LLVMBasicBlockRef emit_before_loop(struct emit *e)
 	return here;
 }
 
-LLVMValueRef emit_carried(struct emit *e, LLVMValueRef start, LLVMValueRef by)
+static LLVMValueRef carry(struct emit *e, LLVMValueRef start, LLVMValueRef by, LLVMValueRef next)
 {
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
 	LLVMPositionBuilderBefore(e->b, LLVMGetFirstInstruction(e->loop_head));
@@ -32,16 +32,22 @@ LLVMValueRef emit_carried(struct emit *e, LLVMValueRef start, LLVMValueRef by)
 	if (e->ncarried == e->cap_carried)
 		e->carried = arena_grow(e->arena, e->carried, e->ncarried, &e->cap_carried, sizeof *e->carried);
 	e->carried[e->ncarried].phi = phi;
-	e->carried[e->ncarried++].by = by;
+	e->carried[e->ncarried].by = by;
+	e->carried[e->ncarried++].next = next;
 	return phi;
 }
+
+LLVMValueRef emit_carried(struct emit *e, LLVMValueRef start, LLVMValueRef by) { return carry(e, start, by, NULL); }
+
+LLVMValueRef emit_from_round(struct emit *e, LLVMValueRef start, LLVMValueRef next) { return carry(e, start, NULL, next); }
 
 /* At the end of the loop's body: those from `first` on are the loop's. */
 static void close_carried(struct emit *e, int first)
 {
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
 	while (e->ncarried > first) {
-		LLVMValueRef phi = e->carried[--e->ncarried].phi, next = LLVMBuildAdd(e->b, phi, e->carried[e->ncarried].by, "");
+		LLVMValueRef phi = e->carried[--e->ncarried].phi, next = e->carried[e->ncarried].next;
+		next = next ? next : LLVMBuildAdd(e->b, phi, e->carried[e->ncarried].by, "");
 		LLVMAddIncoming(phi, &next, &latch, 1);
 	}
 }

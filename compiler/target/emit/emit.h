@@ -32,8 +32,8 @@ enum { LDS_REGIONS = 32 };
 struct lds_state { struct lds_region regions[LDS_REGIONS]; int nregions, top; bool written; };      /* what lds.c knows at a place of the code */
 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used; with staged set, each is there once it has
- * been used (stage.c). */
-struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; const struct staged *staged; };
+ * been used (stage.c); early: loaded in the round before. */
+struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; const struct staged *staged; bool early; };
 
 enum { MANY_MASKS = 16, MANY_TENSORS = 8 };  /* of a lane: more would fill the scalar registers; half as many where there are more tensors */
 /* What a launch says of itself: so many rows of tiles below lies what is asked for ahead (else it lies elsewhere); workgroups; with which of them along
@@ -84,7 +84,7 @@ struct emit {
 	LLVMBasicBlockRef before_asked;          /* ask.c: while loads are asked for together; ends where they begin */
 	struct { struct access *a; int r; LLVMValueRef x; } *asked; int nasked, cap_asked;
 	int loop_axis; LLVMValueRef loop_start; LLVMBasicBlockRef loop_head;
-	struct { LLVMValueRef phi, by; } *carried; int ncarried, cap_carried;   /* emit_carried */
+	struct { LLVMValueRef phi, by, next; } *carried; int ncarried, cap_carried;   /* emit_carried, emit_from_round: next, or phi + by */
 	struct remembered *memory; int nmemory, cap_memory; int *newest;  /* index.c's memo; newest by id, -1 none */
 	struct { const struct layout *from, *to; int *map; } *maps; int nmaps, cap_maps;
 	struct { const struct layout *l; int64_t coef[LAYOUT_AXES]; LLVMValueRef v; } *lanes; int nlanes, cap_lanes;
@@ -121,7 +121,7 @@ void emit_block(struct emit *, const struct ir_block *);
 const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    /* returns the last that it handled: reductions side by side are one round */
 
 /* stage.c, memory.c */
-struct stage_ring { const struct ir_ins *loop, **loads; int n, bytes; };         /* bytes: of a round's places */
+struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes; LLVMValueRef odd; };   /* bytes: of a round's places; odd: i32, 0 and 1 in turns */
 bool stage_enter_loop(struct emit *, struct stage_ring *, const struct ir_ins *loop, LLVMValueRef end);  /* asks for its first rounds; false = nothing of it is staged */
 void stage_begin_round(struct emit *, struct stage_ring *, LLVMValueRef at, LLVMValueRef end);
 void stage_leave_loop(struct emit *);
@@ -194,6 +194,7 @@ void emit_if(struct emit *, const struct ir_ins *);
 void emit_continue(struct emit *, LLVMBasicBlockRef);                /* the builder at the block's end, before its branch if it has one */
 /* What is `start` in the innermost loop's first round and grows by `by` from each to the next, both known before it. */
 LLVMValueRef emit_carried(struct emit *, LLVMValueRef start, LLVMValueRef by);
+LLVMValueRef emit_from_round(struct emit *, LLVMValueRef start, LLVMValueRef next);   /* what was `next` in the round before, in the first one `start` */
 LLVMBasicBlockRef emit_before_loop(struct emit *);                   /* the builder before the innermost loop, of row kernels; returns where it was */
 
 /* The machine would wait in front of `before` for as many instructions as `room`; gaps of one block are remembered. */

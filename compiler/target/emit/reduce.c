@@ -315,6 +315,17 @@ static LLVMValueRef slots_there(struct emit *e, LLVMValueRef at, int bytes)
 	return LLVMBuildICmp(e->b, LLVMIntULT, at, op_times(e, waves_number(e), bytes), "");
 }
 
+/* Before partial results of `size` bytes are written behind e->lds_small_bytes, others have read those of the round before: they wait, or, of rounds that
+ * are asked for ahead, have other places in turns.  Returns the way to the round's, NULL = 0. */
+static LLVMValueRef places_of_round(struct emit *e, int size)
+{
+	int whole = (size + 15) / 16 * 16;
+	e->lds_small_bytes += e->ring ? 2 * whole : whole;
+	if (e->loop_depth && !e->ring)
+		lds_barrier(e);
+	return e->ring ? op_times(e, e->ring->odd, whole) : NULL;
+}
+
 /* One LDS round for parts whose high bits agree; their result registers lie side by side in a slot. */
 static void round_through_lds(struct emit *e, struct part *p, int n)
 {
@@ -325,15 +336,14 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 		words += p[k].regs;
 	}
 	int slot = words * 4, base = e->lds_small_bytes, size = slot << (nreduced + nkept);
-	if (e->loop_depth) {
-		lds_barrier(e);
-	}
-	e->lds_small_bytes += (size + 15) / 16 * 16;
+	LLVMValueRef round = places_of_round(e, size);
 	int mine[HIGH];
 	for (int b = 0; b < nreduced; b++)
 		mine[b] = b;
 	LLVMValueRef to = slot_of(e, reduced, nreduced, kept, nkept, slot), at = slot_of(e, mine, nreduced, kept, nkept, slot);
 	LLVMValueRef there = e->waves_there && p[0].waves ? slots_there(e, nkept ? slot_of(e, mine, nreduced, NULL, 0, slot) : at, slot << (nreduced - p[0].from->nwave)) : NULL;
+	to = round ? LLVMBuildAdd(e->b, to, round, "") : to;
+	at = round ? LLVMBuildAdd(e->b, at, round, "") : at;
 	LLVMValueRef join = reduce_begin_first(e, wave_copies(&p[0]));
 	for (int j = 0; j < n; j++)                    /* the lanes of a row write one value to one place: cheaper than a branch */
 		for (int x = 0; x < p[j].regs; x++)
@@ -379,11 +389,11 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 		if (p->waves >> b & 1)
 			reduced[nreduced++] = p->from->nlane + b;
 	int base = e->lds_small_bytes;
-	if (e->loop_depth)
-		lds_barrier(e);
-	e->lds_small_bytes += ((plane << nreduced) + 15) / 16 * 16;
+	LLVMValueRef round = places_of_round(e, plane << nreduced);
 	LLVMValueRef k = gathered(e, kept, nkept, 0), w = gathered(e, reduced, nreduced, 0);      /* numbers that tiles in LDS have a use for, too */
-	LLVMValueRef at = k ? op_times(e, k, slot) : emit_int(e, 0), to = LLVMBuildAdd(e->b, at, op_times(e, w, plane), "");
+	LLVMValueRef at = k ? op_times(e, k, slot) : emit_int(e, 0);
+	at = round ? LLVMBuildAdd(e->b, at, round, "") : at;
+	LLVMValueRef to = LLVMBuildAdd(e->b, at, op_times(e, w, plane), "");
 	int64_t same = wave_copies(p);                 /* lanes that hold what others hold do not write */
 	for (int b = 0; b < p->from->nlane; b++)
 		same |= (int64_t)((p->lanes >> b & 1) || layout_basis_is_zero(&p->from->lane[b])) << b;

@@ -120,6 +120,42 @@ static void ask(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMVa
 	set_back(e, ring->loop, &was);
 }
 
+/* Loads of a number for the round, as the first round has them. */
+static void find_numbers(struct emit *e, struct stage_ring *ring)
+{
+	int n = 0;
+	for (const struct ir_ins *i = ring->loop->body->first; i; i = i->next)
+		n += i->op == IR_LOAD;
+	ring->numbers = arena_alloc(e->arena, sizeof *ring->numbers * (size_t)n);
+	for (const struct ir_ins *i = ring->loop->body->first; ring->n && i; i = i->next) {
+		bool number = i->op == IR_LOAD && !(i->flags & (IR_STAGED | IR_MASKED)) && e->k->params[i->imm].role == IR_IN && (!i->layout || layout_regs(i->layout) == 1);
+		for (int a = 0; number && a < e->ph->naxes; a++)
+			number = !(i->axes & IR_AXIS(a)) || e->ph->axes[a].tile == 1;
+		if (!number)
+			continue;
+		emit_load(e, i);
+		ring->numbers[ring->nnumbers++] = i;
+	}
+}
+
+/* Each is loaded a round before it is used: its round does not wait for it. */
+static void take_numbers(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMValueRef end)
+{
+	LLVMValueRef after = LLVMBuildAdd(e->b, at, emit_int(e, 1), ""), last = LLVMBuildSub(e->b, end, emit_int(e, 1), "");
+	LLVMValueRef *first = arena_alloc(e->arena, sizeof *first * (size_t)(ring->nnumbers + 1));
+	struct as_of was = set_round(e, ring->loop, LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, after, end, ""), after, last, ""));
+	for (int k = 0; k < ring->nnumbers; k++) {
+		first[k] = e->values[ring->numbers[k]->id].group[0];
+		emit_load(e, ring->numbers[k]);
+	}
+	set_back(e, ring->loop, &was);
+	for (int k = 0; k < ring->nnumbers; k++) {
+		struct value *v = &e->values[ring->numbers[k]->id];
+		v->group[0] = emit_from_round(e, first[k], v->group[0]);
+		v->early = true;
+	}
+}
+
 bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_ins *loop, LLVMValueRef end)
 {
 	*ring = (struct stage_ring){.loop = loop};
@@ -141,6 +177,7 @@ bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_i
 		e->values[i->id].staged = places_for(e, &a);
 		ring->loads[ring->n++] = i;
 	}
+	find_numbers(e, ring);
 	set_back(e, loop, &was);
 	ring->bytes = e->lds_small_bytes - begin;
 	e->lds_small_bytes = begin + RING_ROUNDS * ring->bytes;
@@ -152,6 +189,8 @@ bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_i
 void stage_begin_round(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMValueRef end)
 {
 	e->ring = ring;
+	ring->odd = LLVMBuildAnd(e->b, at, emit_int(e, 1), "");
+	take_numbers(e, ring, at, end);
 	e->machine->staged(e, RING_ROUNDS - 2);
 	ask(e, ring, LLVMBuildAdd(e->b, at, emit_int(e, RING_ROUNDS - 1), ""), end);
 	LLVMValueRef lane = lane_in_round(e, ring, at);
