@@ -28,6 +28,7 @@ void plan_carried(struct planner *p)
 		plan_limit(&q, &v, (int)n->extent->imm, classes[c].columns);
 		plan_aligned(&q, &v);
 		plan_rows_from(p, &v, MANY_CARRIED / classes[c].columns, plan_rows_beside(p, (int)n->extent->imm));
+		v.many = true;
 		plan_tile(&v, 0, n->name, classes[c].columns);
 		for (int i = 1; i < q.k->nphases; i++)
 			plan_phase_tiles(&q, &v, i, 0, plan_lane_elements(&q, &v));

@@ -49,7 +49,7 @@ int nvptx_run(const char *suite, void (*add)(TCase *))
 /* The file of those that tests alone compile. */
 static const char *file_with(const char *kernel)
 {
-	static const char *const files[] = {"tests/lower/quant.tdsl", "tests/lower/phases.tdsl", "tests/lower/loops.tdsl", "tests/lower/rows.tdsl"};
+	static const char *const files[] = {"tests/lower/quant.tdsl", "tests/lower/phases.tdsl", "tests/lower/loops.tdsl", "tests/lower/carried.tdsl", "tests/lower/rows.tdsl"};
 	enum { LAST = sizeof files / sizeof *files - 1 };
 	char err[200], head[100];
 	int f = 0;

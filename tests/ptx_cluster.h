@@ -11,7 +11,7 @@ enum { WARP = 32, COUNTERS = 64, COPIES = 64 };
  * counters those that the thread has waited for.  copies: what cp.async brings, until the thread waits for it. */
 struct thread {
 	uint64_t *reg; int pc; bool done; uint32_t tid; struct group *group; uint32_t arrives, waits, released[4]; uint64_t received;
-	struct { uint8_t *to, bytes[16]; } copies[COPIES]; int ncopies;
+	struct { uint8_t *to, bytes[16]; int group; } copies[COPIES]; int ncopies, groups;      /* groups: so many were closed */
 };
 /* An mbarrier, initialised by a thread when its workgroup had passed bars barriers of its own.  fence: how many of the cluster's barriers
  * that thread had arrived at when it let others know.  received: some thread has waited for it, when received_bars were passed. */

@@ -284,23 +284,42 @@ static bool fetch(struct machine *m, struct thread *t, const struct ins *i)
 	return p;
 }
 
+/* Those of the groups before `end` are there. */
+static void end_copies(struct thread *t, int end)
+{
+	int left = 0;
+	for (int k = 0; k < t->ncopies; k++)
+		if (t->copies[k].group < end)
+			memcpy(t->copies[k].to, t->copies[k].bytes, sizeof t->copies[k].bytes);
+		else
+			t->copies[left++] = t->copies[k];
+	t->ncopies = left;
+}
+
 /* 16 bytes, or as many zeros, that are there when the thread has waited, and nothing of use before. */
 static bool copy(struct machine *m, struct thread *t, const struct ins *i)
 {
-	bool waits = i->modifiers == (BIT(async) | BIT(wait_all)) && !i->nop;
-	for (int k = 0; waits && k < t->ncopies; k++)
-		memcpy(t->copies[k].to, t->copies[k].bytes, sizeof t->copies[k].bytes);
-	if (waits) {
-		t->ncopies = 0;
+	if (i->modifiers == (BIT(async) | BIT(wait_all)) && !i->nop) {
+		end_copies(t, t->groups + 1);
 		return true;
 	}
-	if (i->modifiers != (BIT(async) | BIT(ca) | BIT(shared) | BIT(global)) || i->nop != 4 || get(t, &i->op[2]) != 16 || t->ncopies == COPIES)
+	if (i->modifiers == (BIT(async) | BIT(wait_group)) && i->nop == 1) {
+		end_copies(t, t->groups - (int)get(t, &i->op[0]));
+		return true;
+	}
+	if (i->modifiers == (BIT(async) | BIT(commit_group)) && !i->nop) {
+		t->groups++;
+		return true;
+	}
+	uint64_t cached = i->modifiers & (BIT(ca) | BIT(cg));
+	if (i->modifiers != (BIT(async) | cached | BIT(shared) | BIT(global)) || !cached || i->nop != 4 || get(t, &i->op[2]) != 16 || t->ncopies == COPIES)
 		return false;
 	uint64_t bytes = cut(get(t, &i->op[3]), 32), at = address(t, &i->op[1]);
 	uint8_t *p = reach(m, t, i, &i->op[0], 16, true), *q = p && bytes ? reach_global(m, t, i, at, 16, false) : p;
 	if (!q || at % 16 || (bytes && bytes != 16))
 		return false;
 	t->copies[t->ncopies].to = p;
+	t->copies[t->ncopies].group = t->groups;
 	memset(t->copies[t->ncopies].bytes, 0, 16);
 	memcpy(t->copies[t->ncopies++].bytes, q, bytes);
 	memset(p, 0xA5, 16);
