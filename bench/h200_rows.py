@@ -520,9 +520,10 @@ def norm_back(p, m, n, full, layer=False):
     h, d = (u - mu) * r, dy.to(F64) * w.to(F64)
     dx = (d - h * (d * h).mean(-1, keepdim=True) - (d.mean(-1, keepdim=True) if layer else 0)) * r
     size = (d.abs() + h.abs() * (d * h).abs().mean(-1, keepdim=True) + d.abs().mean(-1, keepdim=True)) * r
-    if full:
+    if full == "all":
         given["dres"] = p.normal(m, n)
         dx, size = dx + given["dres"].to(F64), size + given["dres"].to(F64).abs()
+    if full:
         out["dw"] = p.empty((n,), F32)
         rules["dw"] = total((dy.to(F64) * h).sum(0), (dy.to(F64) * h).abs().sum(0))
         if layer:
@@ -674,14 +675,21 @@ BARE = {"rmsnorm_quant", "swiglu_quant", "quantize_128", "quantize_128_e8m0", "q
 SQUARES = [(128, 256), (160, 2912), (512, 4096)]            # whole groups both ways; rows of 91 scales
 
 
+SUMMED = {"rmsnorm_bwd", "layernorm_bwd"}
+CROWDS = [(8200, 520), (4200, 1288), (2100, 4096), (1100, 5128)]       # of rows that workgroups take in turn, of each class
+FULL = {"": "", "sums": " with sums of columns", "all": " with all options"}
+
+
 def cases(name, place, shapes):
     """The cases of a kernel, made one after the other: each shape, plain and with every optional argument."""
     if "_both_" in name:
         shapes = shapes + SQUARES[:3 if place.device == "cuda" else 1]
+    if name in SUMMED and place.device == "cuda":
+        shapes = shapes + CROWDS
     for family, constants in KERNELS[name]:
         constants = {k: place.fp8 if v is FP8 else v for k, v in constants.items()}
         for m, n in shapes:
-            for full in (False, True) if name not in BARE else (False,):
+            for full in ("",) if name in BARE else ("", "sums", "all") if name in SUMMED else ("", "all"):
                 kind = str(constants.get("q", constants.get("param", ""))).removeprefix("torch.")
-                label = f"{name} ({m}, {n}){' ' + kind if kind else ''}{' with all options' if full else ''}"
+                label = f"{name} ({m}, {n}){' ' + kind if kind else ''}{FULL[full]}"
                 yield Case(label, *family(place, m, n, full, **constants))

@@ -215,7 +215,7 @@ def agreement(work, t, ours, theirs):
     good = 0
     for o in work.out:
         a, b = (x.view(U8).float() if x.dtype == E8 else x.float() for x in (kept[o], t[o]))
-        near = {FP8: 0.126, BF16: 0.008, F32: 1e-5}.get(t[o].dtype, 0.0) * a.abs() + (0.002 if t[o].dtype == FP8 else 0)
+        near = {FP8: 0.126, BF16: 0.008, F32: 1e-5}.get(t[o].dtype, 0.0) * a.abs() + {FP8: 0.002, F32: 1e-6 * float(a.abs().max())}.get(t[o].dtype, 0)
         good += int((((a - b).abs() <= near) | (a.isnan() & b.isnan())).sum())
     return round(good / sum(k.numel() for k in kept.values()), 5)
 

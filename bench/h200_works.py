@@ -15,6 +15,7 @@ SHAPES = [(1, 4096), (128, 4096), (4096, 4096), (16384, 4096), (8192, 8192), (32
 GLU_SHAPES = [(1, 14336), (128, 14336), (4096, 14336), (16384, 14336), (16384, 2048)]
 SQUARE_SHAPES = [(4096, 4096), (16384, 4096), (8192, 14336)]
 OTHER_SHAPES = [(1, 4096), (128, 4096), (4096, 4096), (16384, 4096)]
+SUM_SHAPES = OTHER_SHAPES + [(8192, 8192), (65536, 1024)]
 ODD_SHAPES = [(128, 5001), (4096, 5001), (16384, 4100)]
 LONG_SHAPES = [(4096, 20480), (2048, 32768), (1024, 65536), (128, 65536)]
 LONG_NAMES = ("norm", "_rows", "softmax")                 # of kernels whose rows are reduced whole
@@ -279,6 +280,27 @@ def norm_back_work(name, layer):
     return Work(name, OTHER_SHAPES, make, lambda m, n: m * n * 6 + 8 * m, ["dy", "x", "w", "rstd"] + (["mu"] if layer else []), ["dx"], candidates)
 
 
+def norm_sums_work(name, kernel, layer):
+    """The gradients of the weight (and the bias) as well."""
+    out = ["dx", "dw"] + ["db"] * layer
+
+    def make(m, n, device):
+        sums = {o: empty(n, device=device) for o in ("dw", "db")}
+        return dict(dy=bf(m, n, device=device), x=bf(m, n, device=device), w=bf(n, device=device), rstd=torch.rand(m, device=device), mu=torch.zeros(m, device=device),
+                    dx=empty(m, n, dtype=BF16, device=device), parts=empty(4 * 132, n, device=device), parts_b=empty(4 * 132, n, device=device), **sums)
+
+    def candidates(m, n):
+        for p in sorted({min(132 * k, m) for k in (1, 2, 4)}):
+            for warps in (2, 4, 8, 16):
+                for stages in (1, 4):
+                    yield (f"{p} w{warps} s{stages}", tk.Swept(), lambda t: (*(t[a] for a in ("dy", "x", "w", "rstd", "mu", "dx", "parts", "parts_b", "dw", "db")), m, n),
+                           dict(BLOCK=triton.next_power_of_2(n), LAYER=layer, STAGES=stages), warps, (p,))
+
+    def eager(t):
+        return torch.ops.aten.native_layer_norm_backward(t["dy"], t["x"], t["x"].shape[1:], t["mu"][:, None], t["rstd"][:, None], t["w"], t["w"], [True] * 3)
+    return Work(name, SUM_SHAPES, make, lambda m, n: m * n * 6 + 8 * m, ["dy", "x", "w", "rstd"] + ["mu"] * layer, out, candidates, eager if layer else None, kernel=kernel)
+
+
 def plain_works():
     def row(kernel, args, **meta):
         def candidates(m, n):
@@ -387,4 +409,6 @@ def works():
         yield dequant_work(name, gm, gn, mx)
     yield norm_back_work("rmsnorm_bwd", False)
     yield norm_back_work("layernorm_bwd", True)
+    yield norm_sums_work("rmsnorm_bwd_dw", "rmsnorm_bwd", False)
+    yield norm_sums_work("layernorm_bwd_dw_db", "layernorm_bwd", True)
     yield from plain_works()

@@ -331,6 +331,61 @@ def norm_back(DY, X, W, RSTD, MU, DX, M, N, R: tl.constexpr, BLOCK: tl.constexpr
 
 
 @triton.jit
+def norm_back_swept(DY, X, W, RSTD, MU, DX, PARTS, PARTS_B, M, N, BLOCK: tl.constexpr, LAYER: tl.constexpr, STAGES: tl.constexpr):
+    """The gradient of the input, and of the weight (and the bias) what the rows of one program sum up to: row p of PARTS [programs, N] for program p."""
+    c = tl.arange(0, BLOCK)
+    there = c < N
+    w = tl.load(W + c, mask=there, other=0.0).to(tl.float32)
+    dw = tl.zeros([BLOCK], dtype=tl.float32)
+    db = tl.zeros([BLOCK], dtype=tl.float32)
+    for r in tl.range(tl.program_id(0), M, tl.num_programs(0), num_stages=STAGES):
+        o = r.to(tl.int64) * N + c
+        x = tl.load(X + o, mask=there, other=0.0).to(tl.float32)
+        g = tl.load(DY + o, mask=there, other=0.0).to(tl.float32)
+        rstd = tl.load(RSTD + r)
+        if LAYER:
+            x = tl.where(there, x - tl.load(MU + r), 0.0)
+        h = x * rstd
+        d = g * w
+        y = d - h * (tl.sum(d * h, 0) / N)
+        if LAYER:
+            y = y - tl.sum(d, 0) / N
+            db += g
+        dw += g * h
+        tl.store(DX + o, (y * rstd).to(DX.dtype.element_ty), mask=there)
+    p = tl.program_id(0).to(tl.int64) * N + c
+    tl.store(PARTS + p, dw, mask=there)
+    if LAYER:
+        tl.store(PARTS_B + p, db, mask=there)
+
+
+@triton.jit
+def column_sums(PARTS, OUT, P, N, BP: tl.constexpr, BN: tl.constexpr):
+    """OUT [N] = sums over the P rows of PARTS, all of them f32."""
+    c = tl.program_id(0) * BN + tl.arange(0, BN)
+    a = tl.zeros([BP, BN], dtype=tl.float32)
+    for p in range(0, P, BP):
+        r = p + tl.arange(0, BP)
+        a += tl.load(PARTS + r[:, None] * N + c[None, :], mask=(r[:, None] < P) & (c[None, :] < N), other=0.0)
+    tl.store(OUT + c, tl.sum(a, 0), mask=c < N)
+
+
+class Swept:
+    """norm_back_swept of as many programs as its grid has, and column_sums of what they leave, as one kernel of one launch is called."""
+
+    def __getitem__(self, grid):
+        def launch(dy, x, w, rstd, mu, dx, parts, parts_b, dw, db, m, n, *, BLOCK, LAYER, STAGES, num_warps):
+            norm_back_swept[grid](dy, x, w, rstd, mu, dx, parts, parts_b, m, n, BLOCK=BLOCK, LAYER=LAYER, STAGES=STAGES, num_warps=num_warps)
+            for p, out in ((parts, dw), (parts_b, db))[:2 if LAYER else 1]:
+                column_sums[(triton.cdiv(n, 32),)](p, out, grid[0], n, BP=64, BN=32, num_warps=4)
+        return launch
+
+    def warmup(self, dy, x, w, rstd, mu, dx, parts, parts_b, dw, db, m, n, *, grid, num_warps, **meta):
+        norm_back_swept.warmup(dy, x, w, rstd, mu, dx, parts, parts_b, m, n, grid=grid, num_warps=num_warps, **meta)
+        column_sums.warmup(parts, dw, 132, n, BP=64, BN=32, grid=grid, num_warps=4)
+
+
+@triton.jit
 def unit_back(DY, X, DX, M, N, R: tl.constexpr, BLOCK: tl.constexpr, F: tl.constexpr, GLU: tl.constexpr):
     r = tl.program_id(0) * R + tl.arange(0, R)
     c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
