@@ -37,8 +37,9 @@ bool pass_clamps_by_mode(const struct ir_phase *, const struct target *);
 /* Two axes of a phase that stand for one of so many positions: position = by * outer + inner. */
 struct axis_split { int outer, inner; int64_t by; };
 bool phase_splits(const struct ir_phase *, const struct hexpr *extent, struct axis_split *);
-/* The axis of columns of rows whose sums pass_carry can carry; -1 = of none. */
-int kernel_can_carry(struct ir_kernel *);
+/* Rows whose sums of columns pass_carry can carry: the axis of columns, and how many sums each has. */
+struct carried_sums { int column, n; };
+bool kernel_can_carry(struct ir_kernel *, struct carried_sums *);
 /* Two phases that pass_fuse can make one: of the second the axes that number groups of rows and of columns, and how many each has. */
 struct fused_axes { int rows, columns; int64_t rows_by, columns_by; };
 bool kernel_can_fuse(struct ir_kernel *, struct fused_axes *);

@@ -102,10 +102,11 @@ static struct carrying carrying_of(struct ir_kernel *k)
 	return c;
 }
 
-int kernel_can_carry(struct ir_kernel *k)
+bool kernel_can_carry(struct ir_kernel *k, struct carried_sums *sums)
 {
 	struct carrying c = carrying_of(k);
-	return c.ok ? c.column : -1;
+	*sums = (struct carried_sums){c.column, __builtin_popcountll(c.temps)};
+	return c.ok;
 }
 
 /* --- the phase that both become --------------------------------------------------------------------------------------------- */

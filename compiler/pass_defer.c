@@ -80,8 +80,9 @@ static void defer(struct pass *p, struct ir_phase *ph, struct ir_ins *loop)
 			continue;
 		behind.before = result;
 		struct ir_ins *each = ir_result(&behind, loop, c);
-		struct ir_ins *all = ir_bin(&behind, IR_ADD, start, ir_reduce(&behind, RED_SUM, each, IR_AXIS(held), NULL));
-		ir_replace(k, result, all);
+		struct ir_ins *all = ir_reduce(&behind, RED_SUM, each, IR_AXIS(held), NULL);
+		bool nothing = start->op == IR_CONST && start->num == 0;
+		ir_replace(k, result, nothing ? all : ir_bin(&behind, IR_ADD, start, all));
 		ir_remove(result);
 	}
 }

@@ -13,7 +13,7 @@
 
 /* Of loads in flight, a lane: half the registers of eight waves a SIMD; of workgroups of few waves, beyond which what is not used yet
  * is loaded later: registers for one workgroup more bring more than the load costs (docs/performance.md). */
-enum { MOST_BYTES = 256, FEW_WAVES = 4, MOST_AHEAD = 192, MANY_ELEMENTS = 64 };
+enum { MOST_BYTES = 256, FEW_WAVES = 4, MOST_AHEAD = 192, MANY_ELEMENTS = 64, ROUND_ELEMENTS = 16 };
 
 struct loads { struct pass *p; bool *early; };
 
@@ -228,17 +228,21 @@ static void raise_stores(struct pass *p, struct ir_block *b)
 	}
 }
 
-/* Rows that a workgroup takes one after the other come by way of group memory, each asked for RING_ROUNDS - 1 rows before, where it has room. */
+/* Rows that a workgroup takes one after the other come by way of group memory, each asked for RING_ROUNDS - 1 rows before, where it has room; lanes
+ * that hold much of a row have no registers for the addresses. */
 static void stage_rounds(struct pass *p, struct ir_phase *ph)
 {
 	int lanes = variant_waves(p->v, (int)(ph - p->k->phases)) * p->v->target->wave;
 	for (struct ir_ins *loop = p->v->carries ? ph->body->first : NULL; loop; loop = loop->next) {
-		int bytes = 0;
+		int bytes = 0, most = 0;
 		if (loop->op != IR_FOR || ph->axes[loop->imm].tile != 1 || loop->args[0]->op != IR_CONST || loop->args[0]->imm)
 			continue;
-		for (const struct ir_ins *i = loop->body->first; i; i = i->next)
+		for (const struct ir_ins *i = loop->body->first; i; i = i->next) {
+			int regs = i->op == IR_LOAD && i->layout ? layout_regs(i->layout) : 0;
 			bytes += i->op == IR_LOAD ? load_bytes(i) : 0;
-		bool room = bytes * lanes * RING_ROUNDS <= p->v->target->ring_bytes / (p->v->carries / p->v->target->multiprocessors);
+			most = regs > most ? regs : most;
+		}
+		bool room = most <= ROUND_ELEMENTS && bytes * lanes * RING_ROUNDS <= p->v->target->ring_bytes / (p->v->carries / p->v->target->multiprocessors);
 		for (struct ir_ins *i = loop->body->first; i && room; i = i->next)
 			i->flags |= i->op == IR_LOAD && i->layout && p->k->params[i->imm].role == IR_IN && p->k->params[i->imm].rank > 1 ? IR_STAGED : 0;
 	}

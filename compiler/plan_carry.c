@@ -7,22 +7,24 @@
 /* Elements from which on: a workgroup then has eight rows and more. */
 enum { MANY_CARRIED = 8 << 20 };
 
-/* Of rows up to so many columns the lanes of a workgroup, and how many of those a multiprocessor has. */
-static const struct { int columns, threads, each; } classes[] = {{1024, 128, 8}, {2048, 256, 4}, {4096, 256, 2}, {8192, 512, 1}};
+/* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, and how many of those a multiprocessor has. */
+static const struct { int columns, sums, threads, each; } classes[] = {{1024, 2, 128, 8}, {2048, 2, 256, 4}, {4096, 2, 256, 2}, {8192, 2, 512, 1}, {16384, 1, 512, 1}};
 
 void plan_carried(struct planner *p)
 {
 	struct variant with = {.target = p->target, .carries = 1, .given = p->given, .absent = p->absent};
 	char err[200];
 	struct pass carry = {ir_clone(p->arena, p->k), &with, err, sizeof err};
-	int column = p->target->multiprocessors ? kernel_can_carry(carry.k) : -1;
-	if (column < 0 || pass_carry(&carry))
+	struct carried_sums sums;
+	if (!p->target->multiprocessors || !kernel_can_carry(carry.k, &sums) || pass_carry(&carry))
 		return;
 	struct planner q = {.arena = p->arena, .k = carry.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};
 	facts_look(&q.f, q.k);
-	const struct ir_axis *n = &q.k->phases[0].axes[column];
+	const struct ir_axis *n = &q.k->phases[0].axes[sums.column];
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		struct variant v = plan_variant(&q);
+		if (sums.n > classes[c].sums)
+			continue;
 		v.carries = classes[c].each * p->target->multiprocessors;
 		v.waves = waves_of(p, classes[c].threads);
 		plan_limit(&q, &v, (int)n->extent->imm, classes[c].columns);

@@ -7,8 +7,8 @@
 enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
 /* Elements of a lane of groups of rows that are summed; four-byte ones of a tile that is turned, at most. */
 enum { SUMMED_LANE = 32, MOST_WORDS = 8192 };
-/* Columns of a workgroup that adds up parts of their sums, 128 bytes, and a sector; parts of a lane in a round. */
-enum { ADDED_LINE = 32, ADDED_LEAST = 8, ADDED_LANE = 16 };
+/* Columns of a workgroup that adds up parts of their sums, 128 bytes, and a sector. */
+enum { ADDED_LINE = 32, ADDED_LEAST = 8 };
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which a lane holds 16 elements
  * of a short row with weights; up to which it makes one access to each of several rows. */
 enum { LANE_CODE = 1400, ROW_CODE = 14, SEVERAL_CODE = 24 };
@@ -253,7 +253,7 @@ static void plan_summed_tiles(struct planner *p, struct variant *v, int phase)
 	line = line < ADDED_LEAST ? ADDED_LEAST : line > ADDED_LINE ? ADDED_LINE : line;
 	for (int a = 0; a < ph->naxes; a++)
 		if (a == summed)
-			plan_tile(v, phase, ph->axes[a].name, threads * ADDED_LANE / line);
+			plan_tile(v, phase, ph->axes[a].name, threads * p->target->added_parts / line);
 		else if (ph->axes[a].tiled && !ph->axes[a].tile)
 			plan_tile(v, phase, ph->axes[a].name, line);
 }
