@@ -629,7 +629,7 @@ static void plan_ahead(const struct planner *p, struct variant *v)
  * behind the other, or faster; lines that are asked for ahead keep the order in which their distance was measured (docs/performance.md). */
 static bool is_sideways(const struct planner *p, const struct variant *v)
 {
-	bool turns = phase_is_turning(p->k, &p->k->phases[0]) || v->napart;
+	bool turns = phase_is_turning(p->k, &p->k->phases[0]) || any_apart(p);
 	bool lines = v->many && plan_line_symbol(p) >= 0 && !plan_line(p, v);
 	return p->target->sideways && (turns || (!v->ahead && (v->single || lines)));
 }

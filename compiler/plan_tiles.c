@@ -243,7 +243,12 @@ bool plan_sums_columns(const struct planner *p, const struct variant *v, const s
 static void plan_summed_tiles(struct planner *p, struct variant *v, int phase)
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
-	int summed = phase_summed_axis(ph), threads = p->target->wave * variant_waves(v, phase), line = ADDED_LINE;
+	int summed = phase_summed_axis(ph), line = ADDED_LINE;
+	if (p->target->added_threads && v->napart < PHASES_APART && variant_waves(v, phase) > waves_of(p, p->target->added_threads)) {
+		v->apart[v->napart].phase = phase;
+		v->apart[v->napart++].waves = waves_of(p, p->target->added_threads);
+	}
+	int threads = p->target->wave * variant_waves(v, phase);
 	for (int a = 0; v->carries && a < ph->naxes; a++)
 		for (int i = 0; i < v->nlimits; i++) {
 			const struct hexpr *n = ph->axes[a].extent;

@@ -67,7 +67,7 @@ static bool make_smaller(const struct ir_kernel *k, struct variant *v)
 		return false;
 	if (halve_tiles(k, v))
 		return true;
-	return v->napart ? double_apart(v) : double_waves(v, &v->waves);
+	return double_apart(v) || double_waves(v, &v->waves);
 }
 
 static int build(struct arena *a, const struct ir_kernel *k, const struct variant *v, struct object_session *session, struct variant_code *out, char *err,
