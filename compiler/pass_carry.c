@@ -15,7 +15,7 @@ struct carrying {
 	bool ok;
 };
 
-/* The position of a row in the second phase; or, of rows in the first, that of one. */
+/* The position of a row in the second phase. */
 static bool is_row(const struct carrying *c, const struct ir_ins *at)
 {
 	struct affine p = affine_of(at);
@@ -54,7 +54,8 @@ static void look_at_sums(struct ir_ins *i, void *ctx)
 	for (int a = 0; c->ok && a < i->nargs; a++) {
 		const struct ir_ins *x = i->args[a];
 		bool part = is_iota(x, c->groups.outer) || is_iota(x, c->groups.inner), scaled = i->op == IR_MUL && is_iota(x, c->groups.outer);
-		c->ok = (!part || guard || stored || scaled || is_row(c, i)) && !(x->op == IR_REDUCE && !stored);
+		bool start = x->op == IR_MUL && is_iota(x->args[0], c->groups.outer);
+		c->ok = (!part || guard || stored || scaled || is_row(c, i)) && (!start || is_row(c, i)) && !(x->op == IR_REDUCE && !stored);
 	}
 	if (c->ok && stored)
 		c->temps |= UINT64_C(1) << i->imm;
@@ -62,14 +63,39 @@ static void look_at_sums(struct ir_ins *i, void *ctx)
 
 struct reading { const struct carrying *c; bool ok; };
 
-/* Of parts of sums, all of them are added up by a loop. */
+static bool is_part(const struct carrying *c, const struct ir_ins *i) { return i->op == IR_LOAD && i->imm < 64 && (c->temps >> i->imm & 1); }
+
+/* Of a loop over the parts: what its axis occurs in.  Sums of parts are the same however many rows each is of; what else is made of them, or of their
+ * numbers, is not. */
+static bool adds_parts(const struct carrying *c, const struct ir_ins *loop, const struct ir_ins *i)
+{
+	const struct hexpr *parts = c->sums->axes[c->groups.outer].extent;
+	int axis = (int)loop->imm;
+	if (!((i->axes | i->over) & IR_AXIS(axis)))
+		return true;
+	switch (i->op) {
+	case IR_IOTA: case IR_AND: return true;
+	case IR_LT: return is_iota(i->args[0], axis) && value_is_extent(i->args[1], parts);
+	case IR_LOAD: return is_part(c, i) && is_iota(i->args[0], axis) && !(i->args[1]->axes & IR_AXIS(axis));
+	case IR_REDUCE: return is_part(c, i->args[0]);
+	default: return false;
+	}
+}
+
+static bool is_loop_of_parts(const struct carrying *c, const struct ir_ins *loop)
+{
+	bool ok = loop && loop_is_of_sums(loop) && value_is_extent(loop->args[1], c->sums->axes[c->groups.outer].extent);
+	for (const struct ir_ins *i = ok ? loop->body->first : NULL; i && ok; i = i->next)
+		ok = adds_parts(c, loop, i);
+	return ok;
+}
+
+/* Nobody else reads parts, or writes their workspace. */
 static void look_at_parts(struct ir_ins *i, void *ctx)
 {
 	struct reading *r = ctx;
-	bool part = i->op == IR_LOAD && i->imm < 64 && (r->c->temps >> i->imm & 1);
-	const struct ir_ins *loop = i->block->owner;
-	r->ok = r->ok && (!part || (loop && loop_is_of_sums(loop) && is_iota(i->args[0], (int)loop->imm) &&
-	                            value_is_extent(loop->args[1], r->c->sums->axes[r->c->groups.outer].extent)));
+	bool written = (i->op == IR_STORE || i->op == IR_UPDATE) && i->imm < 64 && (r->c->temps >> i->imm & 1);
+	r->ok = r->ok && !written && (!is_part(r->c, i) || is_loop_of_parts(r->c, i->block->owner));
 }
 
 static struct carrying carrying_of(struct ir_kernel *k)
@@ -186,13 +212,25 @@ static struct ir_ins *added(struct ir_builder *b, struct ir_ins *sum, struct ir_
 	return x->op == IR_MUL ? ir_fma(b, x->args[0], x->args[1], sum) : ir_bin(b, IR_ADD, sum, x);
 }
 
-static void count_workgroups(struct ir_kernel *k, struct ir_phase *ph, const struct hexpr *parts, int64_t workgroups)
+struct counting { const struct carrying *c; struct ir_ins *number; };
+
+/* Loops over the parts end with them. */
+static void count_parts(struct ir_ins *i, void *ctx)
 {
-	struct ir_builder b = {k, ph, ph->body, ph->body->first, 0, 0};
-	struct ir_ins *number = ir_int(&b, DT_I32, workgroups);
-	for (struct ir_ins *i = number->next; i; i = i->next)
-		if (value_is_extent(i, parts))
-			ir_replace(k, i, number);
+	struct counting *n = ctx;
+	if (i->op == IR_FOR && is_loop_of_parts(n->c, i)) {
+		for (struct ir_ins *x = i->body->first; x; x = x->next)
+			if (x->op == IR_LT && is_iota(x->args[0], (int)i->imm))
+				x->args[1] = n->number;
+		i->args[1] = n->number;
+	}
+}
+
+static void count_workgroups(const struct carrying *c, struct ir_phase *ph, int64_t workgroups)
+{
+	struct ir_builder b = {c->k, ph, ph->body, ph->body->first, 0, 0};
+	struct counting n = {c, ir_int(&b, DT_I32, workgroups)};
+	ir_walk(ph->body, count_parts, &n);
 }
 
 int pass_carry(struct pass *p)
@@ -204,7 +242,7 @@ int pass_carry(struct pass *p)
 		return pass_fail(p, NULL, "internal: %s has no sums of columns for rows to carry", p->k->name);
 	struct ir_kernel *k = p->k;
 	struct ir_phase *ph = c.rows;
-	const struct hexpr *rows = ph->axes[c.row].extent, *workgroups = hexpr_const(k->arena, p->v->carries), *parts = c.sums->axes[c.groups.outer].extent;
+	const struct hexpr *rows = ph->axes[c.row].extent, *workgroups = hexpr_const(k->arena, p->v->carries);
 	int axis = ph->naxes++, temp[64], n = 0;
 	struct ir_ins *sums[64], *init[64];
 	struct ir_block *body = arena_alloc(k->arena, sizeof *body);
@@ -241,10 +279,10 @@ int pass_carry(struct pass *p)
 	ir_yield(&b, NULL, 0);
 	ph->body = body;
 	ph->axes[c.row].extent = workgroups;
+	for (int i = 2; i < k->nphases; i++)
+		count_workgroups(&c, &k->phases[i], p->v->carries);
 	for (int i = 1; i + 1 < k->nphases; i++)
 		k->phases[i] = k->phases[i + 1];
 	k->nphases--;
-	for (int i = 1; i < k->nphases; i++)
-		count_workgroups(k, &k->phases[i], parts, p->v->carries);
 	return pass_clean(p);
 }

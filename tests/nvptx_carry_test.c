@@ -1,10 +1,12 @@
 /* nvptx_carry_test.c -- sm_90a: rows that workgroups take one after the other, with sums of columns carried from each to the next (pass_carry.c).
  *
  * In: kernels.tdsl, tests/lower/carried.tdsl.  Checked: by the interpreter of PTX, in which what is copied to group memory is rubbish until it has been
- * waited for, that any rows and columns give what the evaluated IR does, bit for bit; that rows come by way of group memory where it has room for them and
+ * waited for, that any rows and columns give what the evaluated IR does, bit for bit; that this is what the text as it stands gives, up to the order of
+ * sums; that rows come by way of group memory where it has room for them and
  * a round waits for other waves once; that calls of few rows, and kernels in which anything else reads the parts, keep their three launches. */
 #include "nvptx_help.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +42,53 @@ START_TEST(carried_sums_compute)
 }
 END_TEST
 
+/* What each output has, as `k` makes it. */
+static void evaluate(struct built *b, const struct ir_kernel *k, double **values)
+{
+	struct ir_eval e = {k, b->r.tensors, b->r.scalars, b->r.symbols, true};
+	ck_assert_msg(ir_evaluate(&e, b->d.err, sizeof b->d.err) == 0, "%s: %s", k->name, b->d.err);
+	for (int p = 0; p < b->r.k->nparams; p++) {
+		const struct ir_tensor *t = &b->r.tensors[p];
+		int64_t n = b->r.k->params[p].role == IR_OUT && t->data ? ir_tensor_count(t) : 0;
+		values[p] = calloc((size_t)n + 1, sizeof **values);
+		for (int64_t i = 0; i < n; i++)
+			values[p][i] = ir_tensor_get(t, i);
+	}
+}
+
+/* The text as it stands, and its rows carried by workgroups: the same but for the order of sums. */
+START_TEST(values_are_kept)
+{
+	static const struct { const char *kernel, *given, *variant; int rows, columns; } cases[] = {
+		{"mean_of_parts", "", "N<=8192 N%4=0 aligned rows>=1024", 300, 8}, {"sums_of_two", "", "N<=8192 N%8=0 aligned rows>=1024", 140, 16},
+		{"rmsnorm_bwd", "w dres dw", "N<=8192 N%8=0 aligned rows>=1024 with w dres dw", 300, 16}, {"layernorm_bwd", "w dw db", "N<=8192 N%8=0 aligned rows>=1024 with w dw db", 133, 24},
+	};
+	struct built b;
+	double *want[64], *got[64];
+	built_open_for(&b, cases[_i].kernel, "sm_90a", NULL);
+	ir_run_symbol(&b.r, "M", cases[_i].rows);
+	ir_run_symbol(&b.r, "N", cases[_i].columns);
+	built_give(&b, cases[_i].given);
+	for (int p = 0; p < b.r.k->nparams; p++)
+		if (b.r.k->params[p].role == IR_OUT && b.r.tensors[p].rank >= 0)
+			ir_run_tensor(&b.r, b.r.k->params[p].name, 0);
+	const struct ir_kernel *carried = built_passed(&b, built_variant(&b, cases[_i].variant), "carry");
+	ck_assert_int_eq(carried->nphases, b.r.k->nphases - 1);
+	evaluate(&b, b.r.k, want);
+	evaluate(&b, carried, got);
+	for (int p = 0; p < b.r.k->nparams; p++) {
+		const struct ir_tensor *t = &b.r.tensors[p];
+		bool out = b.r.k->params[p].role == IR_OUT && t->data;
+		double step = t->dtype == DT_F32 ? 1e-5 : 0x1p-7;
+		for (int64_t i = 0; out && i < ir_tensor_count(t); i++)
+			ck_assert_msg(fabs(want[p][i] - got[p][i]) <= step * (1 + fabs(want[p][i])), "%s: %s[%d] is %g, not %g", cases[_i].kernel, b.r.k->params[p].name, (int)i, got[p][i], want[p][i]);
+		free(want[p]);
+		free(got[p]);
+	}
+	built_close(&b);
+}
+END_TEST
+
 /* Two rows are asked for before the loop and one in it; the waves of a row meet once. */
 START_TEST(rows_are_on_their_way)
 {
@@ -72,6 +121,10 @@ START_TEST(parts_that_others_ask_for_are_not_carried)
 	ck_assert_int_eq(carried("sums_of_two"), 4);
 	ck_assert_int_eq(carried("first_part"), 0);
 	ck_assert_int_eq(carried("sums_of_results"), 0);
+	ck_assert_int_eq(carried("squares_of_parts"), 0);
+	ck_assert_int_eq(carried("numbered_parts"), 0);
+	ck_assert_int_eq(carried("numbered_groups"), 0);
+	ck_assert_int_eq(carried("mean_of_parts"), 5);
 	ck_assert_int_eq(carried("silu_bwd"), 0);
 }
 END_TEST
@@ -79,6 +132,7 @@ END_TEST
 static void add(TCase *t)
 {
 	tcase_add_test(t, parts_that_others_ask_for_are_not_carried);
+	tcase_add_loop_test(t, values_are_kept, 0, 4);
 	tcase_add_loop_test(t, carried_sums_compute, 0, CALLS);
 	tcase_add_test(t, rows_are_on_their_way);
 }
