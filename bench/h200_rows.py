@@ -535,7 +535,7 @@ def norm_back(p, m, n, full, layer=False):
 def unit_back(p, m, n, full, f="silu", gated=True):
     dy, x = p.normal(m, n), p.normal(m, 2 * n if gated else n, scale=2.0)
     given, out, rules, u, d = {"dy": dy, "h" if gated else "x": x}, {}, {}, x.to(F64), dy.to(F64)
-    if full:
+    if full == "all":
         given["b"] = p.normal(u.shape[1])
         u = u + given["b"].to(F64)
     gate = u[:, :n]
@@ -675,8 +675,8 @@ BARE = {"rmsnorm_quant", "swiglu_quant", "quantize_128", "quantize_128_e8m0", "q
 SQUARES = [(128, 256), (160, 2912), (512, 4096)]            # whole groups both ways; rows of 91 scales
 
 
-SUMMED = {"rmsnorm_bwd", "layernorm_bwd"}
-CROWDS = [(8200, 520), (4200, 1288), (2100, 4096), (1100, 5128)]       # of rows that workgroups take in turn, of each class
+SUMMED = {"rmsnorm_bwd", "layernorm_bwd"} | {k for k, families in KERNELS.items() if families[0][0] is unit_back}
+CROWDS = [(8200, 520), (4200, 1288), (2104, 4096), (1100, 5128), (2064, 5128)]       # of rows that workgroups take in turn, of each class
 FULL = {"": "", "sums": " with sums of columns", "all": " with all options"}
 
 

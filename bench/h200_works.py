@@ -301,6 +301,25 @@ def norm_sums_work(name, kernel, layer):
     return Work(name, SUM_SHAPES, make, lambda m, n: m * n * 6 + 8 * m, ["dy", "x", "w", "rstd"] + ["mu"] * layer, out, candidates, eager if layer else None, kernel=kernel)
 
 
+def back_sums_work(name, kernel, f, gated):
+    """The gradient of the bias as well."""
+    a, g = ("h", "dh") if gated else ("x", "dx")
+
+    def make(m, n, device):
+        wide = 2 * n if gated else n
+        return {"dy": bf(m, n, device=device), a: bf(m, wide, device=device), "b": bf(wide, device=device), g: empty(m, wide, dtype=BF16, device=device),
+                "db": empty(wide, device=device), "parts": empty(8 * 132, wide, device=device)}
+
+    def candidates(m, n):
+        for block in sorted({min(triton.next_power_of_2(n), k) for k in (512, 1024, 2048, 4096)}):
+            pieces = triton.cdiv(n, block)
+            for p in sorted({min(-(-132 * k // pieces), m) for k in (1, 2, 4, 8)}):
+                for r, warps, stages in ((1, 4, 1), (1, 8, 1), (1, 16, 1), (4, 8, 1), (1, 4, 3), (1, 8, 3)):
+                    yield (f"b{block} {p} r{r} w{warps} s{stages}", tk.UnitSwept(), lambda t: (t["dy"], t[a], t["b"], t[g], t["parts"], t["db"], m, n),
+                           dict(R=r, BLOCK=block, F=tk.UNITS[f], GLU=gated, STAGES=stages), warps, (p, pieces))
+    return Work(name, SUM_SHAPES, make, lambda m, n: m * n * (10 if gated else 6), ["dy", a, "b"], [g, "db"], candidates, kernel=kernel)
+
+
 def plain_works():
     def row(kernel, args, **meta):
         def candidates(m, n):
@@ -411,4 +430,6 @@ def works():
     yield norm_back_work("layernorm_bwd", True)
     yield norm_sums_work("rmsnorm_bwd_dw", "rmsnorm_bwd", False)
     yield norm_sums_work("layernorm_bwd_dw_db", "layernorm_bwd", True)
+    yield back_sums_work("swiglu_bwd_db", "swiglu_bwd", "silu", True)
+    yield back_sums_work("silu_bwd_db", "silu_bwd", "silu", False)
     yield from plain_works()

@@ -404,6 +404,54 @@ def unit_back(DY, X, DX, M, N, R: tl.constexpr, BLOCK: tl.constexpr, F: tl.const
 
 
 @triton.jit
+def unit_back_swept(DY, X, B, DX, PARTS, M, N, R: tl.constexpr, BLOCK: tl.constexpr, F: tl.constexpr, GLU: tl.constexpr, STAGES: tl.constexpr):
+    """The gradient of what F is of, X + B, and what the rows of one program sum up to, R at a time, of BLOCK columns of each half: row p of PARTS
+    [programs, N or 2 N] for program p."""
+    c = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    there = c < N
+    b = tl.load(B + c, mask=there, other=0.0).to(tl.float32)[None, :]
+    wide = 2 * N if GLU else N
+    sums = tl.zeros([R, BLOCK], dtype=tl.float32)
+    up_sums = tl.zeros([R, BLOCK], dtype=tl.float32)
+    if GLU:
+        up_b = tl.load(B + N + c, mask=there, other=0.0).to(tl.float32)[None, :]
+    for first in tl.range(tl.program_id(0) * R, M, tl.num_programs(0) * R, num_stages=STAGES):
+        r = (first + tl.arange(0, R))[:, None]
+        m = (r < M) & there[None, :]
+        i = r.to(tl.int64) * wide + c[None, :]
+        d = tl.load(DY + r.to(tl.int64) * N + c[None, :], mask=m, other=0.0).to(tl.float32)
+        x = tl.load(X + i, mask=m, other=0.0).to(tl.float32) + b
+        if GLU:
+            up = tl.load(X + i + N, mask=m, other=0.0).to(tl.float32) + up_b
+            du = d * _unit(x, F)
+            tl.store(DX + i + N, du.to(DX.dtype.element_ty), mask=m)
+            up_sums += du
+            d = d * up
+        d = d * _slope(x, F)
+        tl.store(DX + i, d.to(DX.dtype.element_ty), mask=m)
+        sums += d
+    p = PARTS + tl.program_id(0).to(tl.int64) * wide + c
+    tl.store(p, tl.sum(sums, 0), mask=there)
+    if GLU:
+        tl.store(p + N, tl.sum(up_sums, 0), mask=there)
+
+
+class UnitSwept:
+    """unit_back_swept, and column_sums of what its programs leave, as one kernel of one launch is called."""
+
+    def __getitem__(self, grid):
+        def launch(dy, x, b, dx, parts, db, m, n, *, R, BLOCK, F, GLU, STAGES, num_warps):
+            unit_back_swept[grid](dy, x, b, dx, parts, m, n, R=R, BLOCK=BLOCK, F=F, GLU=GLU, STAGES=STAGES, num_warps=num_warps)
+            wide = 2 * n if GLU else n
+            column_sums[(triton.cdiv(wide, 32),)](parts, db, grid[0], wide, BP=64, BN=32, num_warps=4)
+        return launch
+
+    def warmup(self, dy, x, b, dx, parts, db, m, n, *, grid, num_warps, **meta):
+        unit_back_swept.warmup(dy, x, b, dx, parts, m, n, grid=grid, num_warps=num_warps, **meta)
+        column_sums.warmup(parts, db, 132, n, BP=64, BN=32, grid=grid, num_warps=4)
+
+
+@triton.jit
 def tile_quant(X, Y, S, M, N, FMAX: tl.constexpr, G: tl.constexpr, MX: tl.constexpr):
     """One scale per G x G."""
     r = tl.program_id(0) * G + tl.arange(0, G)

@@ -1,29 +1,28 @@
 /* pass_carry.c
- * Problem: gradients of norms read their rows for what is made of each, and once more in tiles of 64 for sums of columns, such as dw.
+ * Problem: gradients of norms read their rows for what is made of each, and once more in tiles of 64 for sums of columns, such as dw; those of
+ *          activations, of which no row is needed whole, are read once, but tiles of 64 rows are 256 bytes wide and leave many parts to be added up.
  * Method:  as many workgroups as the chip holds take all rows, each every so-manieth one after the other, and carry the sums of columns from row to
  *          row: what the second phase sums up of a row's elements is computed behind what the first makes of them, of the same loads (pass_clean
- *          finds them equal).  A workgroup leaves one row of partial sums, whose number is that of workgroups from here on.
- * Needs:   specialised IR, rows in the first phase and sums of groups of them in the second; calls of as many rows as there are workgroups, or more.
+ *          finds them equal).  A workgroup leaves one row of partial sums, whose number is that of workgroups from here on.  Where one phase is both,
+ *          its groups become smaller, and it is every so-manieth group that a workgroup takes, of some of the columns.
+ * Needs:   specialised IR, rows in the first phase and sums of groups of them in the second, or both in the first; calls of as many rows as there are
+ *          workgroups, or more, and of whole groups.
  * Keeps:   values, up to the order of sums of rows. */
 #include "pass.h"
 
+#include <string.h>
+
 struct carrying {
-	struct ir_kernel *k; struct ir_phase *rows, *sums;
-	int row, column;                       /* the first phase's axes */
-	struct axis_split groups; int across;  /* the second's, of rows and of columns */
+	struct ir_kernel *k; struct ir_phase *rows, *sums;   /* rows: NULL, the phase of sums does all that is done with them */
+	const struct hexpr *extent;            /* of rows */
+	int row, column;                       /* the axes of `rows` */
+	struct axis_split groups; int across;  /* those of `sums`, of rows and of columns */
 	uint64_t temps;                        /* workspace that the second stores */
 	bool ok;
 };
 
-/* The position of a row in the second phase. */
-static bool is_row(const struct carrying *c, const struct ir_ins *at)
-{
-	struct affine p = affine_of(at);
-	bool row = p.ok && !p.nterms && !p.constant;
-	for (int a = 0; row && a < c->sums->naxes; a++)
-		row = p.coef[a] == (a == c->groups.outer ? c->groups.by : a == c->groups.inner);
-	return row;
-}
+/* The position of a row in the phase of sums. */
+static bool is_row(const struct carrying *c, const struct ir_ins *at) { return split_numbers(&c->groups, c->sums, at); }
 
 static bool is_iota(const struct ir_ins *i, int axis) { return i->op == IR_IOTA && i->imm == axis; }
 
@@ -36,20 +35,22 @@ static void look_at_rows(struct ir_ins *i, void *ctx)
 	        (i->op != IR_STORE || c->k->params[i->imm].role == IR_OUT);
 }
 
-/* A sum of a group's rows, of each column, that is stored in the group's place. */
+/* A sum of a group's rows, of each column, that is stored in the group's place: of several of them in one workspace, each beside the others. */
 static bool is_stored_sum(const struct carrying *c, const struct ir_ins *store)
 {
 	const struct ir_param *t = &c->k->params[store->imm];
 	const struct ir_ins *sum = store->args[2];
-	return t->role == IR_TEMP && store->imm < 64 && t->rank == 2 && !(c->temps >> store->imm & 1) && is_iota(store->args[0], c->groups.outer) && is_iota(store->args[1], c->across) &&
-	       sum->op == IR_REDUCE && sum->kind == RED_SUM && sum->dtype == DT_F32 && sum->over == IR_AXIS(c->groups.inner) && !(sum->flags & IR_PRODUCT);
+	bool place = store->imm < 64 && t->rank == 2 && is_iota(store->args[0], c->groups.outer) && !(store->args[1]->axes & ~IR_AXIS(c->across));
+	bool alone = !c->rows || (!(c->temps >> store->imm & 1) && is_iota(store->args[1], c->across));
+	return t->role == IR_TEMP && place && alone && sum->op == IR_REDUCE && sum->kind == RED_SUM && sum->dtype == DT_F32 && sum->over == IR_AXIS(c->groups.inner) && !(sum->flags & IR_PRODUCT);
 }
 
 /* Groups and positions in them occur as rows, in guards and as places of sums alone. */
 static void look_at_sums(struct ir_ins *i, void *ctx)
 {
 	struct carrying *c = ctx;
-	bool stored = i->op == IR_STORE, guard = i->op == IR_LT && is_iota(i->args[0], c->groups.outer), reduces = i->op == IR_REDUCE;
+	bool result = i->op == IR_STORE && !c->rows && c->k->params[i->imm].role == IR_OUT;
+	bool stored = i->op == IR_STORE && !result, guard = i->op == IR_LT && is_iota(i->args[0], c->groups.outer), reduces = i->op == IR_REDUCE;
 	c->ok = c->ok && ir_is_plain(i) && (i->op != IR_LOAD || is_input(c, i)) && (!stored || is_stored_sum(c, i)) && (!reduces || i->over == IR_AXIS(c->groups.inner));
 	for (int a = 0; c->ok && a < i->nargs; a++) {
 		const struct ir_ins *x = i->args[a];
@@ -98,33 +99,54 @@ static void look_at_parts(struct ir_ins *i, void *ctx)
 	r->ok = r->ok && !written && (!is_part(r->c, i) || is_loop_of_parts(r->c, i->block->owner));
 }
 
+/* Rows whose sums another phase takes. */
+static void find_rows(struct carrying *c)
+{
+	struct ir_kernel *k = c->k;
+	if (k->nphases < 3 || k->phases[0].naxes != 2 || k->phases[1].naxes != 3)
+		return;
+	c->rows = &k->phases[0];
+	c->sums = &k->phases[1];
+	for (int a = 0; a < 2; a++) {
+		const struct ir_axis *ax = &c->rows->axes[a];
+		if (ax->kind == AXIS_GRID && !ax->ragged && !ax->tiled)
+			c->row = a;
+		if (ax->kind == AXIS_HELD && ax->extent->op == HX_SYM)
+			c->column = a;
+	}
+	c->extent = c->row >= 0 && c->column >= 0 ? c->rows->axes[c->row].extent : NULL;
+}
+
+/* Groups of rows of which a phase makes sums and all else. */
+static void find_groups(struct carrying *c)
+{
+	const struct ir_phase *ph = &c->k->phases[0];
+	if (c->k->nphases < 2 || ph->naxes != 3 || ph->axes[0].kind != AXIS_GRID || !ph->axes[0].extent || ph->axes[0].extent->op != HX_CDIV)
+		return;
+	c->sums = &c->k->phases[0];
+	c->extent = ph->axes[0].extent->a->op == HX_SYM ? ph->axes[0].extent->a : NULL;
+}
+
 static struct carrying carrying_of(struct ir_kernel *k)
 {
 	struct carrying c = {.k = k, .row = -1, .column = -1, .across = -1};
-	if (k->nphases < 3 || k->phases[0].naxes != 2 || k->phases[1].naxes != 3)
-		return c;
-	c.rows = &k->phases[0];
-	c.sums = &k->phases[1];
-	for (int a = 0; a < 2; a++) {
-		const struct ir_axis *ax = &c.rows->axes[a];
-		if (ax->kind == AXIS_GRID && !ax->ragged && !ax->tiled)
-			c.row = a;
-		if (ax->kind == AXIS_HELD && ax->extent->op == HX_SYM)
-			c.column = a;
-	}
-	c.ok = c.row >= 0 && c.column >= 0 && phase_splits(c.sums, c.rows->axes[c.row].extent, &c.groups);
+	find_rows(&c);
+	if (!c.sums)
+		find_groups(&c);
+	c.ok = c.extent && phase_splits(c.sums, c.extent, &c.groups);
 	for (int a = 0; c.ok && a < 3; a++)
 		if (a != c.groups.outer && a != c.groups.inner)
 			c.across = a;
-	c.ok = c.ok && c.sums->axes[c.across].kind == AXIS_GRID && c.sums->axes[c.across].extent && hexpr_equal(c.sums->axes[c.across].extent, c.rows->axes[c.column].extent);
-	if (c.ok)
+	const struct ir_axis *across = c.ok ? &c.sums->axes[c.across] : NULL;
+	c.ok = c.ok && across->kind == AXIS_GRID && across->extent && (c.rows ? hexpr_equal(across->extent, c.rows->axes[c.column].extent) : across->tiled && across->extent->op == HX_SYM);
+	if (c.ok && c.rows)
 		ir_walk(c.rows->body, look_at_rows, &c);
 	if (c.ok)
 		ir_walk(c.sums->body, look_at_sums, &c);
 	c.ok = c.ok && c.temps;
 	struct reading r = {&c, c.ok};
-	for (int i = 2; i < k->nphases; i++)
-		ir_walk(k->phases[i].body, look_at_parts, &r);
+	for (struct ir_phase *ph = c.sums + 1; r.ok && ph < k->phases + k->nphases; ph++)
+		ir_walk(ph->body, look_at_parts, &r);
 	c.ok = r.ok;
 	return c;
 }
@@ -132,7 +154,7 @@ static struct carrying carrying_of(struct ir_kernel *k)
 bool kernel_can_carry(struct ir_kernel *k, struct carried_sums *sums)
 {
 	struct carrying c = carrying_of(k);
-	*sums = (struct carried_sums){c.column, __builtin_popcountll(c.temps)};
+	*sums = (struct carried_sums){c.extent, c.rows ? c.column : c.across, __builtin_popcountll(c.temps), !c.rows};
 	return c.ok;
 }
 
@@ -152,10 +174,10 @@ static void move_rows(struct carrying *c, struct ir_block *to, const struct plac
 		next = i->next;
 		if (is_iota(i, c->row) || is_iota(i, c->column))
 			ir_replace(c->k, i, i->imm == c->row ? at->row : at->column);
-		else if (is_guard(i, at->row, c->rows->axes[c->row].extent))
+		else if (is_guard(i, at->row, c->extent))
 			ir_replace(c->k, i, at->true_);
 		ir_remove(i);
-		if (i->op != IR_IOTA && !is_guard(i, at->row, c->rows->axes[c->row].extent))
+		if (i->op != IR_IOTA && !is_guard(i, at->row, c->extent))
 			ir_append(to, i);
 	}
 }
@@ -167,15 +189,15 @@ static ir_axes axes_in_rows(const struct carrying *c, ir_axes axes)
 }
 
 /* What becomes of an instruction of the second phase. */
-enum fate { MOVES, IS_ROW, IS_COLUMN, HOLDS, IS_SUM, GOES };
+enum fate { MOVES, STAYS, IS_ROW, IS_COLUMN, HOLDS, IS_SUM, GOES };
 
 static enum fate fate_of(const struct carrying *c, const struct ir_ins *i)
 {
-	const struct hexpr *rows = c->rows->axes[c->row].extent, *groups = c->sums->axes[c->groups.outer].extent;
+	const struct hexpr *groups = c->sums->axes[c->groups.outer].extent;
 	const struct ir_ins *at = i->op == IR_LT ? i->args[0] : NULL;
 	if (i->op == IR_STORE)
 		return IS_SUM;
-	if (at && ((is_row(c, at) && value_is_extent(i->args[1], rows)) || (is_iota(at, c->groups.outer) && value_is_extent(i->args[1], groups))))
+	if (at && ((is_row(c, at) && value_is_extent(i->args[1], c->extent)) || (is_iota(at, c->groups.outer) && value_is_extent(i->args[1], groups))))
 		return HOLDS;
 	if (i->dtype == DT_I32 && is_row(c, i))
 		return IS_ROW;
@@ -226,11 +248,167 @@ static void count_parts(struct ir_ins *i, void *ctx)
 	}
 }
 
-static void count_workgroups(const struct carrying *c, struct ir_phase *ph, int64_t workgroups)
+static void count_workgroups(const struct carrying *c, struct ir_phase *ph, const struct hexpr *workgroups)
 {
 	struct ir_builder b = {c->k, ph, ph->body, ph->body->first, 0, 0};
-	struct counting n = {c, ir_int(&b, DT_I32, workgroups)};
+	struct counting n = {c, ir_hexpr(&b, workgroups)};
 	ir_walk(ph->body, count_parts, &n);
+}
+
+/* Those that take all rows between them: of many rows whose columns they share as well, of each piece as many. */
+static const struct hexpr *workgroups_of(const struct pass *p, const struct carrying *c)
+{
+	struct arena *ar = p->k->arena;
+	const struct hexpr *all = hexpr_const(ar, p->v->carries);
+	const struct ir_axis *columns = &c->sums->axes[c->across];
+	for (int t = 0; !c->rows && p->v->many && t < p->v->ntiles; t++)
+		if (!p->v->tiles[t].phase && !strcmp(p->v->tiles[t].axis, columns->name))
+			return hexpr_op(ar, HX_CDIV, all, hexpr_op(ar, HX_CDIV, columns->extent, hexpr_const(ar, p->v->tiles[t].tile)));
+	return all;
+}
+
+/* Rounds of a workgroup that takes every `workgroups`th of so many, from `first` on; turn: a round's number, in it. */
+static struct ir_ins *loop_of_rounds(struct ir_builder *b, int axis, struct ir_ins *first, int grid, struct ir_ins *all, struct ir_ins *workgroups, struct ir_ins **init, int n)
+{
+	struct ir_ins *left = ir_bin(b, IR_SUB, all, ir_reduce(b, RED_MAX, first, IR_AXIS(grid), NULL));
+	return ir_for(b, axis, ir_int(b, DT_I32, 0), ir_cdiv(b, left, workgroups, true), init, n);
+}
+
+/* The place of a workgroup's first row or group, and that of the round in hand. */
+static struct ir_ins *place_of_round(struct ir_builder *in, int axis, struct ir_ins *first, struct ir_ins *workgroups)
+{
+	struct ir_ins *turn = ir_reduce(in, RED_MAX, ir_leaf(in, IR_IOTA, DT_I32, axis), IR_AXIS(axis), NULL);
+	return ir_bin(in, IR_ADD, first, ir_bin(in, IR_MUL, turn, workgroups));
+}
+
+/* The axis of rounds, behind the others; the grid's numbers workgroups from here on. */
+static int add_rounds(struct carrying *c, struct ir_phase *ph, int grid, const struct hexpr *workgroups)
+{
+	struct ir_axis *w = &ph->axes[grid];
+	ph->axes[ph->naxes] = (struct ir_axis){.name = arena_printf(c->k->arena, "%s.r", w->name), .kind = AXIS_LOOP, .tile = 1, .line = w->line, .col = w->col};
+	w->name = arena_printf(c->k->arena, "%s.w", w->name);
+	w->tile = 1;
+	w->extent = workgroups;
+	return ph->naxes++;
+}
+
+static void carry_rows(struct pass *p, struct carrying *c, const struct hexpr *workgroups)
+{
+	struct ir_kernel *k = p->k;
+	struct ir_phase *ph = c->rows;
+	int axis = add_rounds(c, ph, c->row, workgroups), temp[64], n = 0;
+	struct ir_ins *sums[64], *init[64], *next[64];
+	struct ir_block *body = arena_alloc(k->arena, sizeof *body);
+	*body = (struct ir_block){0};
+	struct ir_builder b = {k, ph, body, NULL, ph->line, 0};
+	struct ir_ins *first = ir_leaf(&b, IR_IOTA, DT_I32, c->row), *by = ir_hexpr(&b, workgroups);
+	for (int t = 0; t < k->nparams; t++)
+		if (t < 64 && c->temps >> t & 1) {
+			temp[n] = t;
+			init[n++] = ir_float(&b, DT_F32, 0);
+		}
+	struct ir_ins *loop = loop_of_rounds(&b, axis, first, c->row, ir_hexpr(&b, c->extent), by, init, n);
+	struct ir_builder in = {k, ph, loop->body, NULL, ph->line, 0};
+	struct places at = {.row = place_of_round(&in, axis, first, by), .column = ir_leaf(&in, IR_IOTA, DT_I32, c->column), .true_ = ir_int(&in, DT_I1, 1)};
+	move_rows(c, loop->body, &at);
+	move_sums(c, loop->body, &at, sums);
+	ir_walk(loop->body, ir_recompute_axes, NULL);
+	for (int s = 0; s < n; s++) {
+		loop->body->params[s]->axes = sums[temp[s]]->axes;
+		next[s] = added(&in, loop->body->params[s], sums[temp[s]]);
+	}
+	ir_yield(&in, next, n);
+	struct ir_ins *column = ir_leaf(&b, IR_IOTA, DT_I32, c->column), *there = ir_bin(&b, IR_LT, column, ir_hexpr(&b, ph->axes[c->column].extent));
+	for (int s = 0; s < n; s++) {
+		struct ir_ins *subs[] = {first, column};
+		ir_store(&b, temp[s], subs, ir_result(&b, loop, s), there);
+	}
+	ir_yield(&b, NULL, 0);
+	ph->body = body;
+	for (int i = 1; i + 1 < k->nphases; i++)
+		k->phases[i] = k->phases[i + 1];
+	k->nphases--;
+}
+
+/* --- or which the one that there is becomes ------------------------------------------------------------------------------------ */
+
+/* The same where each row of a group is written out: what is of none of them stands in front of the loop. */
+static enum fate fate_in_groups(const struct carrying *c, const struct ir_ins *i)
+{
+	bool of_rows = (i->axes | i->over) & (IR_AXIS(c->groups.outer) | IR_AXIS(c->groups.inner));
+	if (i->op == IR_STORE && c->k->params[i->imm].role == IR_OUT)
+		return MOVES;
+	enum fate f = fate_of(c, i);
+	return f == IS_COLUMN || (f == MOVES && !of_rows) ? STAYS : f;
+}
+
+/* A row of a group, at `row`; here: of each instruction of the phase (by id) what it is there; sums: of each that is stored, with this row's in it. */
+static void write_row(const struct carrying *c, struct ir_builder *b, const enum fate *fate, struct ir_ins *row, struct ir_ins *true_, struct ir_ins **here, struct ir_ins **sums)
+{
+	for (const struct ir_ins *i = c->sums->body->first; i->op != IR_YIELD; i = i->next) {
+		struct ir_ins **args = arena_alloc(c->k->arena, sizeof *args * (size_t)(i->nargs + 1));
+		for (int a = 0; a < i->nargs; a++)
+			args[a] = here[i->args[a]->id] ? here[i->args[a]->id] : i->args[a];
+		b->line = i->line;
+		b->col = i->col;
+		switch (fate[i->id]) {
+		case IS_SUM: *sums = added(b, *sums, args[2]); sums++; break;
+		case IS_ROW: here[i->id] = row; break;
+		case HOLDS: here[i->id] = true_; break;
+		case MOVES: here[i->id] = ir_copy(b, i, args); break;
+		default: here[i->id] = i->op == IR_REDUCE ? args[0] : NULL;       /* of one row */
+		}
+	}
+}
+
+static void carry_groups(struct pass *p, struct carrying *c, const struct hexpr *number)
+{
+	struct ir_kernel *k = p->k;
+	struct ir_phase *ph = c->sums;
+	int ids = k->next_id, n = 0, column = c->across;
+	const struct ir_ins *stores[64];
+	struct ir_ins *sums[64], **here = arena_alloc(k->arena, sizeof *here * (size_t)ids);
+	enum fate *fate = arena_alloc(k->arena, sizeof *fate * (size_t)ids);
+	struct ir_block *body = arena_alloc(k->arena, sizeof *body);
+	*body = (struct ir_block){0};
+	struct ir_builder b = {k, ph, body, NULL, ph->line, 0};
+	for (struct ir_ins *i = ph->body->first; i; i = i->next) {
+		fate[i->id] = fate_in_groups(c, i);
+		if (fate[i->id] != IS_SUM)
+			continue;
+		stores[n] = i;
+		sums[n++] = ir_float(&b, DT_F32, 0);
+	}
+	struct ir_ins *first = ir_leaf(&b, IR_IOTA, DT_I32, c->groups.outer), *workgroups = ir_hexpr(&b, number), *true_ = ir_int(&b, DT_I1, 1);
+	struct ir_ins *groups = ir_hexpr(&b, hexpr_op(k->arena, HX_CDIV, c->extent, hexpr_const(k->arena, p->v->carried_rows)));
+	struct ir_ins *loop = loop_of_rounds(&b, ph->naxes, first, c->groups.outer, groups, workgroups, sums, n);
+	struct ir_builder in = {k, ph, loop->body, NULL, ph->line, 0};
+	struct ir_ins *group = ir_bin(&in, IR_MUL, place_of_round(&in, ph->naxes, first, workgroups), ir_int(&in, DT_I32, p->v->carried_rows));
+	for (int s = 0; s < n; s++) {
+		loop->body->params[s]->axes = IR_AXIS(c->groups.outer) | IR_AXIS(column);
+		sums[s] = loop->body->params[s];
+	}
+	for (int r = 0; r < p->v->carried_rows; r++) {
+		memset(here, 0, sizeof *here * (size_t)ids);
+		write_row(c, &in, fate, ir_bin(&in, IR_ADD, group, ir_int(&in, DT_I32, r)), true_, here, sums);
+	}
+	ir_yield(&in, sums, n);
+	ir_walk(loop->body, ir_recompute_axes, NULL);
+	for (struct ir_ins *i = ph->body->first, *next; i->op != IR_YIELD; i = next) {
+		next = i->next;
+		if (fate[i->id] == STAYS)
+			ir_move(i, loop);
+	}
+	struct ir_ins *there = ir_bin(&b, IR_LT, ir_leaf(&b, IR_IOTA, DT_I32, column), ir_hexpr(&b, ph->axes[column].extent));
+	for (int s = 0; s < n; s++) {
+		struct ir_ins *subs[] = {first, stores[s]->args[1]};
+		ir_store(&b, (int)stores[s]->imm, subs, ir_result(&b, loop, s), there);
+	}
+	ir_yield(&b, NULL, 0);
+	ph->body = body;
+	add_rounds(c, ph, c->groups.outer, number);
+	ph->axes[c->groups.inner].extent = hexpr_const(k->arena, 1);
+	ph->axes[c->groups.inner].tile = 1;
 }
 
 int pass_carry(struct pass *p)
@@ -238,51 +416,16 @@ int pass_carry(struct pass *p)
 	if (!p->v->carries)
 		return 0;
 	struct carrying c = carrying_of(p->k);
-	if (!c.ok || c.rows->naxes == LAYOUT_AXES)
+	int64_t by = p->v->carried_rows;
+	bool whole = c.ok && (c.rows ? !by : by && known_symbol_multiple(p->v, (int)c.extent->imm) % by == 0);
+	if (!whole || (c.rows ? c.rows : c.sums)->naxes == LAYOUT_AXES)
 		return pass_fail(p, NULL, "internal: %s has no sums of columns for rows to carry", p->k->name);
-	struct ir_kernel *k = p->k;
-	struct ir_phase *ph = c.rows;
-	const struct hexpr *rows = ph->axes[c.row].extent, *workgroups = hexpr_const(k->arena, p->v->carries);
-	int axis = ph->naxes++, temp[64], n = 0;
-	struct ir_ins *sums[64], *init[64];
-	struct ir_block *body = arena_alloc(k->arena, sizeof *body);
-	*body = (struct ir_block){0};
-	ph->axes[axis] = (struct ir_axis){.name = ph->axes[c.row].name, .kind = AXIS_LOOP, .tile = 1, .line = ph->axes[c.row].line, .col = ph->axes[c.row].col};
-	ph->axes[c.row].name = arena_printf(k->arena, "%s.w", ph->axes[c.row].name);
-	ph->axes[c.row].tile = 1;
-	struct ir_builder b = {k, ph, body, NULL, ph->line, 0};
-	struct ir_ins *first = ir_leaf(&b, IR_IOTA, DT_I32, c.row), *by = ir_int(&b, DT_I32, p->v->carries);
-	struct ir_ins *left = ir_bin(&b, IR_SUB, ir_hexpr(&b, rows), ir_reduce(&b, RED_MAX, first, IR_AXIS(c.row), NULL));
-	for (int t = 0; t < k->nparams; t++)
-		if (t < 64 && c.temps >> t & 1) {
-			temp[n] = t;
-			init[n++] = ir_float(&b, DT_F32, 0);
-		}
-	struct ir_ins *loop = ir_for(&b, axis, ir_int(&b, DT_I32, 0), ir_cdiv(&b, left, by, true), init, n);
-	struct ir_builder in = {k, ph, loop->body, NULL, ph->line, 0};
-	struct ir_ins *turn = ir_reduce(&in, RED_MAX, ir_leaf(&in, IR_IOTA, DT_I32, axis), IR_AXIS(axis), NULL), *next[64];
-	struct places at = {.row = ir_bin(&in, IR_ADD, first, ir_bin(&in, IR_MUL, turn, by)), .column = ir_leaf(&in, IR_IOTA, DT_I32, c.column), .true_ = ir_int(&in, DT_I1, 1)};
-	move_rows(&c, loop->body, &at);
-	move_sums(&c, loop->body, &at, sums);
-	ir_walk(loop->body, ir_recompute_axes, NULL);
-	for (int s = 0; s < n; s++) {
-		loop->body->params[s]->axes = sums[temp[s]]->axes;
-		next[s] = added(&in, loop->body->params[s], sums[temp[s]]);
-	}
-	ir_yield(&in, next, n);
-	struct ir_ins *column = ir_leaf(&b, IR_IOTA, DT_I32, c.column), *there = ir_bin(&b, IR_LT, column, ir_hexpr(&b, ph->axes[c.column].extent));
-	for (int s = 0; s < n; s++) {
-		struct ir_ins *subs[] = {first, column};
-		ir_store(&b, temp[s], subs, ir_result(&b, loop, s), there);
-		k->params[temp[s]].extent[0] = workgroups;
-	}
-	ir_yield(&b, NULL, 0);
-	ph->body = body;
-	ph->axes[c.row].extent = workgroups;
-	for (int i = 2; i < k->nphases; i++)
-		count_workgroups(&c, &k->phases[i], p->v->carries);
-	for (int i = 1; i + 1 < k->nphases; i++)
-		k->phases[i] = k->phases[i + 1];
-	k->nphases--;
+	const struct hexpr *workgroups = workgroups_of(p, &c);
+	for (struct ir_phase *ph = c.sums + 1; ph < p->k->phases + p->k->nphases; ph++)
+		count_workgroups(&c, ph, workgroups);
+	for (int t = 0; t < p->k->nparams; t++)
+		if (t < 64 && c.temps >> t & 1)
+			p->k->params[t].extent[0] = workgroups;
+	(c.rows ? carry_rows : carry_groups)(p, &c, workgroups);
 	return pass_clean(p);
 }

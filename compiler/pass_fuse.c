@@ -37,6 +37,15 @@ bool phase_splits(const struct ir_phase *ph, const struct hexpr *extent, struct 
 	return false;
 }
 
+bool split_numbers(const struct axis_split *s, const struct ir_phase *ph, const struct ir_ins *at)
+{
+	struct affine p = affine_of(at);
+	bool is = p.ok && !p.nterms && !p.constant;
+	for (int a = 0; is && a < ph->naxes; a++)
+		is = p.coef[a] == (a == s->outer ? s->by : a == s->inner);
+	return is;
+}
+
 static bool is_temp(const struct fusion *f, const struct ir_ins *i) { return f->k->params[i->imm].role == IR_TEMP; }
 
 struct reading { const struct fusion *f; int64_t tensor; bool found; };
@@ -71,14 +80,7 @@ static void look_at_rows(struct ir_ins *i, void *ctx)
 }
 
 /* The position of a row in the second phase. */
-static bool is_row(const struct fusion *f, const struct ir_ins *at)
-{
-	struct affine p = affine_of(at);
-	bool row = p.ok && !p.nterms && !p.constant;
-	for (int a = 0; row && a < f->tiles->naxes; a++)
-		row = p.coef[a] == (a == f->of_row.outer ? f->of_row.by : a == f->of_row.inner);
-	return row;
-}
+static bool is_row(const struct fusion *f, const struct ir_ins *at) { return split_numbers(&f->of_row, f->tiles, at); }
 
 static void look_at_tiles(struct ir_ins *i, void *ctx)
 {

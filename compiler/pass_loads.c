@@ -15,7 +15,14 @@
  * is loaded later: registers for one workgroup more bring more than the load costs (docs/performance.md). */
 enum { MOST_BYTES = 256, FEW_WAVES = 4, MOST_AHEAD = 192, MANY_ELEMENTS = 64, ROUND_ELEMENTS = 16 };
 
-struct loads { struct pass *p; bool *early; };
+struct loads { struct pass *p; const struct ir_phase *ph; bool *early; };
+
+/* The number of a loop's round: the one position that its axis has in it. */
+static bool is_round(const struct ir_phase *ph, const struct ir_ins *i)
+{
+	const struct ir_ins *at = i->op == IR_REDUCE ? i->args[0] : NULL;
+	return at && at->op == IR_IOTA && ph->axes[at->imm].kind == AXIS_LOOP && ph->axes[at->imm].tile == 1;
+}
 
 static bool is_subscript_op(const struct ir_ins *i)
 {
@@ -27,7 +34,8 @@ static bool can_rise(const struct loads *l, const struct ir_block *b, const stru
 {
 	if (i->block != b || i->op == IR_ARG || l->early[i->id])
 		return true;
-	if (!is_subscript_op(i) || (i->op == IR_LOAD && l->p->k->params[i->imm].role != IR_IN))
+	bool round = l->p->v->carried_rows && is_round(l->ph, i);
+	if ((!is_subscript_op(i) && !round) || (i->op == IR_LOAD && l->p->k->params[i->imm].role != IR_IN))
 		return false;
 	for (int a = 0; a < i->nargs; a++)
 		if (!can_rise(l, b, i->args[a]))
@@ -233,7 +241,7 @@ static void raise_stores(struct pass *p, struct ir_block *b)
 static void stage_rounds(struct pass *p, struct ir_phase *ph)
 {
 	int lanes = variant_waves(p->v, (int)(ph - p->k->phases)) * p->v->target->wave;
-	for (struct ir_ins *loop = p->v->carries ? ph->body->first : NULL; loop; loop = loop->next) {
+	for (struct ir_ins *loop = p->v->carries && !p->v->carried_rows ? ph->body->first : NULL; loop; loop = loop->next) {
 		int bytes = 0, most = 0;
 		if (loop->op != IR_FOR || ph->axes[loop->imm].tile != 1 || loop->args[0]->op != IR_CONST || loop->args[0]->imm)
 			continue;
@@ -250,11 +258,12 @@ static void stage_rounds(struct pass *p, struct ir_phase *ph)
 
 int pass_loads(struct pass *p)
 {
-	struct loads l = {p, arena_alloc(p->k->arena, sizeof(bool) * (size_t)(p->k->next_id + 1))};
+	struct loads l = {.p = p, .early = arena_alloc(p->k->arena, sizeof(bool) * (size_t)(p->k->next_id + 1))};
 	FOR_PHASES(p, ph)
 		if (ir_has(ph->body, IR_DOT))
 			return 0;
 	FOR_PHASES(p, ph) {
+		l.ph = ph;
 		raise_loads(&l, ph->body);
 		raise_stores(p, ph->body);
 		stage_rounds(p, ph);

@@ -659,6 +659,8 @@ void plan_rows(struct planner *p)
 		plan_clusters(p);
 		plan_carried(p);
 		plan_pins(p);
+	} else {
+		plan_carried_pieces(p);
 	}
 	bool held = open && (p->target->more_variants || !sweeps || !any_apart(p));   /* a phase that only reduces rows sweeps them nearly as fast */
 	bool longer = sweeps && held && (set || !p->sets);

@@ -1,6 +1,6 @@
 /* plan_carry.c -- variants in which as many workgroups as the chip holds take many rows one after the other and carry sums of columns.
  * In: a kernel of rows, of sums over groups of them, and of sums of these (pass_carry.c).  Out: for classes of rows a variant; fewer rows, and longer
- * ones, are left to those of three launches.  What a lane and a workgroup hold, and how many of these there are, was measured (docs/performance.md). */
+ * ones, are left to those of three launches.  Of kernels that make nothing of a row whole a variant for many rows of any length, and one for few.  What a lane and a workgroup hold, and how many of these there are, was measured (docs/performance.md). */
 #include "pass.h"
 #include "plan_tiles.h"
 
@@ -10,30 +10,97 @@ enum { MANY_CARRIED = 8 << 20 };
 /* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, and how many of those a multiprocessor has. */
 static const struct { int columns, sums, threads, each; } classes[] = {{1024, 2, 128, 8}, {2048, 2, 256, 4}, {4096, 2, 256, 2}, {8192, 2, 512, 1}, {16384, 1, 512, 1}};
 
-void plan_carried(struct planner *p)
+/* Of pieces of rows: the lanes of a workgroup, which have an access to each of so many rows at a time, and how many of those a multiprocessor has.  Of
+ * the places of a row's pieces one in PIECE_PARTS is empty at most. */
+enum { PIECE_THREADS = 128, PIECE_ROWS = 4, PIECE_EACH = 4, PIECE_PARTS = 9 };
+/* Rows that are so few that each has a workgroup of its own: tiles of groups would compute all the rows that are not there. */
+enum { FEW_CARRIED = 64 };
+
+static void plan_rows_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
 {
-	struct variant with = {.target = p->target, .carries = 1, .given = p->given, .absent = p->absent};
-	char err[200];
-	struct pass carry = {ir_clone(p->arena, p->k), &with, err, sizeof err};
-	struct carried_sums sums;
-	if (!p->target->multiprocessors || !kernel_can_carry(carry.k, &sums) || pass_carry(&carry))
-		return;
-	struct planner q = {.arena = p->arena, .k = carry.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};
-	facts_look(&q.f, q.k);
-	const struct ir_axis *n = &q.k->phases[0].axes[sums.column];
+	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
-		struct variant v = plan_variant(&q);
-		if (sums.n > classes[c].sums)
+		struct variant v = plan_variant(q);
+		if (sums->n > classes[c].sums)
 			continue;
 		v.carries = classes[c].each * p->target->multiprocessors;
 		v.waves = waves_of(p, classes[c].threads);
-		plan_limit(&q, &v, (int)n->extent->imm, classes[c].columns);
-		plan_aligned(&q, &v);
-		plan_rows_from(p, &v, MANY_CARRIED / classes[c].columns, plan_rows_beside(p, (int)n->extent->imm));
+		plan_limit(q, &v, (int)n->extent->imm, classes[c].columns);
+		plan_aligned(q, &v);
+		plan_rows_from(p, &v, MANY_CARRIED / classes[c].columns, sums->rows);
 		v.many = true;
 		plan_tile(&v, 0, n->name, classes[c].columns);
-		for (int i = 1; i < q.k->nphases; i++)
-			plan_phase_tiles(&q, &v, i, 0, plan_lane_elements(&q, &v));
+		for (int i = 1; i < q->k->nphases; i++)
+			plan_phase_tiles(q, &v, i, 0, plan_lane_elements(q, &v));
 		*plan_add(p) = v;
 	}
 }
+
+struct widest { const struct ir_kernel *k; int bytes; };
+
+static void look_at_load(struct ir_ins *i, void *ctx)
+{
+	struct widest *w = ctx;
+	bool row = i->op == IR_LOAD && w->k->params[i->imm].role == IR_IN && w->k->params[i->imm].rank > 1;
+	int bytes = row ? dtype_info(w->k->params[i->imm].dtype)->bits / 8 : 0;
+	w->bytes = bytes > w->bytes ? bytes : w->bytes;
+}
+
+/* Rows of any length: a variant whose workgroups and rows at a time are known. */
+static struct variant *plan_pieces(struct planner *p, struct planner *q, struct variant v, const struct ir_axis *n, int columns)
+{
+	v.waves = waves_of(p, PIECE_THREADS);
+	plan_aligned(q, &v);
+	plan_tile(&v, 0, n->name, columns);
+	for (int i = 1; i < q->k->nphases; i++)
+		plan_phase_tiles(q, &v, i, 0, plan_lane_elements(q, &v));
+	struct variant *added = plan_add(p);
+	*added = v;
+	return added;
+}
+
+static void plan_pieces_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
+{
+	struct arena *ar = p->arena;
+	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
+	struct widest w = {.k = q->k};
+	ir_walk(q->k->phases[0].body, look_at_load, &w);
+	if (!w.bytes)
+		return;
+	int columns = PIECE_THREADS * 16 / w.bytes, rows = (int)sums->rows->imm;
+	const struct hexpr *pieces = hexpr_op(ar, HX_CDIV, n->extent, hexpr_const(ar, columns));
+	const struct hexpr *places = hexpr_op(ar, HX_MUL, pieces, hexpr_const(ar, columns * (PIECE_PARTS - 1))), *full = hexpr_op(ar, HX_MUL, n->extent, hexpr_const(ar, PIECE_PARTS));
+	struct variant few = plan_variant(q), many = plan_variant(q);
+	few.carries = FEW_CARRIED;
+	few.carried_rows = 1;
+	few.few = true;
+	plan_limit(q, &few, rows, FEW_CARRIED);
+	plan_pieces(p, q, few, n, columns);
+	many.carries = PIECE_EACH * p->target->multiprocessors;
+	many.carried_rows = PIECE_ROWS;
+	many.many = true;
+	q->f.multiple[rows] = PIECE_ROWS;
+	struct variant *v = plan_pieces(p, q, many, n, columns);
+	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, hexpr_const(ar, MANY_CARRIED / columns), hexpr_op(ar, HX_MUL, sums->rows, pieces)));
+	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, places, full));
+	plan_say(p, v, arena_printf(ar, "pieces>=%d", MANY_CARRIED / columns));
+}
+
+static void plan_sums(struct planner *p, bool pieces)
+{
+	struct carried_sums sums;
+	char err[200];
+	if (!p->target->multiprocessors || !kernel_can_carry(ir_clone(p->arena, p->k), &sums) || (pieces && !sums.pieces))
+		return;
+	struct variant with = {.target = p->target, .carries = 1, .carried_rows = sums.pieces ? 1 : 0, .given = p->given, .absent = p->absent};
+	struct pass carry = {ir_clone(p->arena, p->k), &with, err, sizeof err};
+	if (pass_carry(&carry))
+		return;
+	struct planner q = {.arena = p->arena, .k = carry.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};
+	facts_look(&q.f, q.k);
+	(sums.pieces ? plan_pieces_of : plan_rows_of)(p, &q, &sums);
+}
+
+void plan_carried(struct planner *p) { plan_sums(p, false); }
+
+void plan_carried_pieces(struct planner *p) { plan_sums(p, true); }

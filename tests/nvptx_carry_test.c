@@ -1,4 +1,5 @@
-/* nvptx_carry_test.c -- sm_90a: rows that workgroups take one after the other, with sums of columns carried from each to the next (pass_carry.c).
+/* nvptx_carry_test.c -- sm_90a: rows that workgroups take one after the other, with sums of columns carried from each to the next (pass_carry.c), whole
+ * or, where nothing is made of a row whole, several rows of some columns at a time.
  *
  * In: kernels.tdsl, tests/lower/carried.tdsl.  Checked: by the interpreter of PTX, in which what is copied to group memory is rubbish until it has been
  * waited for, that any rows and columns give what the evaluated IR does, bit for bit; that this is what the text as it stands gives, up to the order of
@@ -33,6 +34,11 @@ static const struct { const char *kernel, *given, *variant; int rows, columns; }
 	{"layernorm_bwd", "w dres dw db", "N<=4096 N%8=0 aligned rows>=2048 with w dres dw db", 264 + 3, 1000},
 	{"rmsnorm_bwd", "w dw", "N<=1024 N%8=0 aligned rows>=8192 with w dw", 1056 + 1, 72},
 	{"sums_of_two", "", "N<=2048 N%8=0 aligned rows>=4096", 528 + 300, 136}, {"sums_of_two", "", "N<=8192 N%8=0 aligned rows>=1024", 140, 2056},
+	/* Of 21 pieces by 26 workgroups each, which take four rows at a time: of the last piece a lane has some, and some workgroups have no rows. */
+	{"silu_bwd", "b db", "M%4=0 N%8=0 aligned pieces>=8192", 26 * 4 + 4, 20 * 1024 + 8}, {"swiglu_bwd", "b db", "M%4=0 N%8=0 aligned pieces>=8192", 28, 20 * 1024 + 8},
+	{"silu_bwd", "", "M%4=0 N%8=0 aligned pieces>=8192", 4, 1024},
+	/* Each row has a workgroup; of those that have none there are sums all the same. */
+	{"silu_bwd", "b db", "M<=64 N%8=0 aligned", 64, 1032}, {"qgeglu_bwd", "db", "M<=64 N%8=0 aligned", 3, 72},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -62,6 +68,8 @@ START_TEST(values_are_kept)
 	static const struct { const char *kernel, *given, *variant; int rows, columns; } cases[] = {
 		{"mean_of_parts", "", "N<=8192 N%4=0 aligned rows>=1024", 300, 8}, {"sums_of_two", "", "N<=8192 N%8=0 aligned rows>=1024", 140, 16},
 		{"rmsnorm_bwd", "w dres dw", "N<=8192 N%8=0 aligned rows>=1024 with w dres dw", 300, 16}, {"layernorm_bwd", "w dw db", "N<=8192 N%8=0 aligned rows>=1024 with w dw db", 133, 24},
+		{"gelu_bwd", "b db", "M%4=0 N%8=0 aligned pieces>=8192", 528 * 4 + 8, 8}, {"swiglu_clamped_bwd", "db", "M%4=0 N%8=0 aligned pieces>=8192", 52, 16},
+		{"swiglu_bwd", "b db", "M<=64 N%8=0 aligned", 61, 24}, {"sums_beside_results", "", "M%4=0 N%8=0 aligned pieces>=16384", 64, 1040},
 	};
 	struct built b;
 	double *want[64], *got[64];
@@ -73,7 +81,7 @@ START_TEST(values_are_kept)
 		if (b.r.k->params[p].role == IR_OUT && b.r.tensors[p].rank >= 0)
 			ir_run_tensor(&b.r, b.r.k->params[p].name, 0);
 	const struct ir_kernel *carried = built_passed(&b, built_variant(&b, cases[_i].variant), "carry");
-	ck_assert_int_eq(carried->nphases, b.r.k->nphases - 1);
+	ck_assert_int_eq(carried->nphases, b.r.k->nphases - (b.v[built_variant(&b, cases[_i].variant)].carried_rows ? 0 : 1));
 	evaluate(&b, b.r.k, want);
 	evaluate(&b, carried, got);
 	for (int p = 0; p < b.r.k->nparams; p++) {
@@ -125,14 +133,37 @@ START_TEST(parts_that_others_ask_for_are_not_carried)
 	ck_assert_int_eq(carried("numbered_parts"), 0);
 	ck_assert_int_eq(carried("numbered_groups"), 0);
 	ck_assert_int_eq(carried("mean_of_parts"), 5);
-	ck_assert_int_eq(carried("silu_bwd"), 0);
+	ck_assert_int_eq(carried("silu_bwd"), 2);
+	ck_assert_int_eq(carried("silu_bwd_static"), 0);
+	ck_assert_int_eq(carried("sums_beside_results"), 2);
+	ck_assert_int_eq(carried("rows_of_their_group"), 0);
+	ck_assert_int_eq(carried("sums_of_groups"), 0);
+	ck_assert_int_eq(carried("places_in_groups"), 0);
+}
+END_TEST
+
+/* Workgroups that are to be as many on each multiprocessor begin when those in front are done; the others, and those that add up, as early as any. */
+START_TEST(many_begin_together)
+{
+	struct built b;
+	built_open(&b, "silu_bwd");
+	for (int few = 0; few < 2; few++) {
+		struct device_code code;
+		device_compile(&b.d, &b.v[built_variant(&b, few ? "M<=64 N%8=0 aligned" : "M%4=0 N%8=0 aligned pieces>=8192")], &code, "silu_bwd");
+		ck_assert_int_eq(code.nlaunches, 2);
+		ck_assert_int_eq(code.launches[0].overlaps, few);
+		ck_assert(code.launches[1].overlaps);
+		free(code.elf);
+	}
+	built_close(&b);
 }
 END_TEST
 
 static void add(TCase *t)
 {
+	tcase_add_test(t, many_begin_together);
 	tcase_add_test(t, parts_that_others_ask_for_are_not_carried);
-	tcase_add_loop_test(t, values_are_kept, 0, 4);
+	tcase_add_loop_test(t, values_are_kept, 0, 8);
 	tcase_add_loop_test(t, carried_sums_compute, 0, CALLS);
 	tcase_add_test(t, rows_are_on_their_way);
 }
