@@ -1,6 +1,6 @@
 /* plan_carry.c -- variants in which as many workgroups as the chip holds take many rows one after the other and carry sums of columns.
  * In: a kernel of rows, of sums over groups of them, and of sums of these (pass_carry.c).  Out: for classes of rows a variant; fewer rows, and longer
- * ones, are left to those of three launches.  Of kernels that make nothing of a row whole a variant for many rows of any length, and one for few.  What a lane and a workgroup hold, and how many of these there are, was measured (docs/performance.md). */
+ * ones, are left to those of three launches.  Of kernels that make nothing of a row whole a variant for many rows of any length, and two for few.  What a lane and a workgroup hold, and how many of these there are, was measured (docs/performance.md). */
 #include "pass.h"
 #include "plan_tiles.h"
 
@@ -13,8 +13,9 @@ static const struct { int columns, sums, threads, each; } classes[] = {{1024, 2,
 /* Of pieces of rows: the lanes of a workgroup, which have an access to each of so many rows at a time, and how many of those a multiprocessor has.  Of
  * the places of a row's pieces one in PIECE_PARTS is empty at most. */
 enum { PIECE_THREADS = 128, PIECE_ROWS = 4, PIECE_EACH = 4, PIECE_PARTS = 9 };
-/* Rows that are so few that each has a workgroup of its own: tiles of groups would compute all the rows that are not there. */
-enum { FEW_CARRIED = 64 };
+/* Rows that are so few that each has a workgroup of its own: tiles of groups would compute all the rows that are not there.  Sums are added up of as
+ * many workgroups, rows or not. */
+static const int few_rows[] = {16, 64};
 
 static void plan_rows_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
 {
@@ -70,12 +71,15 @@ static void plan_pieces_of(struct planner *p, struct planner *q, const struct ca
 	int columns = PIECE_THREADS * 16 / w.bytes, rows = (int)sums->rows->imm;
 	const struct hexpr *pieces = hexpr_op(ar, HX_CDIV, n->extent, hexpr_const(ar, columns));
 	const struct hexpr *places = hexpr_op(ar, HX_MUL, pieces, hexpr_const(ar, columns * (PIECE_PARTS - 1))), *full = hexpr_op(ar, HX_MUL, n->extent, hexpr_const(ar, PIECE_PARTS));
-	struct variant few = plan_variant(q), many = plan_variant(q);
-	few.carries = FEW_CARRIED;
-	few.carried_rows = 1;
-	few.few = true;
-	plan_limit(q, &few, rows, FEW_CARRIED);
-	plan_pieces(p, q, few, n, columns);
+	for (unsigned f = 0; f < sizeof few_rows / sizeof *few_rows; f++) {
+		struct variant few = plan_variant(q);
+		few.carries = few_rows[f];
+		few.carried_rows = 1;
+		few.few = true;
+		plan_limit(q, &few, rows, few_rows[f]);
+		plan_pieces(p, q, few, n, columns);
+	}
+	struct variant many = plan_variant(q);
 	many.carries = PIECE_EACH * p->target->multiprocessors;
 	many.carried_rows = PIECE_ROWS;
 	many.many = true;
