@@ -276,6 +276,7 @@ def norm(p, m, n, full, layer=False, kind="plain", q=None, g=0, mx=False, must_w
     if smooth and full:
         given["smooth"] = p.normal(n, dtype=F32, scale=0.1, offset=1.0)
         v = v * given["smooth"].to(F64)
+        error = None if error is None else error * given["smooth"].to(F64).abs()
     if full:
         rules["rstd"] = single(r[:, 0])
         rules["amax"] = single(torch.maximum(v.abs().amax().reshape(1), given["amax"].to(F64)), 8)
@@ -294,7 +295,7 @@ def norm(p, m, n, full, layer=False, kind="plain", q=None, g=0, mx=False, must_w
     elif kind == "rows":
         s = scale_of(v.abs().amax(-1, keepdim=True), q)
         out["y"], out["scale"] = p.empty((m, n), q), p.empty((m,), F32)
-        rules["y"], rules["scale"] = codes(v / s, slack=None if error is None else error / s), single(s[:, 0])
+        rules["y"], rules["scale"] = codes(v / s, slack=None if error is None else error / s), single(s[:, 0], slack=0.0 if error is None else error.amax(-1) / TOP[q])
     else:
         out["y"], out["scale"] = p.empty((m, n), q), p.empty((m, cdiv(n, g)), torch.float8_e8m0fnu if mx else F32)
         rules.update(grouped(v, g, q, mx, error))
