@@ -1,6 +1,7 @@
 /* plan_carry.c -- variants in which as many workgroups as the chip holds take many rows one after the other and carry sums of columns.
  * In: a kernel of rows, of sums over groups of them, and of sums of these (pass_carry.c).  Out: for classes of rows a variant; fewer rows, and longer
- * ones, are left to those of three launches.  Of kernels that make nothing of a row whole a variant for many rows of any length, and two for few.  What a lane and a workgroup hold, and how many of these there are, was measured (docs/performance.md). */
+ * ones, are left to those of three launches.  Of kernels that make nothing of a row whole a variant for many rows, of any length where there are
+ * two results, and two for few.  What a lane and a workgroup hold, and how many of these there are, was measured (docs/performance.md). */
 #include "pass.h"
 #include "plan_tiles.h"
 
@@ -37,14 +38,16 @@ static void plan_rows_of(struct planner *p, struct planner *q, const struct carr
 	}
 }
 
-struct widest { const struct ir_kernel *k; int bytes; };
+/* The bytes of the widest element that is loaded of a row, and how many results a row has. */
+struct accesses { const struct ir_kernel *k; int widest, results; };
 
-static void look_at_load(struct ir_ins *i, void *ctx)
+static void look_at_access(struct ir_ins *i, void *ctx)
 {
-	struct widest *w = ctx;
-	bool row = i->op == IR_LOAD && w->k->params[i->imm].role == IR_IN && w->k->params[i->imm].rank > 1;
-	int bytes = row ? dtype_info(w->k->params[i->imm].dtype)->bits / 8 : 0;
-	w->bytes = bytes > w->bytes ? bytes : w->bytes;
+	struct accesses *a = ctx;
+	bool row = i->op == IR_LOAD && a->k->params[i->imm].role == IR_IN && a->k->params[i->imm].rank > 1;
+	int bytes = row ? dtype_info(a->k->params[i->imm].dtype)->bits / 8 : 0;
+	a->widest = bytes > a->widest ? bytes : a->widest;
+	a->results += i->op == IR_STORE && a->k->params[i->imm].role == IR_OUT;
 }
 
 /* Rows of any length: a variant whose workgroups and rows at a time are known. */
@@ -64,11 +67,11 @@ static void plan_pieces_of(struct planner *p, struct planner *q, const struct ca
 {
 	struct arena *ar = p->arena;
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
-	struct widest w = {.k = q->k};
-	ir_walk(q->k->phases[0].body, look_at_load, &w);
-	if (!w.bytes)
+	struct accesses a = {.k = q->k};
+	ir_walk(q->k->phases[0].body, look_at_access, &a);
+	if (!a.widest)
 		return;
-	int columns = PIECE_THREADS * 16 / w.bytes, rows = (int)sums->rows->imm;
+	int columns = PIECE_THREADS * 16 / a.widest, rows = (int)sums->rows->imm;
 	const struct hexpr *pieces = hexpr_op(ar, HX_CDIV, n->extent, hexpr_const(ar, columns));
 	const struct hexpr *places = hexpr_op(ar, HX_MUL, pieces, hexpr_const(ar, columns * (PIECE_PARTS - 1))), *full = hexpr_op(ar, HX_MUL, n->extent, hexpr_const(ar, PIECE_PARTS));
 	for (unsigned f = 0; f < sizeof few_rows / sizeof *few_rows; f++) {
@@ -84,6 +87,8 @@ static void plan_pieces_of(struct planner *p, struct planner *q, const struct ca
 	many.carried_rows = PIECE_ROWS;
 	many.many = true;
 	q->f.multiple[rows] = PIECE_ROWS;
+	if (a.results < 2)                /* longer ones with one result are as fast by tiles, or faster (docs/performance.md) */
+		plan_limit(q, &many, (int)n->extent->imm, columns);
 	struct variant *v = plan_pieces(p, q, many, n, columns);
 	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, hexpr_const(ar, MANY_CARRIED / columns), hexpr_op(ar, HX_MUL, sums->rows, pieces)));
 	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, places, full));
