@@ -12,12 +12,15 @@
 
 #include <string.h>
 
+enum { MOST_SUMS = 64 };
+
 struct carrying {
 	struct ir_kernel *k; struct ir_phase *rows, *sums;   /* rows: NULL, the phase of sums does all that is done with them */
 	const struct hexpr *extent;            /* of rows */
 	int row, column;                       /* the axes of `rows` */
 	struct axis_split groups; int across;  /* those of `sums`, of rows and of columns */
-	uint64_t temps;                        /* workspace that the second stores */
+	uint64_t temps;                        /* workspace that `sums` stores */
+	int nsums;                             /* that it stores there */
 	bool ok;
 };
 
@@ -35,14 +38,27 @@ static void look_at_rows(struct ir_ins *i, void *ctx)
 	        (i->op != IR_STORE || c->k->params[i->imm].role == IR_OUT);
 }
 
+/* True of all rows and columns that there are. */
+static bool is_of_all(const struct carrying *c, const struct ir_ins *mask)
+{
+	const struct ir_ins *at = mask->op == IR_LT ? mask->args[0] : NULL;
+	if (mask->op == IR_AND)
+		return is_of_all(c, mask->args[0]) && is_of_all(c, mask->args[1]);
+	if (!at)
+		return mask->op == IR_CONST && mask->imm;
+	const struct hexpr *end = is_row(c, at) ? c->extent : is_iota(at, c->groups.outer) || is_iota(at, c->across) ? c->sums->axes[at->imm].extent : NULL;
+	return end && value_is_extent(mask->args[1], end);
+}
+
 /* A sum of a group's rows, of each column, that is stored in the group's place: of several of them in one workspace, each beside the others. */
 static bool is_stored_sum(const struct carrying *c, const struct ir_ins *store)
 {
 	const struct ir_param *t = &c->k->params[store->imm];
 	const struct ir_ins *sum = store->args[2];
 	bool place = store->imm < 64 && t->rank == 2 && is_iota(store->args[0], c->groups.outer) && !(store->args[1]->axes & ~IR_AXIS(c->across));
+	bool all = !(sum->flags & IR_MASKED) || is_of_all(c, sum->args[sum->nargs - 1]);
 	bool alone = !c->rows || (!(c->temps >> store->imm & 1) && is_iota(store->args[1], c->across));
-	return t->role == IR_TEMP && place && alone && sum->op == IR_REDUCE && sum->kind == RED_SUM && sum->dtype == DT_F32 && sum->over == IR_AXIS(c->groups.inner) && !(sum->flags & IR_PRODUCT);
+	return t->role == IR_TEMP && place && alone && all && sum->op == IR_REDUCE && sum->kind == RED_SUM && sum->dtype == DT_F32 && sum->over == IR_AXIS(c->groups.inner) && !(sum->flags & IR_PRODUCT);
 }
 
 /* Groups and positions in them occur as rows, in guards and as places of sums alone. */
@@ -51,15 +67,18 @@ static void look_at_sums(struct ir_ins *i, void *ctx)
 	struct carrying *c = ctx;
 	bool result = i->op == IR_STORE && !c->rows && c->k->params[i->imm].role == IR_OUT;
 	bool stored = i->op == IR_STORE && !result, guard = i->op == IR_LT && is_iota(i->args[0], c->groups.outer), reduces = i->op == IR_REDUCE;
-	c->ok = c->ok && ir_is_plain(i) && (i->op != IR_LOAD || is_input(c, i)) && (!stored || is_stored_sum(c, i)) && (!reduces || i->over == IR_AXIS(c->groups.inner));
+	ir_axes row = IR_AXIS(c->groups.outer) | IR_AXIS(c->groups.inner);
+	c->ok = c->ok && ir_is_plain(i) && (i->op != IR_LOAD || is_input(c, i)) && (!result || (i->axes & row) == row) && (!stored || is_stored_sum(c, i)) && (!reduces || i->over == IR_AXIS(c->groups.inner));
 	for (int a = 0; c->ok && a < i->nargs; a++) {
 		const struct ir_ins *x = i->args[a];
 		bool part = is_iota(x, c->groups.outer) || is_iota(x, c->groups.inner), scaled = i->op == IR_MUL && is_iota(x, c->groups.outer);
 		bool start = x->op == IR_MUL && is_iota(x->args[0], c->groups.outer);
 		c->ok = (!part || guard || stored || scaled || is_row(c, i)) && (!start || is_row(c, i)) && !(x->op == IR_REDUCE && !stored);
 	}
-	if (c->ok && stored)
-		c->temps |= UINT64_C(1) << i->imm;
+	if (!c->ok || !stored)
+		return;
+	c->temps |= UINT64_C(1) << i->imm;
+	c->ok = ++c->nsums <= MOST_SUMS;
 }
 
 struct reading { const struct carrying *c; bool ok; };
@@ -154,7 +173,7 @@ static struct carrying carrying_of(struct ir_kernel *k)
 bool kernel_can_carry(struct ir_kernel *k, struct carried_sums *sums)
 {
 	struct carrying c = carrying_of(k);
-	*sums = (struct carried_sums){c.extent, c.rows ? c.column : c.across, __builtin_popcountll(c.temps), !c.rows};
+	*sums = (struct carried_sums){c.extent, c.rows ? c.column : c.across, c.nsums, !c.rows};
 	return c.ok;
 }
 
@@ -366,8 +385,8 @@ static void carry_groups(struct pass *p, struct carrying *c, const struct hexpr 
 	struct ir_kernel *k = p->k;
 	struct ir_phase *ph = c->sums;
 	int ids = k->next_id, n = 0, column = c->across;
-	const struct ir_ins *stores[64];
-	struct ir_ins *sums[64], **here = arena_alloc(k->arena, sizeof *here * (size_t)ids);
+	const struct ir_ins *stores[MOST_SUMS];
+	struct ir_ins *sums[MOST_SUMS], **here = arena_alloc(k->arena, sizeof *here * (size_t)ids);
 	enum fate *fate = arena_alloc(k->arena, sizeof *fate * (size_t)ids);
 	struct ir_block *body = arena_alloc(k->arena, sizeof *body);
 	*body = (struct ir_block){0};

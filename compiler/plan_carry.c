@@ -14,6 +14,8 @@ static const struct { int columns, sums, threads, each; } classes[] = {{1024, 2,
 /* Of pieces of rows: the lanes of a workgroup, which have an access to each of so many rows at a time, and how many of those a multiprocessor has.  Of
  * the places of a row's pieces one in PIECE_PARTS is empty at most. */
 enum { PIECE_THREADS = 128, PIECE_ROWS = 4, PIECE_EACH = 4, PIECE_PARTS = 9 };
+/* What registers hold of that: sums, and tensors of which rows are loaded. */
+enum { PIECE_SUMS = 2, PIECE_LOADS = 3 };
 /* Rows that are so few that each has a workgroup of its own: tiles of groups would compute all the rows that are not there.  Sums are added up of as
  * many workgroups, rows or not. */
 static const int few_rows[] = {16, 64};
@@ -38,8 +40,8 @@ static void plan_rows_of(struct planner *p, struct planner *q, const struct carr
 	}
 }
 
-/* The bytes of the widest element that is loaded of a row, and how many results a row has. */
-struct accesses { const struct ir_kernel *k; int widest, results; };
+/* The bytes of the widest element that is loaded of a row, how often one is, and how many results a row has. */
+struct accesses { const struct ir_kernel *k; int widest, loads, results; };
 
 static void look_at_access(struct ir_ins *i, void *ctx)
 {
@@ -47,6 +49,7 @@ static void look_at_access(struct ir_ins *i, void *ctx)
 	bool row = i->op == IR_LOAD && a->k->params[i->imm].role == IR_IN && a->k->params[i->imm].rank > 1;
 	int bytes = row ? dtype_info(a->k->params[i->imm].dtype)->bits / 8 : 0;
 	a->widest = bytes > a->widest ? bytes : a->widest;
+	a->loads += row;
 	a->results += i->op == IR_STORE && a->k->params[i->imm].role == IR_OUT;
 }
 
@@ -69,7 +72,7 @@ static void plan_pieces_of(struct planner *p, struct planner *q, const struct ca
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
 	struct accesses a = {.k = q->k};
 	ir_walk(q->k->phases[0].body, look_at_access, &a);
-	if (!a.widest)
+	if (!a.loads || a.loads > PIECE_LOADS || sums->n > PIECE_SUMS)
 		return;
 	int columns = PIECE_THREADS * 16 / a.widest, rows = (int)sums->rows->imm;
 	const struct hexpr *pieces = hexpr_op(ar, HX_CDIV, n->extent, hexpr_const(ar, columns));

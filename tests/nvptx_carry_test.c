@@ -139,6 +139,10 @@ START_TEST(parts_that_others_ask_for_are_not_carried)
 	ck_assert_int_eq(carried("rows_of_their_group"), 0);
 	ck_assert_int_eq(carried("sums_of_groups"), 0);
 	ck_assert_int_eq(carried("places_in_groups"), 0);
+	ck_assert_int_eq(carried("three_sums"), 0);
+	ck_assert_int_eq(carried("sums_of_some"), 0);
+	ck_assert_int_eq(carried("sums_of_some_rows"), 0);
+	ck_assert_int_eq(carried("result_of_columns"), 0);
 }
 END_TEST
 
