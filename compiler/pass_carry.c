@@ -5,8 +5,7 @@
  *          row: what the second phase sums up of a row's elements is computed behind what the first makes of them, of the same loads (pass_clean
  *          finds them equal).  A workgroup leaves one row of partial sums, whose number is that of workgroups from here on.  Where one phase is both,
  *          its groups become smaller, and it is every so-manieth group that a workgroup takes, of some of the columns.
- * Needs:   specialised IR, rows in the first phase and sums of groups of them in the second, or both in the first; calls of as many rows as there are
- *          workgroups, or more, and of whole groups.
+ * Needs:   specialised IR, rows in the first phase and sums of groups of them in the second, or both in the first; there, calls of whole groups.
  * Keeps:   values, up to the order of sums of rows. */
 #include "pass.h"
 

@@ -34,7 +34,7 @@ static bool can_rise(const struct loads *l, const struct ir_block *b, const stru
 {
 	if (i->block != b || i->op == IR_ARG || l->early[i->id])
 		return true;
-	bool round = l->p->v->carried_rows && is_round(l->ph, i);
+	bool round = l->p->v->carried_rows && is_round(l->ph, i);        /* rows that are staged are asked for rounds before as it is */
 	if ((!is_subscript_op(i) && !round) || (i->op == IR_LOAD && l->p->k->params[i->imm].role != IR_IN))
 		return false;
 	for (int a = 0; a < i->nargs; a++)

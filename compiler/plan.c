@@ -657,10 +657,10 @@ void plan_rows(struct planner *p)
 		plan_long_lines(p);
 	if (set || !p->sets) {
 		plan_clusters(p);
-		plan_carried(p);
+		plan_carried(p, false);
 		plan_pins(p);
 	} else {
-		plan_carried_pieces(p);
+		plan_carried(p, true);
 	}
 	bool held = open && (p->target->more_variants || !sweeps || !any_apart(p));   /* a phase that only reduces rows sweeps them nearly as fast */
 	bool longer = sweeps && held && (set || !p->sets);

@@ -98,21 +98,18 @@ static void plan_pieces_of(struct planner *p, struct planner *q, const struct ca
 	plan_say(p, v, arena_printf(ar, "pieces>=%d", MANY_CARRIED / columns));
 }
 
-static void plan_sums(struct planner *p, bool pieces)
+void plan_carried(struct planner *p, bool pieces)
 {
-	struct carried_sums sums;
+	struct variant with = {.target = p->target, .carries = 1, .given = p->given, .absent = p->absent};
 	char err[200];
-	if (!p->target->multiprocessors || !kernel_can_carry(ir_clone(p->arena, p->k), &sums) || (pieces && !sums.pieces))
-		return;
-	struct variant with = {.target = p->target, .carries = 1, .carried_rows = sums.pieces ? 1 : 0, .given = p->given, .absent = p->absent};
 	struct pass carry = {ir_clone(p->arena, p->k), &with, err, sizeof err};
+	struct carried_sums sums;
+	if (!p->target->multiprocessors || !kernel_can_carry(carry.k, &sums) || (pieces && !sums.pieces))
+		return;
+	with.carried_rows = sums.pieces;
 	if (pass_carry(&carry))
 		return;
 	struct planner q = {.arena = p->arena, .k = carry.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};
 	facts_look(&q.f, q.k);
 	(sums.pieces ? plan_pieces_of : plan_rows_of)(p, &q, &sums);
 }
-
-void plan_carried(struct planner *p) { plan_sums(p, false); }
-
-void plan_carried_pieces(struct planner *p) { plan_sums(p, true); }

@@ -57,7 +57,7 @@ void plan_apart(struct planner *, struct variant *, int phase, bool open);
 void plan_clusters(struct planner *);                                                              /* plan_cluster.c: of a kernel whose two phases can be one */
 /* plan_cluster.c: of one whose rows a cluster can hold.  pairs: of two workgroups, for rows that one could hold as well, or else of more. */
 void plan_long_rows(struct planner *, bool pairs);
-void plan_carried(struct planner *);                                                               /* plan_carry.c: of many rows of which columns are summed up */
-void plan_carried_pieces(struct planner *);                                                        /* of these, where nothing is made of a row whole */
+/* plan_carry.c: of rows of which columns are summed up.  pieces: where nothing is made of a row whole, alone. */
+void plan_carried(struct planner *, bool pieces);
 void plan_products(struct planner *);                                                             /* plan_products.c: all variants of a kernel with dots */
 #endif
