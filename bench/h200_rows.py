@@ -678,7 +678,7 @@ SQUARES = [(128, 256), (160, 2912), (512, 4096)]            # whole groups both 
 
 SUMMED = {"rmsnorm_bwd", "layernorm_bwd"} | {k for k, families in KERNELS.items() if families[0][0] is unit_back}
 CROWDS = [(8200, 520), (4200, 1288), (2100, 4096), (1100, 5128),       # of rows that workgroups take in turn, of each class
-          (8200, 1000), (2104, 4000)]                                  # in one piece and in several, the last of which ends early
+          (8200, 1000), (2103, 4000), (2800, 3000)]                    # in one piece and in several, of both widths, the last of which ends early
 FULL = {"": "", "sums": " with sums of columns", "all": " with all options"}
 
 

@@ -64,7 +64,6 @@ const struct target *target_by_name(const char *);
 const char *target_names(void);                            /* "gfx942, gfx950, .." */
 bool target_is_nvptx(const struct target *);               /* objects are PTX or cubins */
 
-enum { RING_ROUNDS = 3 };                                  /* of a loop, whose loads have places in group memory: this one's and those on their way */
 enum { PHASES_APART = 4 };                                 /* of a variant, at most */
 
 /* Of which calls lines that are stored leave the L2 before those that are read: of none, of those that read no more than it holds, of all but small ones. */
@@ -97,7 +96,8 @@ struct variant {
 	int ahead_from;                                        /* more workgroups than these: what fewer move the L2 holds, and is asked for nothing */
 	int cluster;                                           /* workgroups that hold rows whole between them: two phases made one (pass_fuse.c), or long rows (pass_spread.c); 0 = each has its own */
 	int carries;                                           /* workgroups that take all rows between them and carry sums of columns from row to row (pass_carry.c); 0 = rows have their own */
-	int carried_rows;                                      /* such rows that one of them takes at a time, where columns are shared among them as well; 0 = one, whole */
+	bool pieces;                                           /* these workgroups share columns as well: of a row each takes a piece */
+	int rounds;                                            /* of rows that it carries sums over, so many have places in group memory, that in hand and those on their way; 0 = they come to registers */
 	bool many;                                             /* rows beside each other: for few there are other variants */
 	bool few;                                              /* one of these others */
 	bool slow;                                             /* for chips whose memory is slower than target.fast_memory */

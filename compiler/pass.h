@@ -39,7 +39,7 @@ struct axis_split { int outer, inner; int64_t by; };
 bool phase_splits(const struct ir_phase *, const struct hexpr *extent, struct axis_split *);
 bool split_numbers(const struct axis_split *, const struct ir_phase *, const struct ir_ins *at);   /* whether it is that position */
 /* Rows whose sums of columns pass_carry can carry: how many there are, the axis of columns, how many sums each has; pieces: nothing is made of a row
- * whole, so that workgroups share its columns and take several rows at a time. */
+ * whole, so that workgroups share its columns. */
 struct carried_sums { const struct hexpr *rows; int column, n; bool pieces; };
 bool kernel_can_carry(struct ir_kernel *, struct carried_sums *);
 /* Two phases that pass_fuse can make one: of the second the axes that number groups of rows and of columns, and how many each has. */

@@ -4,8 +4,8 @@
  * Method:  as many workgroups as the chip holds take all rows, each every so-manieth one after the other, and carry the sums of columns from row to
  *          row: what the second phase sums up of a row's elements is computed behind what the first makes of them, of the same loads (pass_clean
  *          finds them equal).  A workgroup leaves one row of partial sums, whose number is that of workgroups from here on.  Where one phase is both,
- *          its groups become smaller, and it is every so-manieth group that a workgroup takes, of some of the columns.
- * Needs:   specialised IR, rows in the first phase and sums of groups of them in the second, or both in the first; there, calls of whole groups.
+ *          it is a piece of every so-manieth row that a workgroup takes.
+ * Needs:   specialised IR, rows in the first phase and sums of groups of them in the second, or both in the first.
  * Keeps:   values, up to the order of sums of rows. */
 #include "pass.h"
 
@@ -350,8 +350,8 @@ static void carry_rows(struct pass *p, struct carrying *c, const struct hexpr *w
 
 /* --- or which the one that there is becomes ------------------------------------------------------------------------------------ */
 
-/* The same where each row of a group is written out: what is of none of them stands in front of the loop. */
-static enum fate fate_in_groups(const struct carrying *c, const struct ir_ins *i)
+/* The same there: what is of no row stands in front of the loop. */
+static enum fate fate_in_pieces(const struct carrying *c, const struct ir_ins *i)
 {
 	bool of_rows = (i->axes | i->over) & (IR_AXIS(c->groups.outer) | IR_AXIS(c->groups.inner));
 	if (i->op == IR_STORE && c->k->params[i->imm].role == IR_OUT)
@@ -360,63 +360,46 @@ static enum fate fate_in_groups(const struct carrying *c, const struct ir_ins *i
 	return f == IS_COLUMN || (f == MOVES && !of_rows) ? STAYS : f;
 }
 
-/* A row of a group, at `row`; here: of each instruction of the phase (by id) what it is there; sums: of each that is stored, with this row's in it. */
-static void write_row(const struct carrying *c, struct ir_builder *b, const enum fate *fate, struct ir_ins *row, struct ir_ins *true_, struct ir_ins **here, struct ir_ins **sums)
+/* What the loop does with a row, at `row`; stores: those of sums, in their order. */
+static void move_pieces(struct carrying *c, struct ir_ins *loop, struct ir_ins *row, struct ir_ins *true_, const struct ir_ins **stores)
 {
-	for (const struct ir_ins *i = c->sums->body->first; i->op != IR_YIELD; i = i->next) {
-		struct ir_ins **args = arena_alloc(c->k->arena, sizeof *args * (size_t)(i->nargs + 1));
-		for (int a = 0; a < i->nargs; a++)
-			args[a] = here[i->args[a]->id] ? here[i->args[a]->id] : i->args[a];
-		b->line = i->line;
-		b->col = i->col;
+	enum fate *fate = arena_alloc(c->k->arena, sizeof *fate * (size_t)c->k->next_id);
+	for (const struct ir_ins *i = c->sums->body->first; i; i = i->next)      /* before anything is replaced */
+		fate[i->id] = fate_in_pieces(c, i);
+	for (struct ir_ins *i = c->sums->body->first, *next; i->op != IR_YIELD; i = next) {
+		next = i->next;
 		switch (fate[i->id]) {
-		case IS_SUM: *sums = added(b, *sums, args[2]); sums++; break;
-		case IS_ROW: here[i->id] = row; break;
-		case HOLDS: here[i->id] = true_; break;
-		case MOVES: here[i->id] = ir_copy(b, i, args); break;
-		default: here[i->id] = i->op == IR_REDUCE ? args[0] : NULL;       /* of one row */
+		case IS_SUM: *stores++ = i; break;
+		case IS_ROW: case HOLDS: ir_replace(c->k, i, fate[i->id] == IS_ROW ? row : true_); break;
+		case STAYS: ir_move(i, loop); break;
+		case MOVES: ir_remove(i); ir_append(loop->body, i); break;
+		default: break;
 		}
 	}
 }
 
-static void carry_groups(struct pass *p, struct carrying *c, const struct hexpr *number)
+static void carry_pieces(struct pass *p, struct carrying *c, const struct hexpr *workgroups)
 {
 	struct ir_kernel *k = p->k;
 	struct ir_phase *ph = c->sums;
-	int ids = k->next_id, n = 0, column = c->across;
+	int axis = ph->naxes, column = c->across, n = c->nsums;
 	const struct ir_ins *stores[MOST_SUMS];
-	struct ir_ins *sums[MOST_SUMS], **here = arena_alloc(k->arena, sizeof *here * (size_t)ids);
-	enum fate *fate = arena_alloc(k->arena, sizeof *fate * (size_t)ids);
+	struct ir_ins *sums[MOST_SUMS];
 	struct ir_block *body = arena_alloc(k->arena, sizeof *body);
 	*body = (struct ir_block){0};
 	struct ir_builder b = {k, ph, body, NULL, ph->line, 0};
-	for (struct ir_ins *i = ph->body->first; i; i = i->next) {
-		fate[i->id] = fate_in_groups(c, i);
-		if (fate[i->id] != IS_SUM)
-			continue;
-		stores[n] = i;
-		sums[n++] = ir_float(&b, DT_F32, 0);
-	}
-	struct ir_ins *first = ir_leaf(&b, IR_IOTA, DT_I32, c->groups.outer), *workgroups = ir_hexpr(&b, number), *true_ = ir_int(&b, DT_I1, 1);
-	struct ir_ins *groups = ir_hexpr(&b, hexpr_op(k->arena, HX_CDIV, c->extent, hexpr_const(k->arena, p->v->carried_rows)));
-	struct ir_ins *loop = loop_of_rounds(&b, ph->naxes, first, c->groups.outer, groups, workgroups, sums, n);
+	struct ir_ins *first = ir_leaf(&b, IR_IOTA, DT_I32, c->groups.outer), *by = ir_hexpr(&b, workgroups), *true_ = ir_int(&b, DT_I1, 1);
+	for (int s = 0; s < n; s++)
+		sums[s] = ir_float(&b, DT_F32, 0);
+	struct ir_ins *loop = loop_of_rounds(&b, axis, first, c->groups.outer, ir_hexpr(&b, c->extent), by, sums, n);
 	struct ir_builder in = {k, ph, loop->body, NULL, ph->line, 0};
-	struct ir_ins *group = ir_bin(&in, IR_MUL, place_of_round(&in, ph->naxes, first, workgroups), ir_int(&in, DT_I32, p->v->carried_rows));
+	move_pieces(c, loop, place_of_round(&in, axis, first, by), true_, stores);
 	for (int s = 0; s < n; s++) {
 		loop->body->params[s]->axes = IR_AXIS(c->groups.outer) | IR_AXIS(column);
-		sums[s] = loop->body->params[s];
-	}
-	for (int r = 0; r < p->v->carried_rows; r++) {
-		memset(here, 0, sizeof *here * (size_t)ids);
-		write_row(c, &in, fate, ir_bin(&in, IR_ADD, group, ir_int(&in, DT_I32, r)), true_, here, sums);
+		sums[s] = added(&in, loop->body->params[s], stores[s]->args[2]->args[0]);
 	}
 	ir_yield(&in, sums, n);
 	ir_walk(loop->body, ir_recompute_axes, NULL);
-	for (struct ir_ins *i = ph->body->first, *next; i->op != IR_YIELD; i = next) {
-		next = i->next;
-		if (fate[i->id] == STAYS)
-			ir_move(i, loop);
-	}
 	struct ir_ins *there = ir_bin(&b, IR_LT, ir_leaf(&b, IR_IOTA, DT_I32, column), ir_hexpr(&b, ph->axes[column].extent));
 	for (int s = 0; s < n; s++) {
 		struct ir_ins *subs[] = {first, stores[s]->args[1]};
@@ -424,7 +407,7 @@ static void carry_groups(struct pass *p, struct carrying *c, const struct hexpr 
 	}
 	ir_yield(&b, NULL, 0);
 	ph->body = body;
-	add_rounds(c, ph, c->groups.outer, number);
+	add_rounds(c, ph, c->groups.outer, workgroups);
 	ph->axes[c->groups.inner].extent = hexpr_const(k->arena, 1);
 	ph->axes[c->groups.inner].tile = 1;
 }
@@ -434,9 +417,7 @@ int pass_carry(struct pass *p)
 	if (!p->v->carries)
 		return 0;
 	struct carrying c = carrying_of(p->k);
-	int64_t by = p->v->carried_rows;
-	bool whole = c.ok && (c.rows ? !by : by && known_symbol_multiple(p->v, (int)c.extent->imm) % by == 0);
-	if (!whole || (c.rows ? c.rows : c.sums)->naxes == LAYOUT_AXES)
+	if (!c.ok || p->v->pieces != !c.rows || (c.rows ? c.rows : c.sums)->naxes == LAYOUT_AXES)
 		return pass_fail(p, NULL, "internal: %s has no sums of columns for rows to carry", p->k->name);
 	const struct hexpr *workgroups = workgroups_of(p, &c);
 	for (struct ir_phase *ph = c.sums + 1; ph < p->k->phases + p->k->nphases; ph++)
@@ -444,6 +425,6 @@ int pass_carry(struct pass *p)
 	for (int t = 0; t < p->k->nparams; t++)
 		if (t < 64 && c.temps >> t & 1)
 			p->k->params[t].extent[0] = workgroups;
-	(c.rows ? carry_rows : carry_groups)(p, &c, workgroups);
+	(c.rows ? carry_rows : carry_pieces)(p, &c, workgroups);
 	return pass_clean(p);
 }

@@ -34,7 +34,7 @@ static bool can_rise(const struct loads *l, const struct ir_block *b, const stru
 {
 	if (i->block != b || i->op == IR_ARG || l->early[i->id])
 		return true;
-	bool round = l->p->v->carried_rows && is_round(l->ph, i);        /* rows that are staged are asked for rounds before as it is */
+	bool round = l->p->v->pieces && !l->p->v->rounds && is_round(l->ph, i);   /* what is staged is asked for rounds before as it is */
 	if ((!is_subscript_op(i) && !round) || (i->op == IR_LOAD && l->p->k->params[i->imm].role != IR_IN))
 		return false;
 	for (int a = 0; a < i->nargs; a++)
@@ -236,12 +236,12 @@ static void raise_stores(struct pass *p, struct ir_block *b)
 	}
 }
 
-/* Rows that a workgroup takes one after the other come by way of group memory, each asked for RING_ROUNDS - 1 rows before, where it has room; lanes
+/* Rows that a workgroup takes one after the other come by way of group memory, each asked for as many rows before as the variant says, where it has room; lanes
  * that hold much of a row have no registers for the addresses. */
 static void stage_rounds(struct pass *p, struct ir_phase *ph)
 {
 	int lanes = variant_waves(p->v, (int)(ph - p->k->phases)) * p->v->target->wave;
-	for (struct ir_ins *loop = p->v->carries && !p->v->carried_rows ? ph->body->first : NULL; loop; loop = loop->next) {
+	for (struct ir_ins *loop = p->v->rounds ? ph->body->first : NULL; loop; loop = loop->next) {
 		int bytes = 0, most = 0;
 		if (loop->op != IR_FOR || ph->axes[loop->imm].tile != 1 || loop->args[0]->op != IR_CONST || loop->args[0]->imm)
 			continue;
@@ -250,7 +250,7 @@ static void stage_rounds(struct pass *p, struct ir_phase *ph)
 			bytes += i->op == IR_LOAD ? load_bytes(i) : 0;
 			most = regs > most ? regs : most;
 		}
-		bool room = most <= ROUND_ELEMENTS && bytes * lanes * RING_ROUNDS <= p->v->target->ring_bytes / (p->v->carries / p->v->target->multiprocessors);
+		bool room = most <= ROUND_ELEMENTS && bytes * lanes * p->v->rounds <= p->v->target->ring_bytes / (p->v->carries / p->v->target->multiprocessors);
 		for (struct ir_ins *i = loop->body->first; i && room; i = i->next)
 			i->flags |= i->op == IR_LOAD && i->layout && p->k->params[i->imm].role == IR_IN && p->k->params[i->imm].rank > 1 ? IR_STAGED : 0;
 	}

@@ -8,14 +8,26 @@
 /* Elements from which on: a workgroup then has eight rows and more. */
 enum { MANY_CARRIED = 8 << 20 };
 
+/* Rows of which one is in hand and others are on their way. */
+enum { ROW_ROUNDS = 3 };
+
 /* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, and how many of those a multiprocessor has. */
 static const struct { int columns, sums, threads, each; } classes[] = {{1024, 2, 128, 8}, {2048, 2, 256, 4}, {4096, 2, 256, 2}, {8192, 2, 512, 1}, {16384, 1, 512, 1}};
 
-/* Of pieces of rows: the lanes of a workgroup, which have an access to each of so many rows at a time, and how many of those a multiprocessor has.  Of
- * the places of a row's pieces one in PIECE_PARTS is empty at most. */
-enum { PIECE_THREADS = 128, PIECE_ROWS = 4, PIECE_EACH = 4, PIECE_PARTS = 9 };
-/* What registers hold of that: sums, and tensors of which rows are loaded. */
+/* Of pieces of rows of which more tensors than `more` are loaded, at most `loads`, the first that a row fills: the lanes of a workgroup, how often each
+ * accesses a row, how many workgroups a multiprocessor has, and their rounds.  What is on its way, 32 or 36 KB a multiprocessor, is as much as keeps
+ * memory at work: with more some are served before others, and those others have the memory to themselves at the end (docs/performance.md).  whole: rows
+ * of one piece at most, whose sums are added up by more workgroups. */
+static const struct piece { int more, loads; bool whole; int threads, accesses, each, rounds; } pieces[] = {
+	{0, 2, true, 128, 1, 2, 5}, {0, 2, false, 128, 1, 4, 3}, {2, 3, false, 128, 2, 1, 4}, {2, 3, true, 64, 2, 2, 4}, {2, 3, false, 64, 2, 2, 4},
+};
+
+/* Of the places of a row's pieces one in PIECE_PARTS is empty at most. */
+enum { PIECE_PARTS = 9 };
+/* What registers hold: sums, and tensors of which rows are loaded. */
 enum { PIECE_SUMS = 2, PIECE_LOADS = 3 };
+/* The lanes of a workgroup that takes few rows. */
+enum { FEW_THREADS = 128 };
 /* Rows that are so few that each has a workgroup of its own: tiles of groups would compute all the rows that are not there.  Sums are added up of as
  * many workgroups, rows or not. */
 static const int few_rows[] = {16, 64};
@@ -29,6 +41,7 @@ static void plan_rows_of(struct planner *p, struct planner *q, const struct carr
 			continue;
 		v.carries = classes[c].each * p->target->multiprocessors;
 		v.waves = waves_of(p, classes[c].threads);
+		v.rounds = ROW_ROUNDS;
 		plan_limit(q, &v, (int)n->extent->imm, classes[c].columns);
 		plan_aligned(q, &v);
 		plan_rows_from(p, &v, MANY_CARRIED / classes[c].columns, sums->rows);
@@ -40,8 +53,8 @@ static void plan_rows_of(struct planner *p, struct planner *q, const struct carr
 	}
 }
 
-/* The bytes of the widest element that is loaded of a row, how often one is, and how many results a row has. */
-struct accesses { const struct ir_kernel *k; int widest, loads, results; };
+/* The bytes of the widest element that is loaded of a row, and how often one is. */
+struct accesses { const struct ir_kernel *k; int widest, loads; };
 
 static void look_at_access(struct ir_ins *i, void *ctx)
 {
@@ -50,13 +63,12 @@ static void look_at_access(struct ir_ins *i, void *ctx)
 	int bytes = row ? dtype_info(a->k->params[i->imm].dtype)->bits / 8 : 0;
 	a->widest = bytes > a->widest ? bytes : a->widest;
 	a->loads += row;
-	a->results += i->op == IR_STORE && a->k->params[i->imm].role == IR_OUT;
 }
 
-/* Rows of any length: a variant whose workgroups and rows at a time are known. */
-static struct variant *plan_pieces(struct planner *p, struct planner *q, struct variant v, const struct ir_axis *n, int columns)
+/* Workgroups of so many lanes, for so many columns. */
+static struct variant *plan_pieces(struct planner *p, struct planner *q, struct variant v, const struct ir_axis *n, int threads, int columns)
 {
-	v.waves = waves_of(p, PIECE_THREADS);
+	v.waves = waves_of(p, threads);
 	plan_aligned(q, &v);
 	plan_tile(&v, 0, n->name, columns);
 	for (int i = 1; i < q->k->nphases; i++)
@@ -66,36 +78,45 @@ static struct variant *plan_pieces(struct planner *p, struct planner *q, struct 
 	return added;
 }
 
-static void plan_pieces_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
+/* Many rows, of which each workgroup takes one at a time; width: bytes of an element. */
+static void plan_many_pieces(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct piece *piece, int width)
 {
 	struct arena *ar = p->arena;
+	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
+	int columns = piece->threads * piece->accesses * 16 / width;
+	const struct hexpr *number = hexpr_op(ar, HX_CDIV, n->extent, hexpr_const(ar, columns));
+	const struct hexpr *places = hexpr_op(ar, HX_MUL, number, hexpr_const(ar, columns * (PIECE_PARTS - 1))), *full = hexpr_op(ar, HX_MUL, n->extent, hexpr_const(ar, PIECE_PARTS));
+	struct variant many = plan_variant(q);
+	many.carries = piece->each * p->target->multiprocessors;
+	many.pieces = true;
+	many.rounds = piece->rounds;
+	many.many = true;
+	if (piece->whole)
+		plan_limit(q, &many, (int)n->extent->imm, columns);
+	struct variant *v = plan_pieces(p, q, many, n, piece->threads, columns);
+	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, hexpr_const(ar, MANY_CARRIED / columns), hexpr_op(ar, HX_MUL, sums->rows, number)));
+	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, places, full));
+	plan_say(p, v, arena_printf(ar, "pieces>=%d", MANY_CARRIED / columns));
+}
+
+static void plan_pieces_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
+{
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
 	struct accesses a = {.k = q->k};
 	ir_walk(q->k->phases[0].body, look_at_access, &a);
 	if (!a.loads || a.loads > PIECE_LOADS || sums->n > PIECE_SUMS)
 		return;
-	int columns = PIECE_THREADS * 16 / a.widest, rows = (int)sums->rows->imm;
-	const struct hexpr *pieces = hexpr_op(ar, HX_CDIV, n->extent, hexpr_const(ar, columns));
-	const struct hexpr *places = hexpr_op(ar, HX_MUL, pieces, hexpr_const(ar, columns * (PIECE_PARTS - 1))), *full = hexpr_op(ar, HX_MUL, n->extent, hexpr_const(ar, PIECE_PARTS));
 	for (unsigned f = 0; f < sizeof few_rows / sizeof *few_rows; f++) {
 		struct variant few = plan_variant(q);
 		few.carries = few_rows[f];
-		few.carried_rows = 1;
+		few.pieces = true;
 		few.few = true;
-		plan_limit(q, &few, rows, few_rows[f]);
-		plan_pieces(p, q, few, n, columns);
+		plan_limit(q, &few, (int)sums->rows->imm, few_rows[f]);
+		plan_pieces(p, q, few, n, FEW_THREADS, FEW_THREADS * 16 / a.widest);
 	}
-	struct variant many = plan_variant(q);
-	many.carries = PIECE_EACH * p->target->multiprocessors;
-	many.carried_rows = PIECE_ROWS;
-	many.many = true;
-	q->f.multiple[rows] = PIECE_ROWS;
-	if (a.results < 2)                /* longer ones with one result are as fast by tiles, or faster (docs/performance.md) */
-		plan_limit(q, &many, (int)n->extent->imm, columns);
-	struct variant *v = plan_pieces(p, q, many, n, columns);
-	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, hexpr_const(ar, MANY_CARRIED / columns), hexpr_op(ar, HX_MUL, sums->rows, pieces)));
-	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, places, full));
-	plan_say(p, v, arena_printf(ar, "pieces>=%d", MANY_CARRIED / columns));
+	for (unsigned i = 0; i < sizeof pieces / sizeof *pieces; i++)
+		if (a.loads > pieces[i].more && a.loads <= pieces[i].loads)
+			plan_many_pieces(p, q, sums, &pieces[i], a.widest);
 }
 
 void plan_carried(struct planner *p, bool pieces)
@@ -106,7 +127,7 @@ void plan_carried(struct planner *p, bool pieces)
 	struct carried_sums sums;
 	if (!p->target->multiprocessors || !kernel_can_carry(carry.k, &sums) || (pieces && !sums.pieces))
 		return;
-	with.carried_rows = sums.pieces;
+	with.pieces = sums.pieces;
 	if (pass_carry(&carry))
 		return;
 	struct planner q = {.arena = p->arena, .k = carry.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};

@@ -8,6 +8,7 @@
 #include "nvptx_help.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,9 +35,10 @@ static const struct { const char *kernel, *given, *variant; int rows, columns; }
 	{"layernorm_bwd", "w dres dw db", "N<=4096 N%8=0 aligned rows>=2048 with w dres dw db", 264 + 3, 1000},
 	{"rmsnorm_bwd", "w dw", "N<=1024 N%8=0 aligned rows>=8192 with w dw", 1056 + 1, 72},
 	{"sums_of_two", "", "N<=2048 N%8=0 aligned rows>=4096", 528 + 300, 136}, {"sums_of_two", "", "N<=8192 N%8=0 aligned rows>=1024", 140, 2056},
-	/* Of 21 pieces by 26 workgroups each, which take four rows at a time: of the last piece a lane has some, and some workgroups have no rows. */
-	{"swiglu_bwd", "b db", "M%4=0 N%8=0 aligned pieces>=8192", 26 * 4 + 4, 20 * 1024 + 8}, {"reglu_bwd", "", "M%4=0 N%8=0 aligned pieces>=8192", 28, 1024 + 8},
-	{"silu_bwd", "b db", "N<=1024 M%4=0 N%8=0 aligned pieces>=8192", 528 * 4 + 8, 72}, {"gelu_bwd", "db", "N<=1024 M%4=0 N%8=0 aligned pieces>=8192", 4, 1024},
+	/* Of pieces by some of the workgroups each: of the last one a lane has some, some workgroups have a row more than others, or none, or fewer than places. */
+	{"swiglu_bwd", "b db", "N%8=0 aligned pieces>=4096", 12 * 6 + 5, 10 * 2048 + 8}, {"reglu_bwd", "", "N%8=0 aligned pieces>=8192", 28, 1024 + 8},
+	{"swiglu_clamped_bwd", "db", "N<=1024 N%8=0 aligned pieces>=8192", 264 * 3 + 1, 72}, {"qgelu_bwd", "b db", "N%8=0 aligned pieces>=8192", 26 * 4 + 3, 20 * 1024 + 8},
+	{"silu_bwd", "b db", "N<=1024 N%8=0 aligned pieces>=8192", 264 * 6 + 5, 72}, {"gelu_bwd", "db", "N<=1024 N%8=0 aligned pieces>=8192", 4, 1024},
 	/* Each row has a workgroup; of those that have none there are sums all the same. */
 	{"silu_bwd", "b db", "M<=64 N%8=0 aligned", 64, 1032}, {"qgeglu_bwd", "db", "M<=16 N%8=0 aligned", 3, 72},
 };
@@ -68,8 +70,8 @@ START_TEST(values_are_kept)
 	static const struct { const char *kernel, *given, *variant; int rows, columns; } cases[] = {
 		{"mean_of_parts", "", "N<=8192 N%4=0 aligned rows>=1024", 300, 8}, {"sums_of_two", "", "N<=8192 N%8=0 aligned rows>=1024", 140, 16},
 		{"rmsnorm_bwd", "w dres dw", "N<=8192 N%8=0 aligned rows>=1024 with w dres dw", 300, 16}, {"layernorm_bwd", "w dw db", "N<=8192 N%8=0 aligned rows>=1024 with w dw db", 133, 24},
-		{"gelu_bwd", "b db", "N<=1024 M%4=0 N%8=0 aligned pieces>=8192", 528 * 4 + 8, 8}, {"swiglu_clamped_bwd", "db", "M%4=0 N%8=0 aligned pieces>=8192", 52, 16},
-		{"swiglu_bwd", "b db", "M<=64 N%8=0 aligned", 61, 24}, {"sums_beside_results", "", "N<=512 M%4=0 N%8=0 aligned pieces>=16384", 64, 504},
+		{"gelu_bwd", "b db", "N<=1024 N%8=0 aligned pieces>=8192", 264 * 4 + 7, 8}, {"swiglu_clamped_bwd", "db", "N%8=0 aligned pieces>=4096", 53, 16},
+		{"swiglu_bwd", "b db", "M<=64 N%8=0 aligned", 61, 24}, {"sums_beside_results", "", "N<=512 N%8=0 aligned pieces>=16384", 63, 504},
 	};
 	struct built b;
 	double *want[64], *got[64];
@@ -81,7 +83,7 @@ START_TEST(values_are_kept)
 		if (b.r.k->params[p].role == IR_OUT && b.r.tensors[p].rank >= 0)
 			ir_run_tensor(&b.r, b.r.k->params[p].name, 0);
 	const struct ir_kernel *carried = built_passed(&b, built_variant(&b, cases[_i].variant), "carry");
-	ck_assert_int_eq(carried->nphases, b.r.k->nphases - (b.v[built_variant(&b, cases[_i].variant)].carried_rows ? 0 : 1));
+	ck_assert_int_eq(carried->nphases, b.r.k->nphases - (b.v[built_variant(&b, cases[_i].variant)].pieces ? 0 : 1));
 	evaluate(&b, b.r.k, want);
 	evaluate(&b, carried, got);
 	for (int p = 0; p < b.r.k->nparams; p++) {
@@ -97,16 +99,22 @@ START_TEST(values_are_kept)
 }
 END_TEST
 
-/* Two rows are asked for before the loop and one in it; the waves of a row meet once. */
+/* Rows are asked for before the loop, all but one that have places, and one in it; the waves of a row that is reduced meet once, those of pieces never. */
 START_TEST(rows_are_on_their_way)
 {
+	static const struct { const char *kernel, *variant; int copies, rounds, meetings; } cases[] = {
+		{"rmsnorm_bwd", "N<=4096 N%8=0 aligned rows>=2048 with w dw", 2 * 2, 3, 1},
+		{"swiglu_bwd", "N%8=0 aligned pieces>=4096", 3 * 2, 4, 0}, {"silu_bwd", "N<=1024 N%8=0 aligned pieces>=8192", 2, 5, 0},
+	};
 	struct built b;
-	built_open(&b, "rmsnorm_bwd");
-	const char *ptx = built_ptx(&b, "N<=4096 N%8=0 aligned rows>=2048 with w dw"), *second = strstr(strstr(ptx, ".entry") + 1, ".entry");
-	ck_assert_int_eq(built_times(ptx, "cp.async.cg.shared.global"), 3 * 2 * 2);
-	ck_assert_int_eq(built_times(ptx, "cp.async.commit_group"), 3);
-	ck_assert_int_eq(built_times(ptx, "cp.async.wait_group 1"), 1);
-	ck_assert_int_eq(built_times(ptx, "bar.sync") - built_times(second, "bar.sync"), 1);
+	char wait[40];
+	built_open(&b, cases[_i].kernel);
+	const char *ptx = built_ptx(&b, cases[_i].variant), *second = strstr(strstr(ptx, ".entry") + 1, ".entry");
+	snprintf(wait, sizeof wait, "cp.async.wait_group %d", cases[_i].rounds - 2);
+	ck_assert_int_eq(built_times(ptx, "cp.async.cg.shared.global"), cases[_i].rounds * cases[_i].copies);
+	ck_assert_int_eq(built_times(ptx, "cp.async.commit_group"), cases[_i].rounds);
+	ck_assert_int_eq(built_times(ptx, wait), 1);
+	ck_assert_int_eq(built_times(ptx, "bar.sync") - built_times(second, "bar.sync"), cases[_i].meetings);
 	ck_assert_int_eq(b.launches, 2);
 	built_close(&b);
 }
@@ -133,9 +141,10 @@ START_TEST(parts_that_others_ask_for_are_not_carried)
 	ck_assert_int_eq(carried("numbered_parts"), 0);
 	ck_assert_int_eq(carried("numbered_groups"), 0);
 	ck_assert_int_eq(carried("mean_of_parts"), 5);
-	ck_assert_int_eq(carried("silu_bwd"), 3);
+	ck_assert_int_eq(carried("silu_bwd"), 4);
+	ck_assert_int_eq(carried("swiglu_bwd"), 5);
 	ck_assert_int_eq(carried("silu_bwd_static"), 0);
-	ck_assert_int_eq(carried("sums_beside_results"), 3);
+	ck_assert_int_eq(carried("sums_beside_results"), 4);
 	ck_assert_int_eq(carried("rows_of_their_group"), 0);
 	ck_assert_int_eq(carried("sums_of_groups"), 0);
 	ck_assert_int_eq(carried("places_in_groups"), 0);
@@ -153,7 +162,7 @@ START_TEST(many_begin_together)
 	built_open(&b, "silu_bwd");
 	for (int few = 0; few < 2; few++) {
 		struct device_code code;
-		device_compile(&b.d, &b.v[built_variant(&b, few ? "M<=64 N%8=0 aligned" : "N<=1024 M%4=0 N%8=0 aligned pieces>=8192")], &code, "silu_bwd");
+		device_compile(&b.d, &b.v[built_variant(&b, few ? "M<=64 N%8=0 aligned" : "N<=1024 N%8=0 aligned pieces>=8192")], &code, "silu_bwd");
 		ck_assert_int_eq(code.nlaunches, 2);
 		ck_assert_int_eq(code.launches[0].overlaps, few);
 		ck_assert(code.launches[1].overlaps);
@@ -169,7 +178,7 @@ static void add(TCase *t)
 	tcase_add_test(t, parts_that_others_ask_for_are_not_carried);
 	tcase_add_loop_test(t, values_are_kept, 0, 8);
 	tcase_add_loop_test(t, carried_sums_compute, 0, CALLS);
-	tcase_add_test(t, rows_are_on_their_way);
+	tcase_add_loop_test(t, rows_are_on_their_way, 0, 3);
 }
 
 int main(void) { return nvptx_run("nvptx_carry", add); }

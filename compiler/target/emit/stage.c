@@ -97,7 +97,7 @@ static void set_back(struct emit *e, const struct ir_ins *loop, const struct as_
 /* This lane's place of round `at`, behind the constant part. */
 static LLVMValueRef lane_in_round(struct emit *e, const struct stage_ring *ring, LLVMValueRef at)
 {
-	LLVMValueRef round = LLVMBuildURem(e->b, at, emit_int(e, RING_ROUNDS), "");
+	LLVMValueRef round = LLVMBuildURem(e->b, at, emit_int(e, e->v->rounds), "");
 	return LLVMBuildAdd(e->b, op_times(e, e->tid, PIECE), op_times(e, round, ring->bytes), "");
 }
 
@@ -180,8 +180,8 @@ bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_i
 	find_numbers(e, ring);
 	set_back(e, loop, &was);
 	ring->bytes = e->lds_small_bytes - begin;
-	e->lds_small_bytes = begin + RING_ROUNDS * ring->bytes;
-	for (int r = 0; ring->n && r < RING_ROUNDS - 1; r++)
+	e->lds_small_bytes = begin + e->v->rounds * ring->bytes;
+	for (int r = 0; ring->n && r < e->v->rounds - 1; r++)
 		ask(e, ring, emit_int(e, r), end);
 	return ring->n > 0;
 }
@@ -191,8 +191,8 @@ void stage_begin_round(struct emit *e, struct stage_ring *ring, LLVMValueRef at,
 	e->ring = ring;
 	ring->odd = LLVMBuildAnd(e->b, at, emit_int(e, 1), "");
 	take_numbers(e, ring, at, end);
-	e->machine->staged(e, RING_ROUNDS - 2);
-	ask(e, ring, LLVMBuildAdd(e->b, at, emit_int(e, RING_ROUNDS - 1), ""), end);
+	e->machine->staged(e, e->v->rounds - 2);
+	ask(e, ring, LLVMBuildAdd(e->b, at, emit_int(e, e->v->rounds - 1), ""), end);
 	LLVMValueRef lane = lane_in_round(e, ring, at);
 	for (int k = 0; k < ring->n; k++) {
 		struct value *v = &e->values[ring->loads[k]->id];

@@ -678,7 +678,7 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	const struct hexpr *lanes;
 	int block = waves_lanes(e, &lanes);
 	/* each multiprocessor is to have as many: begun before those in front are done they would pile up where there is room */
-	bool spread = e->v->carried_rows && e->v->many && e->ph == e->k->phases;
+	bool spread = e->v->pieces && e->v->many && e->ph == e->k->phases;
 	*out = (struct model_launch){.symbol = name, .block = block, .lanes = lanes, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch && !spread,
 	                             .together = e->cluster != 0, .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit, .exprs = exprs, .nexprs = nexprs,
 	                             .lds = lds};
