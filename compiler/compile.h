@@ -32,7 +32,7 @@ struct target {
 	int gap_workgroups;            /* so many at most, about, for rows of which some may not be there: one that starts costs the same where its row is not; 0 = one a row */
 	int counted_workgroups;        /* so many at most where rows that are there are counted over all groups, or tiles of so many by 256 threads; where gap_workgroups is not 0 */
 	int counted_least;             /* and of rows so many at least: eight a multiprocessor */
-	int added_threads;             /* of a workgroup that adds up parts of sums at most; 0 = as many as the variant's others have */
+	int added_threads;             /* of a workgroup that adds up parts of sums at most; of those of many workgroups that carry sums, so many */
 	int added_parts;               /* of sums, that a lane loads at once where parts are added up: the more, the fewer rounds, and the longer the code of few parts */
 	int multiprocessors;           /* that rows are shared among where sums are carried from one to the next; 0 = they are not */
 	bool stored_first;             /* lines that are stored best leave its L2 before those that were read */

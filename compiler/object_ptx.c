@@ -170,6 +170,16 @@ static int most_threads(const char *ptx, size_t n, bool *small)
 	return most;
 }
 
+/* Lanes of a multiprocessor's workgroups, where the text says how many of these it is to have; 0 = it does not. */
+static int counted_lanes(const char *ptx, size_t n)
+{
+	static const char says[] = "\n.minnctapersm ";
+	const char *at = memmem(ptx, n, says, sizeof says - 1), *size = NULL;
+	for (const char *s = ptx; at && (s = next_size(s, at)); s++)
+		size = s;
+	return size ? size_said(size) * atoi(at + sizeof says - 1) : 0;
+}
+
 /* ptxas takes registers as if there were no other workgroup: a few less, and a multiprocessor holds more of them.  The least cap under
  * which nothing goes to memory is taken: a word that does costs more than a workgroup brings.  Kernels of many registers hide latency by
  * themselves: 96 are five workgroups of 128 threads, 128 two of 256.  Where its own choice keeps words in memory it is told as many, with which
@@ -190,9 +200,10 @@ static int assemble(const char *ptxas, const char *dir, const struct target *t, 
 	bool spills, own_spills, small, settled = false, tried = false;
 	if (run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))
 		return -1;
-	int own = registers_said(dir, &own_spills), threads = most_threads(ptx, n, &small);
+	int own = registers_said(dir, &own_spills), threads = most_threads(ptx, n, &small), counted = counted_lanes(ptx, n);
 	for (unsigned c = 0; c < sizeof caps / sizeof *caps && !settled; c++) {
-		if (caps[c] * threads > t->registers || !is_worth_trying(caps[c], own, own_spills, small))
+		/* beside workgroups of which there are no more a cap is worth one of the kernel behind */
+		if (caps[c] * (counted + threads) > t->registers || !is_worth_trying(caps[c], own, own_spills, small))
 			continue;
 		if (run_ptxas(ptxas, dir, t, ptx, n, caps[c], err, errlen))
 			return -1;

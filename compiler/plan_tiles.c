@@ -238,23 +238,32 @@ bool plan_sums_columns(const struct planner *p, const struct variant *v, const s
 	return p->target->whole_chunks && plan_is_wide(v) && s.tiled == 1 && s.fixed > 1 && !s.open && !phase_is_turning(p->k, ph) && ir_has(ph->body, IR_REDUCE);
 }
 
+/* That an extent is at most, as limits say; 0 = they do not. */
+static int64_t extent_most(const struct variant *v, const struct hexpr *n)
+{
+	if (n && n->op == HX_MUL && n->a->op == HX_CONST)
+		return n->a->imm * extent_most(v, n->b);
+	for (int i = 0; n && n->op == HX_SYM && i < v->nlimits; i++)
+		if (v->limits[i].symbol == n->imm)
+			return v->limits[i].most;
+	return 0;
+}
+
 /* Columns whose parts a loop adds up, of which there are few: so many a workgroup that each multiprocessor has one, where it is known how many there
- * are at most, and of rows of parts as many as lanes have room for, since each round of the loop waits for memory. */
+ * are at most, and of rows of parts as many as lanes have room for, since each round of the loop waits for memory.  Of many rows there are many parts. */
 static void plan_summed_tiles(struct planner *p, struct variant *v, int phase)
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
 	int summed = phase_summed_axis(ph), line = ADDED_LINE;
-	if (p->target->added_threads && v->napart < PHASES_APART && variant_waves(v, phase) > waves_of(p, p->target->added_threads)) {
+	int waves = waves_of(p, p->target->added_threads), others = variant_waves(v, phase);
+	if (v->napart < PHASES_APART && (others > waves || (others < waves && v->carries && v->many))) {
 		v->apart[v->napart].phase = phase;
-		v->apart[v->napart++].waves = waves_of(p, p->target->added_threads);
+		v->apart[v->napart++].waves = waves;
 	}
 	int threads = p->target->wave * variant_waves(v, phase);
 	for (int a = 0; v->carries && a < ph->naxes; a++)
-		for (int i = 0; i < v->nlimits; i++) {
-			const struct hexpr *n = ph->axes[a].extent;
-			if (a != summed && n && n->op == HX_SYM && n->imm == v->limits[i].symbol)
-				line = power_above(v->limits[i].most / p->target->multiprocessors);
-		}
+		if (a != summed && extent_most(v, ph->axes[a].extent))
+			line = power_above((int)(extent_most(v, ph->axes[a].extent) / p->target->multiprocessors));
 	line = line < ADDED_LEAST ? ADDED_LEAST : line > ADDED_LINE ? ADDED_LINE : line;
 	for (int a = 0; a < ph->naxes; a++)
 		if (a == summed)

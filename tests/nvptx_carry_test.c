@@ -120,6 +120,26 @@ START_TEST(rows_are_on_their_way)
 }
 END_TEST
 
+/* So many workgroups a multiprocessor are said; of many rows 256 lanes add up the sums, of each workgroup's columns as many as each multiprocessor has. */
+START_TEST(sums_are_added_up_everywhere)
+{
+	static const struct { const char *kernel, *variant; int each, added; } cases[] = {
+		{"layernorm_bwd", "N<=1024 N%8=0 aligned rows>=8192 with w dw db", 8, 256}, {"layernorm_bwd", "N<=8192 N%8=0 aligned rows>=1024 with w dw db", 1, 256},
+		{"swiglu_bwd", "N<=1024 N%8=0 aligned pieces>=8192", 2, 256}, {"swiglu_bwd", "M<=16 N%8=0 aligned", 0, 128},
+	};
+	struct built b;
+	char line[40];
+	built_open(&b, cases[_i].kernel);
+	const char *ptx = built_ptx(&b, cases[_i].variant), *second = strstr(strstr(ptx, ".entry") + 1, ".entry");
+	snprintf(line, sizeof line, "\n.minnctapersm %d\n", cases[_i].each);
+	ck_assert_int_eq(built_times(ptx, line), cases[_i].each > 0);
+	ck_assert_int_eq(built_times(ptx, "\n.minnctapersm "), cases[_i].each > 0);
+	snprintf(line, sizeof line, "\n.reqntid %d\n", cases[_i].added);
+	ck_assert_int_eq(built_times(second, line), 1);
+	built_close(&b);
+}
+END_TEST
+
 /* What a kernel of three launches carries, by its variants. */
 static int carried(const char *kernel)
 {
@@ -179,6 +199,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, values_are_kept, 0, 8);
 	tcase_add_loop_test(t, carried_sums_compute, 0, CALLS);
 	tcase_add_loop_test(t, rows_are_on_their_way, 0, 3);
+	tcase_add_loop_test(t, sums_are_added_up_everywhere, 0, 4);
 }
 
 int main(void) { return nvptx_run("nvptx_carry", add); }

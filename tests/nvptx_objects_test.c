@@ -1,7 +1,7 @@
 /* nvptx_objects_test.c -- objects of the kernels that ship, for sm_90a: that ptxas takes their PTX, what is read back of it.
  *
  * In: kernels.tdsl.  Checked: variants assembled within the gate's limits (where there is no ptxas this is skipped, and says so); no load in front of
- * the wait for the launch before; facts of PTX and cubin; bad objects and a bad assembler refused with text; one pack with gfx942 and sm_90a, the
+ * the wait for the launch before; which caps on registers are tried; facts of PTX and cubin; bad objects and a bad assembler refused with text; one pack with gfx942 and sm_90a, the
  * same each time.  Nearly all of the time is the assembler's. */
 #include "../compiler/object_code.h"
 #include "../compiler/file.h"
@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static struct arena arena;
 
@@ -143,6 +145,29 @@ START_TEST(large_workgroups_start)
 }
 END_TEST
 
+/* An assembler that takes 64 registers, or as many as it is told, and leaves how many those are.  A kernel of 128 lanes and one of 256 behind it: told
+ * the fewest that are worth it; of eight workgroups a multiprocessor those that leave room for one of the other kernel, of ten there are none. */
+START_TEST(caps_leave_room_for_the_kernel_behind)
+{
+	static const char script[] = "#!/bin/sh\ncap=$(sed -n 's/^.maxnreg //p' kernel.ptx | head -n 1)\necho \"Used ${cap:-64} registers\"\nprintf %s \"${cap:-own}\" >kernel.cubin\n";
+	static const struct { const char *says, *cap; } cases[] = {{"", "48"}, {".minnctapersm 8\n", "48"}, {".minnctapersm 9\n", "own"}};
+	char assembler[] = "/tmp/tdsl-assembler-XXXXXX", *text = NULL;
+	struct built b;
+	void *bytes;
+	size_t size;
+	int fd = mkstemp(assembler);
+	ck_assert(fd >= 0 && write(fd, script, sizeof script - 1) == (ssize_t)sizeof script - 1 && fchmod(fd, 0700) == 0 && close(fd) == 0);
+	built_open(&b, "rmsnorm_quant");
+	setenv("TDSL_PTXAS", assembler, 1);
+	ck_assert_int_gt(asprintf(&text, ".version 8.4\n.target sm_90a\n.entry k()\n.maxntid 128\n%s{\n}\n.entry l()\n.reqntid 256\n{\n}\n", cases[_i].says), 0);
+	ck_assert_msg(object_assemble(b.d.target, text, strlen(text), &bytes, &size, b.d.err, sizeof b.d.err) == 0, "%s", b.d.err);
+	ck_assert_msg(size == strlen(cases[_i].cap) && !memcmp(bytes, cases[_i].cap, size), "%.*s for %s", (int)size, (char *)bytes, cases[_i].cap);
+	free(bytes);
+	unlink(assembler);
+	built_close(&b);
+}
+END_TEST
+
 /* The same kernel as PTX and as a cubin: the same kernel, arguments, barriers and shared memory. */
 START_TEST(facts)
 {
@@ -260,6 +285,7 @@ static void add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, assembles, 0, nvptx_kernels.n);
 	tcase_add_test(t, large_workgroups_start);
+	tcase_add_loop_test(t, caps_leave_room_for_the_kernel_behind, 0, 3);
 	tcase_add_test(t, facts);
 	tcase_add_test(t, what_lies_on_the_stack);
 	tcase_add_test(t, waits_first);

@@ -21,18 +21,24 @@ LLVMValueRef nvptx_text(struct emit *e, const char *text, const char *constraint
 
 /* --- identity --------------------------------------------------------------------------------------------------------------- */
 
+static void say(struct emit *e, const char *what, const char *number)
+{
+	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex, LLVMCreateStringAttribute(e->ctx, what, (unsigned)strlen(what), number, (unsigned)strlen(number)));
+}
+
 static void kernel(struct emit *e)
 {
-	char threads[16];
+	char text[16];
 	LLVMSetFunctionCallConv(e->fn, 71);                  /* ptx_kernel */
 	const struct hexpr *lanes;
-	snprintf(threads, sizeof threads, "%d", waves_lanes(e, &lanes));
-	LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
-	                        LLVMCreateStringAttribute(e->ctx, lanes ? "nvvm.maxntid" : "nvvm.reqntid", 12, threads, (unsigned)strlen(threads)));
-	snprintf(threads, sizeof threads, "%d,1,1", e->cluster);
+	snprintf(text, sizeof text, "%d", waves_lanes(e, &lanes));
+	say(e, lanes ? "nvvm.maxntid" : "nvvm.reqntid", text);
+	snprintf(text, sizeof text, "%d,1,1", e->cluster);
 	if (e->cluster)
-		LLVMAddAttributeAtIndex(e->fn, LLVMAttributeFunctionIndex,
-		                        LLVMCreateStringAttribute(e->ctx, "nvvm.cluster_dim", 16, threads, (unsigned)strlen(threads)));
+		say(e, "nvvm.cluster_dim", text);
+	snprintf(text, sizeof text, "%d", e->v->carries / e->v->target->multiprocessors);
+	if (e->v->carries && e->v->many && e->ph == e->k->phases)
+		say(e, "nvvm.minctasm", text);
 }
 
 static LLVMValueRef workgroup(struct emit *e, int dim)
