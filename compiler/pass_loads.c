@@ -236,8 +236,8 @@ static void raise_stores(struct pass *p, struct ir_block *b)
 	}
 }
 
-/* Rows that a workgroup takes one after the other come by way of group memory, each asked for as many rows before as the variant says, where it has room; lanes
- * that hold much of a row have no registers for the addresses. */
+/* Rows that a workgroup takes one after the other come by way of group memory, each asked for as many rows before as the variant says, where it has
+ * room; lanes that hold much of a row have no registers for the addresses. */
 static void stage_rounds(struct pass *p, struct ir_phase *ph)
 {
 	int lanes = variant_waves(p->v, (int)(ph - p->k->phases)) * p->v->target->wave;
