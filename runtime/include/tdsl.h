@@ -144,7 +144,8 @@ typedef struct tdsl_kernel_s *tdsl_kernel;
 TDSL_API int tdsl_pack_open(tdsl_pack *pack, const char *path);
 /* The bytes are not copied and must outlive the pack. */
 TDSL_API int tdsl_pack_open_memory(tdsl_pack *pack, const void *bytes, size_t size);
-/* Its kernels end with it. */
+/* Its kernels end with it, and their code leaves every device: graphs into which calls of them were captured have its address, and may not run any
+ * more. */
 TDSL_API void tdsl_pack_close(tdsl_pack);
 /* Unpacks dictionary, reports and every code object and checks them (opening checks everything else). */
 TDSL_API int tdsl_pack_verify(tdsl_pack);
