@@ -130,6 +130,12 @@ static void explain_variant(FILE *out, const struct dump *d, const struct varian
 		fprintf(out, " waves=%d", v->waves);
 	for (int i = 0; i < v->napart; i++)
 		fprintf(out, " waves(phase %d)=%d", v->apart[i].phase + 1, v->apart[i].waves);
+	if (v->cluster)
+		fprintf(out, " cluster=%d", v->cluster);
+	if (v->carries)
+		fprintf(out, " workgroups=%d", v->carries);
+	if (v->rounds)
+		fprintf(out, " rounds=%d", v->rounds);
 	fprintf(out, "%s%s%s\n", !v->aligned ? "" : v->single ? " unaligned" : " aligned", v->flat ? " flat" : "", v->stream ? " stream" : "");
 }
 
