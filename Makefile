@@ -328,7 +328,7 @@ FROM ?= 1000
 TO ?= 1100
 JOBS ?= 1
 random: $(B)/tests/lower_test
-	@JOBS=$(JOBS) python3 tests/lower_random.py $(B) $(FROM) $(TO)
+	@JOBS=$(JOBS) python3 tests/lower_random.py $(B) $(FROM) $(TO) $(OF)
 # The same and the tests of sm_90a's code by a GPU (TEST_GPU=cuda:0, tests/device_gpu.h): each a file with LLVM inside, for a machine that has the one
 # and not the other.
 GPU_TESTS = $(patsubst %,$(B)/gpu/tests/%_test,lower nvptx nvptx_cluster nvptx_spared nvptx_unaligned nvptx_variants)

@@ -355,7 +355,24 @@ static bool holds(struct device_run *d, const struct hexpr *asked)
 }
 
 bool device_applies(struct device_run *d, const struct variant *v) { return holds(d, v->predicate); }
-bool device_takes(struct device_run *d, const struct device_code *c) { return holds(d, c->v->predicate) && holds(d, c->condition); }
+
+/* A least that no limit of the variant says, or one that follows from others: it is faster from there on, and right before. */
+static bool is_of_speed(const struct variant *v, const struct hexpr *e)
+{
+	bool least = e->op == HX_LE && e->b->op != HX_CONST;
+	for (int i = 0; least && i < v->nlimits; i++)
+		least = e->b->op != HX_SYM || e->b->imm != v->limits[i].symbol || e->a->op != HX_CONST || e->a->imm > v->limits[i].least;
+	return least;
+}
+
+static bool is_right(struct device_run *d, const struct variant *v, const struct hexpr *e)
+{
+	return !e || (e->op == HX_AND ? is_right(d, v, e->a) && is_right(d, v, e->b) : is_of_speed(v, e) || holds(d, e));
+}
+
+bool device_computes(struct device_run *d, const struct variant *v) { return is_right(d, v, v->predicate); }
+bool device_allows(struct device_run *d, const struct device_code *c) { return holds(d, c->condition); }
+bool device_takes(struct device_run *d, const struct device_code *c) { return device_applies(d, c->v) && device_allows(d, c); }
 
 void device_check(struct device_run *d, const struct device_code *c, const char *what, bool keep)
 {

@@ -45,7 +45,10 @@ void device_close(struct device_run *);
 void device_compile(struct device_run *, const struct variant *, struct device_code *, const char *what);
 /* Does the variant's predicate hold for the symbols and tensors set?  An output of rank -1 is absent. */
 bool device_applies(struct device_run *, const struct variant *);
-/* Does what translation asks besides hold as well? */
+/* Whether what the code takes for granted holds: a call may still have too few rows for it to be chosen. */
+bool device_computes(struct device_run *, const struct variant *);
+/* Does what translation asks besides hold; and as well? */
+bool device_allows(struct device_run *, const struct device_code *);
 bool device_takes(struct device_run *, const struct device_code *);
 /* Lanes of a workgroup, for the symbols set. */
 uint32_t device_lanes(struct device_run *, const struct model_launch *);

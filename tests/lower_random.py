@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""lower_random.py B [FIRST LAST] -- kernels drawn at random, lowered for every chip and compared with the evaluator by lower_test.
+"""lower_random.py B [FIRST LAST [sums]] -- kernels drawn at random, lowered for every chip and compared with the evaluator by lower_test.
 
-In: the build folder, which kernels (numbers that seed them; by default eight that the tests run).  Out: Check's line of totals; for each
-kernel that fails what lower_test says, and its text in B/random.  `make random FROM=1000 TO=2000 JOBS=2` is for whoever has changed a pass.
+In: the build folder, which kernels (numbers that seed them; by default eight that the tests run, and four with sums of columns beside what is made of
+rows, of which code for many rows computes few as well), and whether they are such.  Out: Check's line of totals; for each
+kernel that fails what lower_test says, and its text in B/random.  `make random FROM=1000 TO=2000 JOBS=2` is for whoever has changed a pass, with OF=sums pass_carry.c.
 
 Each text is right by construction: rows, tiles, groups of one and two axes, columns, products, one to three phases; loads of every type under
 any order of subscripts, shifted, divided, gathered and beyond the ends; tensors as views; scalars, `where`, optional results, updates in any order; arithmetic,
@@ -376,9 +377,50 @@ class Kernel:
         return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 2e-3\n# spares: classes\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(self.declared + body) + "\n}\n")
 
 
-def text_of(seed):
+class Gradient(Kernel):
+    """Sums of columns beside results of rows, as gradients have them: both in groups of rows, or rows that are reduced and then the groups; at the end
+    what the groups leave is added up."""
+
+    def inner(self, group, results):
+        """Groups of rows: results, where there are some, and one to three sums; the names of what these leave."""
+        self.known, self.lines, self.partial = [], [], False
+        self.axes = [Axis("m", "by", "M", group), Axis("n", "tiled", "N")]
+        self.statements(["m", "n"], [], self.one_of(1, 2, 3, 5))
+        values, parts = [v for v in self.known if v.kind == "f32"] or [self.load(["m", "n"], "f32")], []
+        for v in values[-self.one_of(1, 1, 2, 2, 3):]:
+            missing = {"m", "n"} - v.varies
+            if missing:
+                v = self.joined(f"({v.text} + {self.load(sorted(missing), 'f32').text})", "f32", [v, Value("", "f32", missing)], exact=False)
+            parts.append(f"part{len(parts)}")
+            self.declared.append(f"    temp {parts[-1]}: f32[cdiv(M, {group}), N]")
+            self.lines.append(f"{parts[-1]}[m/{group}, n] = sum({v.text} over m)")
+            if results and not self.chance(.2):
+                held = self.one_of("f32", "bf16", "f16")
+                self.results.append(f"y{len(self.results)}: {held}[M, N]")
+                self.lines.append(f"y{len(self.results) - 1}[m, n] = {v.text if held == 'f32' else f'{held}({v.text})'}")
+        return [f"    each m in M by {group}, n in N tiled {{"] + [f"        {x}" for x in self.lines] + ["    }"], parts
+
+    def text(self):
+        self.declared, group, rows, body = [], self.one_of(8, 16, 32, 64), self.chance(.4), []
+        if rows:
+            self.known, self.lines, self.partial, self.fresh_temps = [], [], False, []
+            self.axes = [Axis("m", "unit", "M"), Axis("n", "held", "N")]
+            self.statements(["m", "n"], [("n", False)], self.one_of(2, 3, 4))
+            self.store(self.known[-1])
+            body = ["    each m in M {", "        n = 0..N"] + [f"        {x}" for x in self.lines] + ["    }"]
+        groups, parts = self.inner(group, not rows)
+        sums = [f"s{i}" for i in range(len(parts))]
+        self.results += [f"{s}_: f32[N]" for s in sums]
+        body += groups + ["    each n in N tiled {"] + [f"        {s}: f32[n] = 0" for s in sums] + [f"        for p in cdiv(M, {group}) tiled {{"]
+        body += [f"            {s} += sum({p}[p, n] over p)" for s, p in zip(sums, parts)] + ["        }"] + [f"        {s}_[n] = {s}" for s in sums] + ["    }"]
+        sizes = [f"M={m} N={n}" for m, n in ((self.one_of(*ROWS), self.one_of(*COLUMNS)) for _ in range(3)) if m * n <= MOST_ELEMENTS] + ["M=70 N=264"]
+        notes = "".join(x + "\n" for x in self.notes)
+        return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 2e-3\n# spares: classes\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(self.declared + body) + "\n}\n")
+
+
+def text_of(seed, kind=Kernel):
     for again in range(100):
-        kernel = Kernel(f"r{seed}" + "_" * again)
+        kernel = kind(f"r{seed}" + "_" * again)
         text = kernel.text()
         tensors = " ".join(kernel.inputs + kernel.results)
         known = all(s in tensors for s in re.findall(r"\bin ([A-Z])\b", text))
@@ -387,12 +429,13 @@ def text_of(seed):
     raise AssertionError(f"kernel {seed} has too many parameters, or no tensor for an extent, whatever is drawn")
 
 
-def run(build, seed):
+def run(build, seed, kind):
     """What is wrong with kernel `seed`, or None.  A row that is held and longer than any variant holds is no failure."""
-    path = f"{build}/random/r{seed}.tdsl"
+    path = f"{build}/random/{'s' if kind is Gradient else 'r'}{seed}.tdsl"
     with open(path, "w", encoding="utf-8") as f:
-        f.write(text_of(seed))
-    done = subprocess.run([f"{build}/tests/lower_test"], env=dict(os.environ, LOWER_FILE=path), capture_output=True, text=True, timeout=500)
+        f.write(text_of(seed, kind))
+    many = {"LOWER_MANY": "1"} if kind is Gradient else {}
+    done = subprocess.run([f"{build}/tests/lower_test"], env=dict(os.environ, LOWER_FILE=path, **many), capture_output=True, text=True, timeout=500)
     failed = [x for x in (done.stdout + done.stderr).split("\n") if (":F:" in x or ":E:" in x) and "no variant applies" not in x]
     if done.returncode and not failed and "no variant applies" not in done.stdout + done.stderr:
         failed = [done.stdout + done.stderr]
@@ -403,15 +446,17 @@ def run(build, seed):
 
 def main():
     build = sys.argv[1]
-    first, last = (int(sys.argv[2]), int(sys.argv[3])) if len(sys.argv) > 3 else (1, 9)
+    drawn = [(seed, Kernel) for seed in range(1, 9)] + [(seed, Gradient) for seed in range(1, 5)]
+    if len(sys.argv) > 3:
+        drawn = [(seed, Gradient if sys.argv[4:] == ["sums"] else Kernel) for seed in range(int(sys.argv[2]), int(sys.argv[3]))]
     os.makedirs(f"{build}/random", exist_ok=True)
     failures = 0
     with ThreadPoolExecutor(int(os.environ.get("JOBS", "1"))) as pool:
-        for seed, failed in zip(range(first, last), pool.map(lambda seed: run(build, seed), range(first, last))):
+        for (seed, _), failed in zip(drawn, pool.map(lambda of: run(build, *of), drawn)):
             failures += failed is not None
             for line in failed or []:
                 print(f"kernel {seed}: {line}", flush=True)
-    count = last - first
+    count = len(drawn)
     print(f"{100 * (count - failures) // max(count, 1)}%: Checks: {count}, Failures: {failures}, Errors: 0")
     sys.exit(failures > 0)
 
