@@ -236,6 +236,18 @@ static void raise_stores(struct pass *p, struct ir_block *b)
 	}
 }
 
+/* Where it loads, and whether, is known before its round: of positions alone, not of what the round loads or the loop carries. */
+static bool is_of_positions(const struct ir_phase *ph, const struct ir_block *round, const struct ir_ins *i)
+{
+	for (int a = 0; a < i->nargs; a++) {
+		const struct ir_ins *x = i->args[a];
+		bool inside = x->block == round && !is_round(ph, x);
+		if (x->op == IR_ARG || (inside && (x->op == IR_LOAD || !is_subscript_op(x) || !is_of_positions(ph, round, x))))
+			return false;
+	}
+	return true;
+}
+
 /* Rows that a workgroup takes one after the other come by way of group memory, each asked for as many rows before as the variant says, where it has
  * room; lanes that hold much of a row have no registers for the addresses. */
 static void stage_rounds(struct pass *p, struct ir_phase *ph)
@@ -252,7 +264,7 @@ static void stage_rounds(struct pass *p, struct ir_phase *ph)
 		}
 		bool room = most <= ROUND_ELEMENTS && bytes * lanes * p->v->rounds <= p->v->target->ring_bytes / (p->v->carries / p->v->target->multiprocessors);
 		for (struct ir_ins *i = loop->body->first; i && room; i = i->next)
-			i->flags |= i->op == IR_LOAD && i->layout && p->k->params[i->imm].role == IR_IN && p->k->params[i->imm].rank > 1 ? IR_STAGED : 0;
+			i->flags |= i->op == IR_LOAD && i->layout && p->k->params[i->imm].role == IR_IN && p->k->params[i->imm].rank > 1 && is_of_positions(ph, loop->body, i) ? IR_STAGED : 0;
 	}
 }
 
