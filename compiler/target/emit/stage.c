@@ -65,7 +65,16 @@ void stage_take(struct emit *e, const struct ir_ins *i, int reg)
 /* The loop's axis and the scalars of its body as they are in round `at`; and as they were. */
 struct as_of { struct value *values; LLVMValueRef base; int mark; };
 
-static bool is_scalar(const struct ir_ins *i) { return !i->axes && i->op != IR_LOAD && ir_is_pure(i); }
+/* Of positions and of what is known in front of the loop. */
+static bool is_known(const struct ir_block *body, const struct ir_ins *i)
+{
+	bool known = i->block != body || ((!i->axes || i->op == IR_IOTA) && i->op != IR_LOAD && ir_is_pure(i));
+	for (int a = 0; known && i->block == body && a < i->nargs; a++)
+		known = is_known(body, i->args[a]);
+	return known && i->op != IR_ARG;
+}
+
+static bool is_scalar(const struct ir_ins *i) { return !i->axes && is_known(i->block, i); }
 
 static struct as_of set_round(struct emit *e, const struct ir_ins *loop, LLVMValueRef at)
 {
@@ -128,7 +137,7 @@ static void find_numbers(struct emit *e, struct stage_ring *ring)
 		n += i->op == IR_LOAD;
 	ring->numbers = arena_alloc(e->arena, sizeof *ring->numbers * (size_t)n);
 	for (const struct ir_ins *i = ring->loop->body->first; ring->n && i; i = i->next) {
-		bool number = i->op == IR_LOAD && !(i->flags & (IR_STAGED | IR_MASKED)) && e->k->params[i->imm].role == IR_IN && (!i->layout || layout_regs(i->layout) == 1);
+		bool number = i->op == IR_LOAD && !(i->flags & (IR_STAGED | IR_MASKED)) && e->k->params[i->imm].role == IR_IN && dtype_info(i->dtype)->bits == 32 && (!i->layout || layout_regs(i->layout) == 1);
 		for (int a = 0; number && a < e->ph->naxes; a++)
 			number = !(i->axes & IR_AXIS(a)) || e->ph->axes[a].tile == 1;
 		if (!number)
