@@ -2,7 +2,7 @@
  * In: loads that pass_loads.c has marked.  Out: each lane has its pieces copied to places of its own, without registers, and takes one from there
  * when it is first used.  So what is wanted behind a reduction is on its way with the row, and nothing holds it over the wait.  In a loop there
  * are places for several rounds: each round asks for what a later one loads, so that this is on its way while those between are computed.
- * No lane reads what another had copied: there is no barrier.  Accesses of other sizes come to registers as all do. */
+ * No lane reads what another had copied: there is no barrier.  Accesses of other sizes, and of masks, come to registers as all do. */
 #include "machine.h"
 #include "memory.h"
 
@@ -15,7 +15,7 @@ struct staged { int at, width, row; LLVMValueRef lane; };
 
 static bool can_stage(const struct emit *e, const struct access *a)
 {
-	return e->machine->stage && access_bytes(a) == PIECE && !a->pairs && !a->torn;
+	return e->machine->stage && access_bytes(a) == PIECE && !a->pairs && !a->torn && a->i->dtype != DT_I1;
 }
 
 static struct staged *places_for(struct emit *e, const struct access *a)
