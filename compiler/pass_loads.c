@@ -236,16 +236,19 @@ static void raise_stores(struct pass *p, struct ir_block *b)
 	}
 }
 
-/* Where it loads, and whether, is known before its round: of positions alone, not of what the round loads or the loop carries. */
-static bool is_of_positions(const struct ir_phase *ph, const struct ir_block *round, const struct ir_ins *i)
+/* Of what a round computes (by id) whether it is made of positions alone, not of what it loads or the loop carries; of a load, whether where it
+ * lies is. */
+static const bool *of_positions(const struct pass *p, const struct ir_phase *ph, const struct ir_block *round)
 {
-	for (int a = 0; a < i->nargs; a++) {
-		const struct ir_ins *x = i->args[a];
-		bool inside = x->block == round && !is_round(ph, x);
-		if (x->op == IR_ARG || (inside && (x->op == IR_LOAD || !is_subscript_op(x) || !is_of_positions(ph, round, x))))
-			return false;
+	bool *is = arena_alloc(p->k->arena, sizeof *is * (size_t)(p->k->next_id + 1));
+	for (const struct ir_ins *i = round->first; i; i = i->next) {
+		is[i->id] = i->op == IR_LOAD || is_round(ph, i) || is_subscript_op(i);
+		for (int a = 0; is[i->id] && a < i->nargs; a++) {
+			const struct ir_ins *x = i->args[a];
+			is[i->id] = x->op != IR_ARG && (x->block != round || (x->op != IR_LOAD && is[x->id]));
+		}
 	}
-	return true;
+	return is;
 }
 
 /* Rows that a workgroup takes one after the other come by way of group memory, each asked for as many rows before as the variant says, where it has
@@ -257,6 +260,7 @@ static void stage_rounds(struct pass *p, struct ir_phase *ph)
 		int bytes = 0, most = 0;
 		if (loop->op != IR_FOR || ph->axes[loop->imm].tile != 1 || loop->args[0]->op != IR_CONST || loop->args[0]->imm)
 			continue;
+		const bool *early = of_positions(p, ph, loop->body);
 		for (const struct ir_ins *i = loop->body->first; i; i = i->next) {
 			int regs = i->op == IR_LOAD && i->layout ? layout_regs(i->layout) : 0;
 			bytes += i->op == IR_LOAD ? load_bytes(i) : 0;
@@ -264,7 +268,7 @@ static void stage_rounds(struct pass *p, struct ir_phase *ph)
 		}
 		bool room = most <= ROUND_ELEMENTS && bytes * lanes * p->v->rounds <= p->v->target->ring_bytes / (p->v->carries / p->v->target->multiprocessors);
 		for (struct ir_ins *i = loop->body->first; i && room; i = i->next)
-			i->flags |= i->op == IR_LOAD && i->layout && p->k->params[i->imm].role == IR_IN && p->k->params[i->imm].rank > 1 && is_of_positions(ph, loop->body, i) ? IR_STAGED : 0;
+			i->flags |= i->op == IR_LOAD && early[i->id] && i->layout && p->k->params[i->imm].role == IR_IN && p->k->params[i->imm].rank > 1 ? IR_STAGED : 0;
 	}
 }
 

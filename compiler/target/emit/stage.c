@@ -62,31 +62,34 @@ void stage_take(struct emit *e, const struct ir_ins *i, int reg)
 
 /* --- rounds of a loop ------------------------------------------------------------------------------------------------------- */
 
-/* The loop's axis and the scalars of its body as they are in round `at`; and as they were. */
-struct as_of { struct value *values; LLVMValueRef base; int mark; };
+/* The loop's axis and the scalars of its body (by id) as they are in round `at`; and as they were. */
+struct as_of { struct value *values; const bool *scalar; LLVMValueRef base; int mark; };
 
-/* Of positions and of what is known in front of the loop. */
-static bool is_known(const struct ir_block *body, const struct ir_ins *i)
+/* Of the body's instructions those that are made of positions and of what is known in front of the loop. */
+static const bool *scalars_of(const struct emit *e, const struct ir_block *body)
 {
-	bool known = i->block != body || ((!i->axes || i->op == IR_IOTA) && i->op != IR_LOAD && ir_is_pure(i));
-	for (int a = 0; known && i->block == body && a < i->nargs; a++)
-		known = is_known(body, i->args[a]);
-	return known && i->op != IR_ARG;
+	bool *known = arena_alloc(e->arena, sizeof *known * (size_t)(e->k->next_id + 1));
+	for (const struct ir_ins *i = body->first; i; i = i->next) {
+		known[i->id] = (!i->axes || i->op == IR_IOTA) && i->op != IR_LOAD && ir_is_pure(i);
+		for (int a = 0; known[i->id] && a < i->nargs; a++)
+			known[i->id] = i->args[a]->op != IR_ARG && (i->args[a]->block != body || known[i->args[a]->id]);
+	}
+	for (const struct ir_ins *i = body->first; i; i = i->next)
+		known[i->id] = known[i->id] && !i->axes;
+	return known;
 }
-
-static bool is_scalar(const struct ir_ins *i) { return !i->axes && is_known(i->block, i); }
 
 static struct as_of set_round(struct emit *e, const struct ir_ins *loop, LLVMValueRef at)
 {
-	struct as_of was = {NULL, e->axis_base[loop->imm], index_mark(e)};
+	struct as_of was = {NULL, scalars_of(e, loop->body), e->axis_base[loop->imm], index_mark(e)};
 	int n = 0;
 	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
-		n += is_scalar(i);
+		n += was.scalar[i->id];
 	was.values = arena_alloc(e->arena, sizeof *was.values * (size_t)(n + 1));
 	e->axis_base[loop->imm] = at;
 	n = 0;
 	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
-		if (is_scalar(i)) {
+		if (was.scalar[i->id]) {
 			was.values[n++] = e->values[i->id];
 			emit_instruction(e, i);
 		}
@@ -97,7 +100,7 @@ static void set_back(struct emit *e, const struct ir_ins *loop, const struct as_
 {
 	int n = 0;
 	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
-		if (is_scalar(i))
+		if (was->scalar[i->id])
 			e->values[i->id] = was->values[n++];
 	index_release(e, was->mark);
 	e->axis_base[loop->imm] = was->base;
