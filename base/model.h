@@ -58,6 +58,7 @@ struct model_launch {
 	const struct hexpr *lanes;           /* as many of them as a call needs; NULL = all */
 	bool overlaps;                       /* the code itself waits until what was launched before it is done: it may be started earlier */
 	bool together;                       /* workgroups of a cluster start together: a device may have no place for so many of them */
+	bool meets;                          /* all workgroups wait for each other: they run at a time, or not at all where a device has no room for so many */
 	const struct hexpr *grid[3];         /* workgroups; any 0 = nothing to launch */
 	struct model_karg *kargs; int nkargs;
 	int kernarg_bytes;

@@ -35,6 +35,7 @@ struct target {
 	int added_threads;             /* of a workgroup that adds up parts of sums at most; of those of many workgroups that carry sums, so many */
 	int added_parts;               /* of sums, that a lane loads at once where parts are added up: the more, the fewer rounds, and the longer the code of few parts */
 	int multiprocessors;           /* that rows are shared among where sums are carried from one to the next; 0 = they are not */
+	bool joins;                    /* phases may be one launch: all its workgroups run at a time, or there is an error */
 	bool stored_first;             /* lines that are stored best leave its L2 before those that were read */
 	int fast_memory;               /* GB/s of its memory from which a chip of the target is planned for as a fast one; 0 = its chips are alike */
 	bool sideways;                 /* what workgroups that follow each other write best lies side by side */
@@ -96,8 +97,10 @@ struct variant {
 	int ahead_from;                                        /* more workgroups than these: what fewer move the L2 holds, and is asked for nothing */
 	int cluster;                                           /* workgroups that hold rows whole between them: two phases made one (pass_fuse.c), or long rows (pass_spread.c); 0 = each has its own */
 	int carries;                                           /* workgroups that take all rows between them and carry sums of columns from row to row (pass_carry.c); 0 = rows have their own */
+	int beside;                                            /* rows that each of these takes at a time, a part of its waves each; their number divides that of rows; 0 = one */
 	bool pieces;                                           /* these workgroups share columns as well: of a row each takes a piece */
 	int rounds;                                            /* of rows that it carries sums over, so many have places in group memory, that in hand and those on their way; 0 = they come to registers */
+	bool joined;                                           /* its phases are one launch: its workgroups, for all of which the chip has room at a time, wait for each other between them (emit/joined.c) */
 	bool many;                                             /* rows beside each other: for few there are other variants */
 	bool few;                                              /* one of these others */
 	bool slow;                                             /* for chips whose memory is slower than target.fast_memory */

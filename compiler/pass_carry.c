@@ -285,7 +285,7 @@ static const struct hexpr *workgroups_of(const struct pass *p, const struct carr
 	return all;
 }
 
-/* Rounds of a workgroup that takes every `workgroups`th of so many, from `first` on; turn: a round's number, in it. */
+/* Rounds of a workgroup that takes every `workgroups`th of so many, from `first` on, of rows side by side from each of these: it has as many of each. */
 static struct ir_ins *loop_of_rounds(struct ir_builder *b, int axis, struct ir_ins *first, int grid, struct ir_ins *all, struct ir_ins *workgroups, struct ir_ins **init, int n)
 {
 	struct ir_ins *left = ir_bin(b, IR_SUB, all, ir_reduce(b, RED_MAX, first, IR_AXIS(grid), NULL));
@@ -299,14 +299,14 @@ static struct ir_ins *place_of_round(struct ir_builder *in, int axis, struct ir_
 	return ir_bin(in, IR_ADD, first, ir_bin(in, IR_MUL, turn, workgroups));
 }
 
-/* The axis of rounds, behind the others; the grid's numbers workgroups from here on. */
-static int add_rounds(struct carrying *c, struct ir_phase *ph, int grid, const struct hexpr *workgroups)
+/* The axis of rounds, behind the others; the grid's numbers places of rows from here on, of which each workgroup has so many side by side. */
+static int add_rounds(struct carrying *c, struct ir_phase *ph, int grid, const struct hexpr *places, int beside)
 {
 	struct ir_axis *w = &ph->axes[grid];
 	ph->axes[ph->naxes] = (struct ir_axis){.name = arena_printf(c->k->arena, "%s.r", w->name), .kind = AXIS_LOOP, .tile = 1, .line = w->line, .col = w->col};
 	w->name = arena_printf(c->k->arena, "%s.w", w->name);
-	w->tile = 1;
-	w->extent = workgroups;
+	w->tile = beside;
+	w->extent = places;
 	return ph->naxes++;
 }
 
@@ -314,12 +314,14 @@ static void carry_rows(struct pass *p, struct carrying *c, const struct hexpr *w
 {
 	struct ir_kernel *k = p->k;
 	struct ir_phase *ph = c->rows;
-	int axis = add_rounds(c, ph, c->row, workgroups), temp[64], n = 0;
+	int beside = p->v->beside ? p->v->beside : 1, temp[64], n = 0;
+	const struct hexpr *places = hexpr_op(k->arena, HX_MUL, workgroups, hexpr_const(k->arena, beside));
+	int axis = add_rounds(c, ph, c->row, places, beside);
 	struct ir_ins *sums[64], *init[64], *next[64];
 	struct ir_block *body = arena_alloc(k->arena, sizeof *body);
 	*body = (struct ir_block){0};
 	struct ir_builder b = {k, ph, body, NULL, ph->line, 0};
-	struct ir_ins *first = ir_leaf(&b, IR_IOTA, DT_I32, c->row), *by = ir_hexpr(&b, workgroups);
+	struct ir_ins *first = ir_leaf(&b, IR_IOTA, DT_I32, c->row), *by = ir_hexpr(&b, places);
 	for (int t = 0; t < k->nparams; t++)
 		if (t < 64 && c->temps >> t & 1) {
 			temp[n] = t;
@@ -337,9 +339,10 @@ static void carry_rows(struct pass *p, struct carrying *c, const struct hexpr *w
 	}
 	ir_yield(&in, next, n);
 	struct ir_ins *column = ir_leaf(&b, IR_IOTA, DT_I32, c->column), *there = ir_bin(&b, IR_LT, column, ir_hexpr(&b, ph->axes[c->column].extent));
+	struct ir_ins *workgroup = beside > 1 ? ir_bin(&b, IR_DIV, ir_reduce(&b, RED_MIN, first, IR_AXIS(c->row), NULL), ir_int(&b, DT_I32, beside)) : first;
 	for (int s = 0; s < n; s++) {
-		struct ir_ins *subs[] = {first, column};
-		ir_store(&b, temp[s], subs, ir_result(&b, loop, s), there);
+		struct ir_ins *subs[] = {workgroup, column}, *sum = ir_result(&b, loop, s);
+		ir_store(&b, temp[s], subs, beside > 1 ? ir_reduce(&b, RED_SUM, sum, IR_AXIS(c->row), NULL) : sum, there);
 	}
 	ir_yield(&b, NULL, 0);
 	ph->body = body;
@@ -407,7 +410,7 @@ static void carry_pieces(struct pass *p, struct carrying *c, const struct hexpr 
 	}
 	ir_yield(&b, NULL, 0);
 	ph->body = body;
-	add_rounds(c, ph, c->groups.outer, workgroups);
+	add_rounds(c, ph, c->groups.outer, workgroups, 1);
 	ph->axes[c->groups.inner].extent = hexpr_const(k->arena, 1);
 	ph->axes[c->groups.inner].tile = 1;
 }

@@ -8,11 +8,13 @@
 /* Elements from which on: a workgroup then has eight rows and more. */
 enum { MANY_CARRIED = 8 << 20 };
 
-/* Rows of which one is in hand and others are on their way. */
-enum { ROW_ROUNDS = 3 };
-
-/* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, and how many of those a multiprocessor has. */
-static const struct { int columns, sums, threads, each; } classes[] = {{1024, 2, 128, 8}, {2048, 2, 256, 4}, {4096, 2, 256, 2}, {8192, 2, 512, 1}, {16384, 1, 512, 1}};
+/* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, how many of those a multiprocessor has, how many rows each takes
+ * side by side, if their number divides that of rows, and of how many rounds rows have places, that in hand and those on their way.  joined: its
+ * workgroups add up each other's sums as fast as another launch does. */
+static const struct { int columns, sums, threads, each, beside, rounds; bool joined; } classes[] = {
+	{1024, 1, 512, 2, 4, 2, true}, {1024, 2, 128, 8, 1, 3, false}, {2048, 1, 512, 2, 2, 2, true}, {2048, 2, 256, 4, 1, 3, false},
+	{4096, 2, 512, 1, 2, 3, true}, {4096, 2, 256, 2, 1, 3, true}, {8192, 2, 512, 1, 1, 3, true}, {16384, 1, 512, 1, 1, 3, true},
+};
 
 /* Of pieces of rows of which more tensors than `more` are loaded, at most `loads`, the first that a row fills: the lanes of a workgroup, how often each
  * accesses a row, how many workgroups a multiprocessor has, and their rounds.  What is on its way, 32 or 36 KB a multiprocessor, is as much as keeps
@@ -41,10 +43,14 @@ static void plan_rows_of(struct planner *p, struct planner *q, const struct carr
 			continue;
 		v.carries = classes[c].each * p->target->multiprocessors;
 		v.waves = waves_of(p, classes[c].threads);
-		v.rounds = ROW_ROUNDS;
+		v.rounds = classes[c].rounds;
+		v.beside = classes[c].beside;
+		v.joined = p->target->joins && classes[c].joined;
 		plan_limit(q, &v, (int)n->extent->imm, classes[c].columns);
 		plan_aligned(q, &v);
 		plan_rows_from(p, &v, MANY_CARRIED / classes[c].columns, sums->rows);
+		if (v.beside > 1)
+			plan_rows_by(p, &v, v.beside, sums->rows);
 		v.many = true;
 		plan_tile(&v, 0, n->name, classes[c].columns);
 		for (int i = 1; i < q->k->nphases; i++)
@@ -90,6 +96,7 @@ static void plan_many_pieces(struct planner *p, struct planner *q, const struct 
 	many.carries = piece->each * p->target->multiprocessors;
 	many.pieces = true;
 	many.rounds = piece->rounds;
+	many.joined = p->target->joins;
 	many.many = true;
 	if (piece->whole)
 		plan_limit(q, &many, (int)n->extent->imm, columns);

@@ -7,8 +7,8 @@
 enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
 /* Elements of a lane of groups of rows that are summed; four-byte ones of a tile that is turned, at most. */
 enum { SUMMED_LANE = 32, MOST_WORDS = 8192 };
-/* Columns of a workgroup that adds up parts of their sums, 128 bytes, and a sector. */
-enum { ADDED_LINE = 32, ADDED_LEAST = 8 };
+/* Columns of a workgroup that adds up parts of their sums, 128 bytes, as many as a workgroup of the same launch takes at most, and a sector. */
+enum { ADDED_LINE = 32, JOINED_LINE = 128, ADDED_LEAST = 8 };
 /* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which a lane holds 16 elements
  * of a short row with weights; up to which it makes one access to each of several rows. */
 enum { LANE_CODE = 1400, ROW_CODE = 14, SEVERAL_CODE = 24 };
@@ -249,25 +249,32 @@ static int64_t extent_most(const struct variant *v, const struct hexpr *n)
 	return 0;
 }
 
+/* Of parts of so many columns, those that lanes have room for, or as many as there are. */
+static int parts_at_once(const struct planner *p, const struct variant *v, int threads, int line)
+{
+	int room = threads * p->target->added_parts / line, most = v->carries ? power_above(v->carries) : room;
+	return most > 2 * room ? room : most;                /* one round, though half of its loads may be of parts that are not there */
+}
+
 /* Columns whose parts a loop adds up, of which there are few: so many a workgroup that each multiprocessor has one, where it is known how many there
  * are at most, and of rows of parts as many as lanes have room for, since each round of the loop waits for memory.  Of many rows there are many parts. */
 static void plan_summed_tiles(struct planner *p, struct variant *v, int phase)
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
-	int summed = phase_summed_axis(ph), line = ADDED_LINE;
+	int summed = phase_summed_axis(ph), line = ADDED_LINE, widest = v->joined && !v->pieces ? JOINED_LINE : ADDED_LINE;
 	int waves = waves_of(p, p->target->added_threads), others = variant_waves(v, phase);
-	if (v->napart < PHASES_APART && (others > waves || (others < waves && v->carries && v->many))) {
+	if (!v->joined && v->napart < PHASES_APART && (others > waves || (others < waves && v->carries && v->many))) {
 		v->apart[v->napart].phase = phase;
 		v->apart[v->napart++].waves = waves;
 	}
 	int threads = p->target->wave * variant_waves(v, phase);
 	for (int a = 0; v->carries && a < ph->naxes; a++)
 		if (a != summed && extent_most(v, ph->axes[a].extent))
-			line = power_above((int)(extent_most(v, ph->axes[a].extent) / p->target->multiprocessors));
-	line = line < ADDED_LEAST ? ADDED_LEAST : line > ADDED_LINE ? ADDED_LINE : line;
+			line = power_above((int)(extent_most(v, ph->axes[a].extent) / (v->joined ? v->carries : p->target->multiprocessors)));
+	line = line < ADDED_LEAST ? ADDED_LEAST : line > widest ? widest : line;
 	for (int a = 0; a < ph->naxes; a++)
 		if (a == summed)
-			plan_tile(v, phase, ph->axes[a].name, threads * p->target->added_parts / line);
+			plan_tile(v, phase, ph->axes[a].name, parts_at_once(p, v, threads, line));
 		else if (ph->axes[a].tiled && !ph->axes[a].tile)
 			plan_tile(v, phase, ph->axes[a].name, line);
 }

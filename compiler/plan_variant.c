@@ -49,6 +49,13 @@ void plan_rows_from(struct planner *p, struct variant *v, int least, const struc
 	plan_say(p, v, arena_printf(p->arena, "rows>=%d", least));
 }
 
+void plan_rows_by(struct planner *p, struct variant *v, int by, const struct hexpr *rows)
+{
+	const struct hexpr *rest = hexpr_op(p->arena, HX_REM, rows, hexpr_const(p->arena, by));
+	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_EQ, rest, hexpr_const(p->arena, 0)));
+	plan_say(p, v, arena_printf(p->arena, "rows%%%d=0", by));
+}
+
 void plan_limit(struct planner *p, struct variant *v, int symbol, int64_t most) { plan_range(p, v, symbol, 1, most); }
 
 /* The value; NULL: it is not. */

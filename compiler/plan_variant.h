@@ -33,6 +33,7 @@ void plan_pin_symbol(struct planner *, struct variant *, int symbol, int64_t val
 void plan_limit(struct planner *, struct variant *, int symbol, int64_t most);                    /* 1 to `most` */
 void plan_range(struct planner *, struct variant *, int symbol, int64_t least, int64_t most);
 void plan_rows_from(struct planner *, struct variant *, int least, const struct hexpr *rows);     /* so many of these and more */
+void plan_rows_by(struct planner *, struct variant *, int by, const struct hexpr *rows);           /* a multiple of so many of them */
 void plan_memory(struct planner *, struct variant *, bool fast);                                  /* the device's, as target.fast_memory has it */
 void plan_aligned(struct planner *, struct variant *);                                            /* tensors, and extents that are multiples */
 void plan_dense(struct planner *, struct variant *);               /* rows of pinned extents one behind the other, of all tensors that are there */

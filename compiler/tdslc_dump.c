@@ -134,6 +134,10 @@ static void explain_variant(FILE *out, const struct dump *d, const struct varian
 		fprintf(out, " cluster=%d", v->cluster);
 	if (v->carries)
 		fprintf(out, " workgroups=%d", v->carries);
+	if (v->beside > 1)
+		fprintf(out, " beside=%d", v->beside);
+	if (v->joined)
+		fprintf(out, " joined");
 	if (v->rounds)
 		fprintf(out, " rounds=%d", v->rounds);
 	fprintf(out, "%s%s%s\n", !v->aligned ? "" : v->single ? " unaligned" : " aligned", v->flat ? " flat" : "", v->stream ? " stream" : "");

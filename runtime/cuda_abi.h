@@ -42,6 +42,7 @@ struct cuda_launch {
 	X(cuFuncGetParamInfo, 0, (struct CUfunc_st *function, size_t index, size_t *offset, size_t *size)) \
 	X(cuLaunchKernel, 1, (struct CUfunc_st *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, \
 	                      unsigned shared, struct CUstream_st *stream, void **params, void **extra)) \
+	X(cuOccupancyMaxActiveBlocksPerMultiprocessor, 0, (int *workgroups, struct CUfunc_st *f, int threads, size_t shared)) \
 	X(cuOccupancyMaxActiveClusters, 0, (int *clusters, struct CUfunc_st *f, const struct CUlaunchConfig_st *config)) \
 	X(cuLaunchKernelEx, 0, (const struct CUlaunchConfig_st *config, struct CUfunc_st *f, void **params, void **extra)) \
 	X(cuStreamSynchronize, 1, (struct CUstream_st *stream)) \
@@ -55,10 +56,11 @@ struct cuda_launch {
 enum {
 	CUDA_INVALID_VALUE = 1, CUDA_NO_DEVICE = 100, CUDA_NO_BINARY_FOR_GPU = 209, CUDA_INVALID_PTX = 218, CUDA_UNSUPPORTED_PTX_VERSION = 222,
 	CUDA_CAPTURE_IMPLICIT = 906,            /* asked of the legacy default stream while another is captured */
-	CUDA_ATTRIBUTE_MEMORY_CLOCK = 36, CUDA_ATTRIBUTE_MEMORY_WIDTH = 37, CUDA_ATTRIBUTE_MAJOR = 75, CUDA_ATTRIBUTE_MINOR = 76, CUDA_ATTRIBUTE_RESERVED_SHARED = 111,
+	CUDA_ATTRIBUTE_MULTIPROCESSORS = 16, CUDA_ATTRIBUTE_MEMORY_CLOCK = 36, CUDA_ATTRIBUTE_MEMORY_WIDTH = 37, CUDA_ATTRIBUTE_MAJOR = 75, CUDA_ATTRIBUTE_MINOR = 76, CUDA_ATTRIBUTE_MEETS = 95, CUDA_ATTRIBUTE_RESERVED_SHARED = 111,   /* 95: CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH */
 	CUDA_FUNC_SHARED_BYTES = 1, CUDA_FUNC_MAX_DYNAMIC_SHARED_BYTES = 8, CUDA_FUNC_CLUSTER_WIDTH = 11, CUDA_FUNC_CLUSTER_ANY = 14, CUDA_CLUSTER_PORTABLE = 8,
 	CUDA_JIT_ERROR_LOG = 5, CUDA_JIT_ERROR_LOG_BYTES = 6,
 	CUDA_CAPTURE_RELAXED = 2,
+	CUDA_LAUNCH_MEETS = 2,                  /* CU_LAUNCH_ATTRIBUTE_COOPERATIVE */
 	CUDA_LAUNCH_PLACING = 5,                /* CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE */
 	CUDA_PLACING_BALANCED = 2,              /* CU_CLUSTER_SCHEDULING_POLICY_LOAD_BALANCING */
 	CUDA_CLUSTER_CROWD = 512, CUDA_FAST_MEMORY = 4000,   /* clusters; GB/s, as device.memory_rate and the compiler's target.fast_memory */

@@ -16,10 +16,12 @@ struct cuda;
 struct host_range { uintptr_t base; size_t bytes; const char *name; bool writable; };
 
 /* In: bytes of group memory and of arguments, and threads of a workgroup, as the pack says.  Out: bytes of group memory that are given at launch;
- * members: workgroups of a cluster, 0 = there are no clusters; unplaced: there is no place on this chip where so many of them start together. */
-struct launch_need { uint32_t shared, kernarg_bytes, block, members; bool unplaced; };
-/* overlaps: it may be started before what runs on the stream is done; its code waits for that. */
-struct launch_shape { uint32_t grid[3], block, shared, members; bool overlaps; size_t kernarg_bytes; };
+ * members: workgroups of a cluster, 0 = there are no clusters; unplaced: there is no place on this chip where so many of them start together.
+ * meets: all workgroups wait for each other; room: so many run at a time, where meets, else 0. */
+struct launch_need { uint32_t shared, kernarg_bytes, block, members, room; bool unplaced, meets; };
+/* overlaps: it may be started before what runs on the stream is done; its code waits for that.  meets: its workgroups run at a time or not at all.  offsets: of
+ * each argument in its block. */
+struct launch_shape { uint32_t grid[3], block, shared, members, narguments; bool overlaps, meets; size_t kernarg_bytes; const uint32_t *offsets; };
 
 struct device_ops {
 	const char *kind;
@@ -32,7 +34,7 @@ struct device_ops {
 	int (*module_load)(tdsl_device, void **module, const void *image, size_t size);
 	void (*module_unload)(tdsl_device, void *module);
 	/* need: what the launch's record says; need->shared becomes the bytes that the launch must add to what the code declares,
-	 * need->members and need->unplaced are set where the device has clusters. */
+	 * need->members and need->unplaced are set where the device has clusters, need->room where workgroups of a launch can wait for each other. */
 	int (*function)(tdsl_device, void **function, void *module, const char *symbol, struct launch_need *need);
 	int (*launch)(tdsl_device, void *function, const struct launch_shape *, void *native, void *kernarg, const char *what);
 	int (*sync)(tdsl_device, void *native);

@@ -14,7 +14,8 @@
 
 #include "cuda_abi.h"
 
-struct cuda { struct cuda_table t; struct CUctx_st *context; int device, version, reserved; }; /* reserved: group memory the driver keeps */
+/* reserved: group memory the driver keeps; multiprocessors: of which a launch's workgroups may wait for each other, 0 = of none */
+struct cuda { struct cuda_table t; struct CUctx_st *context; int device, version, reserved, multiprocessors; };
 
 /* Which code a chip runs.  sm_90a is of compute capability 9.0 alone: neither its cubin nor its PTX runs on another. */
 static const struct { int major, minor; const char *target; } chips[] = {{9, 0, "sm_90a"}};
@@ -135,6 +136,16 @@ static int clusters_ask(tdsl_device d, struct CUfunc_st *f, const char *symbol, 
 	return 0;
 }
 
+/* How many workgroups run at a time, if they wait for each other. */
+static int room_ask(tdsl_device d, struct CUfunc_st *f, const char *symbol, struct launch_need *need)
+{
+	int each = 0;
+	if (need->meets && d->cuda->multiprocessors)
+		CUDA(d, TDSL_ELAUNCH, symbol, cuOccupancyMaxActiveBlocksPerMultiprocessor, (&each, f, (int)need->block, need->shared));
+	need->room = (uint32_t)(each * d->cuda->multiprocessors);
+	return 0;
+}
+
 static int cuda_function(tdsl_device d, void **function, void *module, const char *symbol, struct launch_need *need)
 {
 	struct CUfunc_st *f = NULL;
@@ -153,6 +164,7 @@ static int cuda_function(tdsl_device d, void **function, void *module, const cha
 	if (need->shared)
 		CUDA(d, TDSL_ELAUNCH, symbol, cuFuncSetAttribute, (f, CUDA_FUNC_MAX_DYNAMIC_SHARED_BYTES, (int)need->shared));
 	TRY(clusters_ask(d, f, symbol, need));
+	TRY(room_ask(d, f, symbol, need));
 	*function = f;
 	return 0;
 }
@@ -164,14 +176,27 @@ static bool is_crowd(const struct tdsl_device_s *d, const struct launch_shape *l
 	return l->members && d->memory_rate >= CUDA_FAST_MEMORY && (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] >= (uint64_t)l->members * CUDA_CLUSTER_CROWD;
 }
 
+enum { MOST_ARGUMENTS = 512 };     /* as many as the compiler gives a launch at most */
+
+/* A launch whose workgroups wait for each other is captured into a graph only if it has its arguments one by one. */
 static int cuda_launch(tdsl_device d, void *function, const struct launch_shape *l, void *native, void *kernarg, const char *what)
 {
 	size_t bytes = l->kernarg_bytes;
-	void *extra[] = {CUDA_EXTRA_POINTER, kernarg, CUDA_EXTRA_SIZE, &bytes, CUDA_EXTRA_END};
-	if (l->overlaps && d->cuda->t.cuLaunchKernelEx) {
-		struct cuda_attribute how[] = {{.id = CUDA_LAUNCH_OVERLAPS, .value = {1}}, {.id = CUDA_LAUNCH_PLACING, .value = {CUDA_PLACING_BALANCED}}};
-		struct cuda_launch launch = {{l->grid[0], l->grid[1], l->grid[2]}, {l->block, 1, 1}, l->shared, native, how, is_crowd(d, l) ? 2 : 1};
-		CUDA(d, TDSL_ELAUNCH, what, cuLaunchKernelEx, ((const struct CUlaunchConfig_st *)(const void *)&launch, function, NULL, extra));
+	void *extra[] = {CUDA_EXTRA_POINTER, kernarg, CUDA_EXTRA_SIZE, &bytes, CUDA_EXTRA_END}, *params[MOST_ARGUMENTS];
+	if ((l->overlaps || l->meets) && d->cuda->t.cuLaunchKernelEx) {
+		struct cuda_attribute how[3];
+		struct cuda_launch launch = {{l->grid[0], l->grid[1], l->grid[2]}, {l->block, 1, 1}, l->shared, native, how, 0};
+		if (l->overlaps)
+			how[launch.nattributes++] = (struct cuda_attribute){.id = CUDA_LAUNCH_OVERLAPS, .value = {1}};
+		if (is_crowd(d, l))
+			how[launch.nattributes++] = (struct cuda_attribute){.id = CUDA_LAUNCH_PLACING, .value = {CUDA_PLACING_BALANCED}};
+		if (l->meets)
+			how[launch.nattributes++] = (struct cuda_attribute){.id = CUDA_LAUNCH_MEETS, .value = {1}};
+		if (l->meets && l->narguments > MOST_ARGUMENTS)
+			FAIL(TDSL_EPACK, "%s: %s: %u arguments; expected %d at most", d->name, what, l->narguments, MOST_ARGUMENTS);
+		for (uint32_t i = 0; l->meets && i < l->narguments; i++)
+			params[i] = (uint8_t *)kernarg + l->offsets[i];
+		CUDA(d, TDSL_ELAUNCH, what, cuLaunchKernelEx, ((const struct CUlaunchConfig_st *)(const void *)&launch, function, l->meets ? params : NULL, l->meets ? NULL : extra));
 		return 0;
 	}
 	CUDA(d, TDSL_ELAUNCH, what, cuLaunchKernel, (function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared, native, NULL,
@@ -263,6 +288,15 @@ static int target_read(tdsl_device d)
 	FAIL(TDSL_EDEVICE, "%s: %s has compute capability %d.%d; expected 9.0 (sm_90a)", d->name, name, major, minor);
 }
 
+/* 0 = a launch's workgroups cannot wait for each other. */
+static int multiprocessors(tdsl_device d)
+{
+	int n = 0, meets = 0;
+	bool told = d->cuda->t.cuDeviceGetAttribute(&meets, CUDA_ATTRIBUTE_MEETS, d->cuda->device) == 0 &&
+	            d->cuda->t.cuDeviceGetAttribute(&n, CUDA_ATTRIBUTE_MULTIPROCESSORS, d->cuda->device) == 0;
+	return told && meets && d->cuda->t.cuLaunchKernelEx && d->cuda->t.cuOccupancyMaxActiveBlocksPerMultiprocessor ? n : 0;
+}
+
 /* Two transfers a clock (kHz) on each of the pins; a driver that does not tell leaves 0. */
 static int memory_rate(tdsl_device d)
 {
@@ -290,6 +324,7 @@ static int cuda_setup(tdsl_device d, int ordinal)
 	CUDA(d, TDSL_EDEVICE, NULL, cuDeviceGetAttribute, (&d->cuda->reserved, CUDA_ATTRIBUTE_RESERVED_SHARED, d->cuda->device));
 	CUDA(d, TDSL_EDEVICE, NULL, cuDevicePrimaryCtxRetain, (&d->cuda->context, d->cuda->device));
 	d->memory_rate = memory_rate(d);
+	d->cuda->multiprocessors = multiprocessors(d);
 	d->ordinal = ordinal;
 	d->dl = (DLDevice){kDLCUDA, ordinal};
 	d->ops = &cuda_ops;

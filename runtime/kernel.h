@@ -62,7 +62,8 @@ struct plan {
 	struct plan_launch *launches;
 	struct plan_patch *patches;
 	uint8_t *kernargs;
-	uint64_t *key;                     /* all five inside the plan's own block */
+	uint32_t *offsets;                 /* of arguments in their launch's block */
+	uint64_t *key;                     /* all six inside the plan's own block */
 };
 
 /* Checks arguments against the kernel and the device and builds the plan for them (free() it).  `key` is stored in it. */

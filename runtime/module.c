@@ -26,7 +26,7 @@ int kernel_function(void **function, struct launch_need *need, tdsl_kernel k, td
 {
 	uintptr_t saved = 0;
 	void *module;
-	*need = (struct launch_need){.shared = l->lds > 0 ? (uint32_t)l->lds : 0, .kernarg_bytes = l->kernarg_bytes, .block = l->block};
+	*need = (struct launch_need){.shared = l->lds > 0 ? (uint32_t)l->lds : 0, .kernarg_bytes = l->kernarg_bytes, .block = l->block, .meets = l->flags & PACK_MEETS};
 	if (d->ops->enter)
 		TRY(d->ops->enter(d, &saved));
 	pthread_mutex_lock(&d->lock);

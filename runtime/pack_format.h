@@ -13,7 +13,7 @@
 #endif
 
 #define PACK_MAGIC "TDSLPACK"
-enum { PACK_OVERLAPS = 1, PACK_TOGETHER = 2 }; /* pack_launch.flags: model_launch.overlaps, .together */
+enum { PACK_OVERLAPS = 1, PACK_TOGETHER = 2, PACK_MEETS = 4 }; /* pack_launch.flags: model_launch.overlaps, .together, .meets */
 /* pack_kernel.flags: model_kernel.has_workspace, .pointwise, whose symbols' numbers are in a byte each. */
 enum { PACK_WORKSPACE = 1, PACK_POINTWISE = 2, PACK_ROWS_SHIFT = 8, PACK_COLUMNS_SHIFT = 16, PACK_KERNEL_FLAGS = 0xffff03 };
 enum { PACK_VERSION = 5, PACK_MAX_OBJECT = 1 << 28, PACK_MAX_DICTIONARY = 1 << 20, PACK_MAX_REPORTS = 1 << 28, PACK_MAX_KERNARG = 4096 };

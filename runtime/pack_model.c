@@ -31,6 +31,7 @@ static void launch_read(struct reader *r, const struct pack_launch *l, struct mo
 	m->block = (int)l->block;
 	m->overlaps = l->flags & PACK_OVERLAPS;
 	m->together = l->flags & PACK_TOGETHER;
+	m->meets = l->flags & PACK_MEETS;
 	for (int d = 0; d < 3; d++)
 		m->grid[d] = expr(r, l->grid[d]);
 	m->lanes = expr(r, l->lanes);

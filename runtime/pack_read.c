@@ -221,7 +221,7 @@ static int launch_check(struct check *c, const struct pack_kernel *k, const stru
 	CHECK(string_check(c, l->symbol, l, "device function"));
 	CHECK(range_check(c, l->kargs, count[PS_KARGS], 1024, l, "kernel arguments"));
 	CHECK(range_check(c, l->exprs, count[PS_EXPRS], 256, l, "expressions"));
-	if (l->flags & ~(PACK_OVERLAPS | PACK_TOGETHER))
+	if (l->flags & ~(PACK_OVERLAPS | PACK_TOGETHER | PACK_MEETS))
 		BAD(c, "offset %zu: a launch with unknown flags %x", place(c, l), l->flags);
 	if (l->block == 0 || l->block > 1024 || l->kernarg_bytes > PACK_MAX_KERNARG)
 		BAD(c, "offset %zu: a workgroup of %u lanes with %u bytes of arguments", place(c, l), l->block, l->kernarg_bytes);

@@ -182,7 +182,7 @@ static void launch_add(struct writer *w, const struct model_launch *m)
 	struct pack_launch l = {0};
 	l.symbol = string_add(w, m->symbol);
 	l.block = (uint16_t)m->block;
-	l.flags = (uint16_t)((m->overlaps ? PACK_OVERLAPS : 0) | (m->together ? PACK_TOGETHER : 0));
+	l.flags = (uint16_t)((m->overlaps ? PACK_OVERLAPS : 0) | (m->together ? PACK_TOGETHER : 0) | (m->meets ? PACK_MEETS : 0));
 	l.kernarg_bytes = (uint32_t)m->kernarg_bytes;
 	for (int d = 0; d < 3; d++)
 		l.grid[d] = code_add(w, m->grid[d]);

@@ -105,21 +105,6 @@ int variant_follows(const struct bind *b, const struct pack_variant *v)
 	return 0;
 }
 
-int variant_placed(const struct bind *b, const struct pack_variant *v)
-{
-	for (uint32_t i = 0; i < v->launches.count; i++) {
-		const struct pack_launch *l = launch_at(b, v, i);
-		struct launch_need need;
-		void *function;
-		if (!(l->flags & PACK_TOGETHER))
-			continue;
-		TRY(kernel_function(&function, &need, b->kernel, b->device, v->object, l));
-		if (need.unplaced)
-			FAIL(TDSL_ELAUNCH, "%s: %s has no place where clusters of %u workgroups start together", b->name, b->device->name, need.members);
-	}
-	return 0;
-}
-
 /* What a predicate asks of a call that does not hold: anything but strides, or the first stride that is too large, and the most it may be. */
 struct reach { const struct bind *bind; bool other, far; int param, dim; int64_t most; };
 
@@ -282,6 +267,33 @@ static int grid_make(const struct bind *b, const struct pack_launch *l, uint32_t
 	return 0;
 }
 
+/* The launch has a place on the device: for its clusters, or for all workgroups of the grid where they wait for each other. */
+static int launch_placed(const struct bind *b, const struct pack_variant *v, const struct pack_launch *l)
+{
+	struct launch_need need;
+	void *function;
+	uint32_t grid[3];
+	bool any;
+	TRY(kernel_function(&function, &need, b->kernel, b->device, v->object, l));
+	if (need.unplaced)
+		FAIL(TDSL_ELAUNCH, "%s: %s has no place where clusters of %u workgroups start together", b->name, b->device->name, need.members);
+	if (!(l->flags & PACK_MEETS))
+		return 0;
+	TRY(grid_make(b, l, grid, &any));
+	uint64_t row = (uint64_t)grid[0] * grid[1], all = row * grid[2];
+	if (any && (row > UINT32_MAX || all > need.room))
+		FAIL(TDSL_ELAUNCH, "%s: %s has room for %u workgroups at a time; %" PRIu64 " are to wait for each other", b->name, b->device->name, need.room, all);
+	return 0;
+}
+
+int variant_placed(const struct bind *b, const struct pack_variant *v)
+{
+	for (uint32_t i = 0; i < v->launches.count; i++)
+		if (launch_at(b, v, i)->flags & (PACK_TOGETHER | PACK_MEETS))
+			TRY(launch_placed(b, v, launch_at(b, v, i)));
+	return 0;
+}
+
 static int patch_of_scalar(const struct bind *b, const struct pack_karg *a, uint8_t *kind)
 {
 	static const struct { enum dtype type; uint8_t kind, size; } scalars[] = {
@@ -331,8 +343,9 @@ constant:
 	return 0;
 }
 
+/* offsets: room for one of each argument. */
 static int launch_make(const struct bind *b, const struct pack_variant *v, const struct pack_launch *l, struct plan *plan,
-                       struct plan_launch *out)
+                       struct plan_launch *out, uint32_t *offsets)
 {
 	uint8_t *block = plan->kernargs + out->kernarg;
 	out->symbol = pack_string(b->file, l->symbol);
@@ -343,9 +356,14 @@ static int launch_make(const struct bind *b, const struct pack_variant *v, const
 		out->shape.block = (uint32_t)lanes;
 	}
 	out->shape.overlaps = l->flags & PACK_OVERLAPS;
+	out->shape.meets = l->flags & PACK_MEETS;
 	out->shape.kernarg_bytes = l->kernarg_bytes;
-	for (uint32_t i = 0; i < l->kargs.count; i++)
+	out->shape.offsets = offsets;
+	out->shape.narguments = l->kargs.count;
+	for (uint32_t i = 0; i < l->kargs.count; i++) {
+		offsets[i] = karg_at(b, l, i)->offset;
 		TRY(karg_make(b, l, karg_at(b, l, i), block, plan, out));
+	}
 	struct launch_need need;
 	TRY(kernel_function(&out->function, &need, b->kernel, b->device, v->object, l));
 	out->shape.shared = need.shared;
@@ -366,7 +384,8 @@ static struct plan *plan_alloc(const struct bind *b, const struct pack_variant *
 	size_t at_key = at_launches + nlaunches * sizeof(struct plan_launch);
 	size_t at_kernargs = (at_key + key_words * sizeof(uint64_t) + 15) & ~(size_t)15;
 	size_t at_patches = at_kernargs + kernargs;
-	uint8_t *block = calloc(1, at_patches + npatches * sizeof(struct plan_patch) + 16);
+	size_t at_offsets = at_patches + npatches * sizeof(struct plan_patch);
+	uint8_t *block = calloc(1, at_offsets + npatches * sizeof(uint32_t) + 16);
 	if (!block)
 		return NULL;
 	struct plan *p = (struct plan *)(void *)block;
@@ -375,12 +394,13 @@ static struct plan *plan_alloc(const struct bind *b, const struct pack_variant *
 	p->key = (void *)(block + at_key);
 	p->kernargs = block + at_kernargs;
 	p->patches = (void *)(block + at_patches);
+	p->offsets = (void *)(block + at_offsets);
 	return p;
 }
 
 static int plan_fill(struct plan *p, const struct bind *b, const struct pack_variant *v)
 {
-	uint32_t kernarg = 0, patch = 0;
+	uint32_t kernarg = 0, patch = 0, argument = 0;
 	int64_t workspace = 0;
 	if (v->workspace.size)
 		TRY(eval_or_fail(b, v->workspace, "workspace", 0, INT64_MAX, &workspace));
@@ -394,9 +414,10 @@ static int plan_fill(struct plan *p, const struct bind *b, const struct pack_var
 			continue;
 		out->kernarg = kernarg;
 		out->patch = patch;
-		TRY(launch_make(b, v, l, p, out));
+		TRY(launch_make(b, v, l, p, out, p->offsets + argument));
 		kernarg += (l->kernarg_bytes + 15) & ~15u;
 		patch += out->npatch;
+		argument += l->kargs.count;
 		p->nlaunches++;
 	}
 	return 0;

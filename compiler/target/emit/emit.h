@@ -16,6 +16,8 @@
  *   stage.c       loads by way of group memory
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
  *   early.c       the first loads, before the wait
+ *   teams.c       waves that wait for each other alone
+ *   joined.c      phases of one launch                       ragged.c      groups whose bounds lie in memory
  *   rounds.c      rows that may not be there, one after the other        waves.c       waves that would hold nothing
  *   counted.c     and those that are, counted             scan.c        what a wave makes of all lanes' words */
 #ifndef TDSL_EMIT_H
@@ -32,7 +34,7 @@ enum { LDS_REGIONS = 32 };
 struct lds_state { struct lds_region regions[LDS_REGIONS]; int nregions, top; bool written; };      /* what lds.c knows at a place of the code */
 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used; with staged set, each is there once it has
- * been used (stage.c); early: loaded in the round before. */
+ * been used (stage.c); early: loaded in a round before. */
 struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *waiting; LLVMValueRef waiting_lane; const struct staged *staged; bool early; };
 
 enum { MANY_MASKS = 16, MANY_TENSORS = 8 };  /* of a lane: more would fill the scalar registers; half as many where there are more tensors */
@@ -59,11 +61,13 @@ struct emit {
 	LLVMValueRef entry_end;                  /* instruction in the entry block before which lane arithmetic goes */
 	LLVMValueRef again[2];                   /* what machine.from_bf16_again works with, once it is asked for */
 	const struct stage_ring *ring;           /* of the loop around, whose loads were asked for in rounds before; NULL = there is none */
+	LLVMValueRef team; int team_waves;       /* of the barriers in hand the number, i32, and how many waves they are for (teams.c); NULL = all of the workgroup */
 	bool unread;                             /* something staged is on its way (stage.c) */
 	bool turned;                             /* a tile was turned in group memory */
 	LLVMValueRef tid;                        /* workitem id, i32 */
 	LLVMValueRef *axis_base;                 /* by axis: uniform i32 position of the tile */
 	LLVMValueRef *axis_limit;                /* by axis: end of the ragged range */
+	LLVMValueRef turn, turns;                /* i32, of a phase behind another of its launch: which workgroup's work this is, of how many; NULL = the grid says */
 	int grid_axis[3];                        /* by dimension of a grid whose axes have one each */
 	const struct ir_axis *rows_there;        /* whose positions are below its extent, for waves whose row is not have left (grid.c); NULL = perhaps none */
 	LLVMValueRef *ahead, ahead_there;        /* ahead.c: by axis, i32: how far away the later tile lies; i1: there is one.  NULL = none is asked for */
@@ -151,6 +155,7 @@ bool grid_needs_extents(const struct emit *);                                  /
 void grid_told(struct emit *, const struct hexpr *told[TOLD]);                  /* what emit.told is, for the launch to pass; NULL = nothing */
 void grid_leave(struct emit *);                                                /* workgroups beyond the last do nothing; numbers are bound */
 void grid_bind(struct emit *, const struct hexpr *grid[3]);
+const struct hexpr *grid_tiles(const struct emit *);                           /* workgroups of the phase, all dimensions together */
 bool grid_rounds(struct emit *, struct rounds *);                              /* what is known of rows that a workgroup takes in rounds; false = it takes none so */
 LLVMValueRef grid_is_counted(struct emit *);                                   /* rows are counted over all groups in this launch (counted.c); NULL = in none */
 void grid_leave_rows(struct emit *);                                           /* nor do waves whose row is beyond the last; axes are bound */
@@ -168,6 +173,17 @@ void rounds_end(struct emit *, const struct rounds *);
 void counted_begin(struct emit *, struct rounds *);
 void counted_end(struct emit *, const struct rounds *);
 const struct ir_ins *rounds_count(const struct ir_phase *, int rows, int *group);   /* of how many each group has; NULL = rows are there or not one by one */
+
+/* teams.c */
+void teams_enter_loop(struct emit *, const struct ir_ins *loop);
+void teams_leave_loop(struct emit *);
+
+/* joined.c */
+void joined_phase(struct emit *, const struct ir_phase *);                     /* behind the launch's phases before it */
+
+/* ragged.c */
+void ragged_find_tile(struct emit *, int axis);                                /* the workgroup's, whose number the axis's base is; behind the last one it is done */
+void ragged_open_lists(struct emit *, int axis, const bool *used);             /* used: by parameter */
 
 /* early.c */
 bool early_is_worth(const struct emit *);

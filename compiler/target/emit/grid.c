@@ -268,11 +268,11 @@ void grid_leave_rows(struct emit *e)
 /* As declared; more than the machine's dimensions share the last. */
 static void bind_declared(struct emit *e, const struct grid_slots *s, const struct hexpr *grid[3])
 {
-	int most = e->machine->grid_dims - 1;
+	int most = e->turn ? 0 : e->machine->grid_dims - 1;
 	LLVMValueRef rest = NULL;
 	for (int n = 0; n < s->n; n++) {
 		int dim = n < most ? n : most;
-		LLVMValueRef id = n <= most ? e->machine->workgroup(e, dim) : rest;
+		LLVMValueRef id = n > most ? rest : e->turn ? e->turn : e->machine->workgroup(e, dim);
 		if (n >= most && n + 1 < s->n) {
 			LLVMValueRef tiles = emit_hexpr(e, s->of[n].tiles);
 			rest = LLVMBuildUDiv(e->b, id, tiles, "");
@@ -285,6 +285,8 @@ static void bind_declared(struct emit *e, const struct grid_slots *s, const stru
 
 LLVMValueRef grid_workgroups(struct emit *e)
 {
+	if (e->turn)
+		return e->turns;
 	if (e->told[TOLD_WORKGROUPS])
 		return e->told[TOLD_WORKGROUPS];
 	return LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroups(e, 1), "");
@@ -292,6 +294,8 @@ LLVMValueRef grid_workgroups(struct emit *e)
 
 LLVMValueRef grid_workgroup(struct emit *e)
 {
+	if (e->turn)
+		return e->turn;
 	return LLVMBuildAdd(e->b, LLVMBuildMul(e->b, e->machine->workgroups(e, 0), e->machine->workgroup(e, 1), ""), e->machine->workgroup(e, 0), "");
 }
 
@@ -308,7 +312,7 @@ LLVMValueRef grid_is_last(struct emit *e)
 static void tell_few(struct emit *e, const struct grid_slots *s, const struct hexpr *told[TOLD])
 {
 	struct arena *a = e->arena;
-	if (!e->v->few || !e->v->aligned || !e->machine->last_workgroups || !(s->n == 1 || (s->n == 2 && is_short(e, s) && !is_folded(e, s))))
+	if (!e->v->few || e->v->joined || !e->v->aligned || !e->machine->last_workgroups || !(s->n == 1 || (s->n == 2 && is_short(e, s) && !is_folded(e, s))))
 		return;
 	int last = s->n == 2 && dim_of(e, s, 1) == 1;
 	const struct hexpr *along = s->of[last].tiles, *across = s->n == 2 ? s->of[!last].tiles : hexpr_const(a, 1);
@@ -326,6 +330,15 @@ void grid_told(struct emit *e, const struct hexpr *told[TOLD])
 	tell_few(e, &s, told);
 }
 
+const struct hexpr *grid_tiles(const struct emit *e)
+{
+	struct grid_slots s = slots_of(e);
+	const struct hexpr *n = hexpr_const(e->arena, 1);
+	for (int i = 0; i < s.n; i++)
+		n = hexpr_op(e->arena, HX_MUL, n, s.of[i].tiles);
+	return n;
+}
+
 bool grid_needs_extents(const struct emit *e)
 {
 	struct grid_slots s = slots_of(e);
@@ -339,12 +352,14 @@ void grid_bind(struct emit *e, const struct hexpr *grid[3])
 		grid[i] = hexpr_const(e->arena, 1);
 	if (e->cluster && !(is_short(e, &s) && is_sideways(e, &s)))
 		emit_fail(e, NULL, "internal: the workgroups of a cluster do not lie side by side");
-	if (is_folded(e, &s))
+	if (e->turn)
+		bind_declared(e, &s, grid);
+	else if (is_folded(e, &s))
 		bind_folded(e, &s, grid);
 	else if (is_short(e, &s))
 		bind_short(e, &s, grid);
 	else
 		bind_declared(e, &s, grid);
-	if (e->v->ahead && (is_short(e, &s) || s.n == 1))
+	if (e->v->ahead && !e->turn && (is_short(e, &s) || s.n == 1))
 		ahead_bind(e, grid, s.n);
 }

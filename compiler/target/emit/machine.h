@@ -59,7 +59,10 @@ struct machine {
 	LLVMValueRef (*uniform)(struct emit *, LLVMValueRef word);       /* all lanes hold the same: may become a scalar */
 
 	/* --- order --- */
+	int barriers;                                                    /* that a workgroup has, by number, of which `barrier` takes e->team; 0 = one for all its waves */
 	void (*barrier)(struct emit *);                                  /* the workgroup's LDS accesses before it are seen behind it */
+	/* All workgroups of the launch: what any of them stored before it is seen behind it; where target.joins.  It is a barrier as well. */
+	void (*workgroups_meet)(struct emit *);
 	void (*memory_barrier)(struct emit *);                           /* as that, and its accesses of global memory are done */
 	void (*keep_order)(struct emit *);                               /* nothing moves across: bounds what is live */
 	/* x (32 bits), computed before any load behind it: what it is computed from need not stay. */

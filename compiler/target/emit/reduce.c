@@ -11,7 +11,7 @@
 
 #include <limits.h>
 
-enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64, FEW = 2, TOGETHER = 4 };
+enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64, WIDE = 4, FEW = 2, TOGETHER = 4 };
 
 /* Partial results of one result register, in vectors of `pack`; reg: its first register; whole: one mask for all that a lane folds. */
 struct chains { LLVMValueRef acc[16]; int n, pack, reg; bool whole; };
@@ -379,12 +379,29 @@ static int kept_bits(const struct part *p, int *kept)
 	return n;
 }
 
+/* Sums of rows that lie beside each other: of a lane's words as many lie side by side as one access takes, in which lanes then follow each other. */
+static bool is_wide(const struct emit *e, const struct part *p) { return e->v->beside > 1 && p->i->dtype == DT_F32 && p->regs % WIDE == 0; }
+
+static void store_wide(struct emit *e, LLVMValueRef *x, LLVMValueRef place)
+{
+	LLVMSetAlignment(LLVMBuildStore(e->b, vector_join(e, x, WIDE, 1), place), 4 * WIDE);
+}
+
+static LLVMValueRef load_wide(struct emit *e, LLVMValueRef place)
+{
+	LLVMValueRef x = LLVMBuildLoad2(e->b, emit_vector(e->f32, WIDE), place, "");
+	LLVMSetAlignment(x, 4 * WIDE);
+	return x;
+}
+
 /* many: all the partial results that the round reads would not fit the registers at once.
  * Partial results of a wave lie side by side, one a result lane and register; the waves of a result at a constant distance. */
 static void fold_waves(struct emit *e, struct part *p, bool many)
 {
 	int kept[HIGH + 6], reduced[HIGH], nkept = kept_bits(p, kept), nreduced = 0;
-	int word = p->i->dtype == DT_I64 ? 8 : 4, slot = word * p->regs, plane = slot << nkept;
+	int word = p->i->dtype == DT_I64 ? 8 : 4, plane = word * p->regs << nkept;
+	bool wide = is_wide(e, p);
+	int slot = word * (wide ? WIDE : p->regs);
 	for (int b = 0; b < p->from->nwave; b++)
 		if (p->waves >> b & 1)
 			reduced[nreduced++] = p->from->nlane + b;
@@ -398,18 +415,23 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 	for (int b = 0; b < p->from->nlane; b++)
 		same |= (int64_t)((p->lanes >> b & 1) || layout_basis_is_zero(&p->from->lane[b])) << b;
 	LLVMValueRef join = reduce_begin_first(e, same);
-	for (int x = 0; x < p->regs; x++)
-		LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, base + word * x));
+	for (int x = 0; x < p->regs; x += wide ? WIDE : 1)
+		if (wide)
+			store_wide(e, p->x + x, lds_pointer(e, e->lds_small, to, base + (slot << nkept) * (x / WIDE)));
+		else
+			LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, base + word * x));
 	if (join)
 		emit_if_end(e, join);
 	lds_barrier(e);
 	int n = 1 << nreduced;
+	LLVMValueRef four[1 << HIGH] = {NULL};
 	LLVMValueRef there = e->waves_there ? waves_number(e) : NULL;
 	for (int x = 0; x < p->regs; x++) {
 		LLVMValueRef part[1 << HIGH], pointer;
 		for (int v = 0; v < n; v++) {
-			pointer = lds_pointer(e, e->lds_small, at, base + v * plane + word * x);
-			part[v] = LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[x]), pointer, "");
+			pointer = lds_pointer(e, e->lds_small, at, base + v * plane + (wide ? (slot << nkept) * (x / WIDE) : word * x));
+			four[v] = wide && x % WIDE == 0 ? load_wide(e, pointer) : four[v];
+			part[v] = wide ? vector_part(e, four[v], x % WIDE, 1) : LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[x]), pointer, "");
 			if (there && v)
 				part[v] = waves_or_nothing(e, p->i, LLVMBuildICmp(e->b, LLVMIntUGT, there, emit_int(e, v), ""), part[v]);
 		}

@@ -141,8 +141,6 @@ static void find_numbers(struct emit *e, struct stage_ring *ring)
 	ring->numbers = arena_alloc(e->arena, sizeof *ring->numbers * (size_t)n);
 	for (const struct ir_ins *i = ring->loop->body->first; ring->n && i; i = i->next) {
 		bool number = i->op == IR_LOAD && !(i->flags & (IR_STAGED | IR_MASKED)) && e->k->params[i->imm].role == IR_IN && dtype_info(i->dtype)->bits == 32 && (!i->layout || layout_regs(i->layout) == 1);
-		for (int a = 0; number && a < e->ph->naxes; a++)
-			number = !(i->axes & IR_AXIS(a)) || e->ph->axes[a].tile == 1;
 		if (!number)
 			continue;
 		emit_load(e, i);
@@ -201,6 +199,7 @@ bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_i
 void stage_begin_round(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMValueRef end)
 {
 	e->ring = ring;
+	teams_enter_loop(e, ring->loop);
 	ring->odd = LLVMBuildAnd(e->b, at, emit_int(e, 1), "");
 	take_numbers(e, ring, at, end);
 	e->machine->staged(e, e->v->rounds - 2);
@@ -218,5 +217,6 @@ void stage_begin_round(struct emit *e, struct stage_ring *ring, LLVMValueRef at,
 void stage_leave_loop(struct emit *e)
 {
 	e->machine->staged(e, 0);
+	teams_leave_loop(e);
 	e->ring = NULL;
 }

@@ -1,4 +1,4 @@
-/* translate.c -- one device function per phase: arguments, control flow, debug lines.
+/* translate.c -- one device function per phase, or one for all of them: arguments, control flow, debug lines.
  * In: a kernel after the last pass.  Out: an LLVM module and the launches that a pack records.  Arguments are what the function uses
  * and no more, each at a multiple of its own size (4 or 8 bytes) behind the one before: the same block of bytes on every family. */
 #include "../../llvm_shim.h"
@@ -373,120 +373,6 @@ static void bind_temps(struct emit *e)
 	}
 }
 
-static LLVMValueRef load_bound(struct emit *e, int tensor, LLVMValueRef index)
-{
-	LLVMValueRef off = LLVMBuildSExt(e->b, index, e->i64, "");
-	LLVMValueRef stride = e->tensors[tensor].stride[0];
-	if (stride)
-		off = LLVMBuildMul(e->b, off, LLVMTypeOf(stride) == e->i32 ? LLVMBuildZExt(e->b, stride, e->i64, "") : stride, "");
-	LLVMValueRef p = LLVMBuildGEP2(e->b, e->i32, e->tensors[tensor].pointer, &off, 1, "");
-	LLVMValueRef x = LLVMBuildLoad2(e->b, e->i32, p, "");
-	LLVMSetAlignment(x, 4);
-	return x;
-}
-
-/* Where entry `index` of a list's table, behind `before` bytes, lies. */
-static LLVMValueRef list_entry(struct emit *e, int list, LLVMValueRef before, LLVMValueRef index, int bytes)
-{
-	LLVMValueRef off = LLVMBuildMul(e->b, LLVMBuildSExt(e->b, index, e->i64, ""), LLVMConstInt(e->i64, (uint64_t)bytes, 0), "");
-	off = before ? LLVMBuildAdd(e->b, off, before, "") : off;
-	return LLVMBuildGEP2(e->b, e->i8, e->tensors[list].pointer, &off, 1, "");
-}
-
-/* The lengths of a list's tensors lie behind their addresses. */
-static LLVMValueRef list_length(struct emit *e, int list, LLVMValueRef index)
-{
-	LLVMValueRef groups = LLVMBuildSExt(e->b, emit_hexpr(e, e->k->params[list].extent[0]), e->i64, "");
-	LLVMValueRef p = list_entry(e, list, LLVMBuildMul(e->b, groups, LLVMConstInt(e->i64, 8, 0), ""), index, 4);
-	LLVMValueRef x = LLVMBuildLoad2(e->b, e->i32, p, "");
-	LLVMSetAlignment(x, 4);
-	return x;
-}
-
-/* From here on the pointers of the lists that this axis goes over are those of the group's tensors. */
-static void open_lists(struct emit *e, int axis, const bool *used)
-{
-	const struct ir_axis *ax = &e->ph->axes[axis];
-	const struct ir_param *of = &e->k->params[ax->ragged_tensor];
-	for (int t = 0; ax->of_list && t < e->k->nparams; t++) {
-		const struct ir_param *p = &e->k->params[t];
-		if (!p->list || !used[t] || !hexpr_equal(p->extent[0], of->extent[0]) || !hexpr_equal(p->extent[1], of->extent[1]))
-			continue;
-		LLVMValueRef at = list_entry(e, t, NULL, e->axis_base[ax->ragged_group], 8), whole = NULL;
-		for (int half = 1; half >= 0; half--) {
-			LLVMValueRef off = LLVMConstInt(e->i64, (uint64_t)half * 4, 0);
-			LLVMValueRef word = LLVMBuildLoad2(e->b, e->i32, LLVMBuildGEP2(e->b, e->i8, at, &off, 1, ""), "");
-			LLVMSetAlignment(word, half ? 4 : 8);
-			word = LLVMBuildZExt(e->b, e->machine->uniform(e, word), e->i64, "");
-			whole = whole ? LLVMBuildOr(e->b, LLVMBuildShl(e->b, whole, LLVMConstInt(e->i64, 32, 0), ""), word, "") : word;
-		}
-		e->tensors[t].pointer = LLVMBuildIntToPtr(e->b, whole, e->p1, "");
-	}
-}
-
-/* Finds (group, first row) of this row tile: a wave of groups at a time, one a lane; bounds made non-decreasing by a running maximum,
- * tiles counted by a prefix sum over the wave.  Of a list each group begins at 0.  A tile behind the last group ends the function. */
-static void find_ragged_tile(struct emit *e, int axis)
-{
-	const struct ir_axis *ax = &e->ph->axes[axis];
-	LLVMValueRef groups = emit_hexpr(e, e->ph->axes[ax->ragged_group].extent), total = emit_hexpr(e, ax->ragged_total);
-	LLVMValueRef want = ax->tile == 1 ? e->axis_base[axis] : LLVMBuildUDiv(e->b, e->axis_base[axis], emit_int(e, ax->tile), "");
-	int wave = e->v->target->wave;
-	LLVMValueRef lane = LLVMBuildAnd(e->b, e->tid, emit_int(e, wave - 1), ""), zero = emit_int(e, 0);
-	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), head = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""),
-		body = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), next = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""),
-		none = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), found = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
-	LLVMBuildBr(e->b, head);
-	LLVMPositionBuilderAtEnd(e->b, head);
-	LLVMValueRef first = LLVMBuildPhi(e->b, e->i32, ""), done = LLVMBuildPhi(e->b, e->i32, ""), low = LLVMBuildPhi(e->b, e->i32, "");
-	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, first, groups, ""), body, none);
-	LLVMPositionBuilderAtEnd(e->b, none);
-	LLVMBuildRetVoid(e->b);
-	LLVMPositionBuilderAtEnd(e->b, body);
-	LLVMTypeRef t = e->i32;
-	LLVMValueRef g = LLVMBuildAdd(e->b, first, lane, ""), in = LLVMBuildICmp(e->b, LLVMIntSLT, g, groups, "");
-	LLVMValueRef last = LLVMBuildSub(e->b, groups, emit_int(e, 1), "");
-	LLVMValueRef safe = LLVMBuildSelect(e->b, in, g, last, "");
-	bool list = ax->of_list;
-	LLVMValueRef lo = list ? zero : op_between(e, load_bound(e, ax->ragged_tensor, safe), total);
-	LLVMValueRef hi = list ? list_length(e, ax->ragged_tensor, safe) : load_bound(e, ax->ragged_tensor, LLVMBuildAdd(e->b, safe, emit_int(e, 1), ""));
-	hi = op_between(e, hi, total);
-	for (int d = 1; d < wave && !list; d *= 2) {
-		LLVMValueRef a[2] = {lo, emit_from_below(e, lo, d, lane, zero)};
-		lo = emit_call(e, "llvm.smax", &t, 1, a, 2);
-	}
-	if (!list) {
-		LLVMValueRef two[2] = {lo, low};
-		lo = emit_call(e, "llvm.smax", &t, 1, two, 2);
-		two[0] = hi;
-		two[1] = lo;
-		hi = emit_call(e, "llvm.smax", &t, 1, two, 2);
-	}
-	LLVMValueRef n = LLVMBuildSub(e->b, hi, lo, "");
-	n = LLVMBuildUDiv(e->b, LLVMBuildAdd(e->b, n, emit_int(e, ax->tile - 1), ""), emit_int(e, ax->tile), "");
-	n = LLVMBuildSelect(e->b, in, n, zero, "");
-	LLVMValueRef upto = LLVMBuildAdd(e->b, emit_sum_up_to(e, n, lane), done, "");
-	LLVMValueRef mine = LLVMBuildICmp(e->b, LLVMIntSLT, want, upto, "");
-	LLVMValueRef ballot = e->machine->ballot(e, mine);
-	LLVMTypeRef bits = LLVMTypeOf(ballot);
-	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, ballot, LLVMConstNull(bits), ""), found, next);
-	LLVMPositionBuilderAtEnd(e->b, next);
-	LLVMValueRef first2 = LLVMBuildAdd(e->b, first, emit_int(e, wave), ""), done2 = e->machine->lane_read(e, upto, emit_int(e, wave - 1)), low2 = e->machine->lane_read(e, hi, emit_int(e, wave - 1));
-	LLVMBuildBr(e->b, head);
-	LLVMAddIncoming(first, (LLVMValueRef[]){zero, first2}, (LLVMBasicBlockRef[]){before, next}, 2);
-	LLVMAddIncoming(done, (LLVMValueRef[]){zero, done2}, (LLVMBasicBlockRef[]){before, next}, 2);
-	LLVMAddIncoming(low, (LLVMValueRef[]){zero, low2}, (LLVMBasicBlockRef[]){before, next}, 2);
-	LLVMPositionBuilderAtEnd(e->b, found);
-	LLVMValueRef ct[2] = {ballot, LLVMConstInt(e->i1, 1, 0)};
-	LLVMValueRef at = emit_call(e, "llvm.cttz", &bits, 1, ct, 2);
-	at = bits == e->i32 ? at : LLVMBuildTrunc(e->b, at, e->i32, "");
-	LLVMValueRef tiles = e->machine->lane_read(e, n, at), end = e->machine->lane_read(e, upto, at), start = e->machine->lane_read(e, lo, at);
-	LLVMValueRef inside = LLVMBuildSub(e->b, want, LLVMBuildSub(e->b, end, tiles, ""), "");
-	e->axis_base[ax->ragged_group] = LLVMBuildAdd(e->b, first, at, "");
-	e->axis_base[axis] = LLVMBuildAdd(e->b, start, op_times(e, inside, ax->tile), "");
-	e->axis_limit[axis] = e->machine->lane_read(e, hi, at);
-}
-
 static void open_debug(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file, const char *name, int line)
 {
 	LLVMMetadataRef type = LLVMDIBuilderCreateSubroutineType(di, file, NULL, 0, LLVMDIFlagZero);
@@ -598,7 +484,23 @@ static bool is_ragged(const struct ir_phase *ph)
 	return false;
 }
 
-static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file, const struct ir_phase *ph, const char *name, struct model_launch *out)
+/* What the phase's code is given: tensors, scalars, symbols; behind another phase the extents of its axes as well (joined.c). */
+static void find_uses(struct emit *e, struct use *u, const struct ir_phase *ph)
+{
+	bool behind = ph != e->ph;
+	ir_walk(ph->body, find_use, u);
+	for (int a = 0; a < ph->naxes; a++)
+		if (ph->axes[a].ragged) {
+			u->tensor[ph->axes[a].ragged_tensor] = true;
+			symbols_in(ph->axes[a].ragged_total, u->symbol);
+			symbols_in(ph->axes[ph->axes[a].ragged_group].extent, u->symbol);
+		}
+	for (int a = 0; (behind || grid_needs_extents(e)) && a < ph->naxes; a++)
+		symbols_in(ph->axes[a].extent, u->symbol);
+}
+
+/* A function of `n` phases, one behind the other. */
+static int emit_phases(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file, const struct ir_phase *ph, int n, const char *name, struct model_launch *out)
 {
 	const struct ir_kernel *k = e->k;
 	struct use u = {k, arena_alloc(e->arena, (size_t)k->nparams + 1), arena_alloc(e->arena, (size_t)k->nparams + 1),
@@ -606,15 +508,8 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	struct arguments args = {0};
 	e->ph = ph;
 	e->cluster = cluster_size(ph);
-	ir_walk(ph->body, find_use, &u);
-	for (int a = 0; a < ph->naxes; a++)
-		if (ph->axes[a].ragged) {
-			u.tensor[ph->axes[a].ragged_tensor] = true;
-			symbols_in(ph->axes[a].ragged_total, u.symbol);
-			symbols_in(ph->axes[ph->axes[a].ragged_group].extent, u.symbol);
-		}
-	for (int a = 0; grid_needs_extents(e) && a < ph->naxes; a++)
-		symbols_in(ph->axes[a].extent, u.symbol);
+	for (int p = 0; p < n; p++)
+		find_uses(e, &u, &ph[p]);
 	bool temps = false;
 	for (int i = 0; i < k->nparams; i++)
 		temps = temps || (k->params[i].role == IR_TEMP && u.tensor[i]);
@@ -651,8 +546,8 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	grid_leave_rows(e);
 	for (int a = 0; a < ph->naxes; a++)
 		if (ph->axes[a].ragged) {
-			find_ragged_tile(e, a);
-			open_lists(e, a, u.tensor);
+			ragged_find_tile(e, a);
+			ragged_open_lists(e, a, u.tensor);
 		}
 	struct rounds rounds;
 	rounds_begin(e, &rounds);
@@ -660,6 +555,10 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	if (e->failed)
 		return -1;
 	rounds_end(e, &rounds);
+	for (int p = 1; p < n; p++)
+		joined_phase(e, &ph[p]);
+	if (e->failed)
+		return -1;
 	LLVMBuildRetVoid(e->b);
 	join_entry(e);
 	if (e->machine->keeps_order && is_scaled_both_ways(e))
@@ -678,9 +577,9 @@ static int emit_phase(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file,
 	const struct hexpr *lanes;
 	int block = waves_lanes(e, &lanes);
 	/* each multiprocessor is to have as many: begun before those in front are done they would pile up where there is room */
-	bool spread = e->v->pieces && e->v->many && e->ph == e->k->phases;
+	bool spread = e->v->pieces && e->v->many && ph == e->k->phases;
 	*out = (struct model_launch){.symbol = name, .block = block, .lanes = lanes, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch && !spread,
-	                             .together = e->cluster != 0, .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit, .exprs = exprs, .nexprs = nexprs,
+	                             .together = e->cluster != 0, .meets = n > 1, .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit, .exprs = exprs, .nexprs = nexprs,
 	                             .lds = lds};
 	return 0;
 }
@@ -744,11 +643,12 @@ int emit_kernel(const struct machine *machine, struct arena *arena, const struct
 	struct model_launch *all = arena_alloc(arena, sizeof *all * (size_t)k->nphases);
 	int status = 0;
 	*out = (struct translated){.ordered = true};
-	for (int p = 0; p < k->nphases && !status; p++) {
+	int nlaunches = v->joined ? 1 : k->nphases;
+	for (int p = 0; p < nlaunches && !status; p++) {
 		struct emit e = fresh(&base);
 		e.waves = variant_waves(v, p);
-		const char *symbol = k->nphases == 1 ? k->name : arena_printf(arena, "%s%c%d", k->name, machine->separator, p);
-		status = emit_phase(&e, di, file, &k->phases[p], symbol, &all[p]);
+		const char *symbol = nlaunches == 1 ? k->name : arena_printf(arena, "%s%c%d", k->name, machine->separator, p);
+		status = emit_phases(&e, di, file, &k->phases[p], k->nphases / nlaunches, symbol, &all[p]);
 		base.condition = e.condition;
 		out->ordered = out->ordered && !e.has_dot;
 		out->tiles = out->tiles || e.lds_bytes || e.lds_small_bytes > FAR;
@@ -769,6 +669,6 @@ int emit_kernel(const struct machine *machine, struct arena *arena, const struct
 	out->condition = base.condition;
 	out->module = base.mod;
 	out->launches = all;
-	out->nlaunches = k->nphases;
+	out->nlaunches = nlaunches;
 	return 0;
 }

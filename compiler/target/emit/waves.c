@@ -51,7 +51,7 @@ static void look_at(struct ir_ins *i, void *ctx)
 
 void waves_look(struct emit *e)
 {
-	struct look k = {e, -1, 0, 0, e->v->waves_vary && !e->cluster, false};
+	struct look k = {e, -1, 0, 0, e->v->waves_vary && !e->cluster && !e->v->joined, false};
 	ir_walk(e->ph->body, look_at, &k);
 	if (!k.fits || k.axis < 0 || (k.copied & IR_AXIS(k.axis)) || e->ph->axes[k.axis].kind != AXIS_HELD)   /* what is copied a wave has to have written */
 		return;

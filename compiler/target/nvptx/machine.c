@@ -167,11 +167,32 @@ static LLVMValueRef uniform(struct emit *e, LLVMValueRef x)
 
 static void barrier(struct emit *e)
 {
-	LLVMValueRef number = emit_int(e, 0), all = emit_int(e, -1);
-	if (e->waves > 1)
+	LLVMValueRef number = emit_int(e, 0), all = emit_int(e, -1), team[2] = {e->team, emit_int(e, e->v->target->wave * e->team_waves)};
+	if (e->team && e->team_waves > 1)
+		emit_call(e, "llvm.nvvm.barrier.cta.sync.aligned.count", NULL, 0, team, 2);
+	else if (!e->team && e->waves > 1)
 		emit_call(e, "llvm.nvvm.barrier.cta.sync.aligned.all", NULL, 0, &number, 1);
 	else
 		emit_call(e, "llvm.nvvm.bar.warp.sync", NULL, 0, &all, 1);
+}
+
+/* By one thread, while the others go on. */
+static LLVMValueRef is_one(struct emit *e) { return LLVMBuildICmp(e->b, LLVMIntEQ, e->tid, emit_int(e, 0), ""); }
+
+/* As CUDA's grid groups do (cooperative_groups/details): of a launch whose workgroups all run at a time the driver has four bytes for them, whose highest
+ * bit turns when all have come, and names the place in two registers.  One thread of each comes and waits for all; a warp's others go with it. */
+static void workgroups_meet(struct emit *e)
+{
+	static const char text[] = "{ .reg .b32 %low, %high, %was, %now; .reg .b64 %at; .reg .pred %wait; "
+		"mov.b32 %low, %envreg2; mov.b32 %high, %envreg1; mov.b64 %at, {%low, %high}; mov.b32 %was, 0; mov.b32 %now, -2147483648; "
+		"@$1 atom.add.acq_rel.gpu.global.u32 %was, [%at+4], $0; "
+		"AGAIN: @$1 ld.acquire.gpu.global.u32 %now, [%at+4]; xor.b32 %now, %now, %was; setp.ge.s32 %wait, %now, 0; @%wait bra AGAIN; }";
+	LLVMValueRef rest = LLVMBuildSub(e->b, LLVMConstInt(e->i32, 0x80000001u, 0), grid_workgroups(e), "");
+	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntEQ, grid_workgroup(e), emit_int(e, 0), "");
+	LLVMValueRef args[2] = {LLVMBuildSelect(e->b, first, rest, emit_int(e, 1), ""), is_one(e)};
+	barrier(e);
+	nvptx_text(e, text, "r,b,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 2, true);
+	barrier(e);
 }
 
 /* ptxas decides for itself what is live. */
@@ -198,9 +219,6 @@ static LLVMValueRef member_place(struct emit *e, LLVMValueRef lds, LLVMValueRef 
 	LLVMValueRef a[2] = {lds, number};
 	return emit_call(e, "llvm.nvvm.mapa.shared.cluster", NULL, 0, a, 2);
 }
-
-/* By one thread, while the others go on. */
-static LLVMValueRef is_one(struct emit *e) { return LLVMBuildICmp(e->b, LLVMIntEQ, e->tid, emit_int(e, 0), ""); }
 
 /* Counters wait for one arrival, which says how many bytes are to come (PTX ISA, mbarrier). */
 static void members_begin(struct emit *e, LLVMValueRef counters, int n)
@@ -323,7 +341,7 @@ static const struct machine machine = {
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .lanes_sum = sum, .ballot = ballot, .uniform = uniform,
 	.member = member, .member_place = member_place, .members_begin = members_begin, .members_ready = members_ready,
 	.member_send = member_send, .members_expect = members_expect, .members_receive = members_receive,
-	.barrier = barrier, .memory_barrier = barrier, .keep_order = keep_order, .settled = settled,
+	.barriers = 16, .workgroups_meet = workgroups_meet, .barrier = barrier, .memory_barrier = barrier, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_bf16 = nvptx_from_bf16, .from_bf16_again = nvptx_from_bf16_again, .to_integer = nvptx_to_integer,
 	.access_open = nvptx_access_open, .load = nvptx_load, .fetch = nvptx_fetch, .stage = nvptx_stage, .stage_close = nvptx_stage_close, .staged = nvptx_staged, .store = nvptx_store, .update = nvptx_update,
 	.product = product,
