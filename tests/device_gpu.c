@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACES = 256, MOST_RANGES = 160 };
+enum { PLACES = 256, MOST_RANGES = 160, MOST_OFFSETS = 512 };
 
 struct gpu_range { void *host; uint8_t *base, *copy; size_t bytes; bool writable; };
 struct gpu_run { void *module; struct gpu_range ranges[MOST_RANGES]; int nranges; uintptr_t saved; };
@@ -48,12 +48,17 @@ void *gpu_memory(struct gpu_run *g, void *host, size_t bytes, bool writable)
 
 void gpu_launch(struct gpu_run *g, const struct model_launch *l, const uint32_t grid[3], uint32_t lanes, void *arguments, const char *what)
 {
-	struct launch_need need = {.shared = (uint32_t)l->lds, .kernarg_bytes = (uint32_t)l->kernarg_bytes, .block = (uint32_t)l->block};
+	struct launch_need need = {.shared = (uint32_t)l->lds, .kernarg_bytes = (uint32_t)l->kernarg_bytes, .block = (uint32_t)l->block, .meets = l->meets};
+	uint32_t offsets[MOST_OFFSETS];
 	void *function;
 	GPU(gpu->ops->function(gpu, &function, g->module, l->symbol, &need));
 	ck_assert_msg(!need.unplaced, "%s: no place for a cluster of %u", what, need.members);
+	ck_assert_msg(!l->meets || (uint64_t)grid[0] * grid[1] * grid[2] <= need.room, "%s: room for %u workgroups at a time", what, need.room);
+	ck_assert_int_le(l->nkargs, MOST_OFFSETS);
+	for (int i = 0; i < l->nkargs; i++)
+		offsets[i] = l->kargs[i].offset;
 	struct launch_shape shape = {.grid = {grid[0], grid[1], grid[2]}, .block = lanes, .shared = need.shared, .members = need.members,
-	                             .overlaps = l->overlaps, .kernarg_bytes = (size_t)l->kernarg_bytes};
+	                             .overlaps = l->overlaps, .meets = l->meets, .narguments = (uint32_t)l->nkargs, .offsets = offsets, .kernarg_bytes = (size_t)l->kernarg_bytes};
 	GPU(gpu->ops->launch(gpu, function, &shape, NULL, arguments, what));
 }
 

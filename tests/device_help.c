@@ -100,7 +100,7 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 	struct ptx_range memory[2 * MOST_PARAMS + 1];
 	_Alignas(16) uint8_t block[1024] = {0};
 	struct ptx_launch p = {.text = c->elf, .kernel = l->symbol, .block = device_lanes(d, l), .arguments = block,
-	                       .argument_bytes = (size_t)l->kernarg_bytes, .memory = memory, .shared = l->lds, .fetched = d->fetched, .most_fetched = d->most_fetched,
+	                       .argument_bytes = (size_t)l->kernarg_bytes, .memory = memory, .shared = l->lds, .meets = l->meets, .fetched = d->fetched, .most_fetched = d->most_fetched,
 	                       .soon = d->soon, .most_soon = d->most_soon,
 	                       .stored = d->stored, .most_stored = d->most_stored};
 	fill_arguments(d, l, workspace, block);
@@ -336,6 +336,8 @@ void device_compile(struct device_run *d, const struct variant *v, struct device
 		c->instructions += code.facts[i].instructions;
 	for (int i = 0; i < c->nlaunches; i++)           /* what the runtime asks the device for a place by */
 		ck_assert_msg(c->launches[i].together == (built.cluster > 0), "%s: launch %d: workgroups start together: %d", what, i, c->launches[i].together);
+	for (int i = 0; i < c->nlaunches; i++)
+		ck_assert_msg(c->launches[i].meets == built.joined && (!built.joined || c->nlaunches == 1), "%s: launch %d: workgroups wait for each other: %d", what, i, c->launches[i].meets);
 }
 
 /* Outputs count as aligned: they are given aligned memory. */

@@ -122,8 +122,8 @@ static bool map(struct machine *m, struct thread *t, const struct ins *i)
 	if (i->modifiers != (BIT(shared) | BIT(mapped)) || i->nop != 3 || i->type[0].bits != 64)
 		return false;
 	uint64_t at = get(t, &i->op[1]), rank = cut(get(t, &i->op[2]), 32);
-	if (rank >= (uint64_t)m->ngroups)
-		return refuse(m, t, i, "rank %llu, the cluster has %d", (unsigned long long)rank, m->ngroups);
+	if (rank >= (uint64_t)m->members)
+		return refuse(m, t, i, "rank %llu, the cluster has %d", (unsigned long long)rank, m->members);
 	if (at >> 32)
 		return refuse(m, t, i, "0x%llx is not an address of the own workgroup", (unsigned long long)at);
 	set(t, &i->op[0], (rank + 1) << 32 | at, 64);
@@ -135,7 +135,7 @@ static struct group *place(struct machine *m, const struct thread *t, const stru
 {
 	uint64_t full = (o->reg >= 0 ? t->reg[o->reg] : 0) + o->value, rank = full >> 32, size = (uint64_t)m->l->shared;
 	*at = cut(full, 32);
-	if (has(i, mapped) ? !rank || rank > (uint64_t)m->ngroups : rank > 0)
+	if (has(i, mapped) ? !rank || rank > (uint64_t)m->members : rank > 0)
 		refuse(m, t, i, "0x%llx is not %s", (unsigned long long)full, has(i, mapped) ? "a mapped address" : "an address of the own workgroup");
 	else if (full % (unsigned)bytes)
 		refuse(m, t, i, "address 0x%llx is not a multiple of %d", (unsigned long long)full, bytes);
@@ -233,7 +233,7 @@ bool ptx_cluster_step(struct machine *m, struct thread *t, const struct ins *i)
 {
 	if (is(i, mapa))
 		return map(m, t, i);
-	if (m->ngroups == 1)
+	if (m->members == 1)
 		return ptx_refuse(m->c, "%s: not in a cluster", i->text);
 	return is(i, fence) ? counter_fence(t, i) : has(i, init) ? counter_init(m, t, i) : counter_expect(m, t, i);
 }
@@ -275,7 +275,7 @@ bool ptx_cluster_send(struct machine *m, struct thread *t, const struct ins *i)
 /* Threads that have ended have arrived (PTX ISA, barrier.cluster).  Those of a warp do either together. */
 static bool all_arrived(const struct machine *m, uint32_t barrier)
 {
-	for (int g = 0; g < m->ngroups; g++)
+	for (int g = 0; g < m->members; g++)
 		for (uint32_t n = 0; n < m->l->block; n += WARP)
 			if (!m->groups[g].threads[n].done && m->groups[g].threads[n].arrives <= barrier)
 				return false;
@@ -313,7 +313,7 @@ enum meeting ptx_cluster_receive(struct machine *m, struct thread *warp, const s
 	bool complete = true;
 	if (!is_form(i, BIT(try_wait) | BIT(parity) | BIT(shared), 64, 3))
 		ptx_refuse(m->c, "%s: not known, or not in this form", i->text);
-	else if (m->ngroups == 1)
+	else if (m->members == 1)
 		ptx_refuse(m->c, "%s: not in a cluster", i->text);
 	for (int n = 0; n < WARP && !m->c->failed; n++) {
 		uint64_t phase = cut(get(&warp[n], &i->op[2]), 32);

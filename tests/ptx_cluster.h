@@ -12,6 +12,8 @@ enum { WARP = 32, COUNTERS = 64, COPIES = 64 };
 struct thread {
 	uint64_t *reg; int pc; bool done; uint32_t tid; struct group *group; uint32_t arrives, waits, released[4]; uint64_t received;
 	struct { uint8_t *to, bytes[16]; int group; } copies[COPIES]; int ncopies, groups;      /* groups: so many were closed */
+	bool at_named;                        /* it leaves a barrier that is for some warps */
+	uint32_t seen; bool looked;           /* where workgroups meet, the last time that it looked */
 };
 /* An mbarrier, initialised by a thread when its workgroup had passed bars barriers of its own.  fence: how many of the cluster's barriers
  * that thread had arrived at when it let others know.  received: some thread has waited for it, when received_bars were passed. */
@@ -24,8 +26,9 @@ enum content { PLAIN, COUNTER, COUNTED };
 struct mark { const struct thread *by; const struct ins *ins; const struct counter *counter; uint32_t arrives; bool read; enum content content; };
 /* A workgroup.  bars: of its own that it has passed. */
 struct group { struct thread *threads; uint8_t *shared; struct mark *marks; struct counter *counters; int ncounters; uint32_t bars, at[3]; bool ended; };
-/* groups: the cluster's, by rank.  moved: since the round began a barrier was arrived at or passed, bytes were counted, or a warp ended. */
-struct machine { struct code *c; struct ptx_launch *l; struct group *groups; int ngroups, registers; bool moved; const struct thread *stuck; };
+/* groups: those that run at a time, of a cluster by rank; members: of a cluster.  meeting: as the driver has it for workgroups that all run at a time, its
+ * size and what they count in.  moved: since the round began a barrier was arrived at or passed, bytes were counted, or a warp ended. */
+struct machine { struct code *c; struct ptx_launch *l; struct group *groups; int ngroups, members, registers; uint32_t meeting[4]; bool moved; const struct thread *stuck; };
 
 static inline uint64_t cut(uint64_t v, int bits)
 {

@@ -9,12 +9,12 @@
 enum { OPERANDS = 24, DECLARED = 48 << 10 };     /* DECLARED: bytes of shared memory that a kernel may declare with their size */
 
 #define OPCODES(X) \
-	X(abs) X(add) X(and) X(bar) X(barrier) X(bfe) X(bra) X(cos) X(cp) X(cvt) X(div) X(ex2) X(exit) X(fence) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) \
+	X(abs) X(add) X(and) X(atom) X(bar) X(barrier) X(bfe) X(bra) X(cos) X(cp) X(cvt) X(div) X(ex2) X(exit) X(fence) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) \
 	X(mapa) X(max) X(mbarrier) X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prefetch) X(prmt) X(rcp) X(red) X(redux) X(rem) X(ret) X(rsqrt) X(selp) \
 	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
 #define MODIFIERS(X) \
-	X(add) X(aligned) X(approx) X(arrive) X(async) X(ca) X(cache_hint) X(cg) X(cluster) X(commit_group) X(complete_tx) X(eq) X(equ) X(evict_last) X(expect_tx) X(ftz) X(ge) X(geu) \
-	X(global) X(gt) X(gtu) X(hi) X(idx) X(init) X(le) X(leu) X(lo) X(lt) X(ltu) X(mapped) X(max) X(mbarrier_init) X(nan) X(nc) X(ne) X(neu) X(num) X(pack) \
+	X(acq_rel) X(acquire) X(add) X(aligned) X(approx) X(arrive) X(async) X(ca) X(cache_hint) X(cg) X(cluster) X(commit_group) X(complete_tx) X(eq) X(equ) X(evict_last) X(expect_tx) X(ftz) X(ge) X(geu) \
+	X(global) X(gpu) X(gt) X(gtu) X(hi) X(idx) X(init) X(le) X(leu) X(lo) X(lt) X(ltu) X(mapped) X(max) X(mbarrier_init) X(nan) X(nc) X(ne) X(neu) X(num) X(pack) \
 	X(param) X(parity) X(relaxed) X(release) X(relu) X(rmi) X(rn) X(rni) X(rpi) X(rzi) X(sat) X(satfinite) X(shared) X(try_wait) X(v2) X(v4) X(wait) \
 	X(wait_all) X(wait_group) X(warp) X(wide)
 #define OP(w) OP_##w,
@@ -44,12 +44,13 @@ struct code {
 	struct named *labels, *symbols, *classes; int nlabels, nsymbols, nclasses, cap_labels, cap_symbols, cap_classes;
 	struct named *registers; int nregisters, cap_registers;
 	int shared, arguments, cluster;                /* cluster: workgroups along x, 0 = the text does not say */
+	bool meets;                                    /* it asks where all workgroups of the launch meet */
 	int nopen;                                     /* so many symbols, the first ones, are shared memory of no size */
 	char *err; size_t errlen; bool failed;
 };
 
 /* Registers that the launch fills, the first of a thread's. */
-enum { TID, CTAID, NCTAID = CTAID + 3, RANK = NCTAID + 3, SPECIALS };
+enum { TID, CTAID, NCTAID = CTAID + 3, RANK = NCTAID + 3, ENVREG1, ENVREG2, SPECIALS };
 
 /* The kernel's part of the text; false with text in c->err.  c: zeros but for err and errlen; in its arena. */
 bool ptx_read(struct code *c, const char *text, const char *kernel);

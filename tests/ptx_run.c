@@ -2,7 +2,8 @@
  * Method: ptx_text.c makes a list of instructions of the kernel's text; each thread runs alone until it meets an instruction
  * of its warp (shfl, vote, redux, mma) or of its workgroup (bar); when all of them have come it is done for all at once.  The workgroups of
  * a cluster take turns: each runs up to barriers that others have yet to come to, or to bytes that they have yet to send.  What they do
- * with each other's memory is ptx_cluster.c's.  A kernel without clusters has clusters of one. */
+ * with each other's memory is ptx_cluster.c's.  A kernel without clusters has clusters of one; one whose workgroups all meet runs all of them so, and a
+ * warp that looks whether they have come waits where it finds what it has seen before. */
 #include "ptx_run.h"
 
 #include <math.h>
@@ -12,7 +13,7 @@
 #include "../base/num.h"
 #include "ptx_cluster.h"
 
-enum { SPIN = 50 * 1000 * 1000 };
+enum { SPIN = 50 * 1000 * 1000, MOST_MEETING = 2048 };
 
 /* --- values ----------------------------------------------------------------------------------------------------------------- */
 
@@ -201,7 +202,7 @@ static uint8_t *reach_shared(struct machine *m, const struct thread *t, const st
 {
 	struct group *g = t->group;
 	uint64_t size = (uint64_t)m->l->shared, rank = at >> 32;
-	if (has(i, mapped) && rank && rank <= (uint64_t)m->ngroups) {
+	if (has(i, mapped) && rank && rank <= (uint64_t)m->members) {
 		g = &m->groups[rank - 1];
 		at = cut(at, 32);
 	}
@@ -209,7 +210,7 @@ static uint8_t *reach_shared(struct machine *m, const struct thread *t, const st
 		ptx_refuse(m->c, "thread %u: %s: shared address %llu, there are %d bytes", t->tid, i->text, (unsigned long long)at, m->l->shared);
 		return NULL;
 	}
-	return m->ngroups == 1 || ptx_cluster_share(m, t, i, g, at, bytes, write) ? g->shared + at : NULL;
+	return m->members == 1 || ptx_cluster_share(m, t, i, g, at, bytes, write) ? g->shared + at : NULL;
 }
 
 static uint8_t *reach_global(struct machine *m, const struct thread *t, const struct ins *i, uint64_t at, int bytes, bool write)
@@ -220,6 +221,9 @@ static uint8_t *reach_global(struct machine *m, const struct thread *t, const st
 		if (at >= base && at + (unsigned)bytes <= base + g->bytes && (!write || g->writable) && !(has(i, nc) && g->writable))
 			return (uint8_t *)(uintptr_t)at;
 	}
+	uint64_t meeting = (uint64_t)(uintptr_t)&m->meeting[1];
+	if (m->l->meets && at == meeting && bytes == 4 && (is(i, atom) || has(i, acquire)))
+		return (uint8_t *)&m->meeting[1];
 	ptx_refuse(m->c, "workgroup %u thread %u: %s: %d bytes at 0x%llx are not this kernel's", t->group->at[0], t->tid, i->text, bytes, (unsigned long long)at);
 	return NULL;
 }
@@ -346,6 +350,22 @@ static bool reduce_at(struct machine *m, struct thread *t, const struct ins *i)
 	return true;
 }
 
+/* Counted by all: what was there before, and what is stored before it is seen by whoever sees it. */
+static bool count(struct machine *m, struct thread *t, const struct ins *i)
+{
+	bool known = i->modifiers == (BIT(add) | BIT(acq_rel) | BIT(gpu) | BIT(global)) && i->nop == 3 && i->ntypes == 1 && i->type[0].bits == 32;
+	uint8_t *p = known ? reach(m, t, i, &i->op[1], 4, true) : NULL;
+	uint32_t old, next;
+	if (!p)
+		return false;
+	memcpy(&old, p, 4);
+	next = old + (uint32_t)get(t, &i->op[2]);
+	memcpy(p, &next, 4);
+	set(t, &i->op[0], old, 32);
+	m->moved = true;
+	return true;
+}
+
 /* --- a warp's instructions -------------------------------------------------------------------------------------------------- */
 
 static void shuffle(struct thread *warp, const struct ins *i)
@@ -436,6 +456,8 @@ static bool step(struct machine *m, struct thread *t, const struct ins *i)
 		return has(i, async) ? ptx_cluster_send(m, t, i) : load_store(m, t, i);
 	if (is(i, red))
 		return reduce_at(m, t, i);
+	if (is(i, atom))
+		return count(m, t, i);
 	if (is(i, prefetch))
 		return fetch(m, t, i);
 	if (is(i, cp))
@@ -466,19 +488,24 @@ static bool step(struct machine *m, struct thread *t, const struct ins *i)
 	return known;
 }
 
+/* Whether all workgroups have come. */
+static bool looks(const struct ins *i) { return is(i, ld) && has(i, acquire); }
+
 static bool is_joint(const struct ins *i)
 {
-	return is(i, shfl) || is(i, vote) || is(i, redux) || is(i, mma) || is(i, bar) || is(i, barrier) || (is(i, mbarrier) && has(i, try_wait));
+	return is(i, shfl) || is(i, vote) || is(i, redux) || is(i, mma) || is(i, bar) || is(i, barrier) || (is(i, mbarrier) && has(i, try_wait)) || looks(i);
 }
+
+static bool is_on(const struct thread *t, const struct ins *i) { return i->guard < 0 || (t->reg[i->guard] != 0) != i->guard_not; }
 
 /* Up to the next joint instruction or the end. */
 static bool run_alone(struct machine *m, struct thread *t)
 {
 	for (int spent = 0; !t->done && t->pc < m->c->n; spent++) {
 		const struct ins *i = &m->c->ins[t->pc];
-		bool on = i->guard < 0 || (t->reg[i->guard] != 0) != i->guard_not;
+		bool on = is_on(t, i);
 		if (is_joint(i))
-			return i->guard < 0 || ptx_refuse(m->c, "%s: a warp's instruction under a predicate", i->text);
+			return i->guard < 0 || looks(i) || ptx_refuse(m->c, "%s: a warp's instruction under a predicate", i->text);
 		t->pc++;
 		if (!on)
 			continue;
@@ -495,6 +522,26 @@ static bool run_alone(struct machine *m, struct thread *t)
 	}
 	t->done = true;
 	return true;
+}
+
+/* A warp looks: it waits where none of its threads sees anything new. */
+static enum meeting look(struct machine *m, struct thread *warp, const struct ins *i)
+{
+	bool any = false, waits = false;
+	for (int n = 0; n < WARP; n++) {
+		struct thread *t = &warp[n];
+		if (!is_on(t, i))
+			continue;
+		if (!step(m, t, i))
+			return FAILS;
+		uint32_t now = (uint32_t)get(t, &i->op[0]);
+		waits = t->looked && t->seen == now;
+		any = any || !waits;
+		t->looked = true;
+		t->seen = now;
+	}
+	m->moved = m->moved || any;
+	return waits && !any ? WAITS : GOES_ON;
 }
 
 enum state { ENDED, AT_BAR, AT_CLUSTER, REFUSED };
@@ -518,8 +565,8 @@ static enum state run_warp(struct machine *m, struct thread *warp)
 		const struct ins *i = &m->c->ins[warp[0].pc];
 		if (is(i, bar) && !has(i, warp))
 			return AT_BAR;
-		if (is(i, barrier) || is(i, mbarrier)) {
-			enum meeting met = is(i, barrier) ? ptx_cluster_meet(m, warp, i) : ptx_cluster_receive(m, warp, i);
+		if (is(i, barrier) || is(i, mbarrier) || looks(i)) {
+			enum meeting met = is(i, barrier) ? ptx_cluster_meet(m, warp, i) : looks(i) ? look(m, warp, i) : ptx_cluster_receive(m, warp, i);
 			if (met == WAITS)
 				m->stuck = warp;
 			if (met != GOES_ON)
@@ -546,11 +593,46 @@ static void start(struct machine *m, struct group *g)
 		reg[RANK] = rank;
 		for (int d = 0; d < 3; d++)
 			reg[CTAID + d] = g->at[d], reg[NCTAID + d] = m->l->grid[d];
+		uint64_t meeting = (uint64_t)(uintptr_t)m->meeting;
+		reg[ENVREG1] = meeting >> 32;
+		reg[ENVREG2] = cut(meeting, 32);
 	}
 	memset(g->shared, 0xA5, (size_t)m->l->shared + 1);
-	if (m->ngroups > 1)
+	if (m->members > 1)
 		ptx_cluster_start(m, g);
 	g->ended = false;
+}
+
+/* The barrier for some warps, with a number, that the warp is at; NULL = it is at none. */
+static const struct ins *named(const struct machine *m, const struct thread *warp)
+{
+	const struct ins *i = warp->done ? NULL : &m->c->ins[warp->pc];
+	return i && is(i, bar) && !has(i, warp) && i->nop == 2 ? i : NULL;
+}
+
+/* Warps that are all at a barrier of theirs leave it; false = there are none. */
+static bool leave_named(struct machine *m, struct group *g)
+{
+	bool left = false;
+	for (uint32_t w = 0; w < m->l->block; w += WARP) {
+		const struct ins *i = named(m, &g->threads[w]);
+		uint64_t number = i ? get(&g->threads[w], &i->op[0]) : 0;
+		uint32_t here = 0;
+		for (uint32_t v = 0; i && v < m->l->block; v += WARP)
+			here += named(m, &g->threads[v]) == i && get(&g->threads[v], &i->op[0]) == number ? WARP : 0;
+		if (!i || !number || number > 15 || here != get(&g->threads[w], &i->op[1]))
+			continue;
+		for (uint32_t v = 0; v < m->l->block; v += WARP)
+			for (uint32_t t = v; named(m, &g->threads[v]) == i && get(&g->threads[v], &i->op[0]) == number && t < v + WARP; t++)
+				g->threads[t].at_named = true;
+		for (uint32_t t = 0; t < m->l->block; t++) {
+			g->threads[t].pc += g->threads[t].at_named;
+			g->threads[t].at_named = false;
+		}
+		left = true;
+	}
+	m->moved = m->moved || left;
+	return left;
 }
 
 /* A workgroup's warps, each to the next barrier that is not met yet; then past the workgroup's own if all have come. */
@@ -566,8 +648,10 @@ static bool run_block(struct machine *m, struct group *g, int round)
 	}
 	g->ended = count[ENDED] == warps;
 	if (g->ended)
-		return m->ngroups == 1 || ptx_cluster_end(m, g);
+		return m->members == 1 || ptx_cluster_end(m, g);
 	if (count[AT_CLUSTER])                                  /* they may come yet */
+		return true;
+	if (leave_named(m, g))
 		return true;
 	if (count[AT_BAR] != warps)
 		return ptx_refuse(m->c, "%u of %u warps wait at a barrier", count[AT_BAR], warps);
@@ -581,11 +665,13 @@ static bool run_block(struct machine *m, struct group *g, int round)
 	return true;
 }
 
-/* The cluster whose first workgroup is here. */
+/* The cluster whose first workgroup is here; or all workgroups. */
 static bool run_cluster(struct machine *m, uint32_t x, uint32_t y, uint32_t z)
 {
+	const uint32_t *grid = m->l->grid;
 	for (int g = 0; g < m->ngroups; g++) {
-		memcpy(m->groups[g].at, (uint32_t[]){x + (uint32_t)g, y, z}, sizeof m->groups[g].at);
+		uint32_t n = x + (uint32_t)g;
+		memcpy(m->groups[g].at, (uint32_t[]){n % grid[0], y + n / grid[0] % grid[1], z + n / grid[0] / grid[1]}, sizeof m->groups[g].at);
 		start(m, &m->groups[g]);
 	}
 	for (int round = 0, ended = 0; ended < m->ngroups; round++) {
@@ -600,7 +686,7 @@ static bool run_cluster(struct machine *m, uint32_t x, uint32_t y, uint32_t z)
 		if (ended < m->ngroups && !m->moved) {
 			const struct ins *i = &m->c->ins[m->stuck->pc];
 			return ptx_refuse(m->c, "workgroup %u thread %u: %s: %s", m->stuck->group->at[0], m->stuck->tid, i->text,
-			                  is(i, barrier) ? "others never arrive" : "its phase never ends");
+			                  is(i, mbarrier) ? "its phase never ends" : "others never arrive");
 		}
 	}
 	return true;
@@ -615,7 +701,7 @@ static void make_groups(struct machine *m)
 		g->shared = arena_alloc(a, (size_t)m->l->shared + 64);
 		for (uint32_t t = 0; t < m->l->block; t++)
 			g->threads[t].reg = arena_alloc(a, (size_t)m->registers * sizeof(uint64_t));
-		if (m->ngroups > 1)
+		if (m->members > 1)
 			ptx_cluster_alloc(m, g);
 	}
 }
@@ -631,15 +717,25 @@ int ptx_run(struct ptx_launch *l, char *err, size_t errlen)
 		fine = ptx_refuse(&c, "%s: %d bytes of arguments in the text, %zu are given", l->kernel, c.arguments, l->argument_bytes);
 	if (fine && c.shared > l->shared)
 		fine = ptx_refuse(&c, "%s: %d bytes of shared memory in the text, %d are given", l->kernel, c.shared, l->shared);
-	m.ngroups = c.cluster ? c.cluster : 1;
+	m.members = m.ngroups = c.cluster ? c.cluster : 1;
+	if (fine && c.meets != l->meets)
+		fine = ptx_refuse(&c, "%s: its workgroups %s", l->kernel, l->meets ? "do not wait for each other" : "wait for each other, and may not run at a time");
+	if (fine && c.meets && c.cluster)
+		fine = ptx_refuse(&c, "%s: workgroups of clusters that all wait for each other are not known here", l->kernel);
+	uint64_t all = (uint64_t)l->grid[0] * l->grid[1] * l->grid[2];
+	if (fine && c.meets && all > MOST_MEETING)
+		fine = ptx_refuse(&c, "%s: %llu workgroups wait for each other; expected %d at most", l->kernel, (unsigned long long)all, MOST_MEETING);
+	if (fine && c.meets)
+		m.ngroups = (int)all;
+	m.meeting[0] = sizeof m.meeting;
 	m.registers = c.nclasses ? (int)(c.classes[c.nclasses - 1].value + c.registers[c.nclasses - 1].value) : SPECIALS;
-	if (fine && l->grid[0] % (uint32_t)m.ngroups)
+	if (fine && l->grid[0] % (uint32_t)m.members)
 		fine = ptx_refuse(&c, "%s: a grid of %u workgroups along x is not one of clusters of %d", l->kernel, l->grid[0], m.ngroups);
 	if (fine)
 		make_groups(&m);
 	for (uint32_t z = 0; z < l->grid[2]; z++)
 		for (uint32_t y = 0; y < l->grid[1]; y++)
-			for (uint32_t x = 0; fine && x < l->grid[0]; x += (uint32_t)m.ngroups)
+			for (uint32_t x = 0; fine && x < l->grid[0] && (!c.meets || (!x && !y && !z)); x += (uint32_t)m.members)
 				fine = run_cluster(&m, x, y, z);
 	arena_free(&c.arena);
 	return fine ? 0 : -1;

@@ -19,6 +19,7 @@ struct ptx_launch {
 	const void *arguments; size_t argument_bytes;
 	const struct ptx_range *memory; int nmemory;
 	int shared;                           /* bytes of a workgroup, those declared without a size included */
+	bool meets;                           /* all workgroups run at a time and may wait for each other */
 	uint64_t *fetched; int nfetched, most_fetched;   /* addresses that the L2 was asked for, to be kept, in order; NULL = nobody asks */
 	uint64_t *soon; int nsoon, most_soon;            /* the same of what is asked for in front of the wait for the launch before */
 	uint64_t *stored; int nstored, most_stored;      /* the same of what is stored, the first ones */

@@ -50,7 +50,7 @@ static int register_of(struct code *c, const char *name)
 	return (int)k->value + atoi(name + digits);
 }
 
-static const char *const specials[SPECIALS] = {"%tid.x", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%cluster_ctarank"};
+static const char *const specials[SPECIALS] = {"%tid.x", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%cluster_ctarank", "%envreg1", "%envreg2"};
 
 static struct operand operand_of(struct code *c, char *word)
 {
@@ -76,6 +76,7 @@ static struct operand operand_of(struct code *c, char *word)
 		o.where = AT_REGISTER;
 		for (int i = 0; i < SPECIALS; i++)
 			o.reg = strcmp(word, specials[i]) ? o.reg : i;
+		c->meets = c->meets || o.reg == ENVREG1;
 		o.reg = o.reg < 0 ? register_of(c, word) : o.reg;
 	} else if (word[0] == '0' && (word[1] == 'f' || word[1] == 'd')) {
 		o.value = strtoull(word + 2, NULL, 16);

@@ -181,17 +181,29 @@ static LLVMValueRef is_one(struct emit *e) { return LLVMBuildICmp(e->b, LLVMIntE
 
 /* As CUDA's grid groups do (cooperative_groups/details): of a launch whose workgroups all run at a time the driver has four bytes for them, whose highest
  * bit turns when all have come, and names the place in two registers.  One thread of each comes and waits for all; a warp's others go with it. */
+static LLVMValueRef meeting_place(struct emit *e)
+{
+	static const char *const text[] = {"mov.u32 $0, %envreg1;", "mov.u32 $0, %envreg2;"};
+	LLVMValueRef half[2];
+	for (int h = 0; h < 2; h++)
+		half[h] = LLVMBuildZExt(e->b, nvptx_text(e, text[h], "=r", e->i32, NULL, 0, true), e->i64, "");
+	return LLVMBuildIntToPtr(e->b, LLVMBuildOr(e->b, LLVMBuildShl(e->b, half[0], LLVMConstInt(e->i64, 32, 0), ""), half[1], ""), e->p1, "");
+}
+
 static void workgroups_meet(struct emit *e)
 {
-	static const char text[] = "{ .reg .b32 %low, %high, %was, %now; .reg .b64 %at; .reg .pred %wait; "
-		"mov.b32 %low, %envreg2; mov.b32 %high, %envreg1; mov.b64 %at, {%low, %high}; mov.b32 %was, 0; mov.b32 %now, -2147483648; "
-		"@$1 atom.add.acq_rel.gpu.global.u32 %was, [%at+4], $0; "
-		"AGAIN: @$1 ld.acquire.gpu.global.u32 %now, [%at+4]; xor.b32 %now, %now, %was; setp.ge.s32 %wait, %now, 0; @%wait bra AGAIN; }";
-	LLVMValueRef rest = LLVMBuildSub(e->b, LLVMConstInt(e->i32, 0x80000001u, 0), grid_workgroups(e), "");
+	LLVMValueRef rest = LLVMBuildSub(e->b, LLVMConstInt(e->i32, 0x80000001u, 0), grid_workgroups(e), ""), place = meeting_place(e);
 	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntEQ, grid_workgroup(e), emit_int(e, 0), "");
-	LLVMValueRef args[2] = {LLVMBuildSelect(e->b, first, rest, emit_int(e, 1), ""), is_one(e)};
+	LLVMValueRef args[3] = {place, is_one(e), LLVMBuildSelect(e->b, first, rest, emit_int(e, 1), "")};
 	barrier(e);
-	nvptx_text(e, text, "r,b,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 2, true);
+	LLVMValueRef was = nvptx_text(e, "mov.b32 $0, 0; @$2 atom.add.acq_rel.gpu.global.u32 $0, [$1+4], $3;", "=&r,l,b,r,~{memory}", e->i32, args, 3, true);
+	LLVMBasicBlockRef again = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), next = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
+	LLVMBuildBr(e->b, again);
+	LLVMPositionBuilderAtEnd(e->b, again);
+	LLVMValueRef now = nvptx_text(e, "mov.b32 $0, -2147483648; @$2 ld.acquire.gpu.global.u32 $0, [$1+4];", "=&r,l,b,~{memory}", e->i32, args, 2, true);
+	LLVMValueRef waits = ballot(e, LLVMBuildICmp(e->b, LLVMIntSGE, LLVMBuildXor(e->b, now, was, ""), emit_int(e, 0), ""));
+	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, waits, emit_int(e, 0), ""), next, again);
+	LLVMPositionBuilderAtEnd(e->b, next);
 	barrier(e);
 }
 
