@@ -126,6 +126,8 @@ EXPORT unsigned cuDeviceGetAttribute(int *value, unsigned attribute, int device)
 	case CUDA_ATTRIBUTE_MEMORY_CLOCK: *value = F.memory_khz; return F.memory_khz ? 0 : CUDA_INVALID_VALUE;
 	case CUDA_ATTRIBUTE_MEMORY_WIDTH: *value = F.memory_pins; return F.memory_pins ? 0 : CUDA_INVALID_VALUE;
 	case CUDA_ATTRIBUTE_RESERVED_SHARED: *value = 1024; return 0;
+	case CUDA_ATTRIBUTE_MEETS: *value = !F.no_meeting; return 0;
+	case CUDA_ATTRIBUTE_MULTIPROCESSORS: *value = F.multiprocessors; return 0;
 	}
 	return CUDA_INVALID_VALUE;
 }
@@ -239,14 +241,18 @@ EXPORT unsigned cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, un
 {
 	const uint8_t *block = NULL;
 	F.bytes = 0;
-	for (int i = 0; extra[i] != CUDA_EXTRA_END; i += 2)
+	if (params && !extra) {                          /* one by one, the first at the block's begin */
+		block = params[0];
+		F.bytes = f->bytes;
+	}
+	for (int i = 0; extra && extra[i] != CUDA_EXTRA_END; i += 2)
 		if (extra[i] == CUDA_EXTRA_POINTER)
 			block = extra[i + 1];
 		else if (extra[i] == CUDA_EXTRA_SIZE)
 			F.bytes = *(size_t *)extra[i + 1];
 		else
 			return CUDA_INVALID_VALUE;
-	if (params || !block || !current || F.bytes != f->bytes)
+	if ((params && extra) || !block || !current || F.bytes != f->bytes)
 		return CUDA_INVALID_VALUE;
 	F.launches++;
 	F.grid[0] = gx, F.grid[1] = gy, F.grid[2] = gz;
@@ -268,6 +274,8 @@ EXPORT unsigned cuLaunchKernelEx(const struct CUlaunchConfig_st *config, struct 
 			F.early++;
 		else if (a->id == CUDA_LAUNCH_PLACING && a->value[0] == CUDA_PLACING_BALANCED && F.cluster_width)
 			F.balanced++;
+		else if (a->id == CUDA_LAUNCH_MEETS && a->value[0] == 1 && params)
+			F.met++;
 		else
 			return CUDA_INVALID_VALUE;
 	}
@@ -282,6 +290,14 @@ EXPORT unsigned cuOccupancyMaxActiveClusters(int *clusters, struct CUfunc_st *f,
 		return CUDA_INVALID_VALUE;
 	*clusters = F.no_places ? 0 : 3;
 	return F.places_error;
+}
+
+EXPORT unsigned cuOccupancyMaxActiveBlocksPerMultiprocessor(int *workgroups, struct CUfunc_st *f, int threads, size_t shared)
+{
+	if (!current || !f || threads != 64 || shared)
+		return CUDA_INVALID_VALUE;
+	*workgroups = F.room;
+	return F.room_error;
 }
 
 EXPORT unsigned cuStreamSynchronize(struct CUstream_st *stream)

@@ -17,9 +17,10 @@ struct cuda_fake {
 	int cluster_width;                /* workgroups of a cluster of every function; 0 = none */
 	bool no_clusters, no_large_clusters;   /* the driver does not know them; the chip refuses those of more than any chip takes */
 	bool no_places; unsigned places_error;   /* there is no place for a cluster; what asking for one gives */
+	bool no_meeting; int multiprocessors, room; unsigned room_error;   /* workgroups of a launch cannot wait for each other; each multiprocessor has room for so many */
 	size_t arguments_more;            /* bytes of arguments that functions take beyond their own */
 
-	int retained, switches, loads, unloads, launches, early, balanced, syncs, allocations;
+	int retained, switches, loads, unloads, launches, early, balanced, met, syncs, allocations;
 	unsigned capture_mode, load_mode; /* this process's mode now, and at the last load */
 	char image[256];                  /* start of the last image loaded */
 	unsigned grid[3], block[3], shared;

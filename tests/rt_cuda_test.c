@@ -23,7 +23,7 @@ static DLDevice gpu;
 
 /* Which variant scale_add has in front of the one that takes everything: none, one for memory of 4,000 GB/s and more, one in clusters for 4 rows
  * and less; or that one alone. */
-enum first { FIRST_NONE, FIRST_BY_MEMORY, FIRST_BY_LANES, FIRST_TOGETHER, ONLY_TOGETHER };
+enum first { FIRST_NONE, FIRST_BY_MEMORY, FIRST_BY_LANES, FIRST_TOGETHER, ONLY_TOGETHER, FIRST_MEETS, ONLY_MEETS };
 
 /* shared: what the pack says of scale_add's group memory. */
 static void pack_make_for(int shared, enum first first, const void *image, size_t image_size)
@@ -34,7 +34,7 @@ static void pack_make_for(int shared, enum first first, const void *image, size_
 	void *made;
 	size_t size;
 	rt_model(&a, &m, false);
-	for (int v = 0; first && v < (first == ONLY_TOGETHER ? 1 : 2); v++) {
+	for (int v = 0; first && v < (first == ONLY_TOGETHER || first == ONLY_MEETS ? 1 : 2); v++) {
 		m.kernels[1].variants[v].target = "sm_90a";
 		m.kernels[1].variants[v].object = 0;
 	}
@@ -46,7 +46,8 @@ static void pack_make_for(int shared, enum first first, const void *image, size_
 	} else if (first) {
 		m.kernels[1].variants[0].predicate = hexpr_op(&a, HX_LE, hexpr_sym(&a, 0), hexpr_const(&a, 4));
 		m.kernels[1].variants[0].predicate_text = "M<=4 clusters";
-		m.kernels[1].variants[0].launches[0].together = true;
+		m.kernels[1].variants[0].launches[0].together = first == FIRST_TOGETHER || first == ONLY_TOGETHER;
+		m.kernels[1].variants[0].launches[0].meets = first == FIRST_MEETS || first == ONLY_MEETS;
 		m.kernels[1].variants[1].workspace = hexpr_const(&a, 64);
 		m.kernels[1].has_workspace = true;
 	}
@@ -368,6 +369,52 @@ START_TEST(clusters_without_a_place)
 }
 END_TEST
 
+/* Workgroups that wait for each other are launched so that all run at a time, by arguments one by one; where there is no room for as many, or nobody can
+ * wait for others, another variant is taken, and where there is none the error says so. */
+START_TEST(workgroups_that_meet)
+{
+	static const struct { enum first first; int rows, room; bool none; unsigned error; const char *variant; int workspace; const char *text; } calls[] = {
+		{FIRST_MEETS, 4, 2, false, 0, "M<=4 clusters", 0, NULL}, {FIRST_MEETS, 3, 1, false, 0, "any", 64, NULL}, {FIRST_MEETS, 2, 1, false, 0, "M<=4 clusters", 0, NULL},
+		{FIRST_MEETS, 2, 4, true, 0, "any", 64, NULL}, {FIRST_MEETS, 2, 0, false, 0, "any", 64, NULL},
+		{ONLY_MEETS, 3, 1, false, 0, NULL, 0, "scale_add: cuda:1 has room for 2 workgroups at a time; 3 are to wait for each other"},
+		{ONLY_MEETS, 3, 4, false, 1, NULL, 0, "cuOccupancyMaxActiveBlocksPerMultiprocessor"}};
+	_Alignas(16) static uint8_t workspace[64];
+	float x[250], y[250];
+	struct tdsl_last last;
+	fake->multiprocessors = 2;
+	for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) {
+		tdsl_pack_close(pack);
+		tdsl_close(device);
+		free(bytes);
+		fake->room = calls[i].room;
+		fake->no_meeting = calls[i].none;
+		fake->room_error = calls[i].error;
+		OK(tdsl_open(&device, "cuda:1"));
+		pack_make_for(0, calls[i].first, ptx, sizeof ptx - 1);
+		int64_t shape[] = {calls[i].rows, 50};
+		DLTensor tx = tensor(x, 2, shape), ty = tensor(y, 2, shape);
+		const union tdsl_arg args[] = {{.t = &tx}, {.t = NULL}, {.f = 2}, {.i = 3}, {.t = &ty}};
+		for (int j = 0; j < 250; j++)
+			x[j] = (float)j;
+		ck_assert_int_eq(tdsl_workspace(add, NULL, args, 5), calls[i].variant ? calls[i].workspace : TDSL_ELAUNCH);
+		fake->met = 0;
+		int rc = tdsl_call(add, NULL, args, 5, workspace, sizeof workspace);
+		if (!calls[i].variant) {
+			ck_assert_int_eq(rc, TDSL_ELAUNCH);
+			HAS(calls[i].text);
+			continue;
+		}
+		OK(rc);
+		OK(tdsl_last_call(&last));
+		ck_assert_str_eq(last.predicate, calls[i].variant);
+		ck_assert_int_eq(fake->met, !calls[i].workspace);
+		ck_assert_float_eq(y[50 * calls[i].rows - 1], (float)(50 * calls[i].rows - 1) * 2 + 3);
+	}
+	fake->no_meeting = false;
+	fake->room_error = 0;
+}
+END_TEST
+
 /* A workgroup a row: of 512 clusters on the members are placed where there is room; of fewer, without clusters and where memory is slow, as the
  * driver does. */
 START_TEST(many_clusters_are_balanced)
@@ -557,6 +604,7 @@ int main(int argc, char **argv)
 	tcase_add_test(c, many_workgroups);
 	tcase_add_test(c, clusters);
 	tcase_add_test(c, clusters_without_a_place);
+	tcase_add_test(c, workgroups_that_meet);
 	tcase_add_test(c, many_clusters_are_balanced);
 	tcase_add_test(c, tensors_of_other_devices);
 	tcase_add_test(c, closing_unloads_and_releases);
