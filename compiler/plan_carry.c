@@ -34,6 +34,15 @@ enum { FEW_THREADS = 128 };
  * many workgroups, rows or not. */
 static const int few_rows[] = {16, 64};
 
+/* Phases behind the first that add up parts and do nothing else may have its workgroups. */
+static bool can_join(const struct planner *p, const struct planner *q, const struct variant *v)
+{
+	bool ok = p->target->joins;
+	for (int i = 1; i < q->k->nphases; i++)
+		ok = ok && plan_adds_parts(v, &q->k->phases[i]);
+	return ok;
+}
+
 static void plan_rows_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
 {
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
@@ -45,7 +54,7 @@ static void plan_rows_of(struct planner *p, struct planner *q, const struct carr
 		v.waves = waves_of(p, classes[c].threads);
 		v.rounds = classes[c].rounds;
 		v.beside = classes[c].beside;
-		v.joined = p->target->joins && classes[c].joined;
+		v.joined = classes[c].joined && can_join(p, q, &v);
 		plan_limit(q, &v, (int)n->extent->imm, classes[c].columns);
 		plan_aligned(q, &v);
 		plan_rows_from(p, &v, MANY_CARRIED / classes[c].columns, sums->rows);
@@ -96,7 +105,7 @@ static void plan_many_pieces(struct planner *p, struct planner *q, const struct 
 	many.carries = piece->each * p->target->multiprocessors;
 	many.pieces = true;
 	many.rounds = piece->rounds;
-	many.joined = p->target->joins;
+	many.joined = can_join(p, q, &many);
 	many.many = true;
 	if (piece->whole)
 		plan_limit(q, &many, (int)n->extent->imm, columns);

@@ -249,6 +249,12 @@ static int64_t extent_most(const struct variant *v, const struct hexpr *n)
 	return 0;
 }
 
+bool plan_adds_parts(const struct variant *v, const struct ir_phase *ph)
+{
+	struct shape s = phase_shape(v, ph);
+	return phase_summed_axis(ph) >= 0 && s.tiled == 1 && s.fixed == 1 && !s.open;
+}
+
 /* Of parts of so many columns, those that lanes have room for, or as many as there are. */
 static int parts_at_once(const struct planner *p, const struct variant *v, int threads, int line)
 {
@@ -286,7 +292,7 @@ void plan_phase_tiles(struct planner *p, struct variant *v, int phase, int64_t m
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
 	struct shape s = phase_shape(v, ph);
-	if (phase_summed_axis(ph) >= 0 && s.tiled == 1 && s.fixed == 1 && !s.open) {
+	if (plan_adds_parts(v, ph)) {
 		plan_summed_tiles(p, v, phase);
 		return;
 	}

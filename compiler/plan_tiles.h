@@ -28,6 +28,7 @@ int plan_groups_within(int positions, int group);
 int64_t plan_unit(const struct planner *);                                            /* positions that one of an open axis stands for: of groups, in each */
 int64_t plan_open_most(const struct planner *, const struct ir_axis *, int64_t most); /* of an open axis, where the variant holds so many units of each */
 bool plan_sums_columns(const struct planner *, const struct variant *, const struct ir_phase *);   /* groups of rows, in long pieces of these */
+bool plan_adds_parts(const struct variant *, const struct ir_phase *);                /* columns, of parts that a loop adds up */
 int plan_line_symbol(const struct planner *);                                         /* whose positions stand side by side in every phase; -1 = none */
 int plan_line(const struct planner *, const struct variant *);                        /* elements of the target's long lines; 0 = rows are not known to be made of such */
 /* Tiles of a phase.  most: of an open axis, in plan_unit's, 0 = as many as there is room for.  each: elements a lane is to hold at most. */

@@ -41,6 +41,7 @@ static const struct { const char *kernel, *given, *variant; int rows, columns; }
 	{"rmsnorm_bwd", "w dw", "N<=1024 N%8=0 aligned rows>=8192 rows%4=0 with w dw", 1056 + 12, 72},
 	{"rmsnorm_bwd", "w dres dw", "N<=2048 N%8=0 aligned rows>=4096 rows%2=0 with w dres dw", 528 + 2, 2048},
 	{"layernorm_bwd", "w dw db", "N<=4096 N%8=0 aligned rows>=2048 rows%2=0 with w dw db", 264 + 6, 1000},
+	{"rows_behind_sums", "", "N<=8192 N%4=0 aligned rows>=1024", 140, 72},
 	/* Of pieces by some of the workgroups each: of the last one a lane has some, some workgroups have a row more than others, or none, or fewer than places. */
 	{"swiglu_bwd", "b db", "N%8=0 aligned pieces>=4096", 12 * 6 + 5, 10 * 2048 + 8}, {"reglu_bwd", "", "N%8=0 aligned pieces>=8192", 28, 1024 + 8},
 	{"swiglu_clamped_bwd", "db", "N<=1024 N%8=0 aligned pieces>=8192", 264 * 3 + 1, 72}, {"qgelu_bwd", "b db", "N%8=0 aligned pieces>=8192", 26 * 4 + 3, 20 * 1024 + 8},
@@ -196,6 +197,7 @@ START_TEST(the_interpreter_waits_for_all)
 END_TEST
 
 /* What a kernel of three launches carries, by its variants. */
+
 static int carried(const char *kernel)
 {
 	struct built b;
@@ -206,6 +208,25 @@ static int carried(const char *kernel)
 	built_close(&b);
 	return n;
 }
+
+/* Phases behind others may want other workgroups: those that add up parts and nothing else are joined. */
+START_TEST(other_phases_are_launches)
+{
+	static const struct { const char *kernel; int joined; } cases[] = {{"sums_of_two", 3}, {"mean_of_parts", 6}, {"rows_behind_sums", 0}};
+	struct built b;
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		int n = 0;
+		built_open_for(&b, cases[i].kernel, "sm_90a", NULL);
+		for (int v = 0; v < b.n; v++) {
+			n += b.v[v].joined;
+			ck_assert(b.v[v].carries || !b.v[v].joined);
+		}
+		ck_assert_int_eq(n, cases[i].joined);
+		built_close(&b);
+	}
+	ck_assert_int_gt(carried("rows_behind_sums"), 0);
+}
+END_TEST
 
 START_TEST(parts_that_others_ask_for_are_not_carried)
 {
@@ -251,6 +272,7 @@ END_TEST
 static void add(TCase *t)
 {
 	tcase_add_test(t, many_begin_together);
+	tcase_add_test(t, other_phases_are_launches);
 	tcase_add_test(t, the_interpreter_waits_for_all);
 	tcase_add_test(t, parts_that_others_ask_for_are_not_carried);
 	tcase_add_loop_test(t, values_are_kept, 0, 10);
