@@ -5,7 +5,7 @@
  * lane by lane as the layouts' order says (layout_k_order).  Refused with text: an instruction or operand form that is not known, an
  * access outside the memory or not at a multiple of its size, threads of a warp that meet a warp's instruction apart; in clusters what
  * barriers and mbarriers do not order: an access to a workgroup that may not have started or may have ended, a read of what another one
- * stored. */
+ * stored; workgroups that all wait for each other where the launch does not say so, or some of which never come. */
 #ifndef TDSL_TEST_PTX_RUN_H
 #define TDSL_TEST_PTX_RUN_H
 #include <stdbool.h>

@@ -6,6 +6,8 @@
 #include "../../pass.h"
 #include "machine.h"
 
+enum { WAVE_BITS = 8 };
+
 /* across: wave bits along which rows are reduced; apart: along which results differ or nothing does, of each reduction that crosses waves. */
 struct look { int across, apart; bool any, ok; };
 
@@ -30,16 +32,14 @@ static void look_at(struct ir_ins *i, void *ctx)
 	k->any = true;
 }
 
-/* Bits `mask` of x side by side. */
-static LLVMValueRef gathered(struct emit *e, LLVMValueRef x, int mask)
+/* The workitem's team, from 0 on. */
+static LLVMValueRef team_number(struct emit *e, int apart)
 {
-	LLVMValueRef sum = emit_int(e, 0);
-	for (int b = 0, to = 0; mask >> b; b++)
-		if (mask >> b & 1) {
-			LLVMValueRef bit = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, x, emit_int(e, b), ""), emit_int(e, 1), "");
-			sum = LLVMBuildOr(e->b, sum, LLVMBuildShl(e->b, bit, emit_int(e, to++), ""), "");
-		}
-	return sum;
+	int bits[WAVE_BITS], n = 0;
+	for (int b = 0; apart >> b; b++)
+		if (apart >> b & 1)
+			bits[n++] = emit_lane_bits(e) + b;
+	return reduce_bits(e, bits, n);
 }
 
 void teams_enter_loop(struct emit *e, const struct ir_ins *loop)
@@ -51,8 +51,7 @@ void teams_enter_loop(struct emit *e, const struct ir_ins *loop)
 	int teams = 1 << __builtin_popcount((unsigned)k.apart);
 	if (!k.ok || !k.any || teams == 1 || teams >= e->machine->barriers)       /* number 0 is everybody's */
 		return;
-	LLVMValueRef wave = LLVMBuildLShr(e->b, e->tid, emit_int(e, emit_lane_bits(e)), "");
-	e->team = LLVMBuildAdd(e->b, gathered(e, wave, k.apart), emit_int(e, 1), "");
+	e->team = LLVMBuildAdd(e->b, team_number(e, k.apart), emit_int(e, 1), "");
 	e->team_waves = e->waves / teams;
 }
 
