@@ -249,6 +249,23 @@ struct layout *layout_run_first(struct arena *arena, const struct layout *l, int
 	return layout_equal(r, l) ? NULL : r;
 }
 
+struct layout *layout_beside(struct arena *arena, const struct layout *l, int axis, int run)
+{
+	struct layout *out = arena_copy(arena, l, sizeof *out);
+	int n = layout_vector(l, axis), b = l->nlane, r = __builtin_ctz((unsigned)run);
+	if (r >= n)
+		return NULL;
+	for (; r < n; r++) {
+		for (b--; b >= 0 && !(l->lane[b].step[axis] && steps_only(&l->lane[b], axis, l->lane[b].step[axis])); b--)
+			;
+		if (b < 0)
+			return NULL;
+		out->reg[r] = l->lane[b];
+		out->lane[b] = l->reg[r];
+	}
+	return out;
+}
+
 int layout_lane_bit(const struct layout *l, int axis)
 {
 	for (int i = 0; i < l->nlane; i++)

@@ -40,6 +40,9 @@ struct layout *layout_scattered(struct arena *, const struct layout *, unsigned 
 /* True if every (block coordinate) is reached: each axis's block is covered exactly once by non-broadcast bits (a bijection
  * up to copies). */
 bool layout_covers(const struct layout *);
+/* Of lanes that hold more than `run` (a power of two) consecutive positions along `axis`: lanes that hold so many, beside those of others.  The register
+ * bits behind a run and the last lane bits along the axis change places.  NULL: no lane holds more, or too few lanes are along the axis. */
+struct layout *layout_beside(struct arena *, const struct layout *, int axis, int run);
 /* Log2 of the run of consecutive positions along `axis` that consecutive registers of a lane hold (vector width). */
 int layout_vector(const struct layout *, int axis);
 /* The same elements in the same lanes, those along `axis` in consecutive registers; NULL: they are, or a lane holds one. */

@@ -129,7 +129,7 @@ static void find_rows(struct carrying *c)
 		const struct ir_axis *ax = &c->rows->axes[a];
 		if (ax->kind == AXIS_GRID && !ax->ragged && !ax->tiled)
 			c->row = a;
-		if (ax->kind == AXIS_HELD && ax->extent->op == HX_SYM)
+		if (ax->kind == AXIS_HELD && (ax->extent->op == HX_SYM || ax->extent->op == HX_CONST))
 			c->column = a;
 	}
 	c->extent = c->row >= 0 && c->column >= 0 ? c->rows->axes[c->row].extent : NULL;
@@ -173,7 +173,7 @@ bool kernel_can_carry(struct ir_kernel *k, struct carried_sums *sums)
 {
 	struct carrying c = carrying_of(k);
 	*sums = (struct carried_sums){c.extent, c.rows ? c.column : c.across, c.nsums, !c.rows};
-	return c.ok;
+	return c.ok && (c.rows ? c.rows : c.sums)->axes[sums->column].extent->op == HX_SYM;      /* a pinned one is a constant later */
 }
 
 /* --- the phase that both become --------------------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { HOMES = 64, MOST_REGISTERS = 1024 };
+enum { HOMES = 64, MOST_REGISTERS = 1024, ACCESS = 128, WORD = 32 };   /* bits */
 
 struct home { ir_axes axes; const struct layout *layout; };
 struct product { const struct ir_ins *dot; const struct mfma *mfma; int row, col, k; bool swapped; };
@@ -490,6 +490,18 @@ static const struct layout *layout_of_store(struct assign *s, const struct ir_in
 	return l;
 }
 
+/* Lanes that are to lie side by side do not hold more than one access of a word is of: of the columns whose sums rows carry, which are wider than what is
+ * loaded, each would store halves of sectors. */
+static const struct layout *in_accesses(struct assign *s, const struct ir_ins *store, const struct layout *l)
+{
+	const struct ir_param *t = &s->p->k->params[store->imm];
+	int axis = l ? vector_axis(s, l) : -1, bits = dtype_info(t->dtype)->bits;
+	bool words = axis >= 0 && bits == WORD && store->args[t->rank]->layout && s->p->v->target->lanes_adjacent && s->p->v->aligned;
+	struct affine last = words && !s->p->v->single ? affine_of(store->args[t->rank - 1]) : (struct affine){.ok = false};
+	const struct layout *beside = last.ok && last.coef[axis] == 1 ? layout_beside(s->space.arena, l, axis, ACCESS / WORD) : NULL;
+	return beside ? beside : l;
+}
+
 static void place(struct assign *s, struct ir_ins *i)
 {
 	ir_axes space = i->axes;
@@ -548,6 +560,8 @@ static void place(struct assign *s, struct ir_ins *i)
 		l = layout_rows(&s->space, wide_axes(s->ph, space), line, vector, -1, 1);
 		narrow_along(s, i->args[s->p->k->params[i->imm].rank], line);
 	}
+	if (i->op == IR_STORE)
+		l = in_accesses(s, i, l);
 	if (s->feeds[i->id]) {
 		int bits, inner = -1;
 		if (i->op == IR_LOAD) {

@@ -11,7 +11,7 @@ enum { MANY_CARRIED = 8 << 20 };
 /* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, how many of those a multiprocessor has, how many rows each takes
  * side by side, if their number divides that of rows, and of how many rounds rows have places, that in hand and those on their way.  joined: its
  * workgroups add up each other's sums as fast as another launch does. */
-static const struct { int columns, sums, threads, each, beside, rounds; bool joined; } classes[] = {
+static const struct rows { int columns, sums, threads, each, beside, rounds; bool joined; } classes[] = {
 	{1024, 1, 512, 2, 4, 2, true}, {1024, 2, 128, 8, 1, 3, false}, {2048, 1, 512, 2, 2, 2, true}, {2048, 2, 256, 4, 1, 3, false},
 	{4096, 2, 512, 1, 2, 3, true}, {4096, 2, 256, 2, 1, 3, true}, {8192, 2, 512, 1, 1, 3, true}, {16384, 1, 512, 1, 1, 3, true},
 };
@@ -43,28 +43,35 @@ static bool can_join(const struct planner *p, const struct planner *q, const str
 	return ok;
 }
 
-static void plan_rows_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
+/* exactly: of as many columns as a class has at most, whose quotients and masks are known. */
+static void plan_class(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct rows *class, bool exactly)
 {
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
+	struct variant v = plan_variant(q);
+	v.carries = class->each * p->target->multiprocessors;
+	v.waves = waves_of(p, class->threads);
+	v.rounds = class->rounds;
+	v.beside = class->beside;
+	v.joined = class->joined && can_join(p, q, &v);
+	(exactly ? plan_pin_symbol : plan_limit)(q, &v, (int)n->extent->imm, class->columns);
+	plan_aligned(q, &v);
+	plan_rows_from(p, &v, MANY_CARRIED / class->columns, sums->rows);
+	if (v.beside > 1)
+		plan_rows_by(p, &v, v.beside, sums->rows);
+	v.many = true;
+	plan_tile(&v, 0, n->name, class->columns);
+	for (int i = 1; i < q->k->nphases; i++)
+		plan_phase_tiles(q, &v, i, 0, plan_lane_elements(q, &v));
+	*plan_add(p) = v;
+}
+
+static void plan_rows_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
+{
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
-		struct variant v = plan_variant(q);
 		if (sums->n > classes[c].sums)
 			continue;
-		v.carries = classes[c].each * p->target->multiprocessors;
-		v.waves = waves_of(p, classes[c].threads);
-		v.rounds = classes[c].rounds;
-		v.beside = classes[c].beside;
-		v.joined = classes[c].joined && can_join(p, q, &v);
-		plan_limit(q, &v, (int)n->extent->imm, classes[c].columns);
-		plan_aligned(q, &v);
-		plan_rows_from(p, &v, MANY_CARRIED / classes[c].columns, sums->rows);
-		if (v.beside > 1)
-			plan_rows_by(p, &v, v.beside, sums->rows);
-		v.many = true;
-		plan_tile(&v, 0, n->name, classes[c].columns);
-		for (int i = 1; i < q->k->nphases; i++)
-			plan_phase_tiles(q, &v, i, 0, plan_lane_elements(q, &v));
-		*plan_add(p) = v;
+		plan_class(p, q, sums, &classes[c], true);
+		plan_class(p, q, sums, &classes[c], false);
 	}
 }
 

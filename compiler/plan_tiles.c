@@ -246,6 +246,9 @@ static int64_t extent_most(const struct variant *v, const struct hexpr *n)
 	for (int i = 0; n && n->op == HX_SYM && i < v->nlimits; i++)
 		if (v->limits[i].symbol == n->imm)
 			return v->limits[i].most;
+	for (int i = 0; n && n->op == HX_SYM && i < v->npins; i++)
+		if (v->pins[i].symbol == n->imm)
+			return v->pins[i].value;
 	return 0;
 }
 

@@ -143,6 +143,27 @@ START_TEST(runs_come_first)
 }
 END_TEST
 
+/* What lies behind a run of two or four in a lane goes to the lanes that came last along the axis; nothing where none are, or no lane holds more. */
+START_TEST(lanes_lie_beside_each_other)
+{
+	static const struct { const char *from, *to; int run; } cases[] = {
+		{"reg n:1 n:2 n:4 | lane n:8 n:16 n:32", "reg n:1 n:2 n:32 | lane n:8 n:16 n:4", 4},
+		{"reg n:1 n:2 n:4 n:8 m:1 | lane n:16 n:32 n:64 | wave n:128", "reg n:1 n:2 n:64 n:32 m:1 | lane n:16 n:8 n:4 | wave n:128", 4},
+		{"reg n:1 n:2 n:4 n:64 | lane n:8 n:16 m:1 | wave n:32", "reg n:1 n:16 n:8 n:64 | lane n:4 n:2 m:1 | wave n:32", 2},
+		{"reg n:1 n:2 | lane n:4 n:8", NULL, 4}, {"reg n:1 n:2 n:4 | lane m:1 m:2 | wave n:8", NULL, 4}, {"reg n:1 n:2 n:4 n:8 | lane n:16", NULL, 4},
+		{"reg m:1 n:1 | lane n:2", NULL, 1},
+	};
+	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const struct layout *l = layout_beside(&arena, parse(cases[i].from), 1, cases[i].run);
+		ck_assert_msg(!l == !cases[i].to, "%s", cases[i].from);
+		if (!l)
+			continue;
+		ck_assert_str_eq(layout_text(&arena, l, names), cases[i].to);
+		ck_assert(layout_covers(l));
+	}
+}
+END_TEST
+
 START_TEST(k_order_is_register_run_then_lanes_then_the_rest)
 {
 	int order[64];
@@ -179,6 +200,7 @@ int main(void)
 	tcase_add_test(c, projection_drops_axes_and_merges_registers);
 	tcase_add_test(c, vector_runs);
 	tcase_add_test(c, runs_come_first);
+	tcase_add_test(c, lanes_lie_beside_each_other);
 	tcase_add_test(c, k_order_is_register_run_then_lanes_then_the_rest);
 	suite_add_tcase(s, c);
 	SRunner *r = srunner_create(s);

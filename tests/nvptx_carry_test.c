@@ -42,6 +42,8 @@ static const struct { const char *kernel, *given, *variant; int rows, columns; }
 	{"rmsnorm_bwd", "w dres dw", "N<=2048 N%8=0 aligned rows>=4096 rows%2=0 with w dres dw", 528 + 2, 2048},
 	{"layernorm_bwd", "w dw db", "N<=4096 N%8=0 aligned rows>=2048 rows%2=0 with w dw db", 264 + 6, 1000},
 	{"rows_behind_sums", "", "N<=8192 N%4=0 aligned rows>=1024", 140, 72},
+	{"layernorm_bwd", "w dw db", "N=1024 aligned rows>=8192 with w dw db", 1056 + 3, 1024}, {"rmsnorm_bwd", "w dw", "N=8192 aligned rows>=1024 with w dw", 135, 8192},
+	{"layernorm_bwd", "w dres dw db", "N=4096 aligned rows>=2048 rows%2=0 with w dres dw db", 264 + 2, 4096},
 	/* Of pieces by some of the workgroups each: of the last one a lane has some, some workgroups have a row more than others, or none, or fewer than places. */
 	{"swiglu_bwd", "b db", "N%8=0 aligned pieces>=4096", 12 * 6 + 5, 10 * 2048 + 8}, {"reglu_bwd", "", "N%8=0 aligned pieces>=8192", 28, 1024 + 8},
 	{"swiglu_clamped_bwd", "db", "N<=1024 N%8=0 aligned pieces>=8192", 264 * 3 + 1, 72}, {"qgelu_bwd", "b db", "N%8=0 aligned pieces>=8192", 26 * 4 + 3, 20 * 1024 + 8},
@@ -80,6 +82,7 @@ START_TEST(values_are_kept)
 		{"gelu_bwd", "b db", "N<=1024 N%8=0 aligned pieces>=8192", 264 * 4 + 7, 8}, {"swiglu_clamped_bwd", "db", "N%8=0 aligned pieces>=4096", 53, 16},
 		{"rmsnorm_bwd", "w dres dw", "N<=1024 N%8=0 aligned rows>=8192 rows%4=0 with w dres dw", 2112 + 8, 16},
 		{"layernorm_bwd", "w dw db", "N<=4096 N%8=0 aligned rows>=2048 rows%2=0 with w dw db", 530, 8},
+		{"layernorm_bwd", "w dw db", "N=1024 aligned rows>=8192 with w dw db", 41, 1024},
 		{"swiglu_bwd", "b db", "M<=64 N%8=0 aligned", 61, 24}, {"sums_beside_results", "", "N<=512 N%8=0 aligned pieces>=16384", 63, 504},
 	};
 	struct built b;
@@ -133,6 +136,26 @@ START_TEST(rows_are_on_their_way)
 	ck_assert_int_eq(built_times(ptx, "bar.sync") - built_times(met, "bar.sync") - own, cases[_i].all);
 	ck_assert_int_eq(built_times(ptx, "atom."), 1);
 	ck_assert_int_eq(b.launches, 1);
+	built_close(&b);
+}
+END_TEST
+
+/* Lanes of eight columns store four at a time of their sums, 32 lanes side by side, where each would store half of every sector at a time. */
+START_TEST(parts_are_stored_in_whole_sectors)
+{
+	static const struct { const char *kernel, *variant; int sums; } cases[] = {
+		{"rmsnorm_bwd", "N=8192 aligned rows>=1024 with w dw", 1}, {"layernorm_bwd", "N<=1024 N%8=0 aligned rows>=8192 with w dw db", 2},
+		{"layernorm_bwd", "N<=4096 N%8=0 aligned rows>=2048 rows%2=0 with w dw db", 2}, {"silu_bwd", "N%8=0 aligned pieces>=8192", 1},
+	};
+	struct built b;
+	built_open(&b, cases[_i].kernel);
+	int apart = 0;
+	for (const char *at = built_ptx(&b, cases[_i].variant); (at = strstr(at, "st.global.v4.b32")); at++) {
+		const char *plus = strpbrk(at, "+]");
+		ck_assert_msg(*plus == ']' || atoi(plus + 1) % 32 == 0, "%.60s", at);
+		apart += *plus == '+' && atoi(plus + 1) % 1024 == 512;
+	}
+	ck_assert_int_ge(apart, cases[_i].sums);
 	built_close(&b);
 }
 END_TEST
@@ -209,10 +232,10 @@ static int carried(const char *kernel)
 	return n;
 }
 
-/* Phases behind others may want other workgroups: those that add up parts and nothing else are joined. */
+/* Phases behind others may want other workgroups: those that add up parts and nothing else are joined, of each class and of rows exactly as long. */
 START_TEST(other_phases_are_launches)
 {
-	static const struct { const char *kernel; int joined; } cases[] = {{"sums_of_two", 3}, {"mean_of_parts", 6}, {"rows_behind_sums", 0}};
+	static const struct { const char *kernel; int joined; } cases[] = {{"sums_of_two", 6}, {"mean_of_parts", 12}, {"rows_behind_sums", 0}};
 	struct built b;
 	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
 		int n = 0;
@@ -230,13 +253,13 @@ END_TEST
 
 START_TEST(parts_that_others_ask_for_are_not_carried)
 {
-	ck_assert_int_eq(carried("sums_of_two"), 5);
+	ck_assert_int_eq(carried("sums_of_two"), 10);
 	ck_assert_int_eq(carried("first_part"), 0);
 	ck_assert_int_eq(carried("sums_of_results"), 0);
 	ck_assert_int_eq(carried("squares_of_parts"), 0);
 	ck_assert_int_eq(carried("numbered_parts"), 0);
 	ck_assert_int_eq(carried("numbered_groups"), 0);
-	ck_assert_int_eq(carried("mean_of_parts"), 8);
+	ck_assert_int_eq(carried("mean_of_parts"), 16);
 	ck_assert_int_eq(carried("silu_bwd"), 4);
 	ck_assert_int_eq(carried("swiglu_bwd"), 5);
 	ck_assert_int_eq(carried("silu_bwd_static"), 0);
@@ -275,10 +298,11 @@ static void add(TCase *t)
 	tcase_add_test(t, other_phases_are_launches);
 	tcase_add_test(t, the_interpreter_waits_for_all);
 	tcase_add_test(t, parts_that_others_ask_for_are_not_carried);
-	tcase_add_loop_test(t, values_are_kept, 0, 10);
+	tcase_add_loop_test(t, values_are_kept, 0, 11);
 	tcase_add_loop_test(t, carried_sums_compute, 0, CALLS);
 	tcase_add_loop_test(t, rows_are_on_their_way, 0, 5);
 	tcase_add_loop_test(t, sums_are_added_up_everywhere, 0, 4);
+	tcase_add_loop_test(t, parts_are_stored_in_whole_sectors, 0, 4);
 }
 
 int main(void) { return nvptx_run("nvptx_carry", add); }

@@ -448,6 +448,8 @@ void emit_relayout(struct emit *e, const struct ir_ins *i)
 		return;
 	}
 	struct asking q;
+	if (swap_lanes(e, i))
+		return;
 	if (can_ask(e, i, &q)) {
 		ask_lanes(e, i, &q);
 		return;
