@@ -490,14 +490,15 @@ static const struct layout *layout_of_store(struct assign *s, const struct ir_in
 	return l;
 }
 
-/* Lanes that are to lie side by side do not hold more than one access of a word is of: of the columns whose sums rows carry, which are wider than what is
- * loaded, each would store halves of sectors. */
+/* The sums of columns that rows carry, of which a lane has more than an access is of, for they are wider than what is loaded: each store would be of halves
+ * of sectors.  Those of pieces of rows are fewer, and this gained nothing. */
 static const struct layout *in_accesses(struct assign *s, const struct ir_ins *store, const struct layout *l)
 {
+	const struct variant *v = s->p->v;
 	const struct ir_param *t = &s->p->k->params[store->imm];
-	int axis = l ? vector_axis(s, l) : -1, bits = dtype_info(t->dtype)->bits;
-	bool words = axis >= 0 && bits == WORD && store->args[t->rank]->layout && s->p->v->target->lanes_adjacent && s->p->v->aligned;
-	struct affine last = words && !s->p->v->single ? affine_of(store->args[t->rank - 1]) : (struct affine){.ok = false};
+	int axis = l ? vector_axis(s, l) : -1;
+	bool sums = v->carries && !v->pieces && !store->block->owner && axis >= 0 && v->aligned && dtype_info(t->dtype)->bits == WORD && store->args[t->rank]->layout;
+	struct affine last = sums && v->target->lanes_adjacent ? affine_of(store->args[t->rank - 1]) : (struct affine){.ok = false};
 	const struct layout *beside = last.ok && last.coef[axis] == 1 ? layout_beside(s->space.arena, l, axis, ACCESS / WORD) : NULL;
 	return beside ? beside : l;
 }
