@@ -179,7 +179,7 @@ bool kernel_can_carry(struct ir_kernel *k, struct carried_sums *sums)
 /* --- the phase that both become --------------------------------------------------------------------------------------------- */
 
 /* What positions of the phases' axes become in it. */
-struct places { struct ir_ins *row, *column, *true_; };
+struct places { struct ir_ins *row, *column, *there; };
 
 static bool is_guard(const struct ir_ins *i, const struct ir_ins *position, const struct hexpr *extent)
 {
@@ -193,7 +193,7 @@ static void move_rows(struct carrying *c, struct ir_block *to, const struct plac
 		if (is_iota(i, c->row) || is_iota(i, c->column))
 			ir_replace(c->k, i, i->imm == c->row ? at->row : at->column);
 		else if (is_guard(i, at->row, c->extent))
-			ir_replace(c->k, i, at->true_);
+			ir_replace(c->k, i, at->there);
 		ir_remove(i);
 		if (i->op != IR_IOTA && !is_guard(i, at->row, c->extent))
 			ir_append(to, i);
@@ -237,7 +237,7 @@ static void move_sums(struct carrying *c, struct ir_block *to, const struct plac
 		if (fate[i->id] == IS_SUM)
 			sums[i->imm] = i->args[2]->args[0];
 		if (fate[i->id] == IS_ROW || fate[i->id] == IS_COLUMN || fate[i->id] == HOLDS)
-			ir_replace(c->k, i, fate[i->id] == IS_ROW ? at->row : fate[i->id] == IS_COLUMN ? at->column : at->true_);
+			ir_replace(c->k, i, fate[i->id] == IS_ROW ? at->row : fate[i->id] == IS_COLUMN ? at->column : at->there);
 		ir_remove(i);
 		if (fate[i->id] != MOVES)
 			continue;
@@ -246,10 +246,11 @@ static void move_sums(struct carrying *c, struct ir_block *to, const struct plac
 	}
 }
 
-/* Sums of products round once, as reductions do. */
-static struct ir_ins *added(struct ir_builder *b, struct ir_ins *sum, struct ir_ins *x)
+/* Sums of products round once, as reductions do.  What a row that is not there has is nothing in particular. */
+static struct ir_ins *added(struct ir_builder *b, struct ir_ins *sum, struct ir_ins *x, struct ir_ins *there)
 {
-	return x->op == IR_MUL ? ir_fma(b, x->args[0], x->args[1], sum) : ir_bin(b, IR_ADD, sum, x);
+	struct ir_ins *more = x->op == IR_MUL ? ir_fma(b, x->args[0], x->args[1], sum) : ir_bin(b, IR_ADD, sum, x);
+	return there->axes ? ir_select(b, there, more, sum) : more;
 }
 
 struct counting { const struct carrying *c; struct ir_ins *number; };
@@ -285,10 +286,11 @@ static const struct hexpr *workgroups_of(const struct pass *p, const struct carr
 	return all;
 }
 
-/* Rounds of a workgroup that takes every `workgroups`th of so many, from `first` on, of rows side by side from each of these: it has as many of each. */
+/* Rounds of a workgroup that takes every `workgroups`th of so many, from `first` on, of rows side by side as many as of the first of these: it has as many
+ * of each, or of others one less. */
 static struct ir_ins *loop_of_rounds(struct ir_builder *b, int axis, struct ir_ins *first, int grid, struct ir_ins *all, struct ir_ins *workgroups, struct ir_ins **init, int n)
 {
-	struct ir_ins *left = ir_bin(b, IR_SUB, all, ir_reduce(b, RED_MAX, first, IR_AXIS(grid), NULL));
+	struct ir_ins *left = ir_bin(b, IR_SUB, all, ir_reduce(b, RED_MIN, first, IR_AXIS(grid), NULL));
 	return ir_for(b, axis, ir_int(b, DT_I32, 0), ir_cdiv(b, left, workgroups, true), init, n);
 }
 
@@ -329,20 +331,21 @@ static void carry_rows(struct pass *p, struct carrying *c, const struct hexpr *w
 		}
 	struct ir_ins *loop = loop_of_rounds(&b, axis, first, c->row, ir_hexpr(&b, c->extent), by, init, n);
 	struct ir_builder in = {k, ph, loop->body, NULL, ph->line, 0};
-	struct places at = {.row = place_of_round(&in, axis, first, by), .column = ir_leaf(&in, IR_IOTA, DT_I32, c->column), .true_ = ir_int(&in, DT_I1, 1)};
+	struct ir_ins *row = place_of_round(&in, axis, first, by), *there = p->v->uneven ? ir_bin(&in, IR_LT, row, ir_hexpr(&in, c->extent)) : ir_int(&in, DT_I1, 1);
+	struct places at = {.row = row, .column = ir_leaf(&in, IR_IOTA, DT_I32, c->column), .there = there};
 	move_rows(c, loop->body, &at);
 	move_sums(c, loop->body, &at, sums);
 	ir_walk(loop->body, ir_recompute_axes, NULL);
 	for (int s = 0; s < n; s++) {
 		loop->body->params[s]->axes = sums[temp[s]]->axes;
-		next[s] = added(&in, loop->body->params[s], sums[temp[s]]);
+		next[s] = added(&in, loop->body->params[s], sums[temp[s]], there);
 	}
 	ir_yield(&in, next, n);
-	struct ir_ins *column = ir_leaf(&b, IR_IOTA, DT_I32, c->column), *there = ir_bin(&b, IR_LT, column, ir_hexpr(&b, ph->axes[c->column].extent));
+	struct ir_ins *column = ir_leaf(&b, IR_IOTA, DT_I32, c->column), *ends = ir_bin(&b, IR_LT, column, ir_hexpr(&b, ph->axes[c->column].extent));
 	struct ir_ins *workgroup = beside > 1 ? ir_bin(&b, IR_DIV, ir_reduce(&b, RED_MIN, first, IR_AXIS(c->row), NULL), ir_int(&b, DT_I32, beside)) : first;
 	for (int s = 0; s < n; s++) {
 		struct ir_ins *subs[] = {workgroup, column}, *sum = ir_result(&b, loop, s);
-		ir_store(&b, temp[s], subs, beside > 1 ? ir_reduce(&b, RED_SUM, sum, IR_AXIS(c->row), NULL) : sum, there);
+		ir_store(&b, temp[s], subs, beside > 1 ? ir_reduce(&b, RED_SUM, sum, IR_AXIS(c->row), NULL) : sum, ends);
 	}
 	ir_yield(&b, NULL, 0);
 	ph->body = body;
@@ -399,7 +402,7 @@ static void carry_pieces(struct pass *p, struct carrying *c, const struct hexpr 
 	move_pieces(c, loop, place_of_round(&in, axis, first, by), true_, stores);
 	for (int s = 0; s < n; s++) {
 		loop->body->params[s]->axes = IR_AXIS(c->groups.outer) | IR_AXIS(column);
-		sums[s] = added(&in, loop->body->params[s], stores[s]->args[2]->args[0]);
+		sums[s] = added(&in, loop->body->params[s], stores[s]->args[2]->args[0], true_);
 	}
 	ir_yield(&in, sums, n);
 	ir_walk(loop->body, ir_recompute_axes, NULL);

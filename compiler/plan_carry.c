@@ -5,13 +5,16 @@
 #include "pass.h"
 #include "plan_tiles.h"
 
-/* Elements from which on: a workgroup then has eight rows and more. */
-enum { MANY_CARRIED = 8 << 20 };
+/* Elements from which on: a workgroup then has eight rows and more.  Of short ones, of which others take many times as long, as many rows as all take at
+ * a time: what is known of its first row a workgroup loads without asking whether it has one. */
+enum { MANY_CARRIED = 8 << 20, SHORT = 512 };
 
 /* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, how many of those a multiprocessor has, how many rows each takes
  * side by side, if their number divides that of rows, and of how many rounds rows have places, that in hand and those on their way.  joined: its
- * workgroups add up each other's sums as fast as another launch does. */
+ * workgroups add up each other's sums as fast as another launch does.  Of rows up to SHORT columns that are side by side the last may not be there; of
+ * longer ones those that are odd are faster one by one. */
 static const struct rows { int columns, sums, threads, each, beside, rounds; bool joined; } classes[] = {
+	{64, 2, 256, 4, 32, 2, true}, {128, 2, 256, 4, 16, 2, true}, {256, 2, 256, 4, 8, 2, true}, {512, 2, 256, 4, 4, 2, true},
 	{1024, 1, 512, 2, 4, 2, true}, {1024, 2, 128, 8, 1, 3, false}, {2048, 1, 512, 2, 2, 2, true}, {2048, 2, 256, 4, 1, 3, false},
 	{4096, 2, 512, 1, 2, 3, true}, {4096, 2, 256, 2, 1, 3, true}, {8192, 2, 512, 1, 1, 3, true}, {16384, 1, 512, 1, 1, 3, true},
 };
@@ -52,11 +55,12 @@ static void plan_class(struct planner *p, struct planner *q, const struct carrie
 	v.waves = waves_of(p, class->threads);
 	v.rounds = class->rounds;
 	v.beside = class->beside;
+	v.uneven = class->columns <= SHORT && !exactly;
 	v.joined = class->joined && can_join(p, q, &v);
 	(exactly ? plan_pin_symbol : plan_limit)(q, &v, (int)n->extent->imm, class->columns);
 	plan_aligned(q, &v);
-	plan_rows_from(p, &v, MANY_CARRIED / class->columns, sums->rows);
-	if (v.beside > 1)
+	plan_rows_from(p, &v, class->columns > SHORT ? MANY_CARRIED / class->columns : v.carries * v.beside, sums->rows);
+	if (v.beside > 1 && !v.uneven)
 		plan_rows_by(p, &v, v.beside, sums->rows);
 	v.many = true;
 	plan_tile(&v, 0, n->name, class->columns);

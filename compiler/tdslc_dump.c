@@ -135,7 +135,7 @@ static void explain_variant(FILE *out, const struct dump *d, const struct varian
 	if (v->carries)
 		fprintf(out, " workgroups=%d", v->carries);
 	if (v->beside > 1)
-		fprintf(out, " beside=%d", v->beside);
+		fprintf(out, " beside=%d%s", v->beside, v->uneven ? " uneven" : "");
 	if (v->joined)
 		fprintf(out, " joined");
 	if (v->rounds)

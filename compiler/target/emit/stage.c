@@ -140,7 +140,7 @@ static void find_numbers(struct emit *e, struct stage_ring *ring)
 		n += i->op == IR_LOAD;
 	ring->numbers = arena_alloc(e->arena, sizeof *ring->numbers * (size_t)n);
 	for (const struct ir_ins *i = ring->loop->body->first; ring->n && i; i = i->next) {
-		bool number = i->op == IR_LOAD && !(i->flags & (IR_STAGED | IR_MASKED)) && e->k->params[i->imm].role == IR_IN && dtype_info(i->dtype)->bits == 32 && (!i->layout || layout_regs(i->layout) == 1);
+		bool number = i->op == IR_LOAD && !(i->flags & IR_STAGED) && (!(i->flags & IR_MASKED) || e->v->uneven) && e->k->params[i->imm].role == IR_IN && dtype_info(i->dtype)->bits == 32 && (!i->layout || layout_regs(i->layout) == 1);
 		if (!number)
 			continue;
 		emit_load(e, i);
