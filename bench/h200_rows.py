@@ -679,6 +679,7 @@ SQUARES = [(128, 256), (160, 2912), (512, 4096)]            # whole groups both 
 SUMMED = {"rmsnorm_bwd", "layernorm_bwd"} | {k for k, families in KERNELS.items() if families[0][0] is unit_back}
 CROWDS = [(8200, 520), (4200, 1288), (2100, 4096), (1100, 5128),       # of rows that workgroups take in turn, of each class
           (8200, 1000), (2103, 4000), (2800, 3000)]                    # in one piece and in several, of both widths, the last of which ends early
+HEADS = [(16928, 64), (16901, 40), (8464, 128), (8451, 104), (4232, 256), (2116, 512), (2115, 456), (8200, 1024), (4100, 2048), (1100, 8192)]   # of norms
 FULL = {"": "", "sums": " with sums of columns", "all": " with all options"}
 
 
@@ -687,7 +688,7 @@ def cases(name, place, shapes):
     if "_both_" in name:
         shapes = shapes + SQUARES[:3 if place.device == "cuda" else 1]
     if name in SUMMED and place.device == "cuda":
-        shapes = shapes + CROWDS
+        shapes = shapes + CROWDS + HEADS * ("norm" in name)
     for family, constants in KERNELS[name]:
         constants = {k: place.fp8 if v is FP8 else v for k, v in constants.items()}
         for m, n in shapes:

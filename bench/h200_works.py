@@ -16,6 +16,7 @@ GLU_SHAPES = [(1, 14336), (128, 14336), (4096, 14336), (16384, 14336), (16384, 2
 SQUARE_SHAPES = [(4096, 4096), (16384, 4096), (8192, 14336)]
 OTHER_SHAPES = [(1, 4096), (128, 4096), (4096, 4096), (16384, 4096)]
 SUM_SHAPES = OTHER_SHAPES + [(8192, 8192), (65536, 1024)]
+HEAD_SHAPES = [(524288, 128)]                             # norms of queries and keys: a row for each of a token's heads
 ODD_SHAPES = [(128, 5001), (4096, 5001), (16384, 4100)]
 LONG_SHAPES = [(4096, 20480), (2048, 32768), (1024, 65536), (128, 65536)]
 LONG_NAMES = ("norm", "_rows", "softmax")                 # of kernels whose rows are reduced whole
@@ -290,15 +291,17 @@ def norm_sums_work(name, kernel, layer):
                     dx=empty(m, n, dtype=BF16, device=device), parts=empty(4 * 132, n, device=device), parts_b=empty(4 * 132, n, device=device), **sums)
 
     def candidates(m, n):
+        block = triton.next_power_of_2(n)
         for p in sorted({min(132 * k, m) for k in (1, 2, 4)}):
-            for warps in (2, 4, 8, 16):
-                for stages in (1, 4):
-                    yield (f"{p} w{warps} s{stages}", tk.Swept(), lambda t: (*(t[a] for a in ("dy", "x", "w", "rstd", "mu", "dx", "parts", "parts_b", "dw", "db")), m, n),
-                           dict(BLOCK=triton.next_power_of_2(n), LAYER=layer, STAGES=stages), warps, (p,))
+            for r in (1,) if n > 512 else (2048 // block, 4096 // block, 8192 // block):
+                for warps in (2, 4, 8, 16):
+                    for stages in (1, 4):
+                        yield (f"{p} R{r} w{warps} s{stages}", tk.Swept(), lambda t: (*(t[a] for a in ("dy", "x", "w", "rstd", "mu", "dx", "parts", "parts_b", "dw", "db")), m, n),
+                               dict(R=r, BLOCK=block, LAYER=layer, STAGES=stages), warps, (p,))
 
     def eager(t):
         return torch.ops.aten.native_layer_norm_backward(t["dy"], t["x"], t["x"].shape[1:], t["mu"][:, None], t["rstd"][:, None], t["w"], t["w"], [True] * 3)
-    return Work(name, SUM_SHAPES, make, lambda m, n: m * n * 6 + 8 * m, ["dy", "x", "w", "rstd"] + ["mu"] * layer, out, candidates, eager if layer else None, kernel=kernel)
+    return Work(name, SUM_SHAPES + HEAD_SHAPES, make, lambda m, n: m * n * 6 + 8 * m, ["dy", "x", "w", "rstd"] + ["mu"] * layer, out, candidates, eager if layer else None, kernel=kernel)
 
 
 def back_sums_work(name, kernel, f, gated):

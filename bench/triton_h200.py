@@ -331,32 +331,35 @@ def norm_back(DY, X, W, RSTD, MU, DX, M, N, R: tl.constexpr, BLOCK: tl.constexpr
 
 
 @triton.jit
-def norm_back_swept(DY, X, W, RSTD, MU, DX, PARTS, PARTS_B, M, N, BLOCK: tl.constexpr, LAYER: tl.constexpr, STAGES: tl.constexpr):
-    """The gradient of the input, and of the weight (and the bias) what the rows of one program sum up to: row p of PARTS [programs, N] for program p."""
-    c = tl.arange(0, BLOCK)
-    there = c < N
-    w = tl.load(W + c, mask=there, other=0.0).to(tl.float32)
-    dw = tl.zeros([BLOCK], dtype=tl.float32)
-    db = tl.zeros([BLOCK], dtype=tl.float32)
-    for r in tl.range(tl.program_id(0), M, tl.num_programs(0), num_stages=STAGES):
-        o = r.to(tl.int64) * N + c
+def norm_back_swept(DY, X, W, RSTD, MU, DX, PARTS, PARTS_B, M, N, R: tl.constexpr, BLOCK: tl.constexpr, LAYER: tl.constexpr, STAGES: tl.constexpr):
+    """The gradient of the input, and of the weight (and the bias) what the rows of one program sum up to, R at a time: row p of PARTS [programs, N] for
+    program p."""
+    c = tl.arange(0, BLOCK)[None, :]
+    w = tl.load(W + c, mask=c < N, other=0.0).to(tl.float32)
+    dw = tl.zeros([R, BLOCK], dtype=tl.float32)
+    db = tl.zeros([R, BLOCK], dtype=tl.float32)
+    for first in tl.range(tl.program_id(0) * R, M, tl.num_programs(0) * R, num_stages=STAGES):
+        r = first + tl.arange(0, R)
+        there = (r[:, None] < M) & (c < N)
+        o = r[:, None].to(tl.int64) * N + c
         x = tl.load(X + o, mask=there, other=0.0).to(tl.float32)
         g = tl.load(DY + o, mask=there, other=0.0).to(tl.float32)
-        rstd = tl.load(RSTD + r)
+        rstd = tl.load(RSTD + r, mask=r < M, other=0.0)[:, None]
         if LAYER:
-            x = tl.where(there, x - tl.load(MU + r), 0.0)
+            x = tl.where(there, x - tl.load(MU + r, mask=r < M, other=0.0)[:, None], 0.0)
         h = x * rstd
         d = g * w
-        y = d - h * (tl.sum(d * h, 0) / N)
+        y = d - h * (tl.sum(d * h, 1) / N)[:, None]
         if LAYER:
-            y = y - tl.sum(d, 0) / N
+            y = y - (tl.sum(d, 1) / N)[:, None]
             db += g
         dw += g * h
         tl.store(DX + o, (y * rstd).to(DX.dtype.element_ty), mask=there)
+    c = tl.arange(0, BLOCK)
     p = tl.program_id(0).to(tl.int64) * N + c
-    tl.store(PARTS + p, dw, mask=there)
+    tl.store(PARTS + p, tl.sum(dw, 0), mask=c < N)
     if LAYER:
-        tl.store(PARTS_B + p, db, mask=there)
+        tl.store(PARTS_B + p, tl.sum(db, 0), mask=c < N)
 
 
 @triton.jit
@@ -374,8 +377,8 @@ class Swept:
     """norm_back_swept of as many programs as its grid has, and column_sums of what they leave, as one kernel of one launch is called."""
 
     def __getitem__(self, grid):
-        def launch(dy, x, w, rstd, mu, dx, parts, parts_b, dw, db, m, n, *, BLOCK, LAYER, STAGES, num_warps):
-            norm_back_swept[grid](dy, x, w, rstd, mu, dx, parts, parts_b, m, n, BLOCK=BLOCK, LAYER=LAYER, STAGES=STAGES, num_warps=num_warps)
+        def launch(dy, x, w, rstd, mu, dx, parts, parts_b, dw, db, m, n, *, R, BLOCK, LAYER, STAGES, num_warps):
+            norm_back_swept[grid](dy, x, w, rstd, mu, dx, parts, parts_b, m, n, R=R, BLOCK=BLOCK, LAYER=LAYER, STAGES=STAGES, num_warps=num_warps)
             for p, out in ((parts, dw), (parts_b, db))[:2 if LAYER else 1]:
                 column_sums[(triton.cdiv(n, 32),)](p, out, grid[0], n, BP=64, BN=32, num_warps=4)
         return launch
