@@ -165,13 +165,14 @@ START_TEST(parts_are_stored_in_whole_sectors)
 }
 END_TEST
 
-/* So many workgroups a multiprocessor are said; in a launch of their own 256 lanes add up the sums of many rows, of each workgroup's columns as many as
+/* So many workgroups a multiprocessor are said; in a launch of their own 256 lanes add up the sums of many rows, 512 of rows of one length, of each workgroup's columns as many as
  * each multiprocessor has. */
 START_TEST(sums_are_added_up_everywhere)
 {
 	static const struct { const char *kernel, *variant; int each, added; } cases[] = {
 		{"layernorm_bwd", "N<=1024 N%8=0 aligned rows>=8192 with w dw db", 8, 256}, {"layernorm_bwd", "N<=8192 N%8=0 aligned rows>=1024 with w dw db", 1, 0},
 		{"swiglu_bwd", "N<=1024 N%8=0 aligned pieces>=8192", 2, 0}, {"swiglu_bwd", "M<=16 N%8=0 aligned", 0, 128},
+		{"layernorm_bwd", "N=1024 aligned rows>=8192 with w dw db", 8, 512},
 	};
 	struct built b;
 	char line[40];
@@ -306,7 +307,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, values_are_kept, 0, 14);
 	tcase_add_loop_test(t, carried_sums_compute, 0, CALLS);
 	tcase_add_loop_test(t, rows_are_on_their_way, 0, 7);
-	tcase_add_loop_test(t, sums_are_added_up_everywhere, 0, 4);
+	tcase_add_loop_test(t, sums_are_added_up_everywhere, 0, 5);
 	tcase_add_loop_test(t, parts_are_stored_in_whole_sectors, 0, 4);
 }
 
