@@ -337,7 +337,7 @@ static void carry_rows(struct pass *p, struct carrying *c, const struct hexpr *w
 	move_sums(c, loop->body, &at, sums);
 	ir_walk(loop->body, ir_recompute_axes, NULL);
 	for (int s = 0; s < n; s++) {
-		loop->body->params[s]->axes = sums[temp[s]]->axes;
+		loop->body->params[s]->axes = sums[temp[s]]->axes | there->axes;
 		next[s] = added(&in, loop->body->params[s], sums[temp[s]], there);
 	}
 	ir_yield(&in, next, n);
