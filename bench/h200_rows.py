@@ -679,7 +679,7 @@ SQUARES = [(128, 256), (160, 2912), (512, 4096)]            # whole groups both 
 SUMMED = {"rmsnorm_bwd", "layernorm_bwd"} | {k for k, families in KERNELS.items() if families[0][0] is unit_back}
 CROWDS = [(8200, 520), (4200, 1288), (2100, 4096), (1100, 5128),       # of rows that workgroups take in turn, of each class
           (8200, 1000), (2103, 4000), (2800, 3000)]                    # in one piece and in several, of both widths, the last of which ends early
-HEADS = [(16928, 64), (16901, 40), (8464, 128), (8451, 104), (4232, 256), (2116, 512), (2115, 456), (8200, 1024), (4100, 2048), (1100, 8192)]   # of norms
+HEADS = [(16928, 64), (16901, 40), (8464, 128), (8451, 104), (4232, 256), (2116, 512), (2115, 456), (8200, 1024), (4100, 2048), (1100, 8192)]   # rows of heads, and as long as a class, of norms
 FULL = {"": "", "sums": " with sums of columns", "all": " with all options"}
 
 

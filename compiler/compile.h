@@ -97,7 +97,7 @@ struct variant {
 	int ahead_from;                                        /* more workgroups than these: what fewer move the L2 holds, and is asked for nothing */
 	int cluster;                                           /* workgroups that hold rows whole between them: two phases made one (pass_fuse.c), or long rows (pass_spread.c); 0 = each has its own */
 	int carries;                                           /* workgroups that take all rows between them and carry sums of columns from row to row (pass_carry.c); 0 = rows have their own */
-	int beside;                                            /* rows that each of these takes at a time, a part of its waves each; 0 = one */
+	int beside;                                            /* rows that each of these takes at a time, a part of its waves or of their lanes each; 0 = one */
 	bool uneven;                                           /* their number need not divide that of rows: the last of them may not be there */
 	bool pieces;                                           /* these workgroups share columns as well: of a row each takes a piece */
 	int rounds;                                            /* of rows that it carries sums over, so many have places in group memory, that in hand and those on their way; 0 = they come to registers */

@@ -4,7 +4,8 @@
  * Method:  as many workgroups as the chip holds take all rows, each every so-manieth one after the other, and carry the sums of columns from row to
  *          row: what the second phase sums up of a row's elements is computed behind what the first makes of them, of the same loads (pass_clean
  *          finds them equal).  A workgroup leaves one row of partial sums, whose number is that of workgroups from here on.  Where one phase is both,
- *          it is a piece of every so-manieth row that a workgroup takes.  Several rows side by side leave one row of sums.
+ *          it is a piece of every so-manieth row that a workgroup takes.  Several rows side by side leave one row of sums; the last of
+ *          them may not be there (variant.uneven).
  * Needs:   specialised IR, rows in the first phase and sums of groups of them in the second, or both in the first.
  * Keeps:   values, up to the order of sums of rows. */
 #include "pass.h"

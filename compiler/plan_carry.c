@@ -1,7 +1,8 @@
 /* plan_carry.c -- variants in which as many workgroups as the chip holds take many rows one after the other and carry sums of columns.
- * In: a kernel of rows, of sums over groups of them, and of sums of these (pass_carry.c).  Out: for classes of rows a variant; fewer rows, and longer
- * ones, are left to those of three launches.  Of kernels that make nothing of a row whole variants for many rows of any length, by how a row is cut,
- * and two for few.  What a lane and a workgroup hold, and how many of these there are, was measured (docs/performance.md). */
+ * In: a kernel of rows, of sums over groups of them, and of sums of these (pass_carry.c).  Out: for classes of rows a variant, and one for rows exactly
+ * as long; fewer rows, and longer ones, are left to those of three launches.  Of kernels that make nothing of a row whole variants for many rows of any
+ * length, by how a row is cut, and two for few.  What a lane and a workgroup hold, and how many of these there are, was measured
+ * (docs/performance.md). */
 #include "pass.h"
 #include "plan_tiles.h"
 

@@ -132,7 +132,7 @@ static void ask(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMVa
 	set_back(e, ring->loop, &was);
 }
 
-/* Loads of a number for the round, as the first round has them, which there is (pass_carry.c). */
+/* Loads of a number for the round, as the first round has them: its row is there, or they are masked by that (pass_carry.c). */
 static void find_numbers(struct emit *e, struct stage_ring *ring)
 {
 	int n = 0;
