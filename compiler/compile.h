@@ -115,6 +115,8 @@ struct variant {
 
 /* Waves in a workgroup of a phase. */
 int variant_waves(const struct variant *, int phase);
+/* Workgroups of one that carries sums that a multiprocessor has at most; 0 = it carries none. */
+int variant_each(const struct variant *);
 /* Lanes access several elements at once: those of aligned rows, or, where the chip can, those that a call has side by side. */
 bool variant_in_runs(const struct variant *);
 /* Of rows of a class the least is known as well: but for a lane's last access they are there. */

@@ -275,15 +275,15 @@ static void count_workgroups(const struct carrying *c, struct ir_phase *ph, cons
 	ir_walk(ph->body, count_parts, &n);
 }
 
-/* Those that take all rows between them: of many rows whose columns they share as well, of each piece as many. */
+/* Those that take all rows between them: of many rows whose columns they share as well, of each piece as many, and no more than the chip has room for. */
 static const struct hexpr *workgroups_of(const struct pass *p, const struct carrying *c)
 {
 	struct arena *ar = p->k->arena;
-	const struct hexpr *all = hexpr_const(ar, p->v->carries);
+	const struct hexpr *all = hexpr_const(ar, p->v->carries), *one = hexpr_const(ar, 1);
 	const struct ir_axis *columns = &c->sums->axes[c->across];
 	for (int t = 0; !c->rows && p->v->many && t < p->v->ntiles; t++)
 		if (!p->v->tiles[t].phase && !strcmp(p->v->tiles[t].axis, columns->name))
-			return hexpr_op(ar, HX_CDIV, all, hexpr_op(ar, HX_CDIV, columns->extent, hexpr_const(ar, p->v->tiles[t].tile)));
+			return hexpr_op(ar, HX_MAX, one, hexpr_op(ar, HX_DIV, all, hexpr_op(ar, HX_CDIV, columns->extent, hexpr_const(ar, p->v->tiles[t].tile))));
 	return all;
 }
 

@@ -266,7 +266,7 @@ static void stage_rounds(struct pass *p, struct ir_phase *ph)
 			bytes += i->op == IR_LOAD ? load_bytes(i) : 0;
 			most = regs > most ? regs : most;
 		}
-		bool room = most <= ROUND_ELEMENTS && bytes * lanes * p->v->rounds <= p->v->target->ring_bytes / (p->v->carries / p->v->target->multiprocessors);
+		bool room = most <= ROUND_ELEMENTS && bytes * lanes * p->v->rounds <= p->v->target->ring_bytes / variant_each(p->v);
 		for (struct ir_ins *i = loop->body->first; i && room; i = i->next)
 			i->flags |= i->op == IR_LOAD && early[i->id] && i->layout && p->k->params[i->imm].role == IR_IN && p->k->params[i->imm].rank > 1 ? IR_STAGED : 0;
 	}

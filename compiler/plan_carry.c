@@ -21,12 +21,16 @@ static const struct rows { int columns, sums, threads, each, beside, rounds; boo
 };
 
 /* Of pieces of rows of which more tensors than `more` are loaded, at most `loads`, the first that a row fills: the lanes of a workgroup, how often each
- * accesses a row, how many workgroups a multiprocessor has, and their rounds.  What is on its way, 32 or 36 KB a multiprocessor, is as much as keeps
- * memory at work: with more some are served before others, and those others have the memory to themselves at the end (docs/performance.md).  whole: rows
- * of one piece at most, whose sums are added up by more workgroups. */
-static const struct piece { int more, loads; bool whole; int threads, accesses, each, rounds; } pieces[] = {
-	{0, 2, true, 128, 1, 2, 5}, {0, 2, false, 128, 1, 4, 3}, {2, 3, false, 128, 2, 1, 4}, {2, 3, true, 64, 2, 2, 4}, {2, 3, false, 64, 2, 2, 4},
+ * accesses a row, how many workgroups a multiprocessor has, on how many multiprocessors fewer than there are, and their rounds.  What is on its way, 32
+ * or 36 KB a multiprocessor, is as much as keeps memory at work: with more some are served before others, and those others have the memory to themselves
+ * at the end (docs/performance.md).  whole: rows of one piece at most, whose sums are added up by more workgroups. */
+static const struct piece { int more, loads; bool whole; int threads, accesses, each, fewer, rounds; } pieces[] = {
+	{0, 2, true, 128, 1, 2, 0, 5}, {0, 2, false, 128, 1, 4, 0, 3}, {2, 3, true, 64, 2, 2, 6, 4}, {2, 3, false, 64, 2, 2, 6, 4},
 };
+
+/* Of rows one by one, of so many the next of a workgroup's would lie in the same places of memory's channels as the last: two per cent slower than with
+ * one workgroup less (docs/performance.md). */
+enum { SAME_CHANNELS = 16 };
 
 /* Of the places of a row's pieces one in PIECE_PARTS is empty at most. */
 enum { PIECE_PARTS = 9 };
@@ -53,6 +57,7 @@ static void plan_class(struct planner *p, struct planner *q, const struct carrie
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
 	struct variant v = plan_variant(q);
 	v.carries = class->each * p->target->multiprocessors;
+	v.carries -= class->beside == 1 && v.carries % SAME_CHANNELS == 0;
 	v.waves = waves_of(p, class->threads);
 	v.rounds = class->rounds;
 	v.beside = class->beside;
@@ -114,7 +119,7 @@ static void plan_many_pieces(struct planner *p, struct planner *q, const struct 
 	const struct hexpr *number = hexpr_op(ar, HX_CDIV, n->extent, hexpr_const(ar, columns));
 	const struct hexpr *places = hexpr_op(ar, HX_MUL, number, hexpr_const(ar, columns * (PIECE_PARTS - 1))), *full = hexpr_op(ar, HX_MUL, n->extent, hexpr_const(ar, PIECE_PARTS));
 	struct variant many = plan_variant(q);
-	many.carries = piece->each * p->target->multiprocessors;
+	many.carries = piece->each * (p->target->multiprocessors - piece->fewer);
 	many.pieces = true;
 	many.rounds = piece->rounds;
 	many.joined = can_join(p, q, &many);

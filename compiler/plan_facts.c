@@ -208,6 +208,11 @@ int variant_waves(const struct variant *v, int phase)
 	return v->waves;
 }
 
+int variant_each(const struct variant *v)
+{
+	return v->carries ? (v->carries + v->target->multiprocessors - 1) / v->target->multiprocessors : 0;
+}
+
 bool variant_in_runs(const struct variant *v)
 {
 	return !v->single && (v->aligned || v->target->unaligned);

@@ -4,7 +4,7 @@
  * value.  The memory has little to do meanwhile, since what is left of that launch only stores, and nothing comes before the wait is over:
  * a microsecond of each launch.  Of more than the first, the memory would be kept from what the launch in front still loads; a launch of few
  * workgroups waits for other things (docs/performance.md).  Rows that may not be there are asked for whether they are or not: their place in
- * the tensor is; not where they are counted over many groups (counted.c). */
+ * the tensor is; not where they are counted over many groups (counted.c).  Of workgroups that take many rows one after the other, the first of each. */
 #include "../../pass.h"
 #include "machine.h"
 #include "memory.h"
@@ -59,11 +59,65 @@ static void ask(struct emit *e, const struct ir_ins *load)
 		e->machine->fetch(e, &a, r, NULL, emit_both(e, one, access_condition(e, &a, r)));
 }
 
+/* The loop by whose rounds rows come by way of group memory (stage.c); NULL = there is none. */
+static const struct ir_ins *loop_of_rows(const struct ir_block *b)
+{
+	for (const struct ir_ins *loop = b->first; loop; loop = loop->next)
+		for (const struct ir_ins *i = loop->op == IR_FOR ? loop->body->first : NULL; i; i = i->next)
+			if (i->op == IR_LOAD && i->flags & IR_STAGED)
+				return loop;
+	return NULL;
+}
+
+/* Made of positions and arguments, not of what is loaded or carried. */
+static bool is_placed(const struct ir_ins *i)
+{
+	bool placed = ir_is_pure(i) && i->op != IR_LOAD && i->op != IR_ARG && i->op != IR_RESULT;
+	for (int a = 0; placed && a < i->nargs; a++)
+		placed = is_placed(i->args[a]);
+	return placed;
+}
+
+/* Bytes that a round's rows have, if all that the round takes from in front of the loop is there; 0 = something is not. */
+static int64_t round_bytes(const struct early *y, const struct ir_ins *loop)
+{
+	int64_t bytes = 0;
+	for (const struct ir_ins *i = loop->body->first; i; i = i->next) {
+		bool row = i->op == IR_LOAD && i->flags & IR_STAGED;
+		for (int a = 0; a < i->nargs; a++) {
+			const struct ir_ins *x = i->args[a];
+			if ((x->block != loop->body && !x->axes && !y->there[x->id]) || (row && !is_placed(x)))
+				return 0;
+		}
+		bytes += row ? access_rows(y->e, i) : 0;
+	}
+	return bytes;
+}
+
+/* The rows of the first round, of workgroups that have one; as many as the chip holds begin at a time. */
+static void ask_for_round(struct early *y, const struct ir_block *b, const struct ir_ins *loop)
+{
+	struct emit *e = y->e;
+	for (const struct ir_ins *i = b->first; i != loop && !e->failed; i = i->next) {
+		y->there[i->id] = !i->layout && is_placed(i);
+		if (y->there[i->id] && !i->axes)
+			emit_instruction(e, i);
+	}
+	y->bytes = e->failed || !y->there[loop->args[1]->id] ? 0 : round_bytes(y, loop);
+	if (!y->bytes)
+		return;
+	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntULT, grid_workgroup(e), emit_int(e, e->v->target->early_bytes / y->bytes), "");
+	LLVMValueRef runs = LLVMBuildICmp(e->b, LLVMIntSGT, e->values[loop->args[1]->id].group[0], emit_int(e, 0), "");
+	LLVMValueRef join = emit_if_begin(e, LLVMBuildAnd(e->b, first, runs, ""));
+	stage_each(e, loop, ask);
+	emit_if_end(e, join);
+}
+
 /* Where lines that are read are kept, by policy or, of many, by asking ahead: of others what came early is at times gone again, but of slow memory.
- * Rows that may not be there wait twice, for the answer and for themselves. */
+ * Rows that may not be there wait twice, for the answer and for themselves; of a loop of them nothing is asked by policy or ahead. */
 bool early_is_worth(const struct emit *e)
 {
-	bool kept = e->v->stored_first != STORED_AS_READ || e->v->gaps;
+	bool kept = e->v->stored_first != STORED_AS_READ || e->v->gaps || loop_of_rows(e->ph->body);
 	return e->v->target->early_bytes && e->machine->wait_for_launch && e->v->aligned && !e->v->few && !e->has_dot && (kept || e->v->slow);
 }
 
@@ -83,6 +137,12 @@ void early_fetch(struct emit *e, const struct ir_block *phase)
 {
 	struct early y = {e, arena_alloc(e->arena, (size_t)e->k->next_id + 1), 0};
 	int mark = index_mark(e);
+	const struct ir_ins *loop = loop_of_rows(phase);
+	if (loop) {
+		ask_for_round(&y, phase, loop);
+		index_release(e, mark);
+		return;
+	}
 	const struct ir_block *b = first_block(&y, phase);
 	const struct ir_ins *end = b ? b->first : NULL;
 	for (; end && !e->failed && (end->op == IR_LOAD || open_front(&y, end)); end = end->next)

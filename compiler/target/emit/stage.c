@@ -106,6 +106,15 @@ static void set_back(struct emit *e, const struct ir_ins *loop, const struct as_
 	e->axis_base[loop->imm] = was->base;
 }
 
+void stage_each(struct emit *e, const struct ir_ins *loop, void (*each)(struct emit *, const struct ir_ins *))
+{
+	struct as_of was = set_round(e, loop, emit_int(e, 0));
+	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
+		if (i->op == IR_LOAD && i->flags & IR_STAGED)
+			each(e, i);
+	set_back(e, loop, &was);
+}
+
 /* This lane's place of round `at`, behind the constant part. */
 static LLVMValueRef lane_in_round(struct emit *e, const struct stage_ring *ring, LLVMValueRef at)
 {

@@ -36,7 +36,7 @@ static void kernel(struct emit *e)
 	snprintf(text, sizeof text, "%d,1,1", e->cluster);
 	if (e->cluster)
 		say(e, "nvvm.cluster_dim", text);
-	snprintf(text, sizeof text, "%d", e->v->carries / e->v->target->multiprocessors);
+	snprintf(text, sizeof text, "%d", variant_each(e->v));
 	if (e->v->carries && e->v->many && e->ph == e->k->phases)
 		say(e, "nvvm.minctasm", text);
 }
