@@ -60,20 +60,22 @@ static bool fills_waves(const struct layout_space *s, const struct layout *l, co
 }
 
 /* Where the waves part a row that is held, and may not all be there (emit/waves.c), each has a part of it in one piece: what exceeds the lanes goes
- * into registers before the waves step. */
+ * into registers before the waves step.  Of rows side by side each has its own waves. */
 static void step_before_waves(const struct layout_space *s, struct layout *l, const int *order, int n)
 {
-	int axis = -1;
+	int axis = -1, waves = l->nwave - (s->v->beside > 1 ? __builtin_ctz((unsigned)s->v->beside) : 0);
 	for (int i = 0; i < n; i++) {
 		const struct ir_axis *ax = &s->ph->axes[order[i]];
 		bool more = ax->tile % (2 * l->block[order[i]]) == 0;
+		if (more && ax->kind == AXIS_GRID && s->v->beside > 1)
+			continue;
 		if (more && (axis >= 0 || ax->kind != AXIS_HELD))
 			return;
 		axis = more ? order[i] : axis;
 	}
 	if (axis < 0 || fills_waves(s, l, &s->ph->axes[axis], l->block[axis]))
 		return;
-	while (l->nwave && s->ph->axes[axis].tile % (l->block[axis] << (l->nwave + 1)) == 0)
+	while (waves > 0 && s->ph->axes[axis].tile % (l->block[axis] << (waves + 1)) == 0)
 		step(l, &l->reg[l->nreg++], axis);
 }
 

@@ -115,8 +115,9 @@ START_TEST(values_are_kept)
 }
 END_TEST
 
-/* The first row is asked for before the launch in front is done; rows come before the loop, all but one that have places, and one in it; the waves of a row that is reduced meet once, alone where there are
- * others, and all to add up what rows side by side have; those of pieces never.  Then all workgroups do. */
+/* The first row is asked for before the launch in front is done; rows come before the loop, all but one that have places, and one in it; the waves of a
+ * row that is reduced meet once, alone where there are others, and all to add up what rows side by side have; those of pieces never.  Then all workgroups
+ * do. */
 START_TEST(rows_are_on_their_way)
 {
 	static const struct { const char *kernel, *variant; int copies, rounds, row, all; } cases[] = {
@@ -143,6 +144,26 @@ START_TEST(rows_are_on_their_way)
 	ck_assert_int_eq(built_times(ptx, "bar.sync") - built_times(met, "bar.sync") - own, cases[_i].all);
 	ck_assert_int_eq(built_times(ptx, "atom."), 1);
 	ck_assert_int_eq(b.launches, 1);
+	built_close(&b);
+}
+END_TEST
+
+/* Of rows that may be shorter than their class as many waves meet as hold something of one; of others, and where the others are not started, all. */
+START_TEST(waves_of_no_columns_have_no_rounds)
+{
+	static const struct { const char *kernel, *variant; int some; } cases[] = {
+		{"layernorm_bwd", "N<=8192 N%8=0 aligned rows>=1024 with w dw db", 1}, {"layernorm_bwd", "N=8192 aligned rows>=1024 with w dw db", 0},
+		{"layernorm_bwd", "N<=4096 N%8=0 aligned rows>=2048 rows%2=0 with w dw db", 1}, {"rmsnorm_bwd", "N=4096 aligned rows>=2048 rows%2=0 with w dw", 0},
+		{"rmsnorm_bwd", "N<=1024 N%8=0 aligned rows>=8192 rows%4=0 with w dw", 1}, {"layernorm_bwd", "N<=1024 N%8=0 aligned rows>=8192 with w dw db", 0},
+	};
+	struct built b;
+	int some = 0;
+	built_open(&b, cases[_i].kernel);
+	for (const char *at = built_ptx(&b, cases[_i].variant); (at = strstr(at, "bar.sync")); at++) {
+		const char *count = strpbrk(at, ",;");
+		some += *count == ',' && strncmp(count, ", %", 3) == 0;
+	}
+	ck_assert_int_eq(some, cases[_i].some);
 	built_close(&b);
 }
 END_TEST
@@ -309,6 +330,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, values_are_kept, 0, 14);
 	tcase_add_loop_test(t, carried_sums_compute, 0, CALLS);
 	tcase_add_loop_test(t, rows_are_on_their_way, 0, 7);
+	tcase_add_loop_test(t, waves_of_no_columns_have_no_rounds, 0, 6);
 	tcase_add_loop_test(t, sums_are_added_up_everywhere, 0, 5);
 	tcase_add_loop_test(t, parts_are_stored_in_whole_sectors, 0, 4);
 }

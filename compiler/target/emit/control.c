@@ -78,10 +78,10 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 			initial[p].group[g] = value_vector(e, loop->args[2 + p], body->params[p]->layout, g * v->pack, v->pack);
 	}
 	struct stage_ring ring;
-	bool staged = stage_enter_loop(e, &ring, loop, end);
+	bool staged = stage_enter_loop(e, &ring, loop, &end);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
 	LLVMBasicBlockRef in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
-	bool always = runs_at_all(loop->args[0], loop->args[1]);
+	bool always = !staged && runs_at_all(loop->args[0], loop->args[1]);
 	if (always)
 		LLVMBuildBr(e->b, in);
 	else

@@ -62,6 +62,7 @@ struct emit {
 	LLVMValueRef again[2];                   /* what machine.from_bf16_again works with, once it is asked for */
 	const struct stage_ring *ring;           /* of the loop around, whose loads were asked for in rounds before; NULL = there is none */
 	LLVMValueRef team; int team_waves;       /* of the barriers in hand the number, i32, and how many waves they are for (teams.c); NULL = all of the workgroup */
+	LLVMValueRef team_there, team_number;    /* how many of them hold something, i32, NULL = all; what .team is in the loop that is about to begin */
 	bool unread;                             /* something staged is on its way (stage.c) */
 	bool turned;                             /* a tile was turned in group memory */
 	LLVMValueRef tid;                        /* workitem id, i32 */
@@ -127,7 +128,7 @@ const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    
 /* stage.c, memory.c */
 struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes; LLVMValueRef odd; };   /* bytes: of a round's places; odd: i32, 0 and 1 in turns */
 void stage_each(struct emit *, const struct ir_ins *loop, void (*each)(struct emit *, const struct ir_ins *load));   /* of the loop's first round each load that comes by its ring */
-bool stage_enter_loop(struct emit *, struct stage_ring *, const struct ir_ins *loop, LLVMValueRef end);  /* asks for its first rounds; false = nothing of it is staged */
+bool stage_enter_loop(struct emit *, struct stage_ring *, const struct ir_ins *loop, LLVMValueRef *end);  /* asks for its first rounds; end: becomes this wave's; false = nothing of it is staged */
 void stage_begin_round(struct emit *, struct stage_ring *, LLVMValueRef at, LLVMValueRef end);
 void stage_leave_loop(struct emit *);
 void stage_take(struct emit *, const struct ir_ins *, int reg);                 /* of what is staged, register reg is there now */
@@ -176,7 +177,8 @@ void counted_end(struct emit *, const struct rounds *);
 const struct ir_ins *rounds_count(const struct ir_phase *, int rows, int *group);   /* of how many each group has; NULL = rows are there or not one by one */
 
 /* teams.c */
-void teams_enter_loop(struct emit *, const struct ir_ins *loop);
+LLVMValueRef teams_open(struct emit *, const struct ir_ins *loop, LLVMValueRef end);  /* in front of a loop; its end for this wave */
+void teams_enter_loop(struct emit *);
 void teams_leave_loop(struct emit *);
 
 /* joined.c */

@@ -309,10 +309,16 @@ LLVMValueRef reduce_begin_first(struct emit *e, int64_t bits)
 	return emit_if_begin(e, LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, bits), ""), emit_int(e, 0), ""));
 }
 
+/* How many of the waves that have a reduction between them are there, or hold something; NULL = all. */
+static LLVMValueRef waves_of(struct emit *e)
+{
+	return e->team_there ? e->team_there : e->waves_there ? waves_number(e) : NULL;
+}
+
 /* i1: a wave is there that has written a slot `at` bytes behind the first, of as many bytes a wave. */
 static LLVMValueRef slots_there(struct emit *e, LLVMValueRef at, int bytes)
 {
-	return LLVMBuildICmp(e->b, LLVMIntULT, at, op_times(e, waves_number(e), bytes), "");
+	return LLVMBuildICmp(e->b, LLVMIntULT, at, op_times(e, waves_of(e), bytes), "");
 }
 
 /* Before partial results of `size` bytes are written behind e->lds_small_bytes, others have read those of the round before: they wait, or, of rounds that
@@ -341,7 +347,7 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 	for (int b = 0; b < nreduced; b++)
 		mine[b] = b;
 	LLVMValueRef to = slot_of(e, reduced, nreduced, kept, nkept, slot), at = slot_of(e, mine, nreduced, kept, nkept, slot);
-	LLVMValueRef there = e->waves_there && p[0].waves ? slots_there(e, nkept ? slot_of(e, mine, nreduced, NULL, 0, slot) : at, slot << (nreduced - p[0].from->nwave)) : NULL;
+	LLVMValueRef there = waves_of(e) && p[0].waves ? slots_there(e, nkept ? slot_of(e, mine, nreduced, NULL, 0, slot) : at, slot << (nreduced - __builtin_popcount((unsigned)p[0].waves))) : NULL;
 	to = round ? LLVMBuildAdd(e->b, to, round, "") : to;
 	at = round ? LLVMBuildAdd(e->b, at, round, "") : at;
 	LLVMValueRef join = reduce_begin_first(e, wave_copies(&p[0]));
@@ -425,7 +431,7 @@ static void fold_waves(struct emit *e, struct part *p, bool many)
 	lds_barrier(e);
 	int n = 1 << nreduced;
 	LLVMValueRef four[1 << HIGH] = {NULL};
-	LLVMValueRef there = e->waves_there ? waves_number(e) : NULL;
+	LLVMValueRef there = waves_of(e);
 	for (int x = 0; x < p->regs; x++) {
 		LLVMValueRef part[1 << HIGH], pointer;
 		for (int v = 0; v < n; v++) {

@@ -175,7 +175,7 @@ static void take_numbers(struct emit *e, struct stage_ring *ring, LLVMValueRef a
 	}
 }
 
-bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_ins *loop, LLVMValueRef end)
+bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_ins *loop, LLVMValueRef *end)
 {
 	*ring = (struct stage_ring){.loop = loop};
 	int begin = e->lds_small_bytes = (e->lds_small_bytes + PIECE - 1) / PIECE * PIECE, n = 0;
@@ -200,15 +200,17 @@ bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_i
 	set_back(e, loop, &was);
 	ring->bytes = e->lds_small_bytes - begin;
 	e->lds_small_bytes = begin + e->v->rounds * ring->bytes;
+	if (ring->n)
+		*end = teams_open(e, loop, *end);
 	for (int r = 0; ring->n && r < e->v->rounds - 1; r++)
-		ask(e, ring, emit_int(e, r), end);
+		ask(e, ring, emit_int(e, r), *end);
 	return ring->n > 0;
 }
 
 void stage_begin_round(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMValueRef end)
 {
 	e->ring = ring;
-	teams_enter_loop(e, ring->loop);
+	teams_enter_loop(e);
 	ring->odd = LLVMBuildAnd(e->b, at, emit_int(e, 1), "");
 	take_numbers(e, ring, at, end);
 	e->machine->staged(e, e->v->rounds - 2);

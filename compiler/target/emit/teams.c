@@ -1,15 +1,16 @@
 /* teams.c -- waves of a workgroup that wait for each other and for no others.
- * In: a loop in which a workgroup takes several rows side by side (variant.beside), of whose loads those of later rounds are on their way (stage.c).
- * Out: what its barriers are for: the waves that have a row between them, a team, or all.
- * Rows of one workgroup leave one row of sums where those of several leave several, and with teams none waits for another's row
- * (docs/performance.md). */
+ * In: a loop in which a workgroup takes rows one after the other, or several side by side (variant.beside), of whose loads those of later rounds are on
+ * their way (stage.c).  Out: what its barriers are for: the waves that have a row between them, a team; of these those that hold something of it.
+ * Rows of one workgroup leave one row of sums where those of several leave several, and with teams none waits for another's row.  Rows shorter than
+ * those of their class leave nothing to the last waves of a team, which are needed behind the loop and have no rounds in it (docs/performance.md). */
 #include "../../pass.h"
 #include "machine.h"
 
 enum { WAVE_BITS = 8 };
 
-/* across: wave bits along which rows are reduced; apart: along which results differ or nothing does, of each reduction that crosses waves. */
-struct look { int across, apart; bool any, ok; };
+/* across: wave bits along which rows are reduced; apart: along which results differ or nothing does, of each reduction that crosses waves.
+ * axis, each: along it each wave of a row has as many positions side by side, which `parts` says. */
+struct look { int across, apart; bool any, ok; int axis, each; bool parts; };
 
 static void look_at(struct ir_ins *i, void *ctx)
 {
@@ -32,27 +33,76 @@ static void look_at(struct ir_ins *i, void *ctx)
 	k->any = true;
 }
 
-/* The workitem's team, from 0 on. */
-static LLVMValueRef team_number(struct emit *e, int apart)
+/* Values whose waves differ along the bits of a row's: parts of one axis, one behind the other. */
+static void look_at_parts(struct ir_ins *i, void *ctx)
 {
-	int bits[WAVE_BITS], n = 0;
-	for (int b = 0; apart >> b; b++)
-		if (apart >> b & 1)
-			bits[n++] = emit_lane_bits(e) + b;
-	return reduce_bits(e, bits, n);
+	struct look *k = ctx;
+	const struct layout *l = i->layout;
+	int n = 0, copies = 0, waves = __builtin_popcount((unsigned)k->across);
+	for (int b = 0; l && b < l->nwave; b++) {
+		if (!(k->across >> b & 1))
+			continue;
+		copies += layout_basis_is_zero(&l->wave[b]);
+		for (int a = 0; a < LAYOUT_AXES; a++) {
+			if (!l->wave[b].step[a])
+				continue;
+			int each = layout_size(l, a) >> waves;
+			k->axis = k->each ? k->axis : a;
+			k->each = k->each ? k->each : each;
+			k->parts = k->parts && a == k->axis && each == k->each && l->rep[a] == 1 && l->wave[b].step[a] == each << n;
+		}
+		n++;
+	}
+	k->parts = k->parts && (!copies || copies == n);
 }
 
-void teams_enter_loop(struct emit *e, const struct ir_ins *loop)
+/* The number that these bits of the workitem's wave make. */
+static LLVMValueRef number_of(struct emit *e, int bits)
+{
+	int at[WAVE_BITS], n = 0;
+	for (int b = 0; bits >> b; b++)
+		if (bits >> b & 1)
+			at[n++] = emit_lane_bits(e) + b;
+	return reduce_bits(e, at, n);
+}
+
+/* How many waves of a team hold something; NULL = all, or it does not show. */
+static LLVMValueRef waves_holding(struct emit *e, const struct ir_ins *loop, struct look *k)
+{
+	int waves = 1 << __builtin_popcount((unsigned)k->across);
+	k->parts = !e->waves_there;                      /* then those that hold nothing are not there at all */
+	ir_walk(loop->body, look_at_parts, k);
+	if (!k->parts || !k->each || e->ph->axes[k->axis].kind != AXIS_HELD)
+		return NULL;
+	const struct hexpr *n = hexpr_op(e->arena, HX_CDIV, e->ph->axes[k->axis].extent, hexpr_const(e->arena, k->each));
+	n = hexpr_op(e->arena, HX_MAX, hexpr_op(e->arena, HX_MIN, n, hexpr_const(e->arena, waves)), hexpr_const(e->arena, 1));
+	int64_t all;
+	return hexpr_is_const(n, &all) && all == waves ? NULL : emit_hexpr(e, n);
+}
+
+LLVMValueRef teams_open(struct emit *e, const struct ir_ins *loop, LLVMValueRef end)
 {
 	struct look k = {.ok = true};
-	if (e->v->beside <= 1)
-		return;
+	e->team_there = NULL;
+	e->team_waves = 0;
 	ir_walk(loop->body, look_at, &k);
 	int teams = 1 << __builtin_popcount((unsigned)k.apart);
-	if (!k.ok || !k.any || teams == 1 || teams >= e->machine->barriers)       /* number 0 is everybody's */
-		return;
-	e->team = LLVMBuildAdd(e->b, team_number(e, k.apart), emit_int(e, 1), "");
+	if (!k.ok || !k.any || teams >= e->machine->barriers)       /* number 0 is everybody's */
+		return end;
+	e->team_there = waves_holding(e, loop, &k);
+	if (!e->team_there && teams == 1)
+		return end;
 	e->team_waves = e->waves / teams;
+	e->team_number = LLVMBuildAdd(e->b, k.apart ? number_of(e, k.apart) : emit_int(e, 0), emit_int(e, 1), "");
+	if (!e->team_there)
+		return end;
+	LLVMValueRef holds = LLVMBuildICmp(e->b, LLVMIntULT, number_of(e, k.across), e->team_there, "");
+	return LLVMBuildSelect(e->b, holds, end, emit_int(e, 0), "");
 }
 
-void teams_leave_loop(struct emit *e) { e->team = NULL; }
+void teams_enter_loop(struct emit *e) { e->team = e->team_waves ? e->team_number : NULL; }
+
+void teams_leave_loop(struct emit *e)
+{
+	e->team = e->team_there = NULL;
+}

@@ -167,7 +167,8 @@ static LLVMValueRef uniform(struct emit *e, LLVMValueRef x)
 
 static void barrier(struct emit *e)
 {
-	LLVMValueRef number = emit_int(e, 0), all = emit_int(e, -1), team[2] = {e->team, emit_int(e, e->v->target->wave * e->team_waves)};
+	LLVMValueRef number = emit_int(e, 0), all = emit_int(e, -1), wave = emit_int(e, e->v->target->wave);
+	LLVMValueRef team[2] = {e->team, e->team_there ? LLVMBuildMul(e->b, e->team_there, wave, "") : emit_int(e, e->v->target->wave * e->team_waves)};
 	if (e->team && e->team_waves > 1)
 		emit_call(e, "llvm.nvvm.barrier.cta.sync.aligned.count", NULL, 0, team, 2);
 	else if (!e->team && e->waves > 1)
