@@ -126,7 +126,7 @@ void emit_block(struct emit *, const struct ir_block *);
 const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    /* returns the last that it handled: reductions side by side are one round */
 
 /* stage.c, memory.c */
-struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes; LLVMValueRef odd; };   /* bytes: of a round's places; odd: i32, 0 and 1 in turns */
+struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes; LLVMValueRef odd, *at, *by; };   /* bytes: of a round's places; odd: i32, 0 and 1 in turns */
 void stage_each(struct emit *, const struct ir_ins *loop, void (*each)(struct emit *, const struct ir_ins *load));   /* of the loop's first round each load that comes by its ring */
 bool stage_enter_loop(struct emit *, struct stage_ring *, const struct ir_ins *loop, LLVMValueRef *end);  /* asks for its first rounds; end: becomes this wave's; false = nothing of it is staged */
 void stage_begin_round(struct emit *, struct stage_ring *, LLVMValueRef at, LLVMValueRef end);

@@ -473,7 +473,7 @@ void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const
 {
 	a->i = i;
 	a->torn = false;
-	a->on = NULL;
+	a->on = a->all = NULL;
 	a->t = &e->k->params[i->imm];
 	a->l = l;
 	arguments_bind(e, (int)i->imm);

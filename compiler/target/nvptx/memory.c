@@ -59,6 +59,7 @@ void nvptx_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 	LLVMValueRef base = access_base(e, a, elements);
 	a->plain = !a->mask && !may_be_absent(e, a);
 	a->policy = policy_of(e, a);
+	a->all = base;
 	if (!a->joined && (!LLVMIsConstant(a->lane) || LLVMConstIntGetZExtValue(a->lane))) {
 		LLVMValueRef lane = LLVMBuildZExt(e->b, a->lane, e->i64, "");
 		base = LLVMBuildGEP2(e->b, e->i8, base, &lane, 1, "");
