@@ -397,8 +397,9 @@ static bool can_be_torn(const struct planner *p)
 
 /* How fine the classes of sizes are: LARGEST alone where rows can be swept as well and packs have no room beside sets that have their own; there SHORT
  * rows besides for these, where rows can be swept: others then have few of the largest class's waves, as waves vary, unless sums of columns follow.
- * SECOND: every second.  BETWEEN: also what lies between powers of two, where masks of single elements cost most. */
-enum { LARGEST, SHORT, SECOND, EACH, BETWEEN };
+ * SECOND: every second.  FOURTH: those and 8,192, where short rows have a class of their own though sums of columns follow.  BETWEEN: also what lies
+ * between powers of two, where masks of single elements cost most. */
+enum { LARGEST, SHORT, SECOND, FOURTH, EACH, BETWEEN };
 
 static int classes_of(const struct planner *p)
 {
@@ -411,7 +412,9 @@ static int classes_of(const struct planner *p)
 		return any_tensors ? EACH : BETWEEN;
 	if (!p->target->more_variants && p->k->nphases == 1 && can_stream(p))
 		return SHORT;
-	return p->single || (!p->target->more_variants && p->npins) ? SECOND : EACH;
+	if (p->single || (!p->target->more_variants && p->npins))
+		return SECOND;
+	return !p->target->more_variants && plan_sums_short_rows(p) ? FOURTH : EACH;
 }
 
 /* Of a kernel of nothing but rows of one tensor that are reduced, and waited for, the symbol of their columns; -1 = it is none. */
@@ -464,7 +467,7 @@ static int longest_class(const struct planner *p)
 static int plan_classes(struct planner *p, bool is_aligned)
 {
 	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SHORT}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
-		{6144, BETWEEN}, {8192, EACH}, {10240, BETWEEN}, {12288, BETWEEN}, {2 * LONGEST, LARGEST}, {LONGEST, LARGEST}};
+		{6144, BETWEEN}, {8192, FOURTH}, {10240, BETWEEN}, {12288, BETWEEN}, {2 * LONGEST, LARGEST}, {LONGEST, LARGEST}};
 	int wanted = classes_of(p), small = can_stream(p) ? 1024 : 256;
 	int64_t group = p->target->more_variants || wanted <= SHORT ? plan_unit(p) : 1;
 	bool full = p->target->whole_chunks && is_aligned && !p->single && (!p->sets || p->given | p->absent);

@@ -4,11 +4,32 @@
  * each other and each lane some more: 128 columns of bf16 are sixteen lanes' accesses, so four rows of a wave of 64.  They share weights and a wave's
  * exchanges.  With a row to a wave, of which few lanes did anything, heads of 64 to 256 columns, of which attention's norms are, and scores of as
  * many experts took up to ten times as long (docs/performance.md). */
+#include "pass.h"
 #include "plan_tiles.h"
 
 /* Bytes of an access; columns of the longest such row; elements of a lane, of few rows those of one access; rows of several axes, fewer of which had
- * better have a workgroup each; columns of the shortest and the longest lines' class. */
-enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024 };
+ * better have a workgroup each; columns of the shortest and the longest lines' class; tensors that are loaded of rows behind which sums follow. */
+enum { SUMMED_ROWS = 2, ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024 };
+
+/* How many tensors of rows are loaded, of those that are there. */
+struct tensors { const struct planner *p; int rows; };
+
+static void look_for_tensor(struct ir_ins *i, void *ctx)
+{
+	struct tensors *t = ctx;
+	const struct ir_param *of = i->op == IR_LOAD ? &t->p->k->params[i->imm] : NULL;
+	t->rows += of && of->role == IR_IN && of->rank > 1 && (!of->optional || (t->p->given >> i->imm & 1));
+}
+
+/* Phases behind that of the rows only sum groups of them, and the parts that these leave, as gradients of norms of queries and keys do; those that
+ * also load what a residual adds are of longer rows.  Where workgroups carry such sums, short rows have classes of their own (plan_carry.c). */
+static bool sums_follow(const struct planner *p)
+{
+	struct carried_sums sums;
+	struct tensors t = {p, 0};
+	ir_walk(p->k->phases[0].body, look_for_tensor, &t);
+	return !p->target->multiprocessors && t.rows <= SUMMED_ROWS && kernel_can_carry(ir_clone(p->arena, p->k), &sums) && !sums.pieces;
+}
 
 /* The axis that numbers rows, the last of those of the grid; others: how many more there are.  NULL = no such kernel. */
 static const struct ir_axis *row_axis(const struct planner *p, int *others)
@@ -21,7 +42,8 @@ static const struct ir_axis *row_axis(const struct planner *p, int *others)
 			row = &ph->axes[a];
 			++*others;
 		}
-	return p->k->nphases == 1 && row && row->extent && !row->tile && !row->tiled && !row->ragged ? row : NULL;
+	bool alone = p->k->nphases == 1 || sums_follow(p);
+	return alone && row && row->extent && !row->tile && !row->tiled && !row->ragged ? row : NULL;
 }
 
 /* What rows add up to is added in their order. */
@@ -45,6 +67,8 @@ bool plan_is_short(const struct planner *p, int64_t columns)
 	bool alone = row_axis(p, &others) && others > 0;    /* such rows do not join in a workgroup otherwise (plan.c, join_rows) */
 	return plan_unit(p) == 1 && can_share(p, columns) && (alone || columns * p->f.widest <= ACCESS * p->target->wave);
 }
+
+bool plan_sums_short_rows(const struct planner *p) { return p->k->nphases > 1 && can_share(p, SHORT_ROW); }
 
 void plan_share_lanes(struct planner *p, struct variant *v, int64_t columns)
 {
@@ -89,6 +113,8 @@ static void plan_class(struct planner *p, int symbol, int most, const struct hex
 		plan_rows_from(p, &v, SEVERAL_ROWS, rows);
 	plan_share_lanes(p, &v, most);
 	plan_phase_tiles(p, &v, 0, most / plan_unit(p), SHARED_LANE);
+	for (int i = 1; i < p->k->nphases; i++)
+		plan_phase_tiles(p, &v, i, 0, plan_lane_elements(p, &v));
 	*plan_add(p) = v;
 }
 

@@ -25,6 +25,7 @@ static const struct row rows[] = {
 	{"swiglu_rows", "gfx942", "", "N<=256 N%16=0 aligned bare", 0, 240, 16}, {"swiglu_rows", "sm_90a", "", "N<=256 N%16=0 aligned bare", 4096, 240, 32},
 	{"softmax_rows", "gfx942", "", "N<=256 N%8=0 aligned S>=16 bare", 0, 136, 32}, {"softmax_rows", "sm_90a", "", "N<=128 N%8=0 aligned rows>=4096 S>=16 bare", 0, 72, 16},
 	{"softmax_bwd", "gfx950", "", "N<=256 N%8=0 aligned", 0, 200, 32}, {"rmsnorm_bwd", "gfx942", "w", "N<=256 N%8=0 aligned with w", 0, 256, 32},
+	{"rmsnorm_bwd", "gfx942", "w dw", "N<=256 N%8=0 aligned with w dw", 0, 128, 32}, {"layernorm_bwd", "gfx950", "w dw db", "N<=256 N%8=0 aligned with w dw db", 0, 72, 32},
 	{"swiglu_128", "sm_90a", "", "N<=512 N%128=0 aligned rows>=4096 bare", 0, 384, 16}, {"swiglu_mxfp8", "sm_90a", "", "N<=128 N%32=0 aligned rows>=4096 bare", 0, 96, 4},
 	{"swiglu_128", "gfx942", "", "N<=512 N%128=0 aligned rows>=2048 bare", 512, 384, 8}, {"swiglu_128", "gfx950", "", "N<=1024 N%128=0 aligned rows>=2048 bare", 768, 896, 8},
 	{"swiglu_mxfp8", "gfx942", "", "N<=128 N%32=0 aligned rows>=2048 bare", 100, 96, 2}, {"swiglu_128", "gfx942", "", "N%2048=0 aligned bare", 14336, 4096, 8},
@@ -93,7 +94,7 @@ START_TEST(who_has_short_rows)
 		{"rmsnorm_quant", "sm_90a", 12}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 3 * 12}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8},
 		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 2 * 3 * 3}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
 		{"swiglu_128", "sm_90a", 4}, {"swiglu_128", "gfx950", 0}, {"swiglu_masked_128", "gfx942", 0}, {"dequantize_rows", "sm_90a", 4}, {"quantize_128", "sm_90a", 0},   /* the runtime joins them */
-		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0},
+		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0}, {"rmsnorm_bwd", "gfx942", 2}, {"layernorm_bwd", "gfx950", 2},
 	};
 	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
 		struct dsl_pin far = {"N", 8192};
