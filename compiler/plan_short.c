@@ -9,7 +9,7 @@
 
 /* Bytes of an access; columns of the longest such row; elements of a lane, of few rows those of one access; rows of several axes, fewer of which had
  * better have a workgroup each; columns of the shortest and the longest lines' class; tensors that are loaded of rows behind which sums follow. */
-enum { SUMMED_ROWS = 2, ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024 };
+enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024, SUMMED_ROWS = 2 };
 
 /* How many tensors of rows are loaded, of those that are there. */
 struct tensors { const struct planner *p; int rows; };
@@ -68,8 +68,6 @@ bool plan_is_short(const struct planner *p, int64_t columns)
 	return plan_unit(p) == 1 && can_share(p, columns) && (alone || columns * p->f.widest <= ACCESS * p->target->wave);
 }
 
-bool plan_sums_short_rows(const struct planner *p) { return p->k->nphases > 1 && can_share(p, SHORT_ROW); }
-
 void plan_share_lanes(struct planner *p, struct variant *v, int64_t columns)
 {
 	int others, threads = p->target->few_threads, lane = p->few ? plan_vector(p, v, SHARED_LANE) : SHARED_LANE;
@@ -96,6 +94,11 @@ static int columns_of(const struct planner *p)
 			return held ? (int)n->imm : -1;
 		}
 	return -1;
+}
+
+bool plan_sums_short_rows(const struct planner *p)
+{
+	return p->k->nphases > 1 && plan_unit(p) == 1 && columns_of(p) >= 0 && can_share(p, SHORT_ROW);
 }
 
 /* Two strides cost up to an eighth of the time: where packs have room, they have variants of their own (docs/performance.md). */

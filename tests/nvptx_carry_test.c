@@ -188,8 +188,8 @@ START_TEST(parts_are_stored_in_whole_sectors)
 }
 END_TEST
 
-/* So many workgroups a multiprocessor are said; in a launch of their own 256 lanes add up the sums of many rows, 512 of rows of one length, of each workgroup's columns as many as
- * each multiprocessor has. */
+/* So many workgroups a multiprocessor are said; in a launch of their own 256 lanes add up the sums of many rows, 512 of rows of one length, of each
+ * workgroup's columns as many as each multiprocessor has. */
 START_TEST(sums_are_added_up_everywhere)
 {
 	static const struct { const char *kernel, *variant; int each, added; } cases[] = {

@@ -89,6 +89,8 @@ static int64_t round_bytes(const struct early *y, const struct ir_ins *loop)
 			if ((x->block != loop->body && !x->axes && !y->there[x->id]) || (row && !is_placed(x)))
 				return 0;
 		}
+		if (row && y->e->k->params[i->imm].list)
+			return 0;
 		bytes += row ? access_rows(y->e, i) : 0;
 	}
 	return bytes;
@@ -114,7 +116,8 @@ static void ask_for_round(struct early *y, const struct ir_block *b, const struc
 }
 
 /* Where lines that are read are kept, by policy or, of many, by asking ahead: of others what came early is at times gone again, but of slow memory.
- * Rows that may not be there wait twice, for the answer and for themselves; of a loop of them nothing is asked by policy or ahead. */
+ * Rows that may not be there wait twice, for the answer and for themselves.  Workgroups that take many rows gain by it though nothing keeps their
+ * first (docs/performance.md). */
 bool early_is_worth(const struct emit *e)
 {
 	bool kept = e->v->stored_first != STORED_AS_READ || e->v->gaps || loop_of_rows(e->ph->body);

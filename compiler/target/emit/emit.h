@@ -126,7 +126,9 @@ void emit_block(struct emit *, const struct ir_block *);
 const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    /* returns the last that it handled: reductions side by side are one round */
 
 /* stage.c, memory.c */
-struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes; LLVMValueRef odd, *at, *by; };   /* bytes: of a round's places; odd: i32, 0 and 1 in turns */
+/* bytes: of a round's places; odd: i32, 0 and 1 in turns; at, by: i64, where each load of the first round that is asked for in the loop lies for all
+ * lanes, and by how much that grows, NULL = it is made anew. */
+struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes; LLVMValueRef odd, *at, *by; };
 void stage_each(struct emit *, const struct ir_ins *loop, void (*each)(struct emit *, const struct ir_ins *load));   /* of the loop's first round each load that comes by its ring */
 bool stage_enter_loop(struct emit *, struct stage_ring *, const struct ir_ins *loop, LLVMValueRef *end);  /* asks for its first rounds; end: becomes this wave's; false = nothing of it is staged */
 void stage_begin_round(struct emit *, struct stage_ring *, LLVMValueRef at, LLVMValueRef end);
@@ -193,6 +195,10 @@ bool early_is_worth(const struct emit *);
 void early_fetch(struct emit *, const struct ir_block *);                      /* in front of the wait for the launch before */
 
 /* waves.c */
+/* fits: bits of the wave's number step along one axis, as parts of it one behind the other, each of so many positions, or not at all. */
+struct wave_parts { int axis, each; bool fits; };
+int waves_look_at(struct wave_parts *, const struct layout *, int bits);   /* whether one more layout does; returns along how many of these bits it has copies */
+const struct hexpr *waves_holding(struct emit *, const struct wave_parts *, int waves);   /* as many of so many hold something of a row; NULL = all, or it does not show */
 void waves_look(struct emit *);                        /* which waves are there: emit.waves_there, .waves_told */
 LLVMValueRef waves_number(struct emit *);              /* of those that are there, i32 */
 int waves_lanes(struct emit *, const struct hexpr **lanes); /* of a workgroup at most; how many a launch has, NULL = as many */

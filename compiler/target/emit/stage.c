@@ -150,7 +150,7 @@ static void find_growth(struct emit *e, struct stage_ring *ring)
 			for (int d = 0; d < e->k->params[ring->loads[k]->imm].rank; d++)
 				even = even && grows_evenly(ring->loop, ring->loads[k]->args[d], &grows);
 			access_open(e, &a, ring->loads[k], ring->loads[k]->layout);
-			LLVMValueRef at = even && a.all && !a.step ? LLVMBuildPtrToInt(e->b, a.all, e->i64, "") : NULL;
+			LLVMValueRef at = even && a.all && !a.step && !a.fold && !a.t->list ? LLVMBuildPtrToInt(e->b, a.all, e->i64, "") : NULL;
 			ring->by[k] = r && at ? LLVMBuildSub(e->b, at, ring->at[k], "") : NULL;
 			ring->at[k] = r ? ring->at[k] : at;
 		}

@@ -9,8 +9,8 @@
 enum { WAVE_BITS = 8 };
 
 /* across: wave bits along which rows are reduced; apart: along which results differ or nothing does, of each reduction that crosses waves.
- * axis, each: along it each wave of a row has as many positions side by side, which `parts` says. */
-struct look { int across, apart; bool any, ok; int axis, each; bool parts; };
+ * parts: what those that are reduced have of a row. */
+struct look { int across, apart; bool any, ok; struct wave_parts parts; };
 
 static void look_at(struct ir_ins *i, void *ctx)
 {
@@ -33,27 +33,11 @@ static void look_at(struct ir_ins *i, void *ctx)
 	k->any = true;
 }
 
-/* Values whose waves differ along the bits of a row's: parts of one axis, one behind the other. */
 static void look_at_parts(struct ir_ins *i, void *ctx)
 {
 	struct look *k = ctx;
-	const struct layout *l = i->layout;
-	int n = 0, copies = 0, waves = __builtin_popcount((unsigned)k->across);
-	for (int b = 0; l && b < l->nwave; b++) {
-		if (!(k->across >> b & 1))
-			continue;
-		copies += layout_basis_is_zero(&l->wave[b]);
-		for (int a = 0; a < LAYOUT_AXES; a++) {
-			if (!l->wave[b].step[a])
-				continue;
-			int each = layout_size(l, a) >> waves;
-			k->axis = k->each ? k->axis : a;
-			k->each = k->each ? k->each : each;
-			k->parts = k->parts && a == k->axis && each == k->each && l->rep[a] == 1 && l->wave[b].step[a] == each << n;
-		}
-		n++;
-	}
-	k->parts = k->parts && (!copies || copies == n);
+	if (i->layout)
+		waves_look_at(&k->parts, i->layout, k->across);
 }
 
 /* The number that these bits of the workitem's wave make. */
@@ -67,17 +51,12 @@ static LLVMValueRef number_of(struct emit *e, int bits)
 }
 
 /* How many waves of a team hold something; NULL = all, or it does not show. */
-static LLVMValueRef waves_holding(struct emit *e, const struct ir_ins *loop, struct look *k)
+static LLVMValueRef waves_of_team(struct emit *e, const struct ir_ins *loop, struct look *k)
 {
-	int waves = 1 << __builtin_popcount((unsigned)k->across);
-	k->parts = !e->waves_there;                      /* then those that hold nothing are not there at all */
+	k->parts.fits = !e->waves_there;                 /* else those that hold nothing are not there at all */
 	ir_walk(loop->body, look_at_parts, k);
-	if (!k->parts || !k->each || e->ph->axes[k->axis].kind != AXIS_HELD)
-		return NULL;
-	const struct hexpr *n = hexpr_op(e->arena, HX_CDIV, e->ph->axes[k->axis].extent, hexpr_const(e->arena, k->each));
-	n = hexpr_op(e->arena, HX_MAX, hexpr_op(e->arena, HX_MIN, n, hexpr_const(e->arena, waves)), hexpr_const(e->arena, 1));
-	int64_t all;
-	return hexpr_is_const(n, &all) && all == waves ? NULL : emit_hexpr(e, n);
+	const struct hexpr *n = waves_holding(e, &k->parts, 1 << __builtin_popcount((unsigned)k->across));
+	return n ? emit_hexpr(e, n) : NULL;
 }
 
 LLVMValueRef teams_open(struct emit *e, const struct ir_ins *loop, LLVMValueRef end)
@@ -89,7 +68,7 @@ LLVMValueRef teams_open(struct emit *e, const struct ir_ins *loop, LLVMValueRef 
 	int teams = 1 << __builtin_popcount((unsigned)k.apart);
 	if (!k.ok || !k.any || teams >= e->machine->barriers)       /* number 0 is everybody's */
 		return end;
-	e->team_there = waves_holding(e, loop, &k);
+	e->team_there = waves_of_team(e, loop, &k);
 	if (!e->team_there && teams == 1)
 		return end;
 	e->team_waves = e->waves / teams;

@@ -9,27 +9,43 @@
 #include "machine.h"
 
 /* copied: axes of what all waves hold alike. */
-struct look { struct emit *e; int axis, each; ir_axes copied; bool fits, folds; };
+struct look { struct emit *e; struct wave_parts parts; ir_axes copied; bool folds; };
 
-/* The wave's bits step along one axis, as parts of it one behind the other, or not at all. */
+int waves_look_at(struct wave_parts *k, const struct layout *l, int bits)
+{
+	int copies = 0, n = 0, all = __builtin_popcount((unsigned)bits);
+	for (int b = 0; b < l->nwave; b++) {
+		if (!(bits >> b & 1))
+			continue;
+		copies += layout_basis_is_zero(&l->wave[b]);
+		for (int a = 0; a < LAYOUT_AXES; a++) {
+			if (!l->wave[b].step[a])
+				continue;
+			int each = layout_size(l, a) >> all;
+			k->axis = k->each ? k->axis : a;
+			k->each = k->each ? k->each : each;
+			k->fits = k->fits && a == k->axis && each == k->each && l->rep[a] == 1 && l->wave[b].step[a] == each << n;
+		}
+		n++;
+	}
+	k->fits = k->fits && (!copies || copies == n);
+	return copies;
+}
+
+const struct hexpr *waves_holding(struct emit *e, const struct wave_parts *k, int waves)
+{
+	if (!k->fits || !k->each || e->ph->axes[k->axis].kind != AXIS_HELD)
+		return NULL;
+	const struct hexpr *n = hexpr_op(e->arena, HX_CDIV, e->ph->axes[k->axis].extent, hexpr_const(e->arena, k->each));
+	n = hexpr_op(e->arena, HX_MIN, n, hexpr_const(e->arena, waves));      /* longer rows are swept */
+	n = hexpr_op(e->arena, HX_MAX, n, hexpr_const(e->arena, 1));
+	int64_t all;
+	return hexpr_is_const(n, &all) && all == waves ? NULL : n;
+}
+
 static void look_at_layout(struct look *k, const struct layout *l)
 {
-	int copies = 0;
-	for (int b = 0; b < l->nwave; b++) {
-		const struct layout_basis *step = &l->wave[b];
-		if (layout_basis_is_zero(step)) {
-			copies++;
-			continue;
-		}
-		for (int a = 0; a < LAYOUT_AXES; a++)
-			if (step->step[a]) {
-				int each = layout_size(l, a) >> l->nwave;
-				k->axis = k->axis < 0 ? a : k->axis;
-				k->each = k->each ? k->each : each;
-				k->fits = k->fits && a == k->axis && each == k->each && l->rep[a] == 1 && step->step[a] == each << b;
-			}
-	}
-	k->fits = k->fits && (!copies || copies == l->nwave);
+	int copies = waves_look_at(&k->parts, l, (1 << l->nwave) - 1);
 	for (int a = 0; copies && a < LAYOUT_AXES; a++)
 		k->copied |= layout_size(l, a) > 1 ? IR_AXIS(a) : 0;
 }
@@ -37,7 +53,7 @@ static void look_at_layout(struct look *k, const struct layout *l)
 static void look_at(struct ir_ins *i, void *ctx)
 {
 	struct look *k = ctx;
-	k->fits = k->fits && i->op != IR_DOT && i->op != IR_SCAN && i->op != IR_ARGMAX;
+	k->parts.fits = k->parts.fits && i->op != IR_DOT && i->op != IR_SCAN && i->op != IR_ARGMAX;
 	if (i->layout)
 		look_at_layout(k, i->layout);
 	const struct layout *from = i->op == IR_REDUCE ? i->args[0]->layout : NULL;
@@ -45,25 +61,19 @@ static void look_at(struct ir_ins *i, void *ctx)
 	for (int a = 0; from && from->nwave && a < LAYOUT_AXES; a++)
 		crosses = crosses || (from->wave[0].step[a] && (i->over & IR_AXIS(a)));
 	if (crosses && i->layout)                      /* results that are dealt out are folded by whoever they are dealt to */
-		k->fits = k->fits && layout_equal(i->layout, layout_project(k->e->arena, from, i->over, NULL));
+		k->parts.fits = k->parts.fits && layout_equal(i->layout, layout_project(k->e->arena, from, i->over, NULL));
 	k->folds = k->folds || crosses;
 }
 
 void waves_look(struct emit *e)
 {
-	struct look k = {e, -1, 0, 0, e->v->waves_vary && !e->cluster && !e->v->joined, false};
+	struct look k = {e, {0, 0, e->v->waves_vary && !e->cluster && !e->v->joined}, 0, false};
+	int64_t fixed;
 	ir_walk(e->ph->body, look_at, &k);
-	if (!k.fits || k.axis < 0 || (k.copied & IR_AXIS(k.axis)) || e->ph->axes[k.axis].kind != AXIS_HELD)   /* what is copied a wave has to have written */
+	if (k.copied & IR_AXIS(k.parts.axis))              /* what is copied a wave has to have written */
 		return;
-	const struct hexpr *n = hexpr_op(e->arena, HX_CDIV, e->ph->axes[k.axis].extent, hexpr_const(e->arena, k.each));
-	int64_t there;
-	n = hexpr_op(e->arena, HX_MIN, n, hexpr_const(e->arena, e->waves));      /* longer rows are swept */
-	n = hexpr_op(e->arena, HX_MAX, n, hexpr_const(e->arena, 1));
-	bool fixed = hexpr_is_const(n, &there);
-	if (fixed && there == e->waves)
-		return;
-	e->waves_there = n;
-	e->waves_told = k.folds && !fixed;
+	e->waves_there = waves_holding(e, &k.parts, e->waves);
+	e->waves_told = e->waves_there && k.folds && !hexpr_is_const(e->waves_there, &fixed);
 }
 
 LLVMValueRef waves_number(struct emit *e)
