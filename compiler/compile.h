@@ -117,6 +117,9 @@ struct variant {
 int variant_waves(const struct variant *, int phase);
 /* Workgroups of one that carries sums that a multiprocessor has at most; 0 = it carries none. */
 int variant_each(const struct variant *);
+/* A launch behind the one that carries sums, whose workgroups, one for each multiprocessor, are to have one each: where the first ones that are free had
+ * two of them, half of the chip would read what they add up. */
+bool variant_is_alone(const struct variant *, int phase);
 /* Lanes access several elements at once: those of aligned rows, or, where the chip can, those that a call has side by side. */
 bool variant_in_runs(const struct variant *);
 /* Of rows of a class the least is known as well: but for a lane's last access they are there. */

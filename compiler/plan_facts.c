@@ -213,6 +213,11 @@ int variant_each(const struct variant *v)
 	return v->carries ? (v->carries + v->target->multiprocessors - 1) / v->target->multiprocessors : 0;
 }
 
+bool variant_is_alone(const struct variant *v, int phase)
+{
+	return phase && v->carries && v->npins && !v->joined && v->target->wave * variant_waves(v, phase) > v->target->added_threads;
+}
+
 bool variant_in_runs(const struct variant *v)
 {
 	return !v->single && (v->aligned || v->target->unaligned);

@@ -189,15 +189,16 @@ START_TEST(parts_are_stored_in_whole_sectors)
 END_TEST
 
 /* So many workgroups a multiprocessor are said; in a launch of their own 256 lanes add up the sums of many rows, 512 of rows of one length, of each
- * workgroup's columns as many as each multiprocessor has. */
+ * workgroup's columns as many as each multiprocessor has: those have more than half of its group memory, so that no two share one. */
 START_TEST(sums_are_added_up_everywhere)
 {
-	static const struct { const char *kernel, *variant; int each, added; } cases[] = {
-		{"layernorm_bwd", "N<=1024 N%8=0 aligned rows>=8192 with w dw db", 8, 256}, {"layernorm_bwd", "N<=8192 N%8=0 aligned rows>=1024 with w dw db", 1, 0},
-		{"swiglu_bwd", "N<=1024 N%8=0 aligned pieces>=8192", 2, 0}, {"swiglu_bwd", "M<=16 N%8=0 aligned", 0, 128},
-		{"layernorm_bwd", "N=1024 aligned rows>=8192 with w dw db", 8, 512},
+	static const struct { const char *kernel, *variant; int each, added, alone; } cases[] = {
+		{"layernorm_bwd", "N<=1024 N%8=0 aligned rows>=8192 with w dw db", 8, 256, 0}, {"layernorm_bwd", "N<=8192 N%8=0 aligned rows>=1024 with w dw db", 1, 0, 0},
+		{"swiglu_bwd", "N<=1024 N%8=0 aligned pieces>=8192", 2, 0, 0}, {"swiglu_bwd", "M<=16 N%8=0 aligned", 0, 128, 0},
+		{"layernorm_bwd", "N=1024 aligned rows>=8192 with w dw db", 8, 512, 1},
 	};
 	struct built b;
+	struct device_code code;
 	char line[40];
 	built_open(&b, cases[_i].kernel);
 	const char *ptx = built_ptx(&b, cases[_i].variant), *second = strstr(strstr(ptx, ".entry") + 1, ".entry");
@@ -207,6 +208,30 @@ START_TEST(sums_are_added_up_everywhere)
 	snprintf(line, sizeof line, "\n.reqntid %d\n", cases[_i].added);
 	ck_assert_int_eq(second ? built_times(second, line) : 0, cases[_i].added > 0);
 	ck_assert_int_eq(b.launches, cases[_i].added ? 2 : 1);
+	device_compile(&b.d, &b.v[built_variant(&b, cases[_i].variant)], &code, cases[_i].variant);
+	for (int l = 0; l < b.launches; l++)
+		ck_assert_msg((code.launches[l].lds > 232448 / 2) == (l && cases[_i].alone), "launch %d has %d bytes", l, (int)code.launches[l].lds);
+	free(code.elf);
+	built_close(&b);
+}
+END_TEST
+
+/* Behind the wait for all, one barrier for the parts that waves have of one sum or of both, and one at the end of the loop; waves but the first, which
+ * stores, do not read them.  others: the bits of their numbers. */
+START_TEST(sums_are_folded_by_who_stores_them)
+{
+	static const struct { const char *kernel, *variant; int others; } cases[] = {
+		{"rmsnorm_bwd", "N=8192 aligned rows>=1024 with w dw", 512 - 32}, {"layernorm_bwd", "N=8192 aligned rows>=1024 with w dw db", 512 - 32},
+		{"layernorm_bwd", "N=8192 aligned rows>=1024 with w dres dw db", 512 - 32}, {"rmsnorm_bwd", "N=8192 aligned rows>=1024 with w dres dw", 512 - 32},
+	};
+	struct built b;
+	char first[40];
+	built_open(&b, cases[_i].kernel);
+	const char *met = strstr(built_ptx(&b, cases[_i].variant), "ld.acquire.gpu");
+	ck_assert_ptr_nonnull(met);
+	ck_assert_int_eq(built_times(met, "bar.sync"), 1 + 2);
+	snprintf(first, sizeof first, ", %%r1, %d;", cases[_i].others);
+	ck_assert_int_eq(built_times(met, first), 1);
 	built_close(&b);
 }
 END_TEST
@@ -332,6 +357,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, rows_are_on_their_way, 0, 7);
 	tcase_add_loop_test(t, waves_of_no_columns_have_no_rounds, 0, 6);
 	tcase_add_loop_test(t, sums_are_added_up_everywhere, 0, 5);
+	tcase_add_loop_test(t, sums_are_folded_by_who_stores_them, 0, 4);
 	tcase_add_loop_test(t, parts_are_stored_in_whole_sectors, 0, 4);
 }
 

@@ -8,28 +8,11 @@
  * so with one wave, and then crosses workgroups (cluster.c). */
 #include "../../pass.h"
 #include "machine.h"
+#include "reduce.h"
 
 #include <limits.h>
 
-enum { ROUND = 16, HIGH = 8, READ_TOGETHER = 64, WIDE = 4, FEW = 2, TOGETHER = 4 };
-
-/* Partial results of one result register, in vectors of `pack`; reg: its first register; whole: one mask for all that a lane folds. */
-struct chains { LLVMValueRef acc[16]; int n, pack, reg; bool whole; };
-
-struct part {
-	const struct ir_ins *i;
-	const struct layout *from;                 /* of the operand */
-	const struct layout *own;                  /* of the results that a lane has a part of */
-	int regs; LLVMValueRef *x;                 /* partial results, one a result register */
-	struct chains *chains;                     /* by result register, until they are joined */
-	unsigned lanes, waves;                     /* bits of lane and wave number that are reduced */
-	bool through_lds;                          /* rows of lanes, in a round with others */
-	bool by_waves;                             /* every lane folds the waves' partial results */
-	bool crosses;                              /* the workgroups of a cluster have parts of the results (cluster.c) */
-	bool shared;                               /* lanes of a wave that have a part of the same results finish different ones */
-	bool dealt;                                /* every lane folds the partial results of those that are its own */
-	int at;                                    /* LDS byte offset */
-};
+enum { FEW = 2, TOGETHER = 4 };
 
 static bool steps(const struct layout_basis *b, ir_axes over)
 {
@@ -292,8 +275,7 @@ static LLVMValueRef slot_of(struct emit *e, const int *low, int nlow, const int 
 	return op_times(e, l && h ? LLVMBuildOr(e->b, h, l, "") : l ? l : h ? h : emit_int(e, 0), bytes >> shift);
 }
 
-/* The bits of the workitem id of waves that hold what others hold: neither reduced over nor a result of their own. */
-static int64_t wave_copies(const struct part *p)
+int64_t reduce_wave_copies(const struct part *p)
 {
 	int64_t copies = 0;
 	for (int b = 0; b < p->from->nwave; b++)
@@ -309,8 +291,7 @@ LLVMValueRef reduce_begin_first(struct emit *e, int64_t bits)
 	return emit_if_begin(e, LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, bits), ""), emit_int(e, 0), ""));
 }
 
-/* How many of the waves that have a reduction between them are there, or hold something; NULL = all. */
-static LLVMValueRef waves_of(struct emit *e)
+LLVMValueRef reduce_waves(struct emit *e)
 {
 	return e->team_there ? e->team_there : e->waves_there ? waves_number(e) : NULL;
 }
@@ -318,12 +299,10 @@ static LLVMValueRef waves_of(struct emit *e)
 /* i1: a wave is there that has written a slot `at` bytes behind the first, of as many bytes a wave. */
 static LLVMValueRef slots_there(struct emit *e, LLVMValueRef at, int bytes)
 {
-	return LLVMBuildICmp(e->b, LLVMIntULT, at, op_times(e, waves_of(e), bytes), "");
+	return LLVMBuildICmp(e->b, LLVMIntULT, at, op_times(e, reduce_waves(e), bytes), "");
 }
 
-/* Before partial results of `size` bytes are written behind e->lds_small_bytes, others have read those of the round before: they wait, or, of rounds that
- * are asked for ahead, have other places in turns.  Returns the way to the round's, NULL = 0. */
-static LLVMValueRef places_of_round(struct emit *e, int size)
+LLVMValueRef reduce_places(struct emit *e, int size)
 {
 	int whole = (size + 15) / 16 * 16;
 	e->lds_small_bytes += e->ring ? 2 * whole : whole;
@@ -342,15 +321,15 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 		words += p[k].regs;
 	}
 	int slot = words * 4, base = e->lds_small_bytes, size = slot << (nreduced + nkept);
-	LLVMValueRef round = places_of_round(e, size);
+	LLVMValueRef round = reduce_places(e, size);
 	int mine[HIGH];
 	for (int b = 0; b < nreduced; b++)
 		mine[b] = b;
 	LLVMValueRef to = slot_of(e, reduced, nreduced, kept, nkept, slot), at = slot_of(e, mine, nreduced, kept, nkept, slot);
-	LLVMValueRef there = waves_of(e) && p[0].waves ? slots_there(e, nkept ? slot_of(e, mine, nreduced, NULL, 0, slot) : at, slot << (nreduced - __builtin_popcount((unsigned)p[0].waves))) : NULL;
+	LLVMValueRef there = reduce_waves(e) && p[0].waves ? slots_there(e, nkept ? slot_of(e, mine, nreduced, NULL, 0, slot) : at, slot << (nreduced - __builtin_popcount((unsigned)p[0].waves))) : NULL;
 	to = round ? LLVMBuildAdd(e->b, to, round, "") : to;
 	at = round ? LLVMBuildAdd(e->b, at, round, "") : at;
-	LLVMValueRef join = reduce_begin_first(e, wave_copies(&p[0]));
+	LLVMValueRef join = reduce_begin_first(e, reduce_wave_copies(&p[0]));
 	for (int j = 0; j < n; j++)                    /* the lanes of a row write one value to one place: cheaper than a branch */
 		for (int x = 0; x < p[j].regs; x++)
 			LLVMBuildStore(e->b, p[j].x[x], lds_pointer(e, e->lds_small, to, base + p[j].at + 4 * x));
@@ -369,80 +348,6 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 			for (int x = 0; x < p[j].regs; x++)
 				p[j].x[x] = combine(e, p[j].i, p[j].x[x], lane_xor(e, p[j].x[x], b, true));
 		note_gap(e, last, words);
-	}
-}
-
-/* The bits of the workitem id whose lanes or waves hold different results. */
-static int kept_bits(const struct part *p, int *kept)
-{
-	int n = 0;
-	for (int b = 0; b < p->from->nlane; b++)
-		if (!(p->lanes >> b & 1) && !layout_basis_is_zero(&p->from->lane[b]))
-			kept[n++] = b;
-	for (int b = 0; b < p->from->nwave; b++)
-		if (!(p->waves >> b & 1) && !layout_basis_is_zero(&p->from->wave[b]))
-			kept[n++] = p->from->nlane + b;
-	return n;
-}
-
-/* Sums of rows that lie beside each other: of a lane's words as many lie side by side as one access takes, in which lanes then follow each other. */
-static bool is_wide(const struct emit *e, const struct part *p) { return e->v->beside > 1 && p->i->dtype == DT_F32 && p->regs % WIDE == 0; }
-
-static void store_wide(struct emit *e, LLVMValueRef *x, LLVMValueRef place)
-{
-	LLVMSetAlignment(LLVMBuildStore(e->b, vector_join(e, x, WIDE, 1), place), 4 * WIDE);
-}
-
-static LLVMValueRef load_wide(struct emit *e, LLVMValueRef place)
-{
-	LLVMValueRef x = LLVMBuildLoad2(e->b, emit_vector(e->f32, WIDE), place, "");
-	LLVMSetAlignment(x, 4 * WIDE);
-	return x;
-}
-
-/* many: all the partial results that the round reads would not fit the registers at once.
- * Partial results of a wave lie side by side, one a result lane and register; the waves of a result at a constant distance. */
-static void fold_waves(struct emit *e, struct part *p, bool many)
-{
-	int kept[HIGH + 6], reduced[HIGH], nkept = kept_bits(p, kept), nreduced = 0;
-	int word = p->i->dtype == DT_I64 ? 8 : 4, plane = word * p->regs << nkept;
-	bool wide = is_wide(e, p);
-	int slot = word * (wide ? WIDE : p->regs);
-	for (int b = 0; b < p->from->nwave; b++)
-		if (p->waves >> b & 1)
-			reduced[nreduced++] = p->from->nlane + b;
-	int base = e->lds_small_bytes;
-	LLVMValueRef round = places_of_round(e, plane << nreduced);
-	LLVMValueRef k = gathered(e, kept, nkept, 0), w = gathered(e, reduced, nreduced, 0);      /* numbers that tiles in LDS have a use for, too */
-	LLVMValueRef at = k ? op_times(e, k, slot) : emit_int(e, 0);
-	at = round ? LLVMBuildAdd(e->b, at, round, "") : at;
-	LLVMValueRef to = LLVMBuildAdd(e->b, at, op_times(e, w, plane), "");
-	int64_t same = wave_copies(p);                 /* lanes that hold what others hold do not write */
-	for (int b = 0; b < p->from->nlane; b++)
-		same |= (int64_t)((p->lanes >> b & 1) || layout_basis_is_zero(&p->from->lane[b])) << b;
-	LLVMValueRef join = reduce_begin_first(e, same);
-	for (int x = 0; x < p->regs; x += wide ? WIDE : 1)
-		if (wide)
-			store_wide(e, p->x + x, lds_pointer(e, e->lds_small, to, base + (slot << nkept) * (x / WIDE)));
-		else
-			LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, base + word * x));
-	if (join)
-		emit_if_end(e, join);
-	lds_barrier(e);
-	int n = 1 << nreduced;
-	LLVMValueRef four[1 << HIGH] = {NULL};
-	LLVMValueRef there = waves_of(e);
-	for (int x = 0; x < p->regs; x++) {
-		LLVMValueRef part[1 << HIGH], pointer;
-		for (int v = 0; v < n; v++) {
-			pointer = lds_pointer(e, e->lds_small, at, base + v * plane + (wide ? (slot << nkept) * (x / WIDE) : word * x));
-			four[v] = wide && x % WIDE == 0 ? load_wide(e, pointer) : four[v];
-			part[v] = wide ? vector_part(e, four[v], x % WIDE, 1) : LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[x]), pointer, "");
-			if (there && v)
-				part[v] = waves_or_nothing(e, p->i, LLVMBuildICmp(e->b, LLVMIntUGT, there, emit_int(e, v), ""), part[v]);
-		}
-		LLVMValueRef whole = reduce_parts(e, p->i, part, n);
-		p->x[x] = many && word == 4 ? e->machine->settled(e, whole) : whole;
 	}
 }
 
@@ -558,7 +463,7 @@ static void write_dealt(struct emit *e, struct part *p, struct dealing *d)
 	e->lds_small_bytes += d->plane << d->nreduced;
 	LLVMValueRef to = index_lanes_here(e, p->own, d->coef), part = gathered(e, d->reduced, d->nreduced, 0);
 	to = part ? LLVMBuildAdd(e->b, to, op_times(e, part, d->plane), "") : to;
-	int64_t same = wave_copies(p);                 /* lanes that hold what others hold do not write */
+	int64_t same = reduce_wave_copies(p);                 /* lanes that hold what others hold do not write */
 	for (int b = 0; b < p->from->nlane; b++)
 		same |= (int64_t)((p->lanes >> b & 1) ? b < e->machine->dealt_bits : layout_basis_is_zero(&p->from->lane[b])) << b;
 	LLVMValueRef join = reduce_begin_first(e, same);
@@ -669,7 +574,7 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 	struct part *parts = arena_alloc(e->arena, ROUND * sizeof *parts), *lds = arena_alloc(e->arena, ROUND * sizeof *lds);
 	struct shared_results *shared = arena_alloc(e->arena, ROUND * sizeof *shared);
 	const struct ir_ins *last = first, *together[ROUND];
-	int n = 0, nlds = 0, reads = 0;
+	int n = 0, nlds = 0;
 	for (const struct ir_ins *i = first; i && i->op == IR_REDUCE && !ir_is_tile_bound(i) && n < ROUND; i = i->next) {
 		bool waits = false;
 		for (const struct ir_ins *j = first; j != i; j = j->next)
@@ -704,11 +609,7 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 		deals = deals || parts[k].dealt;
 	if (deals)
 		deal_out(e, parts, n);
-	for (int k = 0; k < n; k++)
-		reads += parts[k].by_waves ? parts[k].regs << __builtin_popcount(parts[k].waves) : 0;
-	for (int k = 0; k < n; k++)
-		if (parts[k].by_waves)
-			fold_waves(e, &parts[k], reads > READ_TOGETHER);
+	fold_waves(e, parts, n);
 	bool done[ROUND] = {false};
 	for (int k = 0; k < n; k++) {                    /* parts with the same high bits share a round */
 		if (done[k] || !parts[k].through_lds)

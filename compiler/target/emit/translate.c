@@ -452,10 +452,10 @@ static void replace_global(LLVMValueRef placeholder, LLVMValueRef with)
 }
 
 /* The placeholders become globals of the sizes that turned out to be needed, or, where that is more than may be declared, parts of one that has none:
- * bytes of group memory together. */
-static int finish_lds(struct emit *e, const char *name)
+ * bytes of group memory together, `least` of them at least. */
+static int finish_lds(struct emit *e, const char *name, int least)
 {
-	int tiles = (e->lds_bytes + 15) / 16 * 16, parts = e->lds_small_bytes;
+	int tiles = (e->lds_bytes + 15) / 16 * 16, parts = e->lds_small_bytes > least - tiles ? e->lds_small_bytes : least - tiles;
 	if (e->lds_bytes + parts <= e->machine->static_lds) {
 		replace_global(e->lds, tiles ? lds_global(e, name, "tiles", e->lds_bytes) : NULL);
 		replace_global(e->lds_small, parts ? lds_global(e, name, "partials", parts) : NULL);
@@ -563,7 +563,8 @@ static int emit_phases(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file
 	join_entry(e);
 	if (e->machine->keeps_order && is_scaled_both_ways(e))
 		emit_order(e);
-	int lds = finish_lds(e, name);
+	bool alone = variant_is_alone(e->v, (int)(ph - e->k->phases));       /* two of more than half of it do not find room together */
+	int lds = finish_lds(e, name, alone ? e->v->target->lds_bytes / 2 + 16 : 0);
 	if (lds > e->v->target->lds_bytes) {
 		emit_fail(e, NULL, "%s needs %d bytes of LDS, %s has %d", name, lds, e->v->target->name, e->v->target->lds_bytes);
 		return OBJECT_SPILLS;
