@@ -101,6 +101,7 @@ struct variant {
 	bool uneven;                                           /* their number need not divide that of rows: the last of them may not be there */
 	bool pieces;                                           /* these workgroups share columns as well: of a row each takes a piece */
 	int rounds;                                            /* of rows that it carries sums over, so many have places in group memory, that in hand and those on their way; 0 = they come to registers */
+	bool late;                                             /* half of the tensors of a row that comes so are asked for behind a round's barrier */
 	bool joined;                                           /* its phases are one launch: its workgroups, for all of which the chip has room at a time, wait for each other between them (emit/joined.c) */
 	bool many;                                             /* rows beside each other: for few there are other variants */
 	bool few;                                              /* one of these others */

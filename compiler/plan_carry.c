@@ -12,12 +12,13 @@ enum { MANY_CARRIED = 8 << 20, SHORT = 512 };
 
 /* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, how many of those a multiprocessor has, how many rows each takes
  * side by side, if their number divides that of rows, and of how many rounds rows have places, that in hand and those on their way.  joined: its
- * workgroups add up each other's sums as fast as another launch does.  Of rows up to SHORT columns that are side by side the last may not be there; of
+ * workgroups add up each other's sums as fast as another launch does.  late: rows shorter than the class, and those as long of so many sums, are asked for
+ * in two halves, the second behind the round's barrier: less is on its way at a time; 0 = none are.  Of rows up to SHORT columns that are side by side the last may not be there; of
  * longer ones those that are odd are faster one by one. */
-static const struct rows { int columns, sums, threads, each, beside, rounds; bool joined; } classes[] = {
-	{64, 2, 256, 4, 32, 2, true}, {128, 2, 256, 4, 16, 2, true}, {256, 2, 256, 4, 8, 2, true}, {512, 2, 256, 4, 4, 2, true},
-	{1024, 1, 512, 2, 4, 2, true}, {1024, 2, 128, 8, 1, 3, false}, {2048, 1, 512, 2, 2, 2, true}, {2048, 2, 256, 4, 1, 3, false},
-	{4096, 2, 512, 1, 2, 3, true}, {4096, 2, 256, 2, 1, 3, true}, {8192, 2, 512, 1, 1, 3, true}, {16384, 1, 512, 1, 1, 3, true},
+static const struct rows { int columns, sums, threads, each, beside, rounds; bool joined; int late; } classes[] = {
+	{64, 2, 256, 4, 32, 2, true, 0}, {128, 2, 256, 4, 16, 2, true, 0}, {256, 2, 256, 4, 8, 2, true, 0}, {512, 2, 256, 4, 4, 2, true, 0},
+	{1024, 1, 512, 2, 4, 2, true, 0}, {1024, 2, 128, 8, 1, 3, false, 0}, {2048, 1, 512, 2, 2, 2, true, 0}, {2048, 2, 256, 4, 1, 3, false, 0},
+	{4096, 2, 512, 1, 2, 3, true, 3}, {4096, 2, 256, 2, 1, 3, true, 3}, {8192, 2, 512, 1, 1, 3, true, 2}, {16384, 1, 512, 1, 1, 3, true, 0},
 };
 
 /* Of pieces of rows of which more tensors than `more` are loaded, at most `loads`, the first that a row fills: the lanes of a workgroup, how often each
@@ -60,6 +61,7 @@ static void plan_class(struct planner *p, struct planner *q, const struct carrie
 	v.carries -= class->beside == 1 && v.carries % SAME_CHANNELS == 0;
 	v.waves = waves_of(p, class->threads);
 	v.rounds = class->rounds;
+	v.late = class->late && (!exactly || sums->n >= class->late);
 	v.beside = class->beside;
 	v.uneven = class->columns <= SHORT && !exactly;
 	v.joined = class->joined && can_join(p, q, &v);

@@ -111,6 +111,8 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	if (staged)
 		stage_begin_round(e, &ring, pos, end);
 	emit_block(e, body);
+	if (staged)
+		stage_ask_rest(e);
 	e->loop_depth--;
 	if (e->failed)
 		return;

@@ -60,7 +60,7 @@ struct emit {
 	LLVMTypeRef i1, i8, i16, i32, i64, f32, f16, bf16, p1;
 	LLVMValueRef entry_end;                  /* instruction in the entry block before which lane arithmetic goes */
 	LLVMValueRef again[2];                   /* what machine.from_bf16_again works with, once it is asked for */
-	const struct stage_ring *ring;           /* of the loop around, whose loads were asked for in rounds before; NULL = there is none */
+	struct stage_ring *ring;                 /* of the loop around, whose loads were asked for in rounds before; NULL = there is none */
 	LLVMValueRef team; int team_waves;       /* of the barriers in hand the number, i32, and how many waves they are for (teams.c); NULL = all of the workgroup */
 	LLVMValueRef team_there, team_number;    /* how many of them hold something, i32, NULL = all; what .team is in the loop that is about to begin */
 	bool unread;                             /* something staged is on its way (stage.c) */
@@ -128,10 +128,11 @@ const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    
 /* stage.c, memory.c */
 /* bytes: of a round's places; odd: i32, 0 and 1 in turns; at, by: i64, where each load of the first round that is asked for in the loop lies for all
  * lanes, and by how much that grows, NULL = it is made anew. */
-struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes; LLVMValueRef odd, *at, *by; };
+struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes, rest; LLVMValueRef odd, *at, *by, asked, end; };
 void stage_each(struct emit *, const struct ir_ins *loop, void (*each)(struct emit *, const struct ir_ins *load));   /* of the loop's first round each load that comes by its ring */
 bool stage_enter_loop(struct emit *, struct stage_ring *, const struct ir_ins *loop, LLVMValueRef *end);  /* asks for its first rounds; end: becomes this wave's; false = nothing of it is staged */
 void stage_begin_round(struct emit *, struct stage_ring *, LLVMValueRef at, LLVMValueRef end);
+void stage_ask_rest(struct emit *);                                              /* what a round asks for behind its waves' wait for each other, or at its end; once */
 void stage_leave_loop(struct emit *);
 void stage_take(struct emit *, const struct ir_ins *, int reg);                 /* of what is staged, register reg is there now */
 void value_loaded(struct emit *, const struct ir_ins *, int reg, int n, LLVMValueRef words);   /* from reg on n registers, as they lie in memory */

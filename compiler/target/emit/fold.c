@@ -175,6 +175,7 @@ void fold_waves(struct emit *e, struct part *all, int nall)
 	for (int k = 0; k < n; k++)
 		write_waves(e, &parts[k], &f[k], round);
 	lds_barrier(e);
+	stage_ask_rest(e);
 	for (int k = 0, run; k < n; k += run) {
 		for (run = 1; k + run < n && idle[k + run] == idle[k]; run++)
 			;

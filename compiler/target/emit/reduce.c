@@ -336,6 +336,7 @@ static void round_through_lds(struct emit *e, struct part *p, int n)
 	if (join)
 		emit_if_end(e, join);
 	lds_barrier(e);
+	stage_ask_rest(e);
 	for (int j = 0; j < n; j++)
 		for (int x = 0; x < p[j].regs; x++)
 			p[j].x[x] = LLVMBuildLoad2(e->b, LLVMTypeOf(p[j].x[x]), lds_pointer(e, e->lds_small, at, base + p[j].at + 4 * x), "");

@@ -166,12 +166,12 @@ static void carry_base(struct emit *e, const struct stage_ring *ring, int k, str
 	a->base = a->joined ? a->all : LLVMBuildGEP2(e->b, e->i8, a->all, &lane, 1, "");
 }
 
-/* What round `at` (i32) loads, if there is one. */
-static void ask(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMValueRef end)
+/* What round `at` (i32) loads, if there is one: of its loads those from number `k` on below `n`. */
+static void ask(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMValueRef end, int k, int n)
 {
 	LLVMValueRef there = LLVMBuildICmp(e->b, LLVMIntSLT, at, end, ""), lane = lane_in_round(e, ring, at);
 	struct as_of was = set_round(e, ring->loop, at);
-	for (int k = 0; k < ring->n; k++) {
+	for (; k < n; k++) {
 		const struct ir_ins *load = ring->loads[k];
 		struct access a;
 		access_open(e, &a, load, load->layout);
@@ -183,7 +183,8 @@ static void ask(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMVa
 			e->machine->stage(e, &a, r, place_of(e, e->values[load->id].staged, lane, r));
 		}
 	}
-	e->machine->stage_close(e);
+	if (n == ring->n)
+		e->machine->stage_close(e);
 	set_back(e, ring->loop, &was);
 }
 
@@ -249,10 +250,19 @@ bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_i
 	if (ring->n)
 		*end = teams_open(e, loop, *end);
 	for (int r = 0; ring->n && r < e->v->rounds - 1; r++)
-		ask(e, ring, emit_int(e, r), *end);
+		ask(e, ring, emit_int(e, r), *end, 0, ring->n);
 	if (ring->n)
 		find_growth(e, ring);
 	return ring->n > 0;
+}
+
+void stage_ask_rest(struct emit *e)
+{
+	struct stage_ring *ring = e->ring;
+	if (!ring || ring->rest == ring->n)
+		return;
+	ask(e, ring, ring->asked, ring->end, ring->rest, ring->n);
+	ring->rest = ring->n;
 }
 
 void stage_begin_round(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMValueRef end)
@@ -262,7 +272,10 @@ void stage_begin_round(struct emit *e, struct stage_ring *ring, LLVMValueRef at,
 	ring->odd = LLVMBuildAnd(e->b, at, emit_int(e, 1), "");
 	take_numbers(e, ring, at, end);
 	e->machine->staged(e, e->v->rounds - 2);
-	ask(e, ring, LLVMBuildAdd(e->b, at, emit_int(e, e->v->rounds - 1), ""), end);
+	ring->asked = LLVMBuildAdd(e->b, at, emit_int(e, e->v->rounds - 1), "");
+	ring->end = end;
+	ring->rest = e->v->late ? (ring->n + 1) / 2 : ring->n;
+	ask(e, ring, ring->asked, end, 0, ring->rest);
 	LLVMValueRef lane = lane_in_round(e, ring, at);
 	for (int k = 0; k < ring->n; k++) {
 		struct value *v = &e->values[ring->loads[k]->id];
