@@ -118,9 +118,10 @@ struct variant {
 int variant_waves(const struct variant *, int phase);
 /* Workgroups of one that carries sums that a multiprocessor has at most; 0 = it carries none. */
 int variant_each(const struct variant *);
-/* A launch behind the one that carries sums, whose workgroups, one for each multiprocessor, are to have one each: where the first ones that are free had
- * two of them, half of the chip would read what they add up. */
-bool variant_is_alone(const struct variant *, int phase);
+/* Bytes of group memory that a workgroup of a launch asks for at least, so that no more find room on a multiprocessor than are to share one: those that
+ * carry sums of pieces of rows, and those of a launch behind sums of rows of which there is one for each.  A launch that begins before those in front of it are done would else
+ * have more of them where there is room first, and those would decide how long it takes.  0 = it does not matter. */
+int variant_least_lds(const struct variant *, int phase);
 /* Lanes access several elements at once: those of aligned rows, or, where the chip can, those that a call has side by side. */
 bool variant_in_runs(const struct variant *);
 /* Of rows of a class the least is known as well: but for a lane's last access they are there. */

@@ -213,9 +213,11 @@ int variant_each(const struct variant *v)
 	return v->carries ? (v->carries + v->target->multiprocessors - 1) / v->target->multiprocessors : 0;
 }
 
-bool variant_is_alone(const struct variant *v, int phase)
+int variant_least_lds(const struct variant *v, int phase)
 {
-	return phase && v->carries && v->npins && !v->joined && v->target->wave * variant_waves(v, phase) > v->target->added_threads;
+	bool carries = !phase && v->pieces && v->many, adds = phase && v->carries && v->npins && !v->joined && v->target->wave * variant_waves(v, phase) > v->target->added_threads;
+	int each = carries ? variant_each(v) : adds;
+	return each ? v->target->lds_bytes / (each + 1) + 16 : 0;              /* one more would not find room */
 }
 
 bool variant_in_runs(const struct variant *v)

@@ -328,27 +328,32 @@ START_TEST(parts_that_others_ask_for_are_not_carried)
 }
 END_TEST
 
-/* Workgroups that are to be as many on each multiprocessor begin when those in front are done; the others, and those that add up, as early as any. */
-START_TEST(many_begin_together)
+/* Launches begin early, and of the workgroups of a multiprocessor that carry sums of pieces so many have group memory at a time, and not one more; those
+ * of few rows, and those that add up, ask for what they use. */
+START_TEST(as_many_share_a_multiprocessor)
 {
+	static const struct { const char *kernel, *variant; int launches; uint32_t each; } cases[] = {
+		{"silu_bwd", "N<=1024 N%8=0 aligned pieces>=8192", 1, 2}, {"silu_bwd", "N%8=0 aligned pieces>=8192", 1, 4}, {"silu_bwd", "M<=64 N%8=0 aligned", 2, 0},
+		{"swiglu_bwd", "N%8=0 aligned pieces>=4096", 1, 1}, {"swiglu_bwd", "N<=1024 N%8=0 aligned pieces>=8192", 1, 2},
+	};
 	struct built b;
-	built_open(&b, "silu_bwd");
-	for (int few = 0; few < 2; few++) {
-		struct device_code code;
-		device_compile(&b.d, &b.v[built_variant(&b, few ? "M<=64 N%8=0 aligned" : "N<=1024 N%8=0 aligned pieces>=8192")], &code, "silu_bwd");
-		ck_assert_int_eq(code.nlaunches, few ? 2 : 1);
-		ck_assert_int_eq(code.launches[0].overlaps, few);
-		ck_assert_int_eq(code.launches[0].meets, !few);
-		ck_assert(!few || code.launches[1].overlaps);
-		free(code.elf);
-	}
+	struct device_code code;
+	built_open(&b, cases[_i].kernel);
+	device_compile(&b.d, &b.v[built_variant(&b, cases[_i].variant)], &code, cases[_i].kernel);
+	uint32_t each = cases[_i].each, lds = code.launches[0].lds;
+	ck_assert_int_eq(code.nlaunches, cases[_i].launches);
+	ck_assert_int_eq(code.launches[0].meets, code.nlaunches == 1);
+	ck_assert_msg(each ? lds * each <= 232448 && lds * (each + 1) > 232448 : lds < 16384, "%u bytes", lds);
+	for (int l = 0; l < code.nlaunches; l++)
+		ck_assert(code.launches[l].overlaps && (!l || code.launches[l].lds < 16384));
+	free(code.elf);
 	built_close(&b);
 }
 END_TEST
 
 static void add(TCase *t)
 {
-	tcase_add_test(t, many_begin_together);
+	tcase_add_loop_test(t, as_many_share_a_multiprocessor, 0, 5);
 	tcase_add_test(t, other_phases_are_launches);
 	tcase_add_test(t, the_interpreter_waits_for_all);
 	tcase_add_test(t, parts_that_others_ask_for_are_not_carried);

@@ -563,8 +563,7 @@ static int emit_phases(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file
 	join_entry(e);
 	if (e->machine->keeps_order && is_scaled_both_ways(e))
 		emit_order(e);
-	bool alone = variant_is_alone(e->v, (int)(ph - e->k->phases));       /* two of more than half of it do not find room together */
-	int lds = finish_lds(e, name, alone ? e->v->target->lds_bytes / 2 + 16 : 0);
+	int lds = finish_lds(e, name, variant_least_lds(e->v, (int)(ph - e->k->phases)));
 	if (lds > e->v->target->lds_bytes) {
 		emit_fail(e, NULL, "%s needs %d bytes of LDS, %s has %d", name, lds, e->v->target->name, e->v->target->lds_bytes);
 		return OBJECT_SPILLS;
@@ -577,9 +576,7 @@ static int emit_phases(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file
 			exprs[nexprs++] = args.told[i];
 	const struct hexpr *lanes;
 	int block = waves_lanes(e, &lanes);
-	/* each multiprocessor is to have as many: begun before those in front are done they would pile up where there is room */
-	bool spread = e->v->pieces && e->v->many && ph == e->k->phases;
-	*out = (struct model_launch){.symbol = name, .block = block, .lanes = lanes, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch && !spread,
+	*out = (struct model_launch){.symbol = name, .block = block, .lanes = lanes, .grid = {grid[0], grid[1], grid[2]}, .kargs = args.list, .overlaps = e->machine->wait_for_launch != NULL,
 	                             .together = e->cluster != 0, .meets = n > 1, .nkargs = args.n, .kernarg_bytes = (args.bytes + unit - 1) / unit * unit, .exprs = exprs, .nexprs = nexprs,
 	                             .lds = lds};
 	return 0;
