@@ -146,6 +146,7 @@ $(B)/o/compiler/tdslc_dump.o: $(filter compiler/pass_%,$(COMPILER))
 $(B)/o/dsl/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen/dsl -Idsl
 $(B)/o/tests/hip_abi_test.o: CPPFLAGS += -D__HIP_PLATFORM_AMD__
 $(B)/o/tests/%.o: INCLUDES = -isystem $(LLVM_DIR)/include -I$(B)/gen -Idsl -Iruntime/include
+$(B)/o/tests/%.o: CPPFLAGS += -include tests/unmarked.h
 $(B)/o/bench/%.o: INCLUDES = -I$(B)/gen -Iruntime/include
 
 %.a: ; @rm -f $@; ar rcs $@ $^
