@@ -133,7 +133,7 @@ static bool map(struct machine *m, struct thread *t, const struct ins *i)
 /* The workgroup of an address and, in *at, the address there; NULL with text. */
 static struct group *place(struct machine *m, const struct thread *t, const struct ins *i, const struct operand *o, int bytes, uint64_t *at)
 {
-	uint64_t full = (o->reg >= 0 ? t->reg[o->reg] : 0) + o->value, rank = full >> 32, size = (uint64_t)m->l->shared;
+	uint64_t full = (o->reg >= 0 ? *reg_of(t, o->reg) : 0) + o->value, rank = full >> 32, size = (uint64_t)m->l->shared;
 	*at = cut(full, 32);
 	if (has(i, mapped) ? !rank || rank > (uint64_t)m->members : rank > 0)
 		refuse(m, t, i, "0x%llx is not %s", (unsigned long long)full, has(i, mapped) ? "a mapped address" : "an address of the own workgroup");

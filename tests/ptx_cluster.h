@@ -6,14 +6,16 @@
 
 enum { WARP = 32, COUNTERS = 64, COPIES = 64 };
 
-/* arrives, waits: at the cluster's barriers so far.  released[n % 4]: of the first n arrives those up to the last that was not relaxed.
+/* reg: the thread's of the first register of its warp, whose threads' lie side by side: they run one after the other, all through the same ones.
+ * arrives, waits: at the cluster's barriers so far.  released[n % 4]: of the first n arrives those up to the last that was not relaxed.
  * Of n only the last three are asked for, since nobody's waits are more than two behind another's arrives.  received: of the workgroup's
  * counters those that the thread has waited for.  copies: what cp.async brings, until the thread waits for it. */
 struct thread {
 	uint64_t *reg; int pc; bool done; uint32_t tid; struct group *group; uint32_t arrives, waits, released[4]; uint64_t received;
-	struct { uint8_t *to, bytes[16]; int group; } copies[COPIES]; int ncopies, groups;      /* groups: so many were closed */
 	bool at_named;                        /* it leaves a barrier that is for some warps */
 	uint32_t seen; bool looked;           /* where workgroups meet, the last time that it looked */
+	int ncopies, groups;                  /* groups: so many were closed */
+	struct { uint8_t *to, bytes[16]; int group; } copies[COPIES];      /* last, for a thread begins without looking at them */
 };
 /* An mbarrier, initialised by a thread when its workgroup had passed bars barriers of its own.  fence: how many of the cluster's barriers
  * that thread had arrived at when it let others know.  received: some thread has waited for it, when received_bars were passed. */
@@ -35,16 +37,18 @@ static inline uint64_t cut(uint64_t v, int bits)
 	return bits >= 64 ? v : v & ((1ull << bits) - 1);
 }
 
+static inline uint64_t *reg_of(const struct thread *t, int number) { return &t->reg[number * WARP]; }
+
 static inline uint64_t get(const struct thread *t, const struct operand *o)
 {
-	uint64_t v = o->where == AT_REGISTER ? t->reg[o->reg] : o->value;
+	uint64_t v = o->where == AT_REGISTER ? *reg_of(t, o->reg) : o->value;
 	return o->negated ? !v : v;
 }
 
 static inline void set(struct thread *t, const struct operand *o, uint64_t v, int bits)
 {
 	if (o->where == AT_REGISTER)
-		t->reg[o->reg] = cut(v, bits);
+		*reg_of(t, o->reg) = cut(v, bits);
 }
 
 void ptx_cluster_alloc(struct machine *m, struct group *g);

@@ -26,16 +26,19 @@ enum { MODIFIERS(MOD) MOD_UNKNOWN };
 #define has(i, w) ((i)->modifiers >> MOD_##w & 1)              /* shared::cluster is shared and mapped */
 
 /* A type: 'u', 's', 'b', 'f' and bits; 'B' bf16, 'P' predicate, 'e' e4m3 and 'E' e5m2; x2: pairs. */
-struct type { char kind; int bits; bool x2; };
+struct type { char kind; int16_t bits; bool x2; };
 enum where { AT_REGISTER, AT_NUMBER, AT_MEMORY, AT_SINK };
-struct operand { enum where where; int reg; uint64_t value; bool negated; };
+struct operand { uint8_t where; bool negated; int reg; uint64_t value; };
+/* Small, as each thread reads it again: what its running asks for first, in 64 bytes.  op: SHORT of them at least. */
+enum { SHORT = 4 };
 struct ins {
+	uint64_t modifiers;
+	struct operand *op;
+	int guard, target;                             /* target: of a branch */
+	int16_t opcode, nop, ndest, ntypes;            /* ndest: of the first operand, a vector or one */
+	bool guard_not, joint;                         /* joint: a warp's or workgroup's */
+	struct type type[4];
 	const char *text;
-	int opcode; uint64_t modifiers;
-	struct type type[4]; int ntypes;
-	int guard; bool guard_not;
-	struct operand op[OPERANDS]; int nop, ndest;    /* ndest: of the first operand, a vector or one */
-	int target;                                    /* of a branch */
 };
 struct named { const char *name; uint64_t value; };
 struct code {

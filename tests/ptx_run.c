@@ -7,6 +7,7 @@
 #include "ptx_run.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,7 +229,7 @@ static uint8_t *reach_global(struct machine *m, const struct thread *t, const st
 	return NULL;
 }
 
-static uint64_t address(const struct thread *t, const struct operand *o) { return (o->reg >= 0 ? t->reg[o->reg] : 0) + o->value; }
+static uint64_t address(const struct thread *t, const struct operand *o) { return (o->reg >= 0 ? *reg_of(t, o->reg) : 0) + o->value; }
 
 static uint8_t *reach(struct machine *m, const struct thread *t, const struct ins *i, const struct operand *o, int bytes, bool write)
 {
@@ -496,7 +497,7 @@ static bool is_joint(const struct ins *i)
 	return is(i, shfl) || is(i, vote) || is(i, redux) || is(i, mma) || is(i, bar) || is(i, barrier) || (is(i, mbarrier) && has(i, try_wait)) || looks(i);
 }
 
-static bool is_on(const struct thread *t, const struct ins *i) { return i->guard < 0 || (t->reg[i->guard] != 0) != i->guard_not; }
+static bool is_on(const struct thread *t, const struct ins *i) { return i->guard < 0 || (*reg_of(t, i->guard) != 0) != i->guard_not; }
 
 /* Up to the next joint instruction or the end. */
 static bool run_alone(struct machine *m, struct thread *t)
@@ -504,7 +505,7 @@ static bool run_alone(struct machine *m, struct thread *t)
 	for (int spent = 0; !t->done && t->pc < m->c->n; spent++) {
 		const struct ins *i = &m->c->ins[t->pc];
 		bool on = is_on(t, i);
-		if (is_joint(i))
+		if (i->joint)
 			return i->guard < 0 || looks(i) || ptx_refuse(m->c, "%s: a warp's instruction under a predicate", i->text);
 		t->pc++;
 		if (!on)
@@ -585,17 +586,21 @@ static enum state run_warp(struct machine *m, struct thread *warp)
 static void start(struct machine *m, struct group *g)
 {
 	uint32_t rank = (uint32_t)(g - m->groups);
-	for (uint32_t t = 0; t < m->l->block; t++) {
-		uint64_t *reg = g->threads[t].reg;
-		memset(reg, 0xA5, (size_t)m->registers * sizeof *reg);
-		g->threads[t] = (struct thread){.reg = reg, .tid = t, .group = g};
-		reg[TID] = t;
-		reg[RANK] = rank;
+	uint64_t meeting = (uint64_t)(uintptr_t)m->meeting;
+	memset(g->threads[0].reg, 0xA5, (size_t)m->registers * m->l->block * sizeof *g->threads[0].reg);
+	for (uint32_t n = 0; n < m->l->block; n++) {
+		struct thread *t = &g->threads[n];
+		uint64_t *reg = t->reg;
+		memset(t, 0, offsetof(struct thread, copies));
+		t->reg = reg;
+		t->tid = n;
+		t->group = g;
+		*reg_of(t, TID) = n;
+		*reg_of(t, RANK) = rank;
 		for (int d = 0; d < 3; d++)
-			reg[CTAID + d] = g->at[d], reg[NCTAID + d] = m->l->grid[d];
-		uint64_t meeting = (uint64_t)(uintptr_t)m->meeting;
-		reg[ENVREG1] = meeting >> 32;
-		reg[ENVREG2] = cut(meeting, 32);
+			*reg_of(t, CTAID + d) = g->at[d], *reg_of(t, NCTAID + d) = m->l->grid[d];
+		*reg_of(t, ENVREG1) = meeting >> 32;
+		*reg_of(t, ENVREG2) = cut(meeting, 32);
 	}
 	memset(g->shared, 0xA5, (size_t)m->l->shared + 1);
 	if (m->members > 1)
@@ -699,8 +704,9 @@ static void make_groups(struct machine *m)
 	for (struct group *g = m->groups; g < m->groups + m->ngroups; g++) {
 		g->threads = arena_alloc(a, m->l->block * sizeof *g->threads);
 		g->shared = arena_alloc(a, (size_t)m->l->shared + 64);
+		uint64_t *reg = arena_alloc(a, (size_t)m->registers * m->l->block * sizeof *reg);
 		for (uint32_t t = 0; t < m->l->block; t++)
-			g->threads[t].reg = arena_alloc(a, (size_t)m->registers * sizeof(uint64_t));
+			g->threads[t].reg = reg + (size_t)m->registers * (t / WARP * WARP) + t % WARP;
 		if (m->members > 1)
 			ptx_cluster_alloc(m, g);
 	}
@@ -711,6 +717,8 @@ int ptx_run(struct ptx_launch *l, char *err, size_t errlen)
 	struct code c = {.err = err, .errlen = errlen};
 	struct machine m = {.c = &c, .l = l};
 	bool fine = ptx_read(&c, l->text, l->kernel);
+	for (int i = 0; fine && i < c.n; i++)
+		c.ins[i].joint = is_joint(&c.ins[i]);
 	if (fine && l->block % WARP)
 		fine = ptx_refuse(&c, "%s: workgroups have another shape than the compiler's", l->kernel);
 	if (fine && (size_t)c.arguments != l->argument_bytes)

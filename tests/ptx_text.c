@@ -54,7 +54,7 @@ static const char *const specials[SPECIALS] = {"%tid.x", "%ctaid.x", "%ctaid.y",
 
 static struct operand operand_of(struct code *c, char *word)
 {
-	struct operand o = {AT_NUMBER, -1, 0, false};
+	struct operand o = {.where = AT_NUMBER, .reg = -1};
 	if (*word == '!') {
 		o.negated = true;
 		word++;
@@ -104,7 +104,7 @@ static bool type_of(const char *s, struct type *t)
 		}
 	if (!strchr("usbf", *s) || s[1] < '0' || s[1] > '9' || strspn(s + 1, "0123456789") != strlen(s + 1))
 		return false;
-	*t = (struct type){*s, atoi(s + 1), false};
+	*t = (struct type){*s, (int16_t)atoi(s + 1), false};
 	return true;
 }
 
@@ -121,6 +121,7 @@ static void add_instruction(struct code *c, char *s)
 	if (c->n == c->cap)
 		c->ins = arena_grow(&c->arena, c->ins, c->n, &c->cap, sizeof *c->ins);
 	struct ins *i = &c->ins[c->n++];
+	struct operand op[OPERANDS] = {{0}};
 	*i = (struct ins){.text = arena_printf(&c->arena, "%s", s), .guard = -1, .ndest = 1, .target = -1};
 	if (*s == '@') {
 		i->guard_not = s[1] == '!';
@@ -136,7 +137,7 @@ static void add_instruction(struct code *c, char *s)
 	rest += strspn(rest, " \t");
 	char *opcode = arena_printf(&c->arena, "%s", s);
 	char *p = strtok_r(opcode, ".", &save);
-	i->opcode = number_of(opcodes, p ? p : "");
+	i->opcode = (int16_t)number_of(opcodes, p ? p : "");
 	while (i->opcode != OP_UNKNOWN && (p = strtok_r(NULL, ".", &save))) {
 		if (i->ntypes < 4 && type_of(p, &i->type[i->ntypes]))
 			i->ntypes++;
@@ -155,7 +156,8 @@ static void add_instruction(struct code *c, char *s)
 	}
 	if (is(i, bra)) {
 		rest[strcspn(rest, " \t")] = 0;
-		i->op[0].value = (uint64_t)(uintptr_t)arena_printf(&c->arena, "%s", rest);
+		op[0].value = (uint64_t)(uintptr_t)arena_printf(&c->arena, "%s", rest);
+		i->op = arena_copy(&c->arena, op, SHORT * sizeof *op);
 		return;
 	}
 	bool first_vector = *rest == '{';
@@ -172,11 +174,12 @@ static void add_instruction(struct code *c, char *s)
 		while (n && (word[n - 1] == ' ' || word[n - 1] == '\t'))
 			word[--n] = 0;
 		if (n && i->nop < OPERANDS)
-			i->op[i->nop++] = operand_of(c, word);
+			op[i->nop++] = operand_of(c, word);
 		p += strcspn(p, ",{}");
 	}
 	if (first_vector)
-		i->ndest = closed;
+		i->ndest = (int16_t)closed;
+	i->op = arena_copy(&c->arena, op, (size_t)(i->nop > SHORT ? i->nop : SHORT) * sizeof *op);
 }
 
 static void add_parameter(struct code *c, const char *s)
