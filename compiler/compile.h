@@ -119,8 +119,8 @@ int variant_waves(const struct variant *, int phase);
 /* Workgroups of one that carries sums that a multiprocessor has at most; 0 = it carries none. */
 int variant_each(const struct variant *);
 /* Bytes of group memory that a workgroup of a launch asks for at least, so that no more find room on a multiprocessor than are to share one: those that
- * carry sums of pieces of rows, and those of a launch behind sums of rows of which there is one for each.  A launch that begins before those in front of it are done would else
- * have more of them where there is room first, and those would decide how long it takes.  0 = it does not matter. */
+ * carry sums of pieces of rows, and, of a launch behind sums of rows, those of which there is one for each.  A launch that begins before those in front
+ * are done would else have more of them where there is room first, and those would decide how long it takes.  0 = it does not matter. */
 int variant_least_lds(const struct variant *, int phase);
 /* Lanes access several elements at once: those of aligned rows, or, where the chip can, those that a call has side by side. */
 bool variant_in_runs(const struct variant *);

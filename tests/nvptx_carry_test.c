@@ -148,6 +148,25 @@ START_TEST(rows_are_on_their_way)
 }
 END_TEST
 
+/* Of some rows a round asks for half in front of its barrier and for half behind: less is on its way at a time. */
+START_TEST(rows_are_asked_for_in_halves)
+{
+	static const struct { const char *kernel, *variant; int before, behind; } cases[] = {
+		{"layernorm_bwd", "N=8192 aligned rows>=1024 with w dw db", 2, 2}, {"rmsnorm_bwd", "N=8192 aligned rows>=1024 with w dw", 4, 0},
+		{"rmsnorm_bwd", "N<=8192 N%8=0 aligned rows>=1024 with w dw", 2, 2}, {"layernorm_bwd", "N=8192 aligned rows>=1024 with w dres dw db", 4, 2},
+		{"rmsnorm_bwd", "N<=1024 N%8=0 aligned rows>=8192 rows%4=0 with w dw", 1 + 1, 0},
+	};
+	struct built b;
+	built_open(&b, cases[_i].kernel);
+	const char *round = strstr(built_ptx(&b, cases[_i].variant), "cp.async.wait_"), *wait = strstr(round, "bar.sync"), *end = strstr(wait, "cp.async.wait_all");
+	ck_assert_ptr_nonnull(end);
+	int from_wait = built_times(wait, "cp.async.cg"), from_end = built_times(end, "cp.async.cg");
+	ck_assert_int_eq(built_times(round, "cp.async.cg") - from_wait, cases[_i].before);
+	ck_assert_int_eq(from_wait - from_end, cases[_i].behind);
+	built_close(&b);
+}
+END_TEST
+
 /* Of rows that may be shorter than their class as many waves meet as hold something of one; of others, and where the others are not started, all. */
 START_TEST(waves_of_no_columns_have_no_rounds)
 {
@@ -360,6 +379,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, values_are_kept, 0, 14);
 	tcase_add_loop_test(t, carried_sums_compute, 0, CALLS);
 	tcase_add_loop_test(t, rows_are_on_their_way, 0, 7);
+	tcase_add_loop_test(t, rows_are_asked_for_in_halves, 0, 5);
 	tcase_add_loop_test(t, waves_of_no_columns_have_no_rounds, 0, 6);
 	tcase_add_loop_test(t, sums_are_added_up_everywhere, 0, 5);
 	tcase_add_loop_test(t, sums_are_folded_by_who_stores_them, 0, 4);

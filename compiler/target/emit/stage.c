@@ -2,6 +2,7 @@
  * In: loads that pass_loads.c has marked.  Out: each lane has its pieces copied to places of its own, without registers, and takes one from there
  * when it is first used.  So what is wanted behind a reduction is on its way with the row, and nothing holds it over the wait.  In a loop there
  * are places for several rounds: each round asks for what a later one loads, so that this is on its way while those between are computed.
+ * Where less is to be on its way at a time, a round asks for half behind its waves' wait for each other (variant.late).
  * No lane reads what another had copied: there is no barrier.  Accesses of other sizes, and of masks, come to registers as all do. */
 #include "machine.h"
 #include "memory.h"
