@@ -127,7 +127,8 @@ const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    
 
 /* stage.c, memory.c */
 /* bytes: of a round's places; odd: i32, 0 and 1 in turns; at, by: i64, where each load of the first round that is asked for in the loop lies for all
- * lanes, and by how much that grows, NULL = it is made anew. */
+ * lanes, and by how much that grows, NULL = it is made anew.  asked: the round that this one asks for, which there is if it is below end; rest: the first
+ * of the loads that it has not asked for yet, n = none. */
 struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes, rest; LLVMValueRef odd, *at, *by, asked, end; };
 void stage_each(struct emit *, const struct ir_ins *loop, void (*each)(struct emit *, const struct ir_ins *load));   /* of the loop's first round each load that comes by its ring */
 bool stage_enter_loop(struct emit *, struct stage_ring *, const struct ir_ins *loop, LLVMValueRef *end);  /* asks for its first rounds; end: becomes this wave's; false = nothing of it is staged */
