@@ -13,7 +13,7 @@ enum { MANY_CARRIED = 8 << 20, SHORT = 512 };
 /* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, how many of those a multiprocessor has, how many rows each takes
  * side by side, if their number divides that of rows, and of how many rounds rows have places, that in hand and those on their way.  joined: its
  * workgroups add up each other's sums as fast as another launch does.  late: rows shorter than the class, and those as long of so many sums, are asked for
- * in two halves, the second behind the round's barrier, for less on its way at a time is faster there; 0 = none are.  Of rows up to SHORT columns that
+ * in two halves, the second behind the round's barrier, for less on its way at a time is faster there; 3, more than there are: shorter ones alone; 0 = none.  Of rows up to SHORT columns that
  * are side by side the last may not be there; of longer ones those that are odd are faster one by one. */
 static const struct rows { int columns, sums, threads, each, beside, rounds; bool joined; int late; } classes[] = {
 	{64, 2, 256, 4, 32, 2, true, 0}, {128, 2, 256, 4, 16, 2, true, 0}, {256, 2, 256, 4, 8, 2, true, 0}, {512, 2, 256, 4, 4, 2, true, 0},

@@ -215,7 +215,8 @@ int variant_each(const struct variant *v)
 
 int variant_least_lds(const struct variant *v, int phase)
 {
-	bool carries = !phase && v->pieces && v->many, adds = phase && v->carries && v->npins && !v->joined && v->target->wave * variant_waves(v, phase) > v->target->added_threads;
+	bool carries = !phase && v->pieces && v->many, behind = phase && v->carries && v->npins && !v->joined;
+	bool adds = behind && v->target->wave * variant_waves(v, phase) > v->target->added_threads;
 	int each = carries ? variant_each(v) : adds;
 	return each ? v->target->lds_bytes / (each + 1) + 16 : 0;              /* one more would not find room */
 }

@@ -37,15 +37,15 @@ static LLVMValueRef load_wide(struct emit *e, LLVMValueRef place)
 }
 
 /* Partial results of a wave lie side by side, one a result lane and register, `slot` bytes a lane; the waves of a result `plane` bytes apart.
- * at: this lane's, behind the first byte of all, `base`. */
-struct folding { int kept[HIGH + 6], reduced[HIGH], nkept, nreduced, plane, slot, base; LLVMValueRef at; };
+ * word: bytes of one; wide: several lie side by side.  at: this lane's, behind the first byte of all, `base`. */
+struct folding { int kept[HIGH + 6], reduced[HIGH], nkept, nreduced, word, plane, slot, base; bool wide; LLVMValueRef at; };
 
-static struct folding folding_of(const struct part *p, bool wide)
+static struct folding folding_of(const struct emit *e, const struct part *p, int base)
 {
-	int word = p->i->dtype == DT_I64 ? 8 : 4;
-	struct folding f = {.slot = word * (wide ? WIDE : p->regs)};
+	struct folding f = {.word = p->i->dtype == DT_I64 ? 8 : 4, .wide = is_wide(e, p), .base = base};
+	f.slot = f.word * (f.wide ? WIDE : p->regs);
 	f.nkept = kept_bits(p, f.kept);
-	f.plane = word * p->regs << f.nkept;
+	f.plane = f.word * p->regs << f.nkept;
 	for (int b = 0; b < p->from->nwave; b++)
 		if (p->waves >> b & 1)
 			f.reduced[f.nreduced++] = p->from->nlane + b;
@@ -53,15 +53,13 @@ static struct folding folding_of(const struct part *p, bool wide)
 }
 
 /* Where this lane's register x of wave v lies behind `at`; of words that lie side by side, the first. */
-static int folding_place(const struct folding *f, int word, bool wide, int x, int v)
+static int folding_place(const struct folding *f, int x, int v)
 {
-	return f->base + v * f->plane + (wide ? (f->slot << f->nkept) * (x / WIDE) : word * x);
+	return f->base + v * f->plane + (f->wide ? (f->slot << f->nkept) * (x / WIDE) : f->word * x);
 }
 
 static void write_waves(struct emit *e, const struct part *p, struct folding *f, LLVMValueRef round)
 {
-	bool wide = is_wide(e, p);
-	int word = p->i->dtype == DT_I64 ? 8 : 4;
 	LLVMValueRef k = reduce_bits(e, f->kept, f->nkept), w = reduce_bits(e, f->reduced, f->nreduced);      /* numbers that tiles in LDS have a use for, too */
 	f->at = k ? op_times(e, k, f->slot) : emit_int(e, 0);
 	f->at = round ? LLVMBuildAdd(e->b, f->at, round, "") : f->at;
@@ -70,11 +68,13 @@ static void write_waves(struct emit *e, const struct part *p, struct folding *f,
 	for (int b = 0; b < p->from->nlane; b++)
 		same |= (int64_t)((p->lanes >> b & 1) || layout_basis_is_zero(&p->from->lane[b])) << b;
 	LLVMValueRef join = reduce_begin_first(e, same);
-	for (int x = 0; x < p->regs; x += wide ? WIDE : 1)
-		if (wide)
-			store_wide(e, p->x + x, lds_pointer(e, e->lds_small, to, folding_place(f, word, true, x, 0)));
+	for (int x = 0; x < p->regs; x += f->wide ? WIDE : 1) {
+		LLVMValueRef place = lds_pointer(e, e->lds_small, to, folding_place(f, x, 0));
+		if (f->wide)
+			store_wide(e, p->x + x, place);
 		else
-			LLVMBuildStore(e->b, p->x[x], lds_pointer(e, e->lds_small, to, folding_place(f, word, false, x, 0)));
+			LLVMBuildStore(e->b, p->x[x], place);
+	}
 	if (join)
 		emit_if_end(e, join);
 }
@@ -82,20 +82,19 @@ static void write_waves(struct emit *e, const struct part *p, struct folding *f,
 /* many: all the partial results that the round reads would not fit the registers at once. */
 static void read_waves(struct emit *e, struct part *p, const struct folding *f, bool many)
 {
-	bool wide = is_wide(e, p);
-	int n = 1 << f->nreduced, word = p->i->dtype == DT_I64 ? 8 : 4;
+	int n = 1 << f->nreduced;
 	LLVMValueRef four[1 << HIGH] = {NULL}, there = reduce_waves(e);
 	for (int x = 0; x < p->regs; x++) {
 		LLVMValueRef part[1 << HIGH], pointer;
 		for (int v = 0; v < n; v++) {
-			pointer = lds_pointer(e, e->lds_small, f->at, folding_place(f, word, wide, x, v));
-			four[v] = wide && x % WIDE == 0 ? load_wide(e, pointer) : four[v];
-			part[v] = wide ? vector_part(e, four[v], x % WIDE, 1) : LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[x]), pointer, "");
+			pointer = lds_pointer(e, e->lds_small, f->at, folding_place(f, x, v));
+			four[v] = f->wide && x % WIDE == 0 ? load_wide(e, pointer) : four[v];
+			part[v] = f->wide ? vector_part(e, four[v], x % WIDE, 1) : LLVMBuildLoad2(e->b, LLVMTypeOf(p->x[x]), pointer, "");
 			if (there && v)
 				part[v] = waves_or_nothing(e, p->i, LLVMBuildICmp(e->b, LLVMIntUGT, there, emit_int(e, v), ""), part[v]);
 		}
 		LLVMValueRef whole = reduce_parts(e, p->i, part, n);
-		p->x[x] = many && word == 4 ? e->machine->settled(e, whole) : whole;
+		p->x[x] = many && f->word == 4 ? e->machine->settled(e, whole) : whole;
 	}
 }
 
@@ -162,8 +161,7 @@ void fold_waves(struct emit *e, struct part *all, int nall)
 		if (!all[k].by_waves)
 			continue;
 		parts[n] = all[k];
-		f[n] = folding_of(&all[k], is_wide(e, &all[k]));
-		f[n].base = end;
+		f[n] = folding_of(e, &all[k], end);
 		idle[n] = idle_waves(e, &all[k], &f[n]);
 		end += ((f[n].plane << f[n].nreduced) + 15) / 16 * 16;
 		reads += all[k].regs << f[n].nreduced;
