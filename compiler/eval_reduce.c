@@ -74,6 +74,19 @@ static void step(int at[LAYOUT_AXES], const struct bits *b, int64_t number)
 
 static int64_t members_of(const struct evaluator *ev, int axis) { return ev->ph->axes[axis].cluster ? ev->ph->axes[axis].cluster : 1; }
 
+/* Positions that bits number, and how far behind these a repetition of the layout, or a member's tile, lies. */
+struct place { int bits[LAYOUT_AXES], behind[LAYOUT_AXES]; };
+
+static void repeat(const struct evaluator *ev, const struct ir_ins *ins, const struct layout *l, int64_t number, int64_t member, int behind[LAYOUT_AXES])
+{
+	for (int a = 0; a < LAYOUT_AXES; a++)
+		if (ins->over & IR_AXIS(a)) {
+			behind[a] = (int)(number % l->rep[a]) * l->block[a] + (int)(member % members_of(ev, a)) * layout_size(l, a);
+			number /= l->rep[a];
+			member /= members_of(ev, a);
+		}
+}
+
 /* In the order of a workgroup's registers, lanes and waves, then of the workgroups of its cluster: each has its tile behind the one before. */
 static int layout_order(struct evaluator *ev, const struct ir_ins *ins, const struct layout *l, struct order *o)
 {
@@ -93,18 +106,24 @@ static int layout_order(struct evaluator *ev, const struct ir_ins *ins, const st
 	if (o->regs * o->lanes * o->waves != eval_count(ev, ins->over))
 		return eval_fail(ev, ins, "the layout does not cover the reduced axes once");
 	TRY(order_room(ev, ins, o));
-	for (int64_t i = 0; i < o->count; i++) {
-		int64_t r = i % o->regs, repeat = r >> reg.n, w = i / o->regs / o->lanes, member = w >> wave.n;
-		step(o->at[i], &reg, r);
-		step(o->at[i], &lane, i / o->regs % o->lanes);
-		step(o->at[i], &wave, w);
-		for (int a = 0; a < LAYOUT_AXES; a++)
-			if (ins->over & IR_AXIS(a)) {
-				o->at[i][a] += (int)(repeat % l->rep[a]) * l->block[a] + (int)(member % members_of(ev, a)) * layout_size(l, a);
-				repeat /= l->rep[a];
-				member /= members_of(ev, a);
-			}
+	struct place *in_lane = calloc((size_t)o->regs, sizeof *in_lane);
+	if (!in_lane)
+		return eval_fail(ev, ins, "no memory");
+	for (int64_t r = 0; r < o->regs; r++) {
+		step(in_lane[r].bits, &reg, r);
+		repeat(ev, ins, l, r >> reg.n, 0, in_lane[r].behind);
 	}
+	for (int64_t i = 0; i < o->count; i += o->regs) {
+		struct place first = {{0}, {0}};
+		int64_t w = i / o->regs / o->lanes;
+		step(first.bits, &lane, i / o->regs % o->lanes);
+		step(first.bits, &wave, w);
+		repeat(ev, ins, l, 0, w >> wave.n, first.behind);
+		for (int64_t r = 0; r < o->regs; r++)
+			for (int a = 0; a < LAYOUT_AXES; a++)
+				o->at[i + r][a] = (first.bits[a] ^ in_lane[r].bits[a]) + first.behind[a] + in_lane[r].behind[a];
+	}
+	free(in_lane);
 	return 0;
 }
 

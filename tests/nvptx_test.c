@@ -108,6 +108,7 @@ END_TEST
 #define RELAXED "\tbarrier.cluster.arrive.relaxed.aligned;\n"
 #define WAIT "\tbarrier.cluster.wait.aligned;\n"
 #define READ "\tld.shared.v4.b32 \t{%r10, %r11, %r12, %r13}, [p];\n"
+#define WARP_SYNC "\tbar.warp.sync \t0xffffffff;\n"
 #define SEND "\tst.shared::cluster.b32 \t[%rd5], %r4;\n"
 #define MAP "\tmapa.shared::cluster.u64 \t%rd5, %rd4, %r5;\n"
 
@@ -215,17 +216,17 @@ static const struct refusal cluster_refusals[] = {
 	{{.send = "\t@%p2 bra \t$end;\n" MAP SEND}, 8,
 	 "workgroup 0: ends, and no barrier orders this after workgroup 1 thread 0: st.shared::cluster.b32 \t[%rd5], %r4"},
 	/* what no barrier orders */
-	{{.meet = ""}, 8,
+	{{.meet = WARP_SYNC}, 8,
 	 "workgroup 2 thread 32: ld.shared.v4.b32 \t{%r10, %r11, %r12, %r13}, [p]: no barrier orders this after workgroup 3 thread 2: st.shared::cluster.b32 \t[%rd5], %r4"},
 	{{.meet = RELAXED WAIT}, 8,
 	 "workgroup 0 thread 0: ld.shared.v4.b32 \t{%r10, %r11, %r12, %r13}, [p]: no barrier orders this after workgroup 1 thread 0: st.shared::cluster.b32 \t[%rd5], %r4"},
 	{{.send = "", .meet = ARRIVE MAP SEND WAIT}, 8,
 	 "workgroup 0 thread 0: ld.shared.v4.b32 \t{%r10, %r11, %r12, %r13}, [p]: no barrier orders this after workgroup 1 thread 0: st.shared::cluster.b32 \t[%rd5], %r4"},
-	{{.meet = ARRIVE, .read = READ WAIT}, 8,
+	{{.meet = ARRIVE WARP_SYNC, .read = READ WAIT}, 8,
 	 "workgroup 2 thread 32: ld.shared.v4.b32 \t{%r10, %r11, %r12, %r13}, [p]: no barrier orders this after workgroup 3 thread 2: st.shared::cluster.b32 \t[%rd5], %r4"},
 	{{.meet = "\tbar.sync \t0;\n"}, 8,
 	 "workgroup 0 thread 0: ld.shared.v4.b32 \t{%r10, %r11, %r12, %r13}, [p]: no barrier orders this after workgroup 1 thread 0: st.shared::cluster.b32 \t[%rd5], %r4"},
-	{{.send = "\tst.shared.b32 \t[%rd4], %r4;\n", .meet = "\tmapa.shared::cluster.u64 \t%rd5, p, 3;\n\tld.shared::cluster.b32 \t%r6, [%rd5+12];\n" ARRIVE WAIT}, 8,
+	{{.send = "\tst.shared.b32 \t[%rd4], %r4;\n", .meet = WARP_SYNC "\tmapa.shared::cluster.u64 \t%rd5, p, 3;\n\tld.shared::cluster.b32 \t%r6, [%rd5+12];\n" ARRIVE WAIT}, 8,
 	 "workgroup 2 thread 32: ld.shared::cluster.b32 \t%r6, [%rd5+12]: no barrier orders this after workgroup 3 thread 31: st.shared.b32 \t[%rd4], %r4"},
 	/* barriers */
 	{{.meet = ARRIVE ARRIVE WAIT}, 8, "workgroup 3 thread 32: barrier.cluster.arrive.aligned: arrives twice without a wait"},
@@ -362,7 +363,7 @@ static const struct refusal counter_refusals[] = {
 	{{.meet = ONCE("64", "16") ONCE("64", "16") RECEIVE("64")}, 8, AT(3, 0, "@%p5 " EXPECT("64", "16"), "arrives twice")},
 	{{.meet = "\tmbarrier.try_wait.parity.shared::cta.b64 %p7, [%rd3+64], 1;\n"}, 8,
 	 AT(3, 32, "mbarrier.try_wait.parity.shared::cta.b64 %p7, [%rd3+64], 1", "phase 1, there is only 0")},
-	{{.meet = ONCE("64", "12") RECEIVE("64")}, 8, AT(0, 0, "@%p5 " EXPECT("64", "12"), "16 bytes have come")},
+	{{.meet = ARRIVE WAIT ONCE("64", "12") RECEIVE("64")}, 8, AT(0, 0, "@%p5 " EXPECT("64", "12"), "16 bytes have come")},
 	{{.send = ONCE("64", "12") MAPS IF_FIRST(ONE), .meet = RECEIVE("64")}, 8, FIRST_SENT(0, 0, "its mbarrier is complete")},
 	{{.send = ONCE("64", "28") PAIR IF_FIRST(TWO), .meet = RECEIVE("64")}, 8, AT(0, 0, "@%p1 " TWO, "its mbarrier expects 28 bytes and then has 32")},
 	{{.send = ONCE("64", "0") MAPS IF_FIRST(ONE), .meet = RECEIVE("64")}, 8, FIRST_SENT(3, 3, "its mbarrier is complete")},
@@ -407,7 +408,7 @@ static const struct refusal counter_refusals[] = {
 	{{.meet = ONCE("64", "16") ONCE("72", "0") MIXED("0", "8")}, 8, EARLY(0, 4, LOADED, 0, 0)},
 	{{.meet = ONCE("64", "16") RECEIVE("64") ARRIVE WAIT "\tld.shared::cluster.b32 \t%r14, [%rd5];\n" ARRIVE WAIT}, 8,
 	 EARLY(3, 0, "ld.shared::cluster.b32 \t%r14, [%rd5]", 3, 0)},
-	{{.meet = ONCE("64", "16") "\t@%p5 st.shared.b32 \t[p], 0;\n" RECEIVE("64")}, 8, EARLY(0, 0, "@%p5 st.shared.b32 \t[p], 0", 0, 0)},
+	{{.meet = ONCE("64", "16") ARRIVE WAIT "\t@%p5 st.shared.b32 \t[p], 0;\n" RECEIVE("64")}, 8, EARLY(0, 0, "@%p5 st.shared.b32 \t[p], 0", 0, 0)},
 	/* a place serves once */
 	{{.start = INITS FENCE LOAD("0") RELAXED WAIT}, 8, FIRST_SENT(3, 0, "shared address 12 was read before")},
 	{{.start = INITS FENCE "\tst.shared.b32 \t[p+12], 0;\n" RELAXED WAIT}, 8, FIRST_SENT(3, 0, "shared address 12 was written before")},
@@ -434,9 +435,9 @@ static const struct refusal counter_refusals[] = {
 	 AT(3, 0, "@%p1 " COUNT "b32 [%rd5+1012], %r4, [%rd8]", "shared address 1024, there are 1024 bytes")},
 	{BEGUN("\t@%p5 " INIT("1024", "1") ";\n"), 8, AT(0, 0, "@%p5 " INIT("1024", "1"), "shared address 1024, there are 1024 bytes")},
 	{BEGUN("\t@%p5 " INIT("68", "1") ";\n"), 8, AT(0, 0, "@%p5 " INIT("68", "1"), "address 0x44 is not a multiple of 8")},
-	{{.meet = "\t@%p5 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%rd8], 16;\n"}, 8,
+	{{.meet = "\t@%p5 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%rd8], 16;\n", .read = ""}, 8,
 	 AT(3, 0, "@%p5 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%rd8], 16", "0x100000040 is not an address of the own workgroup")},
-	{{.meet = ONCE("80", "16")}, 8, AT(3, 0, "@%p5 " EXPECT("80", "16"), "workgroup 3 has no mbarrier at 80")},
+	{{.meet = ONCE("80", "16"), .read = ""}, 8, AT(3, 0, "@%p5 " EXPECT("80", "16"), "workgroup 3 has no mbarrier at 80")},
 	{{.meet = ONCE("64", "16") RECEIVE("80")}, 8, AT(3, 32, TRY("80"), "workgroup 3 has no mbarrier at 80")},
 	/* forms; no cluster */
 	{{.send = MAPS SENDING(COUNT "u32 [%rd5], %r4, [%rd8]")}, 8, "@%p1 " COUNT "u32 [%rd5], %r4, [%rd8]" UNKNOWN},
@@ -446,8 +447,8 @@ static const struct refusal counter_refusals[] = {
 	{{.send = MAPS SENDING(COUNT "v2.b32 [%rd5], {%r4, %r4, %r4}, [%rd8]")}, 8, "@%p1 " COUNT "v2.b32 [%rd5], {%r4, %r4, %r4}, [%rd8]" UNKNOWN},
 	{BEGUN("\t@%p5 mbarrier.init.b64 [%rd3+64], 1;\n"), 8, "@%p5 mbarrier.init.b64 [%rd3+64], 1" UNKNOWN},
 	{BEGUN(INITS "\tfence.mbarrier_init.cluster;\n" RELAXED WAIT), 8, "fence.mbarrier_init.cluster" UNKNOWN},
-	{{.meet = "\t@%p5 mbarrier.arrive.shared::cta.b64 _, [%rd3+64], 16;\n"}, 8, "@%p5 mbarrier.arrive.shared::cta.b64 _, [%rd3+64], 16" UNKNOWN},
-	{{.meet = "\t@%p5 mbarrier.arrive.expect_tx.shared::cta.b64 %rd9, [%rd3+64], 16;\n"}, 8,
+	{{.meet = "\t@%p5 mbarrier.arrive.shared::cta.b64 _, [%rd3+64], 16;\n", .read = ""}, 8, "@%p5 mbarrier.arrive.shared::cta.b64 _, [%rd3+64], 16" UNKNOWN},
+	{{.meet = "\t@%p5 mbarrier.arrive.expect_tx.shared::cta.b64 %rd9, [%rd3+64], 16;\n", .read = ""}, 8,
 	 "@%p5 mbarrier.arrive.expect_tx.shared::cta.b64 %rd9, [%rd3+64], 16" UNKNOWN},
 	{{.meet = "\tmbarrier.try_wait.shared::cta.b64 %p7, [%rd3+64], 0;\n"}, 8, "mbarrier.try_wait.shared::cta.b64 %p7, [%rd3+64], 0" UNKNOWN},
 	{{.dims = ""}, 8, "@%p5 " INIT("64", "1") ": not in a cluster"},

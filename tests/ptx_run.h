@@ -1,11 +1,12 @@
-/* ptx_run.h -- runs PTX on the host, thread by thread: what a kernel for NVIDIA's chips computes, without one.
+/* ptx_run.h -- runs PTX on the host, warp by warp: what a kernel for NVIDIA's chips computes, without one.
  *
  * In: the text that the compiler makes, a kernel's name, its grid and argument block, the memory that it may touch.  Out: that memory.
  * Arithmetic is base/num.h's, so that results can be compared bit for bit with the evaluator's; a matrix instruction adds up its products
  * lane by lane as the layouts' order says (layout_k_order).  Refused with text: an instruction or operand form that is not known, an
- * access outside the memory or not at a multiple of its size, threads of a warp that meet a warp's instruction apart; in clusters what
- * barriers and mbarriers do not order: an access to a workgroup that may not have started or may have ended, a read of what another one
- * stored; workgroups that all wait for each other where the launch does not say so, or some of which never come. */
+ * access outside the memory or not at a multiple of its size, threads of a warp that meet a warp's instruction apart, a load of what another
+ * thread of the warp has stored with nothing that orders the two; in clusters what barriers and mbarriers do not order: an access to a
+ * workgroup that may not have started or may have ended, a read of what another one stored; workgroups that all wait for each other where
+ * the launch does not say so, or some of which never come. */
 #ifndef TDSL_TEST_PTX_RUN_H
 #define TDSL_TEST_PTX_RUN_H
 #include <stdbool.h>
