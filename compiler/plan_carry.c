@@ -24,10 +24,9 @@ static const struct rows { int columns, sums, threads, each, beside, rounds; boo
 /* Of pieces of rows of which more tensors than `more` are loaded, at most `loads`, the first that a row fills: the lanes of a workgroup, how often each
  * accesses a row, how many workgroups a multiprocessor has, on how many multiprocessors fewer than there are, and their rounds.  What is on its way, 32
  * or 36 KB a multiprocessor, is as much as keeps memory at work: with more some are served before others, and those others have the memory to themselves
- * at the end (docs/performance.md).  Of three tensors single waves take that best, 504 in all, of pieces of 1 KB.  whole: rows of one piece at most, whose
- * sums are added up by more workgroups. */
+ * at the end (docs/performance.md).  whole: rows of one piece at most, whose sums are added up by more workgroups. */
 static const struct piece { int more, loads; bool whole; int threads, accesses, each, fewer, rounds; } pieces[] = {
-	{0, 2, true, 128, 1, 2, 0, 5}, {0, 2, false, 128, 1, 4, 0, 3}, {2, 3, true, 64, 2, 2, 4, 4}, {2, 3, false, 32, 2, 4, 6, 4},
+	{0, 2, true, 128, 1, 2, 0, 5}, {0, 2, false, 128, 1, 4, 0, 3}, {2, 3, true, 64, 2, 2, 4, 4}, {2, 3, false, 64, 2, 2, 4, 4}, {2, 3, false, 32, 2, 4, 6, 4},
 };
 
 /* Of rows one by one, of so many the next of a workgroup's would lie in the same places of memory's channels as the last: two per cent slower than with
