@@ -1,6 +1,6 @@
 /* plan_carry.c -- variants in which as many workgroups as the chip holds take many rows one after the other and carry sums of columns.
  * In: a kernel of rows, of sums over groups of them, and of sums of these (pass_carry.c).  Out: for classes of rows a variant, and one for rows exactly
- * as long; fewer rows, and longer ones, are left to those of three launches.  Of kernels that make nothing of a row whole variants for many rows of any
+ * as long; others for fewer rows; longer ones are left to those of three launches.  Of kernels that make nothing of a row whole variants for many rows of any
  * length, by how a row is cut, and two for few.  What a lane and a workgroup hold, and how many of these there are, was measured
  * (docs/performance.md). */
 #include "pass.h"
@@ -20,6 +20,16 @@ static const struct rows { int columns, sums, threads, each, beside, rounds; boo
 	{1024, 1, 512, 2, 4, 2, true, 0}, {1024, 2, 128, 8, 1, 3, false, 0}, {2048, 1, 512, 2, 2, 2, true, 0}, {2048, 2, 256, 4, 1, 3, false, 0},
 	{4096, 2, 512, 1, 2, 3, true, 3}, {4096, 2, 256, 2, 1, 3, true, 3}, {8192, 2, 512, 1, 1, 3, true, 2}, {16384, 1, 512, 1, 1, 3, true, 0},
 };
+
+/* Fewer rows than that, at most `rows`, the first that a call fits: of rows longer than `from` up to so many columns, of so many sums (0 = of any number), the
+ * lanes of a workgroup and how many there are.  Parts are added up whether their workgroup had a row or not, hence few for few rows.  joined: two sums take
+ * longer in a launch of their own than where all workgroups add them up, if these are many. */
+static const struct fewer { int from, columns, sums, rows, threads, workgroups; bool joined; } fewer[] = {
+	{0, 4096, 0, 16, 512, 16, false}, {0, 4096, 0, 64, 512, 64, false}, {0, 4096, 1, 511, 512, 128, false}, {0, 4096, 1, 2047, 512, 264, false},
+	{2048, 4096, 2, 1023, 512, 128, true}, {0, 8192, 0, 16, 512, 16, false}, {0, 8192, 0, 64, 512, 64, false}, {4096, 8192, 0, 1023, 512, 128, true},
+};
+/* The round in hand of those, and one on its way. */
+enum { FEWER_ROUNDS = 2 };
 
 /* Of pieces of rows of which more tensors than `more` are loaded, at most `loads`, the first that a row fills: the lanes of a workgroup, how often each
  * accesses a row, how many workgroups a multiprocessor has, on how many multiprocessors fewer than there are, and their rounds.  What is on its way, 32
@@ -77,8 +87,35 @@ static void plan_class(struct planner *p, struct planner *q, const struct carrie
 	*plan_add(p) = v;
 }
 
+static void plan_fewer(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct fewer *class)
+{
+	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
+	struct variant v = plan_variant(q);
+	v.carries = class->workgroups;
+	v.few = class->rows <= class->workgroups;
+	v.waves = waves_of(p, class->threads);
+	v.rounds = FEWER_ROUNDS;
+	v.uneven = !v.few;
+	v.beside = 1;
+	v.joined = class->joined && can_join(p, q, &v);
+	plan_limit(q, &v, (int)sums->rows->imm, class->rows);
+	plan_limit(q, &v, (int)n->extent->imm, class->columns);
+	if (class->from) {
+		v.predicate = plan_both(p, v.predicate, hexpr_op(p->arena, HX_LT, hexpr_const(p->arena, class->from), n->extent));
+		plan_say(p, &v, arena_printf(p->arena, "%s>%d", q->k->symbols[n->extent->imm], class->from));
+	}
+	plan_aligned(q, &v);
+	plan_tile(&v, 0, n->name, class->columns);
+	for (int i = 1; i < q->k->nphases; i++)
+		plan_phase_tiles(q, &v, i, 0, plan_lane_elements(q, &v));
+	*plan_add(p) = v;
+}
+
 static void plan_rows_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
 {
+	for (unsigned c = 0; c < sizeof fewer / sizeof *fewer; c++)
+		if (sums->rows->op == HX_SYM && sums->n <= PIECE_SUMS && (!fewer[c].sums || fewer[c].sums == sums->n))
+			plan_fewer(p, q, sums, &fewer[c]);
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		if (sums->n > classes[c].sums)
 			continue;

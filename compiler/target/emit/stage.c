@@ -189,14 +189,15 @@ static void ask(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMVa
 	set_back(e, ring->loop, &was);
 }
 
-/* Loads of a number for the round, as the first round has them: its row is there, or they are masked by that (pass_carry.c). */
+/* Loads of a number for the round, as the first round has them: its row is there, or they are masked by that (pass_carry.c).  Where a workgroup has a row
+ * or none, they wait for their round. */
 static void find_numbers(struct emit *e, struct stage_ring *ring)
 {
 	int n = 0;
 	for (const struct ir_ins *i = ring->loop->body->first; i; i = i->next)
 		n += i->op == IR_LOAD;
 	ring->numbers = arena_alloc(e->arena, sizeof *ring->numbers * (size_t)n);
-	for (const struct ir_ins *i = ring->loop->body->first; ring->n && i; i = i->next) {
+	for (const struct ir_ins *i = ring->loop->body->first; ring->n && !e->v->few && i; i = i->next) {
 		bool number = i->op == IR_LOAD && !(i->flags & IR_STAGED) && (!(i->flags & IR_MASKED) || e->v->uneven) && e->k->params[i->imm].role == IR_IN && dtype_info(i->dtype)->bits == 32 && (!i->layout || layout_regs(i->layout) == 1);
 		if (!number)
 			continue;
