@@ -49,9 +49,9 @@ enum { PIECE_PARTS = 9 };
 enum { PIECE_SUMS = 2, PIECE_LOADS = 3 };
 /* The lanes of a workgroup that takes few rows. */
 enum { FEW_THREADS = 128 };
-/* Rows that are so few that each has a workgroup of its own: tiles of groups would compute all the rows that are not there.  Sums are added up of as
+/* Rows that are so few that each has a workgroup of its own, or a few: tiles of groups would compute all the rows that are not there.  Sums are added up of as
  * many workgroups, rows or not. */
-static const int few_rows[] = {16, 64};
+static const struct few { int rows, workgroups, rounds; } few_rows[] = {{16, 16, 0}, {64, 64, 0}, {256, 64, 3}};
 
 /* Phases behind the first that add up parts and do nothing else may have its workgroups. */
 static bool can_join(const struct planner *p, const struct planner *q, const struct variant *v)
@@ -180,10 +180,11 @@ static void plan_pieces_of(struct planner *p, struct planner *q, const struct ca
 		return;
 	for (unsigned f = 0; f < sizeof few_rows / sizeof *few_rows; f++) {
 		struct variant few = plan_variant(q);
-		few.carries = few_rows[f];
+		few.carries = few_rows[f].workgroups;
 		few.pieces = true;
-		few.few = true;
-		plan_limit(q, &few, (int)sums->rows->imm, few_rows[f]);
+		few.few = few_rows[f].rows <= few.carries;
+		few.rounds = few_rows[f].rounds;
+		plan_limit(q, &few, (int)sums->rows->imm, few_rows[f].rows);
 		plan_pieces(p, q, few, n, FEW_THREADS, FEW_THREADS * 16 / a.widest);
 	}
 	for (unsigned i = 0; i < sizeof pieces / sizeof *pieces; i++)
