@@ -51,7 +51,7 @@ static const struct { const char *kernel, *given, *variant; int m, n; struct dsl
 	{"quantize_128", "", "N%16=0 aligned bare", 3, 2880, NULL},
 	{"rmsnorm_128", "w", "N%16=0 aligned with w", 3, 2880, NULL},
 	{"rmsnorm_128", "w rstd", "N<=1024 N%16=0 aligned", 3, 400, NULL},                  /* of a set without variants of its own */
-	{"rmsnorm_bwd", "w dw", "N<=1024 N%8=0 aligned with w dw", 2049, 264, NULL},          /* 64 rows a partial sum */
+	{"rmsnorm_bwd", "w dw", "N<=16384 N%8=0 aligned with w dw", 65, 8200, NULL},        /* 64 rows a partial sum */
 	{"rmsnorm_quant", "", "N=1024 aligned rows>=512 memory<4000", 514, 1024, &short_row},   /* a wave each */
 	{"layernorm_quant", "w", "N=1024 aligned rows>=512 memory<4000 with w", 513, 1024, &short_row},
 	{"layernorm_quant", "w", "N=4096 aligned rows>=512 memory<4000 with w", 512, 4096, NULL},
