@@ -1,7 +1,7 @@
 /* plan_carry.c -- variants in which as many workgroups as the chip holds take many rows one after the other and carry sums of columns.
  * In: a kernel of rows, of sums over groups of them, and of sums of these (pass_carry.c).  Out: for classes of rows a variant, and one for rows exactly
  * as long; others for fewer rows; longer ones are left to those of three launches.  Of kernels that make nothing of a row whole variants for many rows of any
- * length, by how a row is cut, and two for few.  What a lane and a workgroup hold, and how many of these there are, was measured
+ * length, by how a row is cut, and three for few.  What a lane and a workgroup hold, and how many of these there are, was measured
  * (docs/performance.md). */
 #include "pass.h"
 #include "plan_tiles.h"
@@ -13,8 +13,8 @@ enum { MANY_CARRIED = 8 << 20, SHORT = 512 };
 /* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, how many of those a multiprocessor has, how many rows each takes
  * side by side, if their number divides that of rows, and of how many rounds rows have places, that in hand and those on their way.  joined: its
  * workgroups add up each other's sums as fast as another launch does.  late: rows shorter than the class, and those as long of so many sums, are asked for
- * in two halves, the second behind the round's barrier, for less on its way at a time is faster there; 3, more than there are: shorter ones alone; 0 = none.  Of rows up to SHORT columns that
- * are side by side the last may not be there; of longer ones those that are odd are faster one by one. */
+ * in two halves, the second behind the round's barrier, for less on its way at a time is faster there; 3, more than there are: shorter ones alone; 0 = none.
+ * Of rows up to SHORT columns that are side by side the last may not be there; of longer ones those that are odd are faster one by one. */
 static const struct rows { int columns, sums, threads, each, beside, rounds; bool joined; int late; } classes[] = {
 	{64, 2, 256, 4, 32, 2, true, 0}, {128, 2, 256, 4, 16, 2, true, 0}, {256, 2, 256, 4, 8, 2, true, 0}, {512, 2, 256, 4, 4, 2, true, 0},
 	{1024, 1, 512, 2, 4, 2, true, 0}, {1024, 2, 128, 8, 1, 3, false, 0}, {2048, 1, 512, 2, 2, 2, true, 0}, {2048, 2, 256, 4, 1, 3, false, 0},
@@ -62,6 +62,17 @@ static bool can_join(const struct planner *p, const struct planner *q, const str
 	return ok;
 }
 
+/* With a tile of so many columns of each row, and of the phases behind. */
+static struct variant *add_carried(struct planner *p, struct planner *q, struct variant *v, const struct ir_axis *n, int columns)
+{
+	plan_tile(v, 0, n->name, columns);
+	for (int i = 1; i < q->k->nphases; i++)
+		plan_phase_tiles(q, v, i, 0, plan_lane_elements(q, v));
+	struct variant *added = plan_add(p);
+	*added = *v;
+	return added;
+}
+
 /* exactly: of as many columns as a class has at most, whose quotients and masks are known. */
 static void plan_class(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct rows *class, bool exactly)
 {
@@ -81,10 +92,7 @@ static void plan_class(struct planner *p, struct planner *q, const struct carrie
 	if (v.beside > 1 && !v.uneven)
 		plan_rows_by(p, &v, v.beside, sums->rows);
 	v.many = true;
-	plan_tile(&v, 0, n->name, class->columns);
-	for (int i = 1; i < q->k->nphases; i++)
-		plan_phase_tiles(q, &v, i, 0, plan_lane_elements(q, &v));
-	*plan_add(p) = v;
+	add_carried(p, q, &v, n, class->columns);
 }
 
 static void plan_fewer(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct fewer *class)
@@ -105,10 +113,7 @@ static void plan_fewer(struct planner *p, struct planner *q, const struct carrie
 		plan_say(p, &v, arena_printf(p->arena, "%s>%d", q->k->symbols[n->extent->imm], class->from));
 	}
 	plan_aligned(q, &v);
-	plan_tile(&v, 0, n->name, class->columns);
-	for (int i = 1; i < q->k->nphases; i++)
-		plan_phase_tiles(q, &v, i, 0, plan_lane_elements(q, &v));
-	*plan_add(p) = v;
+	add_carried(p, q, &v, n, class->columns);
 }
 
 static void plan_rows_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
@@ -141,12 +146,7 @@ static struct variant *plan_pieces(struct planner *p, struct planner *q, struct 
 {
 	v.waves = waves_of(p, threads);
 	plan_aligned(q, &v);
-	plan_tile(&v, 0, n->name, columns);
-	for (int i = 1; i < q->k->nphases; i++)
-		plan_phase_tiles(q, &v, i, 0, plan_lane_elements(q, &v));
-	struct variant *added = plan_add(p);
-	*added = v;
-	return added;
+	return add_carried(p, q, &v, n, columns);
 }
 
 /* Many rows, of which each workgroup takes one at a time; width: bytes of an element. */
