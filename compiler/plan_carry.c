@@ -49,8 +49,8 @@ enum { PIECE_PARTS = 9 };
 enum { PIECE_SUMS = 2, PIECE_LOADS = 3 };
 /* The lanes of a workgroup that takes few rows. */
 enum { FEW_THREADS = 128 };
-/* Rows that are so few that each has a workgroup of its own, or a few: tiles of groups would compute all the rows that are not there.  Sums are added up of as
- * many workgroups, rows or not. */
+/* Rows that are so few that each has a workgroup of its own, or a workgroup has four: tiles of groups would compute all the rows that are not there.  Sums are
+ * added up of as many workgroups, rows or not. */
 static const struct few { int rows, workgroups, rounds; } few_rows[] = {{16, 16, 0}, {64, 64, 0}, {256, 64, 3}};
 
 /* Phases behind the first that add up parts and do nothing else may have its workgroups. */
@@ -95,6 +95,7 @@ static void plan_class(struct planner *p, struct planner *q, const struct carrie
 	add_carried(p, q, &v, n, class->columns);
 }
 
+/* Workgroups that have a row or none do without masks of it; where some have several, what is known of the next row is asked for under its mask (stage.c). */
 static void plan_fewer(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct fewer *class)
 {
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];

@@ -1,9 +1,9 @@
 /* ptx_memory.c -- what a warp's instructions do to memory, one thread after the other, for ptx_run.c.
  * In: an instruction of memory, a thread, the launch's ranges.  Out: memory, registers, what the launch counts.
  * The lanes of a warp do each instruction together here, which a chip does not promise: what one stores is there for another behind bar.warp.sync, or a
- * barrier of more, and until then may come sooner or later.  So each byte of shared memory notes which lane has accessed it since; a lane that loads
- * what another one has stored, or stores elsewise where another one has been, is refused.  Of what is written to global memory a list serves: it
- * is seldom read again. */
+ * barrier of more, and until then may come sooner or later.  So each byte of shared memory notes which lane has accessed it since.  Refused are a lane
+ * that loads what another one has stored, or stores where another one has loaded or has stored another value.  Of what is written to global memory a
+ * list serves: it is seldom read again. */
 #include <stdio.h>
 #include <string.h>
 #include "../base/num.h"
