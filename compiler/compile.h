@@ -34,7 +34,7 @@ struct target {
 	int counted_least;             /* and of rows so many at least: eight a multiprocessor */
 	int added_threads;             /* of a workgroup that adds up parts of sums at most; of those of many workgroups that carry sums, so many */
 	int added_parts;               /* of sums, that a lane loads at once where parts are added up: the more, the fewer rounds, and the longer the code of few parts */
-	int multiprocessors;           /* that rows are shared among where sums are carried from one to the next; 0 = they are not */
+	int multiprocessors;           /* or compute units, that rows are shared among where sums are carried from one to the next; 0 = they are not */
 	bool joins;                    /* phases may be one launch: all its workgroups run at a time, or there is an error */
 	bool stored_first;             /* lines that are stored best leave its L2 before those that were read */
 	int fast_memory;               /* GB/s of its memory from which a chip of the target is planned for as a fast one; 0 = its chips are alike */

@@ -9,6 +9,8 @@
 /* Elements from which on: a workgroup then has eight rows and more.  Of short ones, of which others take many times as long, as many rows as all take at
  * a time: what is known of its first row a workgroup loads without asking whether it has one. */
 enum { MANY_CARRIED = 8 << 20, SHORT = 512 };
+/* Where no ring brings rows, and each workgroup takes one at a time (pass_next.c), so many times as many: there are more workgroups, whose parts are added up. */
+enum { WITHOUT_RING = 2 };
 
 /* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, how many of those a multiprocessor has, how many rows each takes
  * side by side, if their number divides that of rows, and of how many rounds rows have places, that in hand and those on their way.  joined: its
@@ -73,6 +75,13 @@ static struct variant *add_carried(struct planner *p, struct planner *q, struct 
 	return added;
 }
 
+/* Rows up to so many columns are for others. */
+static void leave_shorter(struct planner *p, struct planner *q, struct variant *v, const struct ir_axis *n, int columns)
+{
+	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LT, hexpr_const(p->arena, columns), n->extent));
+	plan_say(p, v, arena_printf(p->arena, "%s>%d", q->k->symbols[n->extent->imm], columns));
+}
+
 /* exactly: of as many columns as a class has at most, whose quotients and masks are known. */
 static void plan_class(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct rows *class, bool exactly)
 {
@@ -81,14 +90,16 @@ static void plan_class(struct planner *p, struct planner *q, const struct carrie
 	v.carries = class->each * p->target->multiprocessors;
 	v.carries -= class->beside == 1 && v.carries % SAME_CHANNELS == 0;
 	v.waves = waves_of(p, class->threads);
-	v.rounds = class->rounds;
+	v.rounds = p->target->ring_bytes ? class->rounds : 0;
 	v.late = class->late && (!exactly || sums->n >= class->late);
 	v.beside = class->beside;
 	v.uneven = class->columns <= SHORT && !exactly;
 	v.joined = class->joined && can_join(p, q, &v);
 	(exactly ? plan_pin_symbol : plan_limit)(q, &v, (int)n->extent->imm, class->columns);
+	if (!p->target->ring_bytes && !exactly)
+		leave_shorter(p, q, &v, n, SHORT);
 	plan_aligned(q, &v);
-	plan_rows_from(p, &v, class->columns > SHORT ? MANY_CARRIED / class->columns : v.carries * v.beside, sums->rows);
+	plan_rows_from(p, &v, class->columns > SHORT ? (p->target->ring_bytes ? 1 : WITHOUT_RING) * MANY_CARRIED / class->columns : v.carries * v.beside, sums->rows);
 	if (v.beside > 1 && !v.uneven)
 		plan_rows_by(p, &v, v.beside, sums->rows);
 	v.many = true;
@@ -109,21 +120,20 @@ static void plan_fewer(struct planner *p, struct planner *q, const struct carrie
 	v.joined = class->joined && can_join(p, q, &v);
 	plan_limit(q, &v, (int)sums->rows->imm, class->rows);
 	plan_limit(q, &v, (int)n->extent->imm, class->columns);
-	if (class->from) {
-		v.predicate = plan_both(p, v.predicate, hexpr_op(p->arena, HX_LT, hexpr_const(p->arena, class->from), n->extent));
-		plan_say(p, &v, arena_printf(p->arena, "%s>%d", q->k->symbols[n->extent->imm], class->from));
-	}
+	if (class->from)
+		leave_shorter(p, q, &v, n, class->from);
 	plan_aligned(q, &v);
 	add_carried(p, q, &v, n, class->columns);
 }
 
 static void plan_rows_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
 {
-	for (unsigned c = 0; c < sizeof fewer / sizeof *fewer; c++)
+	bool ring = p->target->ring_bytes > 0;
+	for (unsigned c = 0; ring && c < sizeof fewer / sizeof *fewer; c++)
 		if (sums->rows->op == HX_SYM && sums->n <= PIECE_SUMS && (!fewer[c].sums || fewer[c].sums == sums->n))
 			plan_fewer(p, q, sums, &fewer[c]);
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
-		if (sums->n > classes[c].sums)
+		if (sums->n > classes[c].sums || (!ring && classes[c].beside > 1))
 			continue;
 		plan_class(p, q, sums, &classes[c], true);
 		plan_class(p, q, sums, &classes[c], false);
@@ -177,7 +187,7 @@ static void plan_pieces_of(struct planner *p, struct planner *q, const struct ca
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
 	struct accesses a = {.k = q->k};
 	ir_walk(q->k->phases[0].body, look_at_access, &a);
-	if (!a.loads || a.loads > PIECE_LOADS || sums->n > PIECE_SUMS)
+	if (!p->target->ring_bytes || !a.loads || a.loads > PIECE_LOADS || sums->n > PIECE_SUMS)
 		return;
 	for (unsigned f = 0; f < sizeof few_rows / sizeof *few_rows; f++) {
 		struct variant few = plan_variant(q);

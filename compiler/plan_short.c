@@ -28,7 +28,7 @@ static bool sums_follow(const struct planner *p)
 	struct carried_sums sums;
 	struct tensors t = {p, 0};
 	ir_walk(p->k->phases[0].body, look_for_tensor, &t);
-	return !p->target->multiprocessors && t.rows <= SUMMED_ROWS && kernel_can_carry(ir_clone(p->arena, p->k), &sums) && !sums.pieces;
+	return !p->target->ring_bytes && t.rows <= SUMMED_ROWS && kernel_can_carry(ir_clone(p->arena, p->k), &sums) && !sums.pieces;
 }
 
 /* The axis that numbers rows, the last of those of the grid; others: how many more there are.  NULL = no such kernel. */

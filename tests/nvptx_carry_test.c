@@ -15,11 +15,11 @@
 #include <string.h>
 
 /* Of as many rows as one likes: predicates ask for more than the interpreter has time for. */
-static void compute(const char *kernel, const char *given, const char *variant, int rows, int columns)
+static void compute(const char *chip, const char *kernel, const char *given, const char *variant, int rows, int columns)
 {
 	struct built b;
 	struct device_code code;
-	built_open_for(&b, kernel, "sm_90a", NULL);
+	built_open_for(&b, kernel, chip, NULL);
 	ir_run_symbol(&b.r, "M", rows);
 	ir_run_symbol(&b.r, "N", columns);
 	built_give(&b, given);
@@ -65,7 +65,20 @@ enum { CALLS = sizeof calls / sizeof *calls };
 
 START_TEST(carried_sums_compute)
 {
-	compute(calls[_i].kernel, calls[_i].given, calls[_i].variant, calls[_i].rows, calls[_i].columns);
+	compute("sm_90a", calls[_i].kernel, calls[_i].given, calls[_i].variant, calls[_i].rows, calls[_i].columns);
+}
+END_TEST
+
+/* Of 607 and 255 workgroups that load the next row while they compute one: some have two rows, some none. */
+static const struct { const char *chip, *kernel, *given, *variant; int rows, columns; } amd_calls[] = {
+	{"gfx942", "rmsnorm_bwd", "w dw", "N<=4096 N>512 N%8=0 aligned rows>=4096 with w dw", 607 + 9, 520}, {"gfx942", "layernorm_bwd", "w dres dw db", "N=4096 aligned rows>=4096 with w dres dw db", 5, 4096},
+	{"gfx950", "layernorm_bwd", "w dw db", "N<=8192 N>512 N%8=0 aligned rows>=2048 with w dw db", 2 * 255 + 3, 1032}, {"gfx950", "rmsnorm_bwd", "w dres dw", "N<=16384 N>512 N%8=0 aligned rows>=1024 with w dres dw", 3, 8200},
+};
+enum { AMD_CALLS = sizeof amd_calls / sizeof *amd_calls };
+
+START_TEST(amd_chips_carry_sums)
+{
+	compute(amd_calls[_i].chip, amd_calls[_i].kernel, amd_calls[_i].given, amd_calls[_i].variant, amd_calls[_i].rows, amd_calls[_i].columns);
 }
 END_TEST
 
@@ -84,6 +97,33 @@ static void evaluate(struct built *b, const struct ir_kernel *k, double **values
 }
 
 /* The text as it stands, and its rows carried by workgroups: the same but for the order of sums. */
+static void keep_values(const char *chip, const char *pass, const char *kernel, const char *given, const char *variant, int rows, int columns)
+{
+	struct built b;
+	double *want[64], *got[64];
+	built_open_for(&b, kernel, chip, NULL);
+	ir_run_symbol(&b.r, "M", rows);
+	ir_run_symbol(&b.r, "N", columns);
+	built_give(&b, given);
+	for (int p = 0; p < b.r.k->nparams; p++)
+		if (b.r.k->params[p].role == IR_OUT && b.r.tensors[p].rank >= 0)
+			ir_run_tensor(&b.r, b.r.k->params[p].name, 0);
+	const struct ir_kernel *carried = built_passed(&b, built_variant(&b, variant), pass);
+	ck_assert_int_eq(carried->nphases, b.r.k->nphases - (b.v[built_variant(&b, variant)].pieces ? 0 : 1));
+	evaluate(&b, b.r.k, want);
+	evaluate(&b, carried, got);
+	for (int p = 0; p < b.r.k->nparams; p++) {
+		const struct ir_tensor *t = &b.r.tensors[p];
+		bool out = b.r.k->params[p].role == IR_OUT && t->data;
+		double step = t->dtype == DT_F32 ? 2e-8 * (rows > 500 ? rows : 500) : 0x1p-7;      /* sums of f32 */
+		for (int64_t i = 0; out && i < ir_tensor_count(t); i++)
+			ck_assert_msg(fabs(want[p][i] - got[p][i]) <= step * (1 + fabs(want[p][i])), "%s: %s[%d] is %g, not %g", kernel, b.r.k->params[p].name, (int)i, got[p][i], want[p][i]);
+		free(want[p]);
+		free(got[p]);
+	}
+	built_close(&b);
+}
+
 START_TEST(values_are_kept)
 {
 	static const struct { const char *kernel, *given, *variant; int rows, columns; } cases[] = {
@@ -98,29 +138,18 @@ START_TEST(values_are_kept)
 		{"layernorm_bwd", "w dres dw db", "M<=1023 N<=8192 N>4096 N%8=0 aligned with w dres dw db", 131, 40},
 		{"swiglu_bwd", "b db", "M<=64 N%8=0 aligned", 61, 24}, {"sums_beside_results", "", "N<=512 N%8=0 aligned pieces>=16384", 63, 504},
 	};
-	struct built b;
-	double *want[64], *got[64];
-	built_open_for(&b, cases[_i].kernel, "sm_90a", NULL);
-	ir_run_symbol(&b.r, "M", cases[_i].rows);
-	ir_run_symbol(&b.r, "N", cases[_i].columns);
-	built_give(&b, cases[_i].given);
-	for (int p = 0; p < b.r.k->nparams; p++)
-		if (b.r.k->params[p].role == IR_OUT && b.r.tensors[p].rank >= 0)
-			ir_run_tensor(&b.r, b.r.k->params[p].name, 0);
-	const struct ir_kernel *carried = built_passed(&b, built_variant(&b, cases[_i].variant), "carry");
-	ck_assert_int_eq(carried->nphases, b.r.k->nphases - (b.v[built_variant(&b, cases[_i].variant)].pieces ? 0 : 1));
-	evaluate(&b, b.r.k, want);
-	evaluate(&b, carried, got);
-	for (int p = 0; p < b.r.k->nparams; p++) {
-		const struct ir_tensor *t = &b.r.tensors[p];
-		bool out = b.r.k->params[p].role == IR_OUT && t->data;
-		double step = t->dtype == DT_F32 ? 2e-8 * (cases[_i].rows > 500 ? cases[_i].rows : 500) : 0x1p-7;      /* sums of f32 */
-		for (int64_t i = 0; out && i < ir_tensor_count(t); i++)
-			ck_assert_msg(fabs(want[p][i] - got[p][i]) <= step * (1 + fabs(want[p][i])), "%s: %s[%d] is %g, not %g", cases[_i].kernel, b.r.k->params[p].name, (int)i, got[p][i], want[p][i]);
-		free(want[p]);
-		free(got[p]);
-	}
-	built_close(&b);
+	keep_values("sm_90a", "carry", cases[_i].kernel, cases[_i].given, cases[_i].variant, cases[_i].rows, cases[_i].columns);
+}
+END_TEST
+
+/* Where no ring brings rows each round loads those of the next one. */
+START_TEST(values_are_kept_without_a_ring)
+{
+	static const struct { const char *chip, *kernel, *given, *variant; int rows, columns; } cases[] = {
+		{"gfx942", "rmsnorm_bwd", "w dw", "N<=4096 N>512 N%8=0 aligned rows>=4096 with w dw", 607 * 2 + 5, 24}, {"gfx942", "layernorm_bwd", "w dw db", "N=1024 aligned rows>=16384 with w dw db", 40, 1024},
+		{"gfx950", "layernorm_bwd", "w dres dw db", "N<=8192 N>512 N%8=0 aligned rows>=2048 with w dres dw db", 255 + 3, 40},
+	};
+	keep_values(cases[_i].chip, "next", cases[_i].kernel, cases[_i].given, cases[_i].variant, cases[_i].rows, cases[_i].columns);
 }
 END_TEST
 
@@ -386,6 +415,8 @@ static void add(TCase *t)
 	tcase_add_test(t, the_interpreter_waits_for_all);
 	tcase_add_test(t, parts_that_others_ask_for_are_not_carried);
 	tcase_add_loop_test(t, values_are_kept, 0, 17);
+	tcase_add_loop_test(t, values_are_kept_without_a_ring, 0, 3);
+	tcase_add_loop_test(t, amd_chips_carry_sums, 0, AMD_CALLS);
 	tcase_add_loop_test(t, carried_sums_compute, 0, CALLS);
 	tcase_add_loop_test(t, rows_are_on_their_way, 0, 7);
 	tcase_add_loop_test(t, rows_are_asked_for_in_halves, 0, 5);

@@ -1,7 +1,8 @@
 /* sim_variant.c -- see sim_variant.h.
  *
  * A variant's configurations: rows of `shapes` for its kernel where there are some, else every pair of the rows and columns
- * below for which the variant is the first whose predicate holds: the smallest, more rows, long rows, last empty ones.  Tensors lie between guards, so that
+ * below for which the variant is the first whose predicate holds: the smallest, more rows, long rows, last empty ones; of variants for many rows those
+ * of `many`.  Tensors lie between guards, so that
  * an access one element off shows; inputs are seeded numbers with values beyond the range of 8-bit types after scaling, of other magnitudes in each
  * row, column and group of 32, so that what has a scale of its own has another one; the
  * largest number is elsewhere in each configuration, in both halves of a row: gate and value of gated activations. */
@@ -25,7 +26,10 @@ static const struct { const char *kernel, *sizes; } shapes[] = {
 static const int rows[] = {3, 32, 48, 64, 70, 128, 187, 512, 2048};
 static const int columns[] = {64, 128, 131, 134, 256, 264, 272, 512, 640, 1000, 1001, 1008, 1024, 2032, 2040, 2048, 4080, 4096, 5120, 5632, 6144, 7168, 8176, 8192, 9001, 9002, 10752, 12288, 14336, 16368, 16384,
 	16401, 16402, 20000, 20480, 32784, 33024};
-enum { NSHAPES = sizeof shapes / sizeof *shapes, NROWS = sizeof rows / sizeof *rows, NCOLUMNS = sizeof columns / sizeof *columns, SMALL = 4, ENDS = 16, MOST = 24,
+/* Of 16 M elements and more, for variants that fewer do not select: columns that fill all lanes, and all but one. */
+static const int many[][2] = {{1024, 16384}, {1024, 16376}, {2048, 8192}, {2048, 8184}, {4096, 4096}, {4096, 4088}, {8192, 2048}, {8192, 2040},
+	{16384, 1024}, {16384, 1016}};
+enum { NSHAPES = sizeof shapes / sizeof *shapes, NROWS = sizeof rows / sizeof *rows, NCOLUMNS = sizeof columns / sizeof *columns, NMANY = sizeof many / sizeof *many, SMALL = 4, ENDS = 16, MOST = 24,
 	MOST_ELEMENTS = 1 << 22, PERIOD = 40961, FEW = 2 };
 
 /* A symbol that is not named is 2. */
@@ -213,6 +217,8 @@ static void find_configs(struct variant_run *r)
 	qsort(pairs, (size_t)n, sizeof *pairs, by_size);
 	for (int i = 0; i < n && r->nconfigs < SMALL && (!r->nconfigs || rows[pairs[i][0]] * columns[pairs[i][1]] <= MOST_ELEMENTS); i++)
 		add_pair(r, rows[pairs[i][0]], columns[pairs[i][1]], false, TWO);
+	for (int i = 0, none = !r->nconfigs; none && i < NMANY; i++)
+		add_pair(r, many[i][0], many[i][1], false, ONE);
 	bool any = strcmp(r->variant->predicate_text, "any") == 0;
 	for (int i = 0, had = r->nconfigs; any && i < ENDS; i++, had = r->nconfigs) {   /* a run of 16 ends anywhere, in both directions */
 		add_pair(r, 65 + i, 129 + i, false, ONE);
