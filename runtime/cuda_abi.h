@@ -46,6 +46,7 @@ struct cuda_launch {
 	X(cuOccupancyMaxActiveClusters, 0, (int *clusters, struct CUfunc_st *f, const struct CUlaunchConfig_st *config)) \
 	X(cuLaunchKernelEx, 0, (const struct CUlaunchConfig_st *config, struct CUfunc_st *f, void **params, void **extra)) \
 	X(cuStreamSynchronize, 1, (struct CUstream_st *stream)) \
+	X(cuStreamGetCtx, 0, (struct CUstream_st *stream, struct CUctx_st **context)) \
 	X(cuStreamIsCapturing, 1, (struct CUstream_st *stream, unsigned *status)) \
 	X(cuThreadExchangeStreamCaptureMode, 1, (unsigned *mode)) \
 	X(cuMemAlloc_v2, 1, (unsigned long long *ptr, size_t bytes)) \
@@ -54,7 +55,7 @@ struct cuda_launch {
 	X(cuMemcpyDtoH_v2, 1, (void *dst, unsigned long long src, size_t bytes))
 
 enum {
-	CUDA_INVALID_VALUE = 1, CUDA_NO_DEVICE = 100, CUDA_NO_BINARY_FOR_GPU = 209, CUDA_INVALID_PTX = 218, CUDA_UNSUPPORTED_PTX_VERSION = 222,
+	CUDA_INVALID_VALUE = 1, CUDA_NO_DEVICE = 100, CUDA_NO_BINARY_FOR_GPU = 209, CUDA_INVALID_PTX = 218, CUDA_UNSUPPORTED_PTX_VERSION = 222, CUDA_INVALID_HANDLE = 400,
 	CUDA_CAPTURE_IMPLICIT = 906,            /* asked of the legacy default stream while another is captured */
 	CUDA_ATTRIBUTE_MULTIPROCESSORS = 16, CUDA_ATTRIBUTE_MEMORY_CLOCK = 36, CUDA_ATTRIBUTE_MEMORY_WIDTH = 37, CUDA_ATTRIBUTE_MAJOR = 75, CUDA_ATTRIBUTE_MINOR = 76, CUDA_ATTRIBUTE_MEETS = 95, CUDA_ATTRIBUTE_RESERVED_SHARED = 111,   /* 95: CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH */
 	CUDA_FUNC_SHARED_BYTES = 1, CUDA_FUNC_MAX_DYNAMIC_SHARED_BYTES = 8, CUDA_FUNC_CLUSTER_WIDTH = 11, CUDA_FUNC_CLUSTER_ANY = 14, CUDA_CLUSTER_PORTABLE = 8,

@@ -176,6 +176,15 @@ static bool is_crowd(const struct tdsl_device_s *d, const struct launch_shape *l
 	return l->members && d->memory_rate >= CUDA_FAST_MEMORY && (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] >= (uint64_t)l->members * CUDA_CLUSTER_CROWD;
 }
 
+/* What the driver calls an invalid handle is most often a stream of another GPU. */
+static int launch_fail(tdsl_device d, const char *call, unsigned error, void *native, const char *what)
+{
+	struct CUctx_st *of = d->cuda->context;
+	if (error == CUDA_INVALID_HANDLE && native && d->cuda->t.cuStreamGetCtx && d->cuda->t.cuStreamGetCtx(native, &of) == 0 && of != d->cuda->context)
+		FAIL(TDSL_ELAUNCH, "%s: %s: the stream is another device's; expected one of %s, or none", d->name, what, d->name);
+	return cuda_fail(d, TDSL_ELAUNCH, call, error, what);
+}
+
 enum { MOST_ARGUMENTS = 512 };     /* as many as the compiler gives a launch at most */
 
 /* A launch whose workgroups wait for each other is captured into a graph only if it has its arguments one by one. */
@@ -196,12 +205,11 @@ static int cuda_launch(tdsl_device d, void *function, const struct launch_shape 
 			FAIL(TDSL_EPACK, "%s: %s: %u arguments; expected %d at most", d->name, what, l->narguments, MOST_ARGUMENTS);
 		for (uint32_t i = 0; l->meets && i < l->narguments; i++)
 			params[i] = (uint8_t *)kernarg + l->offsets[i];
-		CUDA(d, TDSL_ELAUNCH, what, cuLaunchKernelEx, ((const struct CUlaunchConfig_st *)(const void *)&launch, function, l->meets ? params : NULL, l->meets ? NULL : extra));
-		return 0;
+		unsigned rc = d->cuda->t.cuLaunchKernelEx((const struct CUlaunchConfig_st *)(const void *)&launch, function, l->meets ? params : NULL, l->meets ? NULL : extra);
+		return rc ? launch_fail(d, "cuLaunchKernelEx", rc, native, what) : 0;
 	}
-	CUDA(d, TDSL_ELAUNCH, what, cuLaunchKernel, (function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared, native, NULL,
-	                                             extra));
-	return 0;
+	unsigned rc = d->cuda->t.cuLaunchKernel(function, l->grid[0], l->grid[1], l->grid[2], l->block, 1, 1, l->shared, native, NULL, extra);
+	return rc ? launch_fail(d, "cuLaunchKernel", rc, native, what) : 0;
 }
 
 /* ---- streams and memory */

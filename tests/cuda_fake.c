@@ -307,6 +307,13 @@ EXPORT unsigned cuStreamSynchronize(struct CUstream_st *stream)
 	return 0;
 }
 
+/* A stream's context is the one that it points to. */
+EXPORT unsigned cuStreamGetCtx(struct CUstream_st *stream, struct CUctx_st **context)
+{
+	*context = (struct CUctx_st *)(void *)stream;
+	return 0;
+}
+
 EXPORT unsigned cuStreamIsCapturing(struct CUstream_st *stream, unsigned *status)
 {
 	(void)stream;

@@ -520,6 +520,27 @@ START_TEST(launches_that_are_refused)
 }
 END_TEST
 
+/* The first launch tells which context is the device's. */
+START_TEST(a_stream_of_another_device)
+{
+	float x[150] = {0}, y[150];
+	int elsewhere;
+	tdsl_stream other, own;
+	OK(run_add(NULL, x, NULL, y));
+	OK(tdsl_stream_open(&other, device, &elsewhere));
+	OK(tdsl_stream_open(&own, device, fake->context));
+	fake->launch_error = CUDA_INVALID_HANDLE;
+	ck_assert_int_eq(run_add(other, x, NULL, y), TDSL_ELAUNCH);
+	ck_assert_str_eq(tdsl_error(), "cuda:1: scale_add: the stream is another device's; expected one of cuda:1, or none");
+	ck_assert_int_eq(run_add(own, x, NULL, y), TDSL_ELAUNCH);
+	ck_assert_str_eq(tdsl_error(), "cuda:1: scale_add: cuLaunchKernelEx: CUDA_ERROR_OF_THE_TEST (400, as asked)");
+	ck_assert_int_eq(run_add(NULL, x, NULL, y), TDSL_ELAUNCH);
+	HAS("cuLaunchKernelEx: CUDA_ERROR_OF_THE_TEST (400, as asked)");
+	tdsl_stream_close(other);
+	tdsl_stream_close(own);
+}
+END_TEST
+
 START_TEST(arguments_that_do_not_match_the_code)
 {
 	float x[150] = {0}, y[150];
@@ -612,6 +633,7 @@ int main(int argc, char **argv)
 	tcase_add_loop_test(c, modules_that_are_refused, 0, 3);
 	tcase_add_test(c, a_cubin_is_passed_as_it_is);
 	tcase_add_test(c, launches_that_are_refused);
+	tcase_add_test(c, a_stream_of_another_device);
 	tcase_add_test(c, arguments_that_do_not_match_the_code);
 	tcase_add_test(none, drivers_and_devices_that_are_not_there);
 	tcase_add_test(none, the_default_device_is_the_gpu_there_is);
