@@ -97,6 +97,7 @@ struct variant {
 	int ahead_from;                                        /* more workgroups than these: what fewer move the L2 holds, and is asked for nothing */
 	int cluster;                                           /* workgroups that hold rows whole between them: two phases made one (pass_fuse.c), or long rows (pass_spread.c); 0 = each has its own */
 	int carries;                                           /* workgroups that take all rows between them and carry sums of columns from row to row (pass_carry.c); 0 = rows have their own */
+	int carried_columns;                                   /* in rows so long there are as many workgroups; of longer ones a multiprocessor has in proportion fewer, one at least; 0 = as many of all */
 	int beside;                                            /* rows that each of these takes at a time, a part of its waves or of their lanes each; 0 = one */
 	bool uneven;                                           /* their number need not divide that of rows: the last of them may not be there */
 	bool pieces;                                           /* these workgroups share columns as well: of a row each takes a piece */

@@ -275,12 +275,17 @@ static void count_workgroups(const struct carrying *c, struct ir_phase *ph, cons
 	ir_walk(ph->body, count_parts, &n);
 }
 
-/* Those that take all rows between them: of many rows whose columns they share as well, of each piece as many, and no more than the chip has room for. */
+/* Those that take all rows between them: of long rows fewer; of many rows whose columns they share as well, of each piece as many, and no more than the chip has room for. */
 static const struct hexpr *workgroups_of(const struct pass *p, const struct carrying *c)
 {
 	struct arena *ar = p->k->arena;
 	const struct hexpr *all = hexpr_const(ar, p->v->carries), *one = hexpr_const(ar, 1);
 	const struct ir_axis *columns = &c->sums->axes[c->across];
+	if (p->v->carried_columns) {                             /* one less than whole numbers of them: rows that are taken at a time begin in other channels of memory */
+		const struct hexpr *parts = hexpr_op(ar, HX_CDIV, columns->extent, hexpr_const(ar, p->v->carried_columns));
+		const struct hexpr *each = hexpr_op(ar, HX_MAX, one, hexpr_op(ar, HX_DIV, hexpr_const(ar, variant_each(p->v)), parts));
+		return hexpr_op(ar, HX_SUB, hexpr_op(ar, HX_MUL, hexpr_const(ar, p->v->target->multiprocessors), each), one);
+	}
 	for (int t = 0; !c->rows && p->v->many && t < p->v->ntiles; t++)
 		if (!p->v->tiles[t].phase && !strcmp(p->v->tiles[t].axis, columns->name))
 			return hexpr_op(ar, HX_MAX, one, hexpr_op(ar, HX_DIV, all, hexpr_op(ar, HX_CDIV, columns->extent, hexpr_const(ar, p->v->tiles[t].tile))));

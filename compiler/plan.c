@@ -397,7 +397,7 @@ static bool can_be_torn(const struct planner *p)
 
 /* How fine the classes of sizes are: LARGEST alone where rows can be swept as well and packs have no room beside sets that have their own; there SHORT
  * rows besides for these, where rows can be swept: others then have few of the largest class's waves, as waves vary, unless sums of columns follow.
- * SECOND: every second.  FOURTH: those and 8,192, where short rows have a class of their own though sums of columns follow.  BETWEEN: also what lies
+ * SECOND: every second.  FOURTH: those and 8,192, where sums of columns follow, of which many rows are carried.  BETWEEN: also what lies
  * between powers of two, where masks of single elements cost most. */
 enum { LARGEST, SHORT, SECOND, FOURTH, EACH, BETWEEN };
 
@@ -414,7 +414,9 @@ static int classes_of(const struct planner *p)
 		return SHORT;
 	if (p->single || (!p->target->more_variants && p->npins))
 		return SECOND;
-	return !p->target->more_variants && plan_sums_short_rows(p) ? FOURTH : EACH;
+	if (p->target->more_variants || p->k->nphases == 1)
+		return EACH;
+	return plan_sums_follow(p) ? FOURTH : SECOND;
 }
 
 /* Of a kernel of nothing but rows of one tensor that are reduced, and waited for, the symbol of their columns; -1 = it is none. */

@@ -1,16 +1,14 @@
 /* plan_carry.c -- variants in which as many workgroups as the chip holds take many rows one after the other and carry sums of columns.
  * In: a kernel of rows, of sums over groups of them, and of sums of these (pass_carry.c).  Out: for classes of rows a variant, and one for rows exactly
- * as long; others for fewer rows; longer ones are left to those of three launches.  Of kernels that make nothing of a row whole variants for many rows of any
- * length, by how a row is cut, and three for few.  What a lane and a workgroup hold, and how many of these there are, was measured
- * (docs/performance.md). */
+ * as long; others for fewer rows; longer ones are left to those of three launches.  Where no ring of group memory brings rows, one for all that are
+ * held.  Of kernels that make nothing of a row whole variants for many rows of any length, by how a row is cut, and three for few.  What a lane and a
+ * workgroup hold, and how many of these there are, was measured (docs/performance.md). */
 #include "pass.h"
 #include "plan_tiles.h"
 
 /* Elements from which on: a workgroup then has eight rows and more.  Of short ones, of which others take many times as long, as many rows as all take at
  * a time: what is known of its first row a workgroup loads without asking whether it has one. */
 enum { MANY_CARRIED = 8 << 20, SHORT = 512 };
-/* Where no ring brings rows, and each workgroup takes one at a time (pass_next.c), so many times as many: there are more workgroups, whose parts are added up. */
-enum { WITHOUT_RING = 2 };
 
 /* Of rows up to so many columns, with so many sums at most, the lanes of a workgroup, how many of those a multiprocessor has, how many rows each takes
  * side by side, if their number divides that of rows, and of how many rounds rows have places, that in hand and those on their way.  joined: its
@@ -32,6 +30,11 @@ static const struct fewer { int from, columns, sums, rows, threads, workgroups; 
 };
 /* The round in hand of those, and one on its way. */
 enum { FEWER_ROUNDS = 2 };
+
+/* Where no ring brings rows: workgroups have the waves that a row needs, whose lanes hold 16 elements of it and load the next row's meanwhile (pass_next.c).
+ * A compute unit has one for each HELD_COLUMNS of the HELD_EACH times as many that keep its memory busy, and always one.  Rows that others hold side by
+ * side, which are short, are left to those. */
+enum { HELD_COLUMNS = 1024, HELD_EACH = 8, HELD_MOST = 16384, HELD_THREADS = 1024 };
 
 /* Of pieces of rows of which more tensors than `more` are loaded, at most `loads`, the first that a row fills: the lanes of a workgroup, how often each
  * accesses a row, how many workgroups a multiprocessor has, on how many multiprocessors fewer than there are, and their rounds.  What is on its way, 32
@@ -90,16 +93,14 @@ static void plan_class(struct planner *p, struct planner *q, const struct carrie
 	v.carries = class->each * p->target->multiprocessors;
 	v.carries -= class->beside == 1 && v.carries % SAME_CHANNELS == 0;
 	v.waves = waves_of(p, class->threads);
-	v.rounds = p->target->ring_bytes ? class->rounds : 0;
+	v.rounds = class->rounds;
 	v.late = class->late && (!exactly || sums->n >= class->late);
 	v.beside = class->beside;
 	v.uneven = class->columns <= SHORT && !exactly;
 	v.joined = class->joined && can_join(p, q, &v);
 	(exactly ? plan_pin_symbol : plan_limit)(q, &v, (int)n->extent->imm, class->columns);
-	if (!p->target->ring_bytes && !exactly)
-		leave_shorter(p, q, &v, n, SHORT);
 	plan_aligned(q, &v);
-	plan_rows_from(p, &v, class->columns > SHORT ? (p->target->ring_bytes ? 1 : WITHOUT_RING) * MANY_CARRIED / class->columns : v.carries * v.beside, sums->rows);
+	plan_rows_from(p, &v, class->columns > SHORT ? MANY_CARRIED / class->columns : v.carries * v.beside, sums->rows);
 	if (v.beside > 1 && !v.uneven)
 		plan_rows_by(p, &v, v.beside, sums->rows);
 	v.many = true;
@@ -126,14 +127,35 @@ static void plan_fewer(struct planner *p, struct planner *q, const struct carrie
 	add_carried(p, q, &v, n, class->columns);
 }
 
+static void plan_held(struct planner *p, struct planner *q, const struct carried_sums *sums)
+{
+	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
+	const struct hexpr *elements = hexpr_op(p->arena, HX_MUL, sums->rows, n->extent);
+	struct variant v = plan_variant(q);
+	v.carries = HELD_EACH * p->target->multiprocessors - 1;      /* SAME_CHANNELS */
+	v.carried_columns = HELD_COLUMNS;
+	v.waves = waves_of(p, HELD_THREADS);
+	v.beside = 1;
+	v.many = true;
+	plan_limit(q, &v, (int)n->extent->imm, HELD_MOST);
+	leave_shorter(p, q, &v, n, SHORT);
+	plan_aligned(q, &v);
+	struct variant *added = add_carried(p, q, &v, n, HELD_MOST);
+	added->predicate = plan_both(p, added->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, MANY_CARRIED), elements));
+	plan_say(p, added, arena_printf(p->arena, "elements>=%d", MANY_CARRIED));
+}
+
 static void plan_rows_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
 {
-	bool ring = p->target->ring_bytes > 0;
-	for (unsigned c = 0; ring && c < sizeof fewer / sizeof *fewer; c++)
+	if (!p->target->ring_bytes) {
+		plan_held(p, q, sums);
+		return;
+	}
+	for (unsigned c = 0; c < sizeof fewer / sizeof *fewer; c++)
 		if (sums->rows->op == HX_SYM && sums->n <= PIECE_SUMS && (!fewer[c].sums || fewer[c].sums == sums->n))
 			plan_fewer(p, q, sums, &fewer[c]);
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
-		if (sums->n > classes[c].sums || (!ring && classes[c].beside > 1))
+		if (sums->n > classes[c].sums)
 			continue;
 		plan_class(p, q, sums, &classes[c], true);
 		plan_class(p, q, sums, &classes[c], false);

@@ -21,14 +21,19 @@ static void look_for_tensor(struct ir_ins *i, void *ctx)
 	t->rows += of && of->role == IR_IN && of->rank > 1 && (!of->optional || (t->p->given >> i->imm & 1));
 }
 
-/* Phases behind that of the rows only sum groups of them, and the parts that these leave, as gradients of norms of queries and keys do; those that
- * also load what a residual adds are of longer rows.  Where workgroups carry such sums, short rows have classes of their own (plan_carry.c). */
-static bool sums_follow(const struct planner *p)
+bool plan_sums_follow(const struct planner *p)
 {
 	struct carried_sums sums;
+	return kernel_can_carry(ir_clone(p->arena, p->k), &sums) && !sums.pieces;
+}
+
+/* As gradients of norms of queries and keys have; those that also load what a residual adds are of longer rows.  Where rings bring rows, workgroups
+ * that carry such sums have classes of short ones (plan_carry.c). */
+static bool short_sums_follow(const struct planner *p)
+{
 	struct tensors t = {p, 0};
 	ir_walk(p->k->phases[0].body, look_for_tensor, &t);
-	return !p->target->ring_bytes && t.rows <= SUMMED_ROWS && kernel_can_carry(ir_clone(p->arena, p->k), &sums) && !sums.pieces;
+	return !p->target->ring_bytes && t.rows <= SUMMED_ROWS && plan_sums_follow(p);
 }
 
 /* The axis that numbers rows, the last of those of the grid; others: how many more there are.  NULL = no such kernel. */
@@ -42,7 +47,7 @@ static const struct ir_axis *row_axis(const struct planner *p, int *others)
 			row = &ph->axes[a];
 			++*others;
 		}
-	bool alone = p->k->nphases == 1 || sums_follow(p);
+	bool alone = p->k->nphases == 1 || short_sums_follow(p);
 	return alone && row && row->extent && !row->tile && !row->tiled && !row->ragged ? row : NULL;
 }
 
@@ -94,11 +99,6 @@ static int columns_of(const struct planner *p)
 			return held ? (int)n->imm : -1;
 		}
 	return -1;
-}
-
-bool plan_sums_short_rows(const struct planner *p)
-{
-	return p->k->nphases > 1 && plan_unit(p) == 1 && columns_of(p) >= 0 && can_share(p, SHORT_ROW);
 }
 
 /* Two strides cost up to an eighth of the time: where packs have room, they have variants of their own (docs/performance.md). */

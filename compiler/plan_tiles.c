@@ -271,7 +271,7 @@ static void plan_summed_tiles(struct planner *p, struct variant *v, int phase)
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
 	int summed = phase_summed_axis(ph), line = ADDED_LINE, widest = v->joined && !v->pieces ? JOINED_LINE : ADDED_LINE;
-	int lanes = p->target->added_threads * (v->carries && v->npins && p->target->ring_bytes ? 2 : 1);                /* of rows of one length 1 % faster, of others slower: docs/performance.md */
+	int lanes = p->target->added_threads * (v->carries && v->npins ? 2 : 1);                /* of rows of one length 1 % faster, of others slower: docs/performance.md */
 	int waves = waves_of(p, lanes), others = variant_waves(v, phase);
 	if (!v->joined && v->napart < PHASES_APART && (others > waves || (others < waves && v->carries && v->many))) {
 		v->apart[v->napart].phase = phase;

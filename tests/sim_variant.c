@@ -26,9 +26,8 @@ static const struct { const char *kernel, *sizes; } shapes[] = {
 static const int rows[] = {3, 32, 48, 64, 70, 128, 187, 512, 2048};
 static const int columns[] = {64, 128, 131, 134, 256, 264, 272, 512, 640, 1000, 1001, 1008, 1024, 2032, 2040, 2048, 4080, 4096, 5120, 5632, 6144, 7168, 8176, 8192, 9001, 9002, 10752, 12288, 14336, 16368, 16384,
 	16401, 16402, 20000, 20480, 32784, 33024};
-/* Of 16 M elements and more, for variants that fewer do not select: columns that fill all lanes, and all but one. */
-static const int many[][2] = {{1024, 16384}, {1024, 16376}, {2048, 8192}, {2048, 8184}, {4096, 4096}, {4096, 4088}, {8192, 2048}, {8192, 2040},
-	{16384, 1024}, {16384, 1016}};
+/* Of 8 M elements and more, for variants that fewer do not select: columns that fill all lanes, all but one, few. */
+static const int many[][2] = {{512, 16384}, {520, 16376}, {1024, 8192}, {1032, 8184}, {2048, 4096}, {2056, 4088}, {8192, 1024}, {8320, 1016}, {16200, 520}};
 enum { NSHAPES = sizeof shapes / sizeof *shapes, NROWS = sizeof rows / sizeof *rows, NCOLUMNS = sizeof columns / sizeof *columns, NMANY = sizeof many / sizeof *many, SMALL = 4, ENDS = 16, MOST = 24,
 	MOST_ELEMENTS = 1 << 22, PERIOD = 40961, FEW = 2 };
 
