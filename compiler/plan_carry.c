@@ -148,7 +148,8 @@ static void plan_held(struct planner *p, struct planner *q, const struct carried
 static void plan_rows_of(struct planner *p, struct planner *q, const struct carried_sums *sums)
 {
 	if (!p->target->ring_bytes) {
-		plan_held(p, q, sums);
+		if (sums->n <= PIECE_SUMS)
+			plan_held(p, q, sums);
 		return;
 	}
 	for (unsigned c = 0; c < sizeof fewer / sizeof *fewer; c++)
