@@ -4,6 +4,11 @@ In: TDSL_CUDA_LIBRARY, which names libcuda_fake.so.  Out: totals in Check's form
 what comes before: which device a name, a tensor and a stream mean, and that nothing on the way expects another kind of GPU.
 """
 import ctypes
+import importlib.util
+import os
+import subprocess
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import tdsl
@@ -39,7 +44,43 @@ def placed(t):
         raises(t, tdsl.Error, "sm_90a", lambda: tdsl.rmsnorm_quant(x, w, device=f"cuda:{number}"))
 
 
+TEXT = """
+kernel cuda_rows[T: bf16](x: T[M, N]) -> (y: fp8[M, N], scale: f32[M])
+{
+    each m in M { n = 0..N
+        y[m, n], scale[m] = quantize(f32(x[m, n]) over n) }
+}
+pack {
+    cuda_rows: T bf16
+}
+"""
+
+
+def operators(t):
+    """Operators of torch's tensors on a GPU, seen by fake ones: element types and shapes are asked of the GPU where they lie."""
+    if not importlib.util.find_spec("torch"):
+        return
+    import torch
+    import tdsl.torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    with tempfile.TemporaryDirectory() as folder:
+        text, pack = Path(folder, "k.tdsl"), Path(folder, "k.tpack")
+        text.write_text(TEXT)
+        subprocess.run([Path(os.environ.get("B", "build"), "tdslc"), "build", text, "-o", pack, "--target", "gfx942,sm_90a"], check=True)
+        tdsl.torch.register(tdsl.open_pack(pack))
+    ocp, fnuz = torch.float8_e4m3fn, torch.float8_e4m3fnuz
+    for default, host in (("null:gfx942", fnuz), ("cuda:0", ocp)):
+        tdsl.set_default(default)
+        for place, kind in (("cuda:0", ocp), ("cuda:1", ocp), ("cpu", host)):
+            with FakeTensorMode():
+                x = torch.empty(5, 256, dtype=torch.bfloat16, device=place)
+                y, scale = torch.ops.tdsl.cuda_rows(x)
+                plan = tdsl.torch._kernels["cuda_rows"].plan({"x": x}, {}, set())
+            t.check((y.dtype, y.shape, scale.shape, str(y.device)) == (kind, (5, 256), (5,), place), f"{place}, by default {default}: {y.dtype}, {y.device}")
+            t.check(plan[0] == [("y", [5, 256], kind), ("scale", [5], torch.float32)] and plan[3], f"{place}, by default {default}: {plan}")
+
+
 totals = Totals()
-for function in (devices, placed):
+for function in (devices, placed, operators):
     totals.run(function)
 totals.finish()

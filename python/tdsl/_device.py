@@ -3,6 +3,7 @@
 In: names of devices, streams as integers or as the objects of torch and cupy.  Out: Device objects, each with the runtime's
 handles; they are opened once, on whatever thread, and stay open, as the runtime's default device does.
 """
+import sys
 import threading
 from ctypes import byref, c_void_p
 
@@ -96,6 +97,13 @@ def device_of(device):
     check(lib.tdsl_default(byref(handle)))
     check(lib.tdsl_device_query(byref(info), handle))
     return open(info.name.decode())
+
+
+def device_at(place):
+    """A Device for a torch.device: that GPU; the default device for any other place, and for None."""
+    if place is None or place.type != "cuda":
+        return device_of(None)
+    return open(f"{'hip' if sys.modules['torch'].version.hip else 'cuda'}:{place.index or 0}")
 
 
 def set_default(device):

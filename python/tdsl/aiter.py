@@ -12,7 +12,7 @@ import inspect
 import numpy as np
 
 from . import bundled
-from ._device import device_of
+from ._device import device_at
 from ._tensor import NUMPY, is_torch, torch_dtype
 
 
@@ -98,7 +98,7 @@ def chip_fp8(tensor, kind):
     if kind is None:
         kernel = bundled().quantize_128
         y = next(i for i, p in enumerate(kernel.params) if p.name == "y")
-        kind = named(tensor, kernel.element(0, y, device_of(None).target))
+        kind = named(tensor, kernel.element(0, y, device_at(tensor.device if is_torch(tensor) else None).target))
     return typed(tensor, kind)
 
 

@@ -23,9 +23,9 @@ import torch
 
 from . import bundled
 from ._abi import Arg, DLDataType, DLTensor, lib
-from ._device import check, device_of
+from ._device import check, device_at
 from ._kernel import Pack, shown
-from ._tensor import CPU, E2M1, TORCH, torch_dtype
+from ._tensor import E2M1, TORCH, torch_dtype
 
 CODES = {name: code for code, name in TORCH.items()}
 OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv, ast.FloorDiv: operator.floordiv,
@@ -67,6 +67,11 @@ def _folded(value, rank):
     sizes, strides = value.shape, value.stride()
     rows = [i for i in range(value.dim() - rank + 1) if sizes[i] != 1]
     return value if all(strides[a] == strides[b] * sizes[b] for a, b in zip(rows, rows[1:])) else value.contiguous()
+
+
+def _place(values):
+    """Where the first tensor among these lies."""
+    return next((v.device for v in values if isinstance(v, torch.Tensor)), None)
 
 
 class _Ones(dict):
@@ -122,7 +127,7 @@ class _Operator:
         return {k: v for k, v in values.items() if v is not None}, types, {n for n in self.flags if named.get(n)}
 
     def run(self, *args, **named):
-        key = (lib.tdsl_default(_default), _default.value, *[(v.shape, v.dtype) if isinstance(v, torch.Tensor) else None for v in args],
+        key = (lib.tdsl_default(_default), _default.value, _place((*args, *named.values())), *[(v.shape, v.dtype) if isinstance(v, torch.Tensor) else None for v in args],
                *[(n, v.shape, v.dtype) if isinstance(v, torch.Tensor) else (n, v) for n, v in named.items()])
         plan = self.plans.get(key)
         if plan is None:
@@ -150,7 +155,7 @@ class _Operator:
         """The outputs to make as (name, shape, type), those of them to hand to the kernel, and by what: leading dimensions of the inputs
         are kept, an optional one that is not wanted has no elements; where `tokens` says how many rows are there, the others are zero.
         Last, whether a call of the kernel makes just these by itself."""
-        symbols, leading, given, like = {}, {}, {}, None
+        symbols, leading, given, like, device = {}, {}, {}, None, device_at(_place(values.values()))
         for p in self.takes + self.also:
             value = values.get(p.name)
             if not p.is_tensor or value is None:
@@ -171,7 +176,7 @@ class _Operator:
                 self.solve(node, size, symbols)
         if self.backward:                                    # which takes the gradient in the type of the input
             types = {**{self.kernel.params[i].name: like.dtype for i in self.chosen}, **types}
-        codes, outputs, handed = self.element_types(given, types), [], []
+        codes, outputs, handed = self.element_types(given, types, device), [], []
         for i in self.outputs:
             p, dtype = self.kernel.params[i], torch_dtype(codes[i])
             extents, there = _extents(p), p.name in wanted or p.name not in self.flags
@@ -183,14 +188,14 @@ class _Operator:
             if there:
                 handed.append(len(outputs))
             outputs.append((p.name, shape, dtype))
-        direct = not self.flags and not self.updates and "tokens" not in given and self.is_own(values, given, codes, outputs)
+        direct = not self.flags and not self.updates and "tokens" not in given and self.is_own(values, given, codes, outputs, device)
         return outputs, handed, "new_zeros" if "tokens" in given else "new_empty", direct
 
-    def is_own(self, values, given, codes, outputs):
+    def is_own(self, values, given, codes, outputs, device):
         """Whether the runtime, asked for no type, gives its outputs these types and shapes."""
         if E2M1 in (*given.values(), *codes.values()) or any(isinstance(n, torch.SymInt) for _, shape, _ in outputs for n in shape):
             return False
-        found = self.of_runtime(given, {}, device_of(None), {n: v.shape for n, v in values.items() if n in given})
+        found = self.of_runtime(given, {}, device, {n: v.shape for n, v in values.items() if n in given})
         return all(found[i] == (codes[i], shape) for i, (_, shape, _) in zip(self.outputs, outputs))
 
     @staticmethod
@@ -203,10 +208,9 @@ class _Operator:
             if isinstance(right, ast.Constant):
                 _Operator.solve(left, size // right.value if isinstance(node.op, ast.Mult) else size - right.value, symbols)
 
-    def element_types(self, given, types):
+    def element_types(self, given, types, device):
         """DLPack's codes of the outputs: of the first instance that takes these inputs and gives these types; else, where a compiler
         is at hand, of the one that it makes."""
-        device = device_of(None)
         key = (device.target, *given.items(), *types.items())
         if key not in self.known:
             ones = {p.name: [_evaluate(e, _Ones()) for e in _extents(p)] for p in self.kernel.params}
@@ -231,7 +235,7 @@ class _Operator:
             if code is not None:
                 sizes = (ctypes.c_int64 * 8)(*shapes[p.name])
                 hold.append(DLTensor(ndim=len(shapes[p.name]), dtype=DLDataType(*code, 1), shape=sizes))
-                hold[-1].device.device_type = CPU
+                hold[-1].device = device.dl
                 args[i].t = ctypes.pointer(hold[-1])
         for i in self.outputs:
             dtype = DLDataType()
