@@ -1,8 +1,8 @@
-"""h200_torch.py -- torch's operators of the kernels (tdsl.torch) on a GPU: eager, differentiated, compiled, captured, exported.
+"""h200_torch.py -- torch's operators of the kernels (tdsl.torch) on a GPU: eager, differentiated, compiled, captured, exported; and AITER's calls (tdsl.aiter).
 
 In: a machine with a GPU of sm_90a (or AMD's, with ROCm's torch) and torch; BUILD (first argument, else ../build) with h200.tpack, libtdsl_rt.so and python/.
 Out: a line for each check, the last with their number; exit 1 if one failed.  References are torch's operations in f64, or, where a module holds matrix
-products besides, the same module without what is tried.
+products besides, the same module without what is tried; AITER's calls are those of tests/py_aiter.py.
 """
 import os
 import sys
@@ -12,7 +12,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 BUILD = Path(sys.argv[1] if len(sys.argv) > 1 else HERE.parent / "build")
 os.environ.setdefault("TDSL_LIBRARY", str(BUILD / "libtdsl_rt.so"))
-sys.path[:0] = [str(HERE.parent / "python"), str(BUILD / "python")]
+sys.path[:0] = [str(HERE.parent / "python"), str(BUILD / "python"), str(HERE.parent / "tests")]
 import torch                                                 # noqa: E402
 import torch.nn.functional as F                              # noqa: E402
 from torch.utils.checkpoint import checkpoint                # noqa: E402
@@ -21,6 +21,9 @@ import tdsl                                                  # noqa: E402
 pack = tdsl.open_pack(str(BUILD / "h200.tpack"))
 tdsl.bundled = lambda: pack                                  # whose kernels torch gets
 import tdsl.torch                                            # noqa: E402
+import ml_dtypes                                             # noqa: E402
+import py_aiter                                              # noqa: E402
+from totals import Totals                                    # noqa: E402
 
 M, N = 512, 4096
 failed, checks = [], 0
@@ -143,11 +146,27 @@ def others(block, x):
         check(torch.equal(y.cpu().view(torch.uint8), here[0].cpu().view(torch.uint8)) and str(y.device) == f"cuda:{i}", f"on cuda:{i} while cuda:0 is current")
 
 
+class OnGpu(py_aiter.Torch):
+    name = "torch on a GPU"
+    put = staticmethod(lambda array: py_aiter.Torch.put(array).cuda())
+    get = staticmethod(lambda tensor: py_aiter.Torch.get(tensor.cpu()))
+    new = staticmethod(lambda shape, dtype: OnGpu.put(py_aiter.np.zeros(shape, dtype)))
+
+
+def aiter_calls():
+    chip = tdsl.open("hip:0" if torch.version.hip else "cuda:0").target
+    py_aiter.FP8.setdefault(chip, (ml_dtypes.float8_e4m3fn, 448.0))
+    totals = Totals()
+    for function in (py_aiter.norms, py_aiter.fused_norms, py_aiter.gates, py_aiter.clamped, py_aiter.quantised, py_aiter.products, py_aiter.attention):
+        totals.run(function, chip, OnGpu)
+    check(not totals.failures + totals.errors, f"AITER's calls: {totals.checks} checks, {totals.failures + totals.errors} failed")
+
+
 def main():
     x, w, h = random(M, N), random(N, seed=2), random(M, 2 * N, seed=3)
     block = Block()
     for part in (lambda: differentiated("rmsnorm", lambda x, w: tdsl.torch.rmsnorm(x, w=w), norm, (x, w)), lambda: differentiated("swiglu", tdsl.torch.swiglu, glu, (h,)),
-                 lambda: compiled(block, x), lambda: captured(block, x), lambda: others(block, x)):
+                 lambda: compiled(block, x), lambda: captured(block, x), lambda: others(block, x), aiter_calls):
         try:
             part()
         except Exception:                                    # noqa: BLE001: the other parts are to run
