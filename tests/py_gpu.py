@@ -5,6 +5,7 @@ Seen here: numpy arrays copied to the device and back; tensors that lie there, b
 torch has; the device that follows from them, and the stream that the launch gets.  The tensor type is a small class here.
 """
 import ctypes
+import importlib.util
 import sys
 from types import SimpleNamespace
 
@@ -209,8 +210,26 @@ def lists(t):
         sys.modules["torch"] = before
 
 
+def operators(t):
+    """Operators of torch's tensors on ROCm's GPUs, which torch calls cuda:N, seen by fake ones: each chip's own fp8."""
+    if not importlib.util.find_spec("torch"):
+        return
+    import torch
+    import tdsl.torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    before, torch.version.hip = torch.version.hip, "6.4"
+    for number, kind in enumerate((torch.float8_e4m3fnuz, torch.float8_e4m3fn)):
+        with FakeTensorMode():
+            x, w = (torch.empty(*shape, dtype=torch.bfloat16, device=f"cuda:{number}") for shape in ((5, 256), (256,)))
+            y, scale = torch.ops.tdsl.rmsnorm_quant(x, w)
+            plan = tdsl.torch._kernels["rmsnorm_quant"].plan({"x": x, "w": w}, {}, set())
+        t.check((y.dtype, y.shape, scale.shape, y.device.index) == (kind, (5, 256), (5,), number), f"hip:{number}: {y.dtype}, {y.device}")
+        t.check(plan[0] == [("y", [5, 256], kind), ("scale", [5], torch.float32)] and plan[3], f"hip:{number}: {plan}")
+    torch.version.hip = before
+
+
 totals = Totals()
 tdsl.open("hip:0")
-for function in (staged, on_device, workspace, lists):
+for function in (staged, on_device, workspace, lists, operators):
     totals.run(function)
 totals.finish()
