@@ -3,8 +3,9 @@
  *   dsl_parse                                    one AST, read by all threads
  *     -> for each kernel, instance, target       an item: its own arena and diagnostics
  *          dsl_elaborate, plan_variants          first round; any error ends the compilation here
- *          for each variant                      second round; a thread keeps one LLVM session for all its items
- *            variant_build: run_passes -> variant_code
+ *     -> for each variant                        second round, of all items together, one with those that may stand in for it: its own arena;
+ *          variant_build:                        a thread keeps one LLVM session for all that it builds
+ *            run_passes -> variant_code
  *     -> struct model_pack                       in the order of the text, whatever the threads did
  *
  * In: text and choices.  Out: a model that owns all its memory, and the messages of all items as one text. */
@@ -36,19 +37,27 @@ struct item {
 	struct ir_kernel *generic;
 	bool pointwise; int rows, columns;    /* model_kernel's */
 	struct variant *variants; int nvariants;
-	struct model_variant *built;          /* nvariants of them; object: not numbered yet */
+	struct attempt *attempts;             /* one for each of them */
+	struct model_variant *built;          /* what came of them, nvariants from then on; object: not numbered yet */
 	struct model_object *objects;
 	ARRAY(const char *) left_out;         /* variants that do not fit and are spare, each with why */
 	const char *error;                    /* of passes, translation or object; NULL = none */
 };
 
+/* What building a variant came to: the object's code, or why there is none.  built: it was needed. */
+struct attempt { bool built; int rc; const char *why; struct model_variant made; struct model_object object; };
+
+/* A variant of an item and those behind it that are built if it does not fit: what one thread builds in turn. */
+struct unit { struct item *item; int first, n; struct arena arena; };
+
 struct compilation {
 	const struct compile_options *options;
 	const struct dsl_file *file;
 	struct item *items; int nitems;
+	struct unit *units; int nunits;
 	atomic_int next, lowest_failed, done;  /* done: variants, of the second round's total */
 	int total;
-	void (*work)(struct compilation *, struct item *, struct object_session **);
+	int n; bool (*work)(struct compilation *, int, struct object_session **);    /* the round's: how many items or units; builds one, false where that failed */
 };
 
 /* --- threads */
@@ -58,29 +67,30 @@ static void *worker(void *compilation)
 	struct object_session *session = NULL;
 	for (;;) {
 		int i = atomic_fetch_add(&c->next, 1);
-		if (i >= c->nitems)
+		if (i >= c->n)
 			break;
-		/* Items before the first failure are always finished, so that the messages are the same for any number of threads. */
+		/* What comes before the first failure is always finished, so that the messages are the same for any number of threads. */
 		if (!c->options->keep_going && i > atomic_load(&c->lowest_failed))
 			continue;
-		c->work(c, &c->items[i], &session);
+		bool failed = !c->work(c, i, &session);
 		int lowest = atomic_load(&c->lowest_failed);
-		while (c->items[i].error && i < lowest && !atomic_compare_exchange_weak(&c->lowest_failed, &lowest, i))
+		while (failed && i < lowest && !atomic_compare_exchange_weak(&c->lowest_failed, &lowest, i))
 			;
 	}
 	object_session_return(session);
 	return NULL;
 }
 
-static void for_items(struct compilation *c, void (*work)(struct compilation *, struct item *, struct object_session **))
+static void for_all(struct compilation *c, int n, bool (*work)(struct compilation *, int, struct object_session **))
 {
 	long jobs = c->options->jobs > 0 ? c->options->jobs : sysconf(_SC_NPROCESSORS_ONLN);
 	pthread_t threads[MAX_JOBS];
 	int started = 0;
+	c->n = n;
 	c->work = work;
 	atomic_store(&c->next, 0);
-	atomic_store(&c->lowest_failed, c->nitems);
-	while (started < jobs - 1 && started < c->nitems - 1 && started < MAX_JOBS && !pthread_create(&threads[started], NULL, worker, c))
+	atomic_store(&c->lowest_failed, n);
+	while (started < jobs - 1 && started < n - 1 && started < MAX_JOBS && !pthread_create(&threads[started], NULL, worker, c))
 		started++;
 	worker(c);
 	for (int i = 0; i < started; i++)
@@ -137,17 +147,18 @@ static const struct dsl_special *special_given(struct item *it, const char *give
 /* Of the set, not of what asks for each tensor. */
 static bool is_for(const struct variant *v, uint64_t given) { return (v->given | v->absent) && v->given == given; }
 
-static void elaborate_item(struct compilation *c, struct item *it, struct object_session **session)
+static bool elaborate_item(struct compilation *c, int i, struct object_session **session)
 {
+	struct item *it = &c->items[i];
 	char why[ERROR_TEXT] = "";
 	(void)session;
 	if (dsl_elaborate(&it->arena, c->file, it->text, it->binding, it->target ? it->target->name : "", &it->diag, &it->generic) ||
 	    it->diag.errors || c->options->check)
-		return;
+		return true;
 	uint64_t given = 0;
 	const struct dsl_special *special = c->options->given ? special_given(it, c->options->given, &given) : it->binding->special;
 	if (it->error)
-		return;
+		return false;
 	for (const char *const *v = c->options->variants; v && *v; v++)
 		special = variant_special(&it->arena, special, *v);
 	if (plan_variants(&it->arena, it->generic, it->text, special, it->target, &it->variants, &it->nvariants, why, sizeof why))
@@ -158,6 +169,7 @@ static void elaborate_item(struct compilation *c, struct item *it, struct object
 		if (listed(c->options->variants, it->variants[v].text) && !(c->options->given_alone && !is_for(&it->variants[v], given)))
 			it->variants[kept++] = it->variants[v];
 	it->nvariants = kept;
+	return !it->error;
 }
 
 /* --- second round: one object per variant */
@@ -243,8 +255,8 @@ static int enter_facts(struct model_launch *launches, int nlaunches, struct obje
 	return 0;
 }
 
-/* Number v, as one of those built.  As variant_build(). */
-static int build_variant(struct arena *scratch, struct item *it, int v, int as, struct object_session *session, char *err, size_t errlen)
+/* Number v of the item; `kept` is where the result lives.  As variant_build(). */
+static int build_variant(struct arena *scratch, struct arena *kept, struct item *it, int v, struct object_session *session, char *err, size_t errlen)
 {
 	struct variant *choice = &it->variants[v];
 	struct model_variant made = {.instance = it->instance, .target = it->target->name, .predicate = choice->predicate, .predicate_text = choice->text};
@@ -260,8 +272,8 @@ static int build_variant(struct arena *scratch, struct item *it, int v, int as, 
 	rc = enter_facts(made.launches, made.nlaunches, code.facts, code.nfacts, err, errlen);
 	if (rc == 0) {
 		made.report_json = report_variant_json(scratch, made.launches, made.nlaunches, code.facts, code.nfacts, code.size, code.made.ordered);
-		it->built[as] = copy_variant(&it->arena, &made);
-		it->objects[as] = (struct model_object){it->target->name, arena_copy(&it->arena, code.elf, code.size), code.size};
+		it->attempts[v].made = copy_variant(kept, &made);
+		it->attempts[v].object = (struct model_object){it->target->name, arena_copy(kept, code.elf, code.size), code.size};
 	}
 	free(code.elf);
 	return rc;
@@ -274,38 +286,82 @@ static double thread_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-static void build_item(struct compilation *c, struct item *it, struct object_session **session)
+/* False where a variant failed otherwise than by not fitting, which may be one too many (variant_is_spare). */
+static bool build_unit(struct compilation *c, int number, struct object_session **session)
 {
-	char why[ERROR_TEXT];
-	if (!*session && !(*session = object_session_borrow())) {
-		it->error = "out of memory";
-		return;
-	}
-	it->built = arena_alloc(&it->arena, (size_t)it->nvariants * sizeof *it->built);
-	it->objects = arena_alloc(&it->arena, (size_t)it->nvariants * sizeof *it->objects);
-	int built = 0;
-	bool fits = false;
-	for (int v = 0; v < it->nvariants && !it->error; v++) {
+	struct unit *u = &c->units[number];
+	struct item *it = u->item;
+	bool fits = false, fine = true;
+	if (!*session)
+		*session = object_session_borrow();
+	for (int v = u->first; v < u->first + u->n; v++) {
+		struct attempt *t = &it->attempts[v];
 		struct arena scratch = {0};
+		char why[ERROR_TEXT] = "out of memory";
 		double start = thread_ms();
-		bool needed = !it->variants[v].instead || !fits;
+		t->built = !it->variants[v].instead || !fits;
 		object_work_enter();
-		int rc = needed ? build_variant(&scratch, it, v, built, *session, why, sizeof why) : 0;
+		t->rc = !t->built ? 0 : *session ? build_variant(&scratch, &u->arena, it, v, *session, why, sizeof why) : -1;
 		object_work_leave();
-		fits = it->variants[v].instead ? fits : rc == 0;
-		bool spare = rc == OBJECT_SPILLS && variant_is_spare(it->variants, it->nvariants, v), replaced = v + 1 < it->nvariants && it->variants[v + 1].instead;
-		if (spare && !replaced)
-			ARENA_PUSH(&it->arena, &it->left_out, arena_printf(&it->arena, "variant %s is left out: %s", it->variants[v].text, why));
-		else if (rc && !spare)
-			it->error = arena_printf(&it->arena, "variant %s: %s", it->variants[v].text, why);
-		else if (needed && !rc)
-			it->built[built++].compile_ms = thread_ms() - start;
+		fits = it->variants[v].instead ? fits : t->rc == 0;
+		fine = fine && (!t->rc || t->rc == OBJECT_SPILLS);
+		t->why = t->rc ? arena_printf(&u->arena, "%s", why) : NULL;
+		t->made.compile_ms = thread_ms() - start;
 		arena_free(&scratch);
 		int done = atomic_fetch_add(&c->done, 1) + 1;
 		if (c->options->progress)
 			c->options->progress(c->options->progress_data, done, c->total, it->text->name);
 	}
+	return fine;
+}
+
+static void choose_units(struct compilation *c, struct arena *a)
+{
+	c->units = arena_alloc(a, (size_t)c->total * sizeof *c->units + 1);
+	for (int i = 0; i < c->nitems; i++) {
+		struct item *it = &c->items[i];
+		it->attempts = arena_alloc(a, (size_t)it->nvariants * sizeof *it->attempts + 1);
+		for (int v = 0; v < it->nvariants; v++)
+			if (v && it->variants[v].instead)
+				c->units[c->nunits - 1].n++;
+			else
+				c->units[c->nunits++] = (struct unit){.item = it, .first = v, .n = 1};
+	}
+}
+
+/* What of its variants the item has: in their order, up to the first that failed.  planned: the variants as they were before any was built; which of
+ * them are spare is told by those in front as they were built, and those behind as they were planned. */
+static void collect_item(struct item *it, struct variant *planned)
+{
+	it->built = arena_alloc(&it->arena, (size_t)it->nvariants * sizeof *it->built + 1);
+	it->objects = arena_alloc(&it->arena, (size_t)it->nvariants * sizeof *it->objects + 1);
+	int built = 0;
+	for (int v = 0; v < it->nvariants && !it->error; v++) {
+		const struct attempt *t = &it->attempts[v];
+		bool spare = t->rc == OBJECT_SPILLS && variant_is_spare(planned, it->nvariants, v), replaced = v + 1 < it->nvariants && it->variants[v + 1].instead;
+		if (spare && !replaced)
+			ARENA_PUSH(&it->arena, &it->left_out, arena_printf(&it->arena, "variant %s is left out: %s", it->variants[v].text, t->why));
+		else if (t->rc && !spare)
+			it->error = arena_printf(&it->arena, "variant %s: %s", it->variants[v].text, t->why);
+		else if (t->built && !t->rc) {
+			it->built[built] = t->made;
+			it->objects[built++] = t->object;
+		}
+		planned[v] = it->variants[v];
+	}
 	it->nvariants = built;
+}
+
+/* The second round: all variants of all items by all threads. */
+static void build_variants(struct compilation *c, struct arena *a)
+{
+	struct variant **planned = arena_alloc(a, (size_t)c->nitems * sizeof *planned + 1);
+	for (int i = 0; i < c->nitems; i++)
+		planned[i] = arena_copy(a, c->items[i].variants, (size_t)c->items[i].nvariants * sizeof **planned);
+	choose_units(c, a);
+	for_all(c, c->nunits, build_unit);
+	for (int i = 0; i < c->nitems; i++)
+		collect_item(&c->items[i], planned[i]);
 }
 
 /* --- messages */
@@ -541,10 +597,10 @@ static void describe(struct compile_result *r, const char *text, size_t n, const
 }
 
 /* Runs both rounds; 0, or -1 with errors in diag or in the items. */
-static int build_items(struct compilation *c, struct diag *diag)
+static int build_items(struct compilation *c, struct arena *a, struct diag *diag)
 {
 	int failed = 0;
-	for_items(c, elaborate_item);
+	for_all(c, c->nitems, elaborate_item);
 	for (int i = 0; i < c->nitems; i++) {
 		merge_messages(diag, &c->items[i].diag);
 		failed |= c->items[i].error != NULL;
@@ -554,7 +610,7 @@ static int build_items(struct compilation *c, struct diag *diag)
 		return -1;
 	if (c->options->check)
 		return 0;
-	for_items(c, build_item);
+	build_variants(c, a);
 	for (int i = 0; i < c->nitems; i++)
 		failed |= c->items[i].error != NULL;
 	return failed ? -1 : 0;
@@ -601,7 +657,7 @@ int compile_text(const char *text, size_t n, const char *file, const struct comp
 		rc = check_names(&r->arena, out, file, parsed, o->kernels, false) || check_names(&r->arena, out, file, parsed, o->instances, true) ||
 		     choose_items(&c, r, &diag, targets, ntargets) ? -1 : 0;
 	if (rc == 0)
-		rc = build_items(&c, &diag);
+		rc = build_items(&c, &r->arena, &diag);
 	if (diag.n)
 		fputs(diag_text(&diag), out);
 	print_left_out(out, file, &c);
@@ -613,6 +669,8 @@ int compile_text(const char *text, size_t n, const char *file, const struct comp
 	fclose(out);
 	r->messages = len ? arena_string(&r->arena, messages, len) : NULL;
 	free(messages);
+	for (int i = 0; i < c.nunits; i++)
+		arena_free(&c.units[i].arena);
 	for (int i = 0; i < c.nitems; i++)
 		arena_free(&c.items[i].arena);
 	return rc;
