@@ -73,9 +73,10 @@ static const struct command commands[] = {
 	{"tune", command_tune, 1, 1, "--kernel= --target= --instance= --device= --size= --in= -j= --library= -o=",
 	 "FILE.tdsl [--kernel K] [--device D] [--size N=4096]... [-o TABLE]",
 	 "Builds the candidates that the schedules give and prints what each is made of and which is the best of each instance.\n"
-	 "  --device D       where they are measured: hip:N; or sim:CHIP, where counts are turned into time by the chip's rates (default:\n"
+	 "  --device D       where they are measured: hip:N, cuda:N; or sim:CHIP, where counts are turned into time by the chip's rates (default:\n"
 	 "                   TDSL_DEVICE, else a GPU that is there, else the models of the chips: of the hot loop for kernels with matrix\n"
 	 "                   work, of the simulated device for the others)\n"
+	 "  --target LIST    what is built (default: what the device runs; for the models both AMD chips)\n"
 	 "  --size NAME=X    a size to measure at (default: each one that a candidate is pinned to, many rows)\n"
 	 "  --in FILE        input tensors; needed for those of integers\n"
 	 "  -o TABLE         the choices as a table that dispatch reads where TDSL_TUNE names it; what would be above the hardware's peak is\n"

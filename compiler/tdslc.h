@@ -48,8 +48,8 @@ int command_tune(const struct arguments *);      /* tdslc_tune.c */
 int read_text(const struct arguments *, const char *path, char **text, size_t *n, const char **library);
 /* Refuses `path`, which `what` ("-o") names for a result, where it is a file that the command reads: FILE, one of --library, or --in. */
 int output_check(const struct arguments *, const char *what, const char *path);
-/* Compiles FILE with the options given; messages are printed.  The result is the caller's to free in every case (tdslc_build.c). */
-int compile_file(const struct arguments *, bool check, bool keep_going, struct compile_result *);
+/* Compiles FILE with the options given, where --target is not for `target`, or for both AMD chips where that is NULL; messages are printed.  The result is the caller's to free in every case (tdslc_build.c). */
+int compile_file(const struct arguments *, const char *target, bool check, bool keep_going, struct compile_result *);
 /* How far a build is, on a terminal (tdslc_progress.c).  progress_step is compile_options.progress. */
 struct progress { bool on, shown; double start, next; int done; pthread_mutex_t lock; };
 void progress_start(struct progress *);

@@ -55,11 +55,12 @@ static int read_jobs(const struct arguments *a, int *jobs)
 	return env_jobs(jobs, (int)n) < 0 ? error("%s", tdsl_error()) : EXIT_FINE;
 }
 
-int compile_file(const struct arguments *a, bool check, bool keep_going, struct compile_result *r)
+int compile_file(const struct arguments *a, const char *target, bool check, bool keep_going, struct compile_result *r)
 {
 	char *text;
 	size_t n;
-	struct compile_options o = {.targets = option_list(a, "--target", true), .kernels = option_list(a, "--kernel", false),
+	const char *const *asked = option_list(a, "--target", true), *own[] = {target, NULL};
+	struct compile_options o = {.targets = asked || !target ? asked : own, .kernels = option_list(a, "--kernel", false),
 	                            .instances = option_list(a, "--instance", false), .check = check, .keep_going = keep_going};
 	memset(r, 0, sizeof *r);
 	int code = read_jobs(a, &o.jobs);
@@ -212,7 +213,7 @@ int command_build(const struct arguments *a)
 	int code = outputs_check(a);
 	if (code != EXIT_FINE)
 		return code;
-	code = compile_file(a, false, false, &r);
+	code = compile_file(a, NULL, false, false, &r);
 	describe(a, &r.pack);
 	if (code == EXIT_FINE && dictionary_train(&r.arena, &r.pack, why, sizeof why))
 		code = error("%s", why);
@@ -225,7 +226,7 @@ int command_build(const struct arguments *a)
 int command_check(const struct arguments *a)
 {
 	struct compile_result r;
-	int code = compile_file(a, true, true, &r);
+	int code = compile_file(a, NULL, true, true, &r);
 	compile_result_free(&r);
 	return code;
 }

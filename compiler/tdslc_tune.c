@@ -451,29 +451,40 @@ static const char *device_find(const struct arguments *a)
 	return tdsl_open(&d, "hip:0") == 0 ? "hip:0" : tdsl_open(&d, "cuda:0") == 0 ? "cuda:0" : NULL;
 }
 
-static int tune(struct choices *c, const struct arguments *a, const struct model_pack *p, const char *pack, struct tensorfile *in)
+/* The device to measure on and whose code it runs; both NULL: by the models. */
+struct measured { const char *device, *target; };
+
+/* --target, where it is given, has the device's. */
+static int device_ask(const struct arguments *a, struct measured *on)
 {
-	const char *device = device_find(a), *target = NULL;
 	struct tdsl_device_info info;
 	tdsl_device d;
+	const char *const *targets = option_list(a, "--target", true);
+	*on = (struct measured){device_find(a), NULL};
+	if (on->device && (tdsl_open(&d, on->device) < 0 || tdsl_device_query(&info, d) < 0))
+		return error("%s", tdsl_error());
+	on->target = on->device ? info.target : NULL;
+	while (on->target && targets && *targets && strcmp(*targets, on->target))
+		targets++;
+	return on->target && targets && !*targets ? error("tune: %s runs code for %s, which --target leaves out", on->device, on->target) : EXIT_FINE;
+}
+
+static int tune(struct choices *c, const struct arguments *a, const struct measured *on, const struct model_pack *p, const char *pack, struct tensorfile *in)
+{
 	if (sizes_known(a, p))
 		return EXIT_ERROR;
-	if (device && (tdsl_open(&d, device) < 0 || tdsl_device_query(&info, d) < 0))
-		return error("%s", tdsl_error());
-	if (device)
-		target = info.target;
 	for (int k = 0; k < p->nkernels; k++) {
 		const struct model_kernel *m = &p->kernels[k];
 		for (int v = 0, end; v < m->nvariants; v = end) {
 			for (end = v + 1; end < m->nvariants && m->variants[end].instance == m->variants[v].instance && !strcmp(m->variants[end].target, m->variants[v].target);)
 				end++;
 			struct group g = {.a = a, .pack = pack, .k = m, .first = v, .n = end - v, .in = in};
-			g.device = device ? device : arena_printf(c->a, "sim:%s", m->variants[v].target);
-			if (target && strcmp(target, m->variants[v].target))
+			g.device = on->device ? on->device : arena_printf(c->a, "sim:%s", m->variants[v].target);
+			if (on->target && strcmp(on->target, m->variants[v].target))
 				continue;
 			if (g.n == 1)
 				c->lines = arena_printf(c->a, "%sbest %s[%s] %s *: %s, the only one\n", c->lines, m->name, instance_name(&g), m->variants[v].target, m->variants[v].predicate_text);
-			else if (device || !choose_by_loop(c, &g))
+			else if (on->device || !choose_by_loop(c, &g))
 				group_tune(c, &g, !strncmp(g.device, "sim:", 4));
 		}
 	}
@@ -481,7 +492,7 @@ static int tune(struct choices *c, const struct arguments *a, const struct model
 }
 
 /* The candidates as a pack in a file, for the runtime to open. */
-static int tune_pack(struct choices *c, const struct arguments *a, const struct compile_result *r)
+static int tune_pack(struct choices *c, const struct arguments *a, const struct measured *on, const struct compile_result *r)
 {
 	char path[PATH_MAX], why[TEXT];
 	struct tensorfile *in = NULL;
@@ -490,7 +501,7 @@ static int tune_pack(struct choices *c, const struct arguments *a, const struct 
 	if (option(a, "--in") && tensorfile_open(&in, option(a, "--in"), why, sizeof why) < 0)
 		return error("%s", why);
 	bool there = !pack_write(&r->pack, &bytes, &size, why, sizeof why) && !file_temporary(path, sizeof path, bytes, size, why, sizeof why);
-	int code = there ? tune(c, a, &r->pack, path, in) : error("%s", why);
+	int code = there ? tune(c, a, on, &r->pack, path, in) : error("%s", why);
 	free(bytes);
 	if (in)
 		tensorfile_close(in);
@@ -506,18 +517,21 @@ int command_tune(const struct arguments *a)
 	struct compile_result r = {0};
 	char why[TEXT];
 	ARRAY(double) times = {0};
+	struct measured on;
 	int code = sizes_check(a);
 	if (code == EXIT_FINE)
 		code = output_check(a, "-o", out);
 	if (code == EXIT_FINE)
-		code = compile_file(a, false, true, &r);
+		code = device_ask(a, &on);
+	if (code == EXIT_FINE)
+		code = compile_file(a, on.target, false, true, &r);
 	for (int k = 0; code == EXIT_FINE && k < r.pack.nkernels; k++)
 		for (int v = 0; v < r.pack.kernels[k].nvariants; v++)
 			ARENA_PUSH(a->arena, &times, r.pack.kernels[k].variants[v].compile_ms);
 	if (code == EXIT_FINE)
 		code = print(report_table(a->arena, &r.pack, times.items));
 	if (code == EXIT_FINE)
-		code = tune_pack(&c, a, &r);
+		code = tune_pack(&c, a, &on, &r);
 	if (r.pack.nkernels && print(c.lines) != EXIT_FINE)
 		code = EXIT_ERROR;
 	if ((code == EXIT_FINE || c.failed) && out && files_write(&(struct file_out){out, c.table, strlen(c.table)}, 1, why, sizeof why))
