@@ -1,8 +1,9 @@
 /* pass_next.c
  * Problem: a workgroup that takes many rows one after the other (pass_carry.c) waits for each row's loads in its own round, where no ring of group
  *          memory brings rows meanwhile.
- * Method:  a round loads what the next one computes with; the loop carries it, in registers.  Behind the last row the last one is asked for again,
- *          which nothing uses.  Masks and positions that do not vary from round to round move in front of the loop, whose first row is loaded there.
+ * Method:  a round loads what the next one's reductions wait for, or all of it where nothing is reduced; the loop carries it, in registers.  What is used
+ *          behind the reductions alone has them to come in.  Behind the last row the last one is asked for again, which nothing uses.  Masks and
+ *          positions that do not vary from round to round move in front of the loop, whose first row is loaded there.
  * Needs:   IR that pass_carry has left, cleaned.   Keeps: values exactly. */
 #include "pass.h"
 
@@ -24,6 +25,20 @@ static const struct ir_ins *row_of(const struct pass *p, const struct ir_ins *lo
 {
 	bool row = i->op == IR_LOAD && p->k->params[i->imm].role == IR_IN && !p->k->params[i->imm].list && i->args[0]->op == IR_ADD;
 	return row && i->args[0]->block == loop->body && i->args[0]->args[1]->op == IR_MUL ? i->args[0] : NULL;
+}
+
+/* Whether a reduction of the loop's body is made of it; NULL: whether there is one. */
+static bool is_reduced(const struct pass *p, const struct ir_ins *loop, const struct ir_ins *load)
+{
+	bool *made = arena_alloc(p->k->arena, (size_t)p->k->next_id * sizeof *made + 1), found = false;
+	for (const struct ir_ins *i = loop->body->first; i && !found; i = i->next) {
+		bool reduces = i->op == IR_REDUCE && !ir_is_tile_bound(i) && (i->args[0]->axes & i->over);
+		made[i->id] = i == load || !load;
+		for (int a = 0; a < i->nargs; a++)
+			made[i->id] = made[i->id] || made[i->args[a]->id];
+		found = reduces && made[i->id] && i->dtype == DT_F32;
+	}
+	return found;
 }
 
 /* The same load of another row. */
@@ -49,8 +64,9 @@ static void load_next(struct pass *p, struct ir_phase *ph, struct ir_ins *loop, 
 {
 	struct ir_ins *load[MOST_LOADS], *begin[MOST_LOADS], *arg[MOST_LOADS], *next[MOST_LOADS], *yield = loop->body->last;
 	int n = loop->body->nparams, loads = 0;
+	bool reduces = is_reduced(p, loop, NULL);
 	for (struct ir_ins *i = loop->body->first; i; i = i->next)
-		if (loads < MOST_LOADS && row_of(p, loop, i))
+		if (loads < MOST_LOADS && row_of(p, loop, i) && (!reduces || is_reduced(p, loop, i)))
 			load[loads++] = i;
 	for (int k = 0; k < loads; k++) {
 		for (int a = 1; a < load[k]->nargs; a++)
