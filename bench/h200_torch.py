@@ -1,40 +1,28 @@
 """h200_torch.py -- torch's operators of the kernels (tdsl.torch) on a GPU: eager, differentiated, compiled, captured, exported; and AITER's calls (tdsl.aiter).
 
-In: a machine with a GPU of sm_90a (or AMD's, with ROCm's torch) and torch; BUILD (first argument, else ../build) with h200.tpack, libtdsl_rt.so and python/.
-Out: a line for each check, the last with their number; exit 1 if one failed.  References are torch's operations in f64, or, where a module holds matrix
-products besides, the same module without what is tried; AITER's calls are those of tests/py_aiter.py.
+In: a machine with a GPU of sm_90a (or AMD's, with ROCm's torch) and torch; build/ with h200.tpack, libtdsl_rt.so and python/.  Out: totals in Check's form.
+References are torch's operations in f64, or, where a module holds matrix products besides, the same module without what is tried; AITER's calls are
+those of tests/py_aiter.py.
 """
-import os
 import sys
-import traceback
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-BUILD = Path(sys.argv[1] if len(sys.argv) > 1 else HERE.parent / "build")
-os.environ.setdefault("TDSL_LIBRARY", str(BUILD / "libtdsl_rt.so"))
-sys.path[:0] = [str(HERE.parent / "python"), str(BUILD / "python"), str(HERE.parent / "tests")]
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests")]
 import torch                                                 # noqa: E402
 import torch.nn.functional as F                              # noqa: E402
 from torch.utils.checkpoint import checkpoint                # noqa: E402
 import tdsl                                                  # noqa: E402
 
-pack = tdsl.open_pack(str(BUILD / "h200.tpack"))
+pack = tdsl.open_pack(str(ROOT / "build/h200.tpack"))
 tdsl.bundled = lambda: pack                                  # whose kernels torch gets
 import tdsl.torch                                            # noqa: E402
 import ml_dtypes                                             # noqa: E402
 import py_aiter                                              # noqa: E402
+from py_calls import raises                                  # noqa: E402
 from totals import Totals                                    # noqa: E402
 
 M, N = 512, 4096
-failed, checks = [], 0
-
-
-def check(holds, what):
-    global checks
-    checks += 1
-    if not holds:
-        failed.append(what)
-    print("ok    " if holds else "WRONG ", what, flush=True)
 
 
 def random(*shape, seed=1):
@@ -55,16 +43,16 @@ def off(found, wanted):
     return ((found.double() - wanted.double()).norm() / wanted.double().norm()).item()
 
 
-def differentiated(what, ours, reference, tensors):
+def differentiated(t, what, ours, reference, tensors):
     """A function and its gradients beside the reference's, in f64."""
-    mine, exact = [t.clone().requires_grad_() for t in tensors], [t.double().requires_grad_() for t in tensors]
+    mine, exact = [x.clone().requires_grad_() for x in tensors], [x.double().requires_grad_() for x in tensors]
     y, wanted = ours(*mine), reference(*exact)
     dy = random(*y.shape, seed=7)
     y.backward(dy)
     wanted.backward(dy.double())
     offs = [off(y, wanted)] + [off(m.grad, e.grad) for m, e in zip(mine, exact)]
-    check(max(offs) < 4e-3, f"{what} and its gradients, off by {' '.join(f'{o:.1e}' for o in offs)}")
-    check(all(m.grad.dtype == t.dtype for m, t in zip(mine, tensors)), f"{what}: the types of its gradients")
+    t.check(max(offs) < 4e-3, f"{what} and its gradients, off by {' '.join(f'{o:.1e}' for o in offs)}")
+    t.check(all(m.grad.dtype == x.dtype for m, x in zip(mine, tensors)), f"{what}: the types of its gradients")
 
 
 class Block(torch.nn.Module):
@@ -87,7 +75,7 @@ class Block(torch.nn.Module):
         return [y.detach().clone(), x.grad.clone(), *(p.grad.clone() for p in self.parameters())]
 
 
-def compiled(block, x):
+def compiled(t, block, x):
     wanted = block.gradients(block, x)
     for mode in ("default", "reduce-overhead"):
         torch._dynamo.reset()
@@ -95,22 +83,22 @@ def compiled(block, x):
         for _ in range(3):                                   # the second call records graphs, the third replays them
             found = block.gradients(function, x)
         offs = [off(f, w) for f, w in zip(found, wanted)]
-        check(max(offs) < 1e-2, f"compiled, {mode}: off the eager one by {' '.join(f'{o:.1e}' for o in offs)}")
+        t.check(max(offs) < 1e-2, f"compiled, {mode}: off the eager one by {' '.join(f'{o:.1e}' for o in offs)}")
     torch._dynamo.reset()
     function = torch.compile(block, fullgraph=True, dynamic=True)
     for rows in (1, 7, 128, 300):
-        check(off(function(x[:rows]), block(x[:rows])) < 1e-2, f"compiled for any number of rows, {rows}")
+        t.check(off(function(x[:rows]), block(x[:rows])) < 1e-2, f"compiled for any number of rows, {rows}")
 
     def quantised(x, w):
         y, scale = tdsl.torch.rmsnorm_quant(x * 1, w)
         return y.float() * scale[:, None]
     torch._dynamo.reset()
     w = block.weight.detach()                                # else compiling asks for a gradient, which codes do not have
-    check(torch.equal(torch.compile(quantised, fullgraph=True)(x, w), quantised(x, w)), "compiled, codes and scales")
-    check(off(quantised(x, w), norm(x.double(), w.double())) < 4e-2, "codes and scales")
+    t.check(torch.equal(torch.compile(quantised, fullgraph=True)(x, w), quantised(x, w)), "compiled, codes and scales")
+    t.check(off(quantised(x, w), norm(x.double(), w.double())) < 4e-2, "codes and scales")
 
 
-def captured(block, x):
+def captured(t, block, x):
     stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream), torch.no_grad():
@@ -122,28 +110,24 @@ def captured(block, x):
     y.zero_()
     graph.replay()
     torch.cuda.synchronize()
-    check(torch.equal(y, wanted), "captured into a graph")
+    t.check(torch.equal(y, wanted), "captured into a graph")
 
 
-def others(block, x):
-    found, wanted = block.gradients(lambda t: checkpoint(block, t, use_reentrant=False), x), block.gradients(block, x)
-    check(all(torch.equal(f, w) for f, w in zip(found, wanted)), "checkpointed")
+def others(t, block, x):
+    found, wanted = block.gradients(lambda x: checkpoint(block, x, use_reentrant=False), x), block.gradients(block, x)
+    t.check(all(torch.equal(f, w) for f, w in zip(found, wanted)), "checkpointed")
     with torch.autocast("cuda", dtype=torch.bfloat16):
-        check(torch.equal(block(x), wanted[0]), "under autocast")
-    check(torch.equal(torch.export.export(block, (x,)).module()(x), wanted[0]), "exported")
+        t.check(torch.equal(block(x), wanted[0]), "under autocast")
+    t.check(torch.equal(torch.export.export(block, (x,)).module()(x), wanted[0]), "exported")
     for op, args in ((torch.ops.tdsl.rmsnorm_quant.default, (x[:8], block.weight.detach())), (torch.ops.tdsl.swiglu.default, (random(8, 2 * N),))):
         found = torch.library.opcheck(op, args)
-        check(set(found.values()) == {"SUCCESS"}, f"{op}: {found}")
-    try:
-        y, _ = torch.ops.tdsl.rmsnorm_quant(x.clone().requires_grad_(), block.weight)
-        y.float().sum().backward()
-        check(False, "codes have no gradient")
-    except (NotImplementedError, RuntimeError) as e:
-        check("rmsnorm_quant" in str(e) or "does not require grad" in str(e), f"codes have no gradient: {e}")
+        t.check(set(found.values()) == {"SUCCESS"}, f"{op}: {found}")
+    codes, _ = torch.ops.tdsl.rmsnorm_quant(x.clone().requires_grad_(), block.weight)
+    raises(t, RuntimeError, "does not require grad", lambda: codes.float().sum().backward())
     for i in range(1, torch.cuda.device_count()):
         y, scale = tdsl.torch.rmsnorm_quant(x.to(f"cuda:{i}"), block.weight.detach().to(f"cuda:{i}"))
         here = tdsl.torch.rmsnorm_quant(x, block.weight.detach())
-        check(torch.equal(y.cpu().view(torch.uint8), here[0].cpu().view(torch.uint8)) and str(y.device) == f"cuda:{i}", f"on cuda:{i} while cuda:0 is current")
+        t.check(torch.equal(y.cpu().view(torch.uint8), here[0].cpu().view(torch.uint8)) and str(y.device) == f"cuda:{i}", f"on cuda:{i} while cuda:0 is current")
 
 
 class OnGpu(py_aiter.Torch):
@@ -153,26 +137,18 @@ class OnGpu(py_aiter.Torch):
     new = staticmethod(lambda shape, dtype: OnGpu.put(py_aiter.np.zeros(shape, dtype)))
 
 
-def aiter_calls():
-    chip = tdsl.open("hip:0" if torch.version.hip else "cuda:0").target
-    py_aiter.FP8.setdefault(chip, (ml_dtypes.float8_e4m3fn, 448.0))
-    totals = Totals()
-    for function in (py_aiter.norms, py_aiter.fused_norms, py_aiter.gates, py_aiter.clamped, py_aiter.quantised, py_aiter.products, py_aiter.attention):
-        totals.run(function, chip, OnGpu)
-    check(not totals.failures + totals.errors, f"AITER's calls: {totals.checks} checks, {totals.failures + totals.errors} failed")
-
-
 def main():
     x, w, h = random(M, N), random(N, seed=2), random(M, 2 * N, seed=3)
-    block = Block()
-    for part in (lambda: differentiated("rmsnorm", lambda x, w: tdsl.torch.rmsnorm(x, w=w), norm, (x, w)), lambda: differentiated("swiglu", tdsl.torch.swiglu, glu, (h,)),
-                 lambda: compiled(block, x), lambda: captured(block, x), lambda: others(block, x), aiter_calls):
-        try:
-            part()
-        except Exception:                                    # noqa: BLE001: the other parts are to run
-            check(False, traceback.format_exc(limit=-4))
-    print(f"torch {torch.__version__}: {checks} checks, {len(failed)} failed")
-    sys.exit(1 if failed else 0)
+    block, totals = Block(), Totals()
+    totals.run(differentiated, "rmsnorm", lambda x, w: tdsl.torch.rmsnorm(x, w=w), norm, (x, w))
+    totals.run(differentiated, "swiglu", tdsl.torch.swiglu, glu, (h,))
+    for part in (compiled, captured, others):
+        totals.run(part, block, x)
+    chip = tdsl.open("hip:0" if torch.version.hip else "cuda:0").target
+    py_aiter.FP8.setdefault(chip, (ml_dtypes.float8_e4m3fn, 448.0))
+    for calls in (py_aiter.norms, py_aiter.fused_norms, py_aiter.gates, py_aiter.clamped, py_aiter.quantised, py_aiter.products, py_aiter.attention):
+        totals.run(calls, chip, OnGpu)
+    totals.finish()
 
 
 if __name__ == "__main__":

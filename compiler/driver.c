@@ -294,7 +294,7 @@ static bool build_unit(struct compilation *c, int number, struct object_session 
 	bool fits = false, fine = true;
 	if (!*session)
 		*session = object_session_borrow();
-	for (int v = u->first; v < u->first + u->n; v++) {
+	for (int v = u->first; v < u->first + u->n && fine; v++) {
 		struct attempt *t = &it->attempts[v];
 		struct arena scratch = {0};
 		char why[ERROR_TEXT] = "out of memory";
@@ -304,7 +304,7 @@ static bool build_unit(struct compilation *c, int number, struct object_session 
 		t->rc = !t->built ? 0 : *session ? build_variant(&scratch, &u->arena, it, v, *session, why, sizeof why) : -1;
 		object_work_leave();
 		fits = it->variants[v].instead ? fits : t->rc == 0;
-		fine = fine && (!t->rc || t->rc == OBJECT_SPILLS);
+		fine = !t->rc || t->rc == OBJECT_SPILLS;
 		t->why = t->rc ? arena_printf(&u->arena, "%s", why) : NULL;
 		t->made.compile_ms = thread_ms() - start;
 		arena_free(&scratch);
