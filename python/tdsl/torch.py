@@ -127,7 +127,8 @@ class _Operator:
         return {k: v for k, v in values.items() if v is not None}, types, {n for n in self.flags if named.get(n)}
 
     def run(self, *args, **named):
-        key = (lib.tdsl_default(_default), _default.value, _place((*args, *named.values())), *[(v.shape, v.dtype) if isinstance(v, torch.Tensor) else None for v in args],
+        place = args[0].get_device() if args and isinstance(args[0], torch.Tensor) else _place((*args, *named.values()))
+        key = (lib.tdsl_default(_default), _default.value, place, *[(v.shape, v.dtype) if isinstance(v, torch.Tensor) else None for v in args],
                *[(n, v.shape, v.dtype) if isinstance(v, torch.Tensor) else (n, v) for n, v in named.items()])
         plan = self.plans.get(key)
         if plan is None:
