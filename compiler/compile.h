@@ -70,6 +70,8 @@ enum { PHASES_APART = 4 };                                 /* of a variant, at m
 /* Of which calls lines that are stored leave the L2 before those that are read: of none, of those that read no more than it holds, of all but small ones. */
 enum stored_first { STORED_AS_READ, STORED_FIRST_OF_FEW, STORED_FIRST };
 
+enum { PACE_PARTS = 16 };                                  /* of a ns, that variant.pace counts */
+
 /* A variant of an instance on a target: when it applies, and the choices made for it. */
 struct variant {
 	const struct hexpr *predicate; const char *text;      /* NULL, "any" */
@@ -102,6 +104,7 @@ struct variant {
 	bool uneven;                                           /* their number need not divide that of rows: the last of them may not be there */
 	bool pieces;                                           /* these workgroups share columns as well: of a row each takes a piece */
 	int rounds;                                            /* of rows that it carries sums over, so many have places in group memory, that in hand and those on their way; 0 = they come to registers */
+	const struct hexpr *pace;                              /* how long such a round takes at least, in 1/PACE_PARTS ns (emit/pace.c); NULL = it does not matter */
 	bool late;                                             /* half of the tensors of a row that comes so are asked for behind a round's barrier */
 	bool joined;                                           /* its phases are one launch: its workgroups, for all of which the chip has room at a time, wait for each other between them (emit/joined.c) */
 	bool many;                                             /* rows beside each other: for few there are other variants */

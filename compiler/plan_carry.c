@@ -36,13 +36,16 @@ enum { FEWER_ROUNDS = 2 };
  * side, which are short, are left to those. */
 enum { HELD_COLUMNS = 1024, HELD_EACH = 8, HELD_MOST = 16384, HELD_THREADS = 1024 };
 
-/* Of pieces of rows of which more tensors than `more` are loaded, at most `loads`, the first that a row fills: the lanes of a workgroup, how often each
- * accesses a row, how many workgroups a multiprocessor has, on how many multiprocessors fewer than there are, and their rounds.  What is on its way, 32
- * or 36 KB a multiprocessor, is as much as keeps memory at work: with more some are served before others, and those others have the memory to themselves
- * at the end (docs/performance.md).  whole: rows of one piece at most, whose sums are added up by more workgroups. */
-static const struct piece { int more, loads; bool whole; int threads, accesses, each, fewer, rounds; } pieces[] = {
-	{0, 2, true, 128, 1, 2, 0, 5}, {0, 2, false, 128, 1, 4, 0, 3}, {2, 3, true, 64, 2, 2, 4, 4}, {2, 3, false, 64, 2, 2, 4, 4}, {2, 3, false, 32, 2, 4, 6, 4},
+/* Of pieces of rows of which more tensors than `more` are loaded, at most `loads`, the first that a row fills: the lanes of a workgroup, each of which
+ * accesses 16 bytes of a row's tensors, how many workgroups a multiprocessor has, and for how much of its rate they ask memory, per mille (plan_pace): what
+ * is read and written in turns at that rate it serves evenly, at a hundredth more unevenly (docs/performance.md).
+ * whole: rows of one piece at most, whose sums are added up by more workgroups. */
+static const struct piece { int more, loads; bool whole; int threads, each, paced; } pieces[] = {
+	{0, 2, true, 64, 4, 905}, {0, 2, true, 128, 2, 905}, {0, 2, false, 128, 2, 905},
+	{2, 3, true, 64, 4, 895}, {2, 3, true, 128, 2, 895}, {2, 3, false, 128, 2, 895}, {2, 3, false, 64, 4, 895},
 };
+/* Of rounds of pieces that have places: five are on their way, so that memory has something to do whatever a round waits for. */
+enum { PIECE_ROUNDS = 6 };
 
 /* Of rows one by one, of so many the next of a workgroup's would lie in the same places of memory's channels as the last: two per cent slower than with
  * one workgroup less (docs/performance.md). */
@@ -65,6 +68,37 @@ static bool can_join(const struct planner *p, const struct planner *q, const str
 	for (int i = 1; i < q->k->nphases; i++)
 		ok = ok && plan_adds_parts(v, &q->k->phases[i]);
 	return ok;
+}
+
+/* Bytes of a row of the tensors that are loaded and stored by rows, each once; those that may be absent are not counted. */
+struct traffic { struct planner *q; uint64_t seen; const struct hexpr *bytes; };
+
+static void count_bytes(struct ir_ins *i, void *ctx)
+{
+	struct traffic *t = ctx;
+	if (i->op != IR_LOAD && i->op != IR_STORE)
+		return;
+	const struct ir_param *p = &t->q->k->params[i->imm];
+	struct arena *ar = t->q->arena;
+	if (i->imm >= 64 || t->seen >> i->imm & 1 || p->role == IR_TEMP || p->rank < 2 || (p->optional && !(t->q->given >> i->imm & 1)))
+		return;
+	const struct hexpr *bits = hexpr_const(ar, dtype_info(p->dtype)->bits);
+	for (int d = 1; d < p->rank; d++)
+		bits = hexpr_op(ar, HX_MUL, bits, p->extent[d]);
+	t->seen |= 1ull << i->imm;
+	t->bytes = hexpr_op(ar, HX_ADD, t->bytes, hexpr_op(ar, HX_DIV, bits, hexpr_const(ar, 8)));
+}
+
+/* Of a round of so many rows what they take at so many per mille of the memory's rate, GB/s, which is bytes a ns; none where that is not known. */
+static const struct hexpr *plan_pace(struct planner *p, struct planner *q, const struct hexpr *rows, int paced)
+{
+	struct arena *ar = p->arena;
+	struct traffic t = {.q = q, .bytes = hexpr_const(ar, 0)};
+	const struct hexpr *rate = hexpr_leaf(ar, HX_DEVICE, HX_MEMORY_RATE), *one = hexpr_const(ar, 1);
+	ir_walk(q->k->phases[0].body, count_bytes, &t);
+	const struct hexpr *parts = hexpr_op(ar, HX_MUL, hexpr_op(ar, HX_MUL, t.bytes, rows), hexpr_const(ar, 1000 * PACE_PARTS));
+	const struct hexpr *asked = hexpr_op(ar, HX_MUL, hexpr_op(ar, HX_MAX, rate, one), hexpr_const(ar, paced));
+	return hexpr_op(ar, HX_MUL, hexpr_op(ar, HX_DIV, parts, asked), hexpr_op(ar, HX_LE, one, rate));
 }
 
 /* With a tile of so many columns of each row, and of the phases behind. */
@@ -183,20 +217,28 @@ static struct variant *plan_pieces(struct planner *p, struct planner *q, struct 
 	return add_carried(p, q, &v, n, columns);
 }
 
+/* Of so many pieces each (pass_carry.c: workgroups_of). */
+static const struct hexpr *rows_at_a_time(struct arena *ar, const struct variant *v, const struct hexpr *pieces)
+{
+	const struct hexpr *one = hexpr_const(ar, 1);
+	return hexpr_op(ar, HX_MAX, hexpr_op(ar, HX_DIV, hexpr_const(ar, v->carries), hexpr_op(ar, HX_MAX, pieces, one)), one);
+}
+
 /* Many rows, of which each workgroup takes one at a time; width: bytes of an element. */
 static void plan_many_pieces(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct piece *piece, int width)
 {
 	struct arena *ar = p->arena;
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
-	int columns = piece->threads * piece->accesses * 16 / width;
+	int columns = piece->threads * 16 / width;
 	const struct hexpr *number = hexpr_op(ar, HX_CDIV, n->extent, hexpr_const(ar, columns));
 	const struct hexpr *places = hexpr_op(ar, HX_MUL, number, hexpr_const(ar, columns * (PIECE_PARTS - 1))), *full = hexpr_op(ar, HX_MUL, n->extent, hexpr_const(ar, PIECE_PARTS));
 	struct variant many = plan_variant(q);
-	many.carries = piece->each * (p->target->multiprocessors - piece->fewer);
+	many.carries = piece->each * p->target->multiprocessors;
 	many.pieces = true;
-	many.rounds = piece->rounds;
+	many.rounds = PIECE_ROUNDS;
 	many.joined = can_join(p, q, &many);
 	many.many = true;
+	many.pace = plan_pace(p, q, rows_at_a_time(ar, &many, number), piece->paced);
 	if (piece->whole)
 		plan_limit(q, &many, (int)n->extent->imm, columns);
 	struct variant *v = plan_pieces(p, q, many, n, piece->threads, columns);

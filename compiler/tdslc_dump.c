@@ -139,7 +139,7 @@ static void explain_variant(FILE *out, const struct dump *d, const struct varian
 	if (v->joined)
 		fprintf(out, " joined");
 	if (v->rounds)
-		fprintf(out, " rounds=%d", v->rounds);
+		fprintf(out, " rounds=%d%s", v->rounds, v->pace ? " paced" : "");
 	fprintf(out, "%s%s%s\n", !v->aligned ? "" : v->single ? " unaligned" : " aligned", v->flat ? " flat" : "", v->stream ? " stream" : "");
 }
 

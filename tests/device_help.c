@@ -121,6 +121,7 @@ static void launch_ptx(struct device_run *d, const struct device_code *c, const 
 	}
 	if (!empty)
 		ck_assert_msg(ptx_run(&p, d->err, sizeof d->err) == 0, "%s: %s", what, d->err);
+	d->time = p.time;
 	d->nfetched = p.nfetched;
 	d->nsoon = p.nsoon;
 	d->nstored = 0;

@@ -23,6 +23,7 @@ struct device_run {
 	uint64_t *soon; int nsoon, most_soon;            /* and in front of the wait */
 	uint64_t *stored; int nstored, most_stored, stored_of;   /* where PTX of the last launch stored first, bytes behind the start of tensor `stored_of` */
 	int kept_loads, kept_stores, other_loads;        /* of PTX by the L2's policies, of the last launch (ptx_run.h) */
+	uint64_t time;                        /* ns that the last launch of PTX took, by the interpreter's clocks (ptx_run.h) */
 	bool spare;                           /* what is compiled next need not fit: device_compile() then leaves no object */
 	double bound;                         /* how far a real GPU's results may be from the evaluator's where its instructions are approximate, by device_near */
 	uint64_t accesses;                    /* of memory by tensors' addresses: instructions that simulated AMD waves executed */

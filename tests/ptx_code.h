@@ -53,7 +53,7 @@ struct code {
 };
 
 /* Registers that the launch fills, the first of a thread's. */
-enum { TID, CTAID, NCTAID = CTAID + 3, RANK = NCTAID + 3, ENVREG1, ENVREG2, SPECIALS };
+enum { TID, CTAID, NCTAID = CTAID + 3, RANK = NCTAID + 3, ENVREG1, ENVREG2, TIME, SPECIALS };
 
 /* The kernel's part of the text; false with text in c->err.  c: zeros but for err and errlen; in its arena. */
 bool ptx_read(struct code *c, const char *text, const char *kernel);

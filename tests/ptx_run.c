@@ -76,6 +76,17 @@ static bool end_threads(struct machine *m, struct thread *warp, lanes on)
 	return true;
 }
 
+/* For a warp that looks at the clock. */
+static void tell_time(struct machine *m, struct thread *warp, const struct ins *i)
+{
+	if (i->nop < 2 || i->op[1].where != AT_REGISTER || i->op[1].reg != TIME)
+		return;
+	uint64_t time = *reg_of(warp, TIME) + 1;
+	for (int n = 0; n < WARP; n++)
+		*reg_of(&warp[n], TIME) = time;
+	m->l->time = time > m->l->time ? time : m->l->time;
+}
+
 /* The lanes `on`, all at the same place, up to where they part, or to a joint instruction, or, where others are going too, by one instruction. */
 static bool run_together(struct machine *m, struct thread *warp, lanes on, lanes going, int *spent)
 {
@@ -87,6 +98,7 @@ static bool run_together(struct machine *m, struct thread *warp, lanes on, lanes
 			return ptx_refuse(m->c, "%s: a thread does not come to an end", i->text);
 		if (!doing)
 			continue;
+		tell_time(m, warp, i);
 		if (is(i, ret) || is(i, exit)) {
 			if (!end_threads(m, warp, doing))
 				return false;
@@ -195,6 +207,7 @@ static void start(struct machine *m, struct group *g)
 			*reg_of(t, CTAID + d) = g->at[d], *reg_of(t, NCTAID + d) = m->l->grid[d];
 		*reg_of(t, ENVREG1) = meeting >> 32;
 		*reg_of(t, ENVREG2) = cut(meeting, 32);
+		*reg_of(t, TIME) = 0;
 	}
 	memset(g->shared, 0xA5, (size_t)m->l->shared + 1);
 	if (m->members > 1)

@@ -24,6 +24,7 @@ struct ptx_launch {
 	uint64_t *fetched; int nfetched, most_fetched;   /* addresses that the L2 was asked for, to be kept, in order; NULL = nobody asks */
 	uint64_t *soon; int nsoon, most_soon;            /* the same of what is asked for in front of the wait for the launch before */
 	uint64_t *stored; int nstored, most_stored;      /* the same of what is stored, the first ones */
+	uint64_t time;                        /* ns, of the slowest warp: each has a clock, which moves on by one whenever it looks at it */
 	int kept_loads, kept_stores, other_loads;        /* counted: accesses of a thread whose lines the L2 is to give up last, and those with a policy that are as all others */
 };
 int ptx_run(struct ptx_launch *, char *err, size_t errlen);

@@ -50,7 +50,7 @@ static int register_of(struct code *c, const char *name)
 	return (int)k->value + atoi(name + digits);
 }
 
-static const char *const specials[SPECIALS] = {"%tid.x", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%cluster_ctarank", "%envreg1", "%envreg2"};
+static const char *const specials[SPECIALS] = {"%tid.x", "%ctaid.x", "%ctaid.y", "%ctaid.z", "%nctaid.x", "%nctaid.y", "%nctaid.z", "%cluster_ctarank", "%envreg1", "%envreg2", "%globaltimer"};
 
 static struct operand operand_of(struct code *c, char *word)
 {

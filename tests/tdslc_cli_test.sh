@@ -97,7 +97,7 @@ for stage in ast ir layout llvm asm; do
 	expect 0 twice dump "$one" --kernel twice --stage $stage
 done
 expect 0 'Method:' dump "$one" --kernel twice --explain
-expect 0 'workgroups=256 joined rounds=4 aligned' dump kernels.tdsl --kernel swiglu_bwd --instance T=bf16 --target sm_90a --explain
+expect 0 'workgroups=264 joined rounds=6 paced aligned' dump kernels.tdsl --kernel swiglu_bwd --instance T=bf16 --target sm_90a --explain
 for command in list report verify; do
 	expect 1 "$dir/none: " $command "$dir/none"
 	expect 1 'not a kernel pack' $command "$one"

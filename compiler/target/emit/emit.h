@@ -15,7 +15,7 @@
  *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing
  *   stage.c       loads by way of group memory
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
- *   early.c       the first loads, before the wait
+ *   early.c       the first loads, before the wait       pace.c        no more than memory gives
  *   teams.c       waves that wait for each other alone
  *   joined.c      phases of one launch                       ragged.c      groups whose bounds lie in memory
  *   rounds.c      rows that may not be there, one after the other        waves.c       waves that would hold nothing
@@ -39,8 +39,8 @@ struct value { LLVMValueRef *group; int ngroups, pack; const struct lds_tile *wa
 
 enum { MANY_MASKS = 16, MANY_TENSORS = 8 };  /* of a lane: more would fill the scalar registers; half as many where there are more tensors */
 /* What a launch says of itself: so many rows of tiles below lies what is asked for ahead (else it lies elsewhere); workgroups; with which of them along
- * the grid's last dimension those begin that let the next launch in; waves of a workgroup. */
-enum told { TOLD_BELOW, TOLD_WORKGROUPS, TOLD_LAST, TOLD_WAVES, TOLD };
+ * the grid's last dimension those begin that let the next launch in; waves of a workgroup; how long a round of its loop takes (variant.pace). */
+enum told { TOLD_BELOW, TOLD_WORKGROUPS, TOLD_LAST, TOLD_WAVES, TOLD_PACE, TOLD };
 struct machine;
 struct access;
 struct remembered { const struct ir_ins *of; const struct layout *layout; int reg; LLVMValueRef v; int older; };
@@ -128,8 +128,8 @@ const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    
 /* stage.c, memory.c */
 /* bytes: of a round's places; odd: i32, 0 and 1 in turns; at, by: i64, where each load of the first round that is asked for in the loop lies for all
  * lanes, and by how much that grows, NULL = it is made anew.  asked: the round that this one asks for, which there is if it is below end; rest: the first
- * of the loads that it has not asked for yet, n = none. */
-struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes, rest; LLVMValueRef odd, *at, *by, asked, end; };
+ * of the loads that it has not asked for yet, n = none.  began: when the loop did (pace.c), NULL = no matter. */
+struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes, rest; LLVMValueRef odd, *at, *by, asked, end, began; };
 void stage_each(struct emit *, const struct ir_ins *loop, void (*each)(struct emit *, const struct ir_ins *load));   /* of the loop's first round each load that comes by its ring */
 bool stage_enter_loop(struct emit *, struct stage_ring *, const struct ir_ins *loop, LLVMValueRef *end);  /* asks for its first rounds; end: becomes this wave's; false = nothing of it is staged */
 void stage_begin_round(struct emit *, struct stage_ring *, LLVMValueRef at, LLVMValueRef end);
@@ -137,6 +137,10 @@ void stage_ask_rest(struct emit *);                                             
 void stage_leave_loop(struct emit *);
 void stage_take(struct emit *, const struct ir_ins *, int reg);                 /* of what is staged, register reg is there now */
 void value_loaded(struct emit *, const struct ir_ins *, int reg, int n, LLVMValueRef words);   /* from reg on n registers, as they lie in memory */
+
+/* pace.c */
+void pace_begin(struct emit *, struct stage_ring *);                            /* in front of the loop */
+void pace_wait(struct emit *, const struct stage_ring *);                       /* until it is time to ask for a round's rows */
 
 /* ask.c */
 const struct ir_ins *emit_front(struct emit *, const struct ir_block *);       /* what a block asks for first; returns what comes behind */

@@ -64,6 +64,7 @@ struct machine {
 	/* All workgroups of the launch: what any of them stored before it is seen behind it; where target.joins.  It is a barrier as well. */
 	void (*workgroups_meet)(struct emit *);
 	void (*memory_barrier)(struct emit *);                           /* as that, and its accesses of global memory are done */
+	LLVMValueRef (*time)(struct emit *);                             /* i64, ns, the same for all workgroups of the chip; where rows come by rings (target.ring_bytes) */
 	void (*keep_order)(struct emit *);                               /* nothing moves across: bounds what is live */
 	/* x (32 bits), computed before any load behind it: what it is computed from need not stay. */
 	LLVMValueRef (*settled)(struct emit *, LLVMValueRef x);

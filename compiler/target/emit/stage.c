@@ -255,6 +255,7 @@ bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_i
 		ask(e, ring, emit_int(e, r), *end, 0, ring->n);
 	if (ring->n)
 		find_growth(e, ring);
+	pace_begin(e, ring);
 	return ring->n > 0;
 }
 
@@ -274,6 +275,7 @@ void stage_begin_round(struct emit *e, struct stage_ring *ring, LLVMValueRef at,
 	ring->odd = LLVMBuildAnd(e->b, at, emit_int(e, 1), "");
 	take_numbers(e, ring, at, end);
 	e->machine->staged(e, e->v->rounds - 2);
+	pace_wait(e, ring);
 	ring->asked = LLVMBuildAdd(e->b, at, emit_int(e, e->v->rounds - 1), "");
 	ring->end = end;
 	ring->rest = e->v->late ? (ring->n + 1) / 2 : ring->n;

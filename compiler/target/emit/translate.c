@@ -230,6 +230,7 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 			add_argument(e, a, KA_SYMBOL, i, 0, e->i32);
 	grid_told(e, a->told);
 	a->told[TOLD_WAVES] = e->waves_told ? e->waves_there : NULL;
+	a->told[TOLD_PACE] = e->ph == e->k->phases ? e->v->pace : NULL;
 	for (int i = 0, n = 0; i < TOLD; i++)
 		if (a->told[i])
 			add_argument(e, a, KA_EXPR, i, n++, e->i32);

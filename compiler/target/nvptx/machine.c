@@ -215,6 +215,12 @@ static LLVMValueRef settled(struct emit *e, LLVMValueRef x)
 	return x;
 }
 
+/* Not from the same second on for all chips, but in ns for all (PTX ISA, %globaltimer). */
+static LLVMValueRef time_now(struct emit *e)
+{
+	return emit_call(e, "llvm.nvvm.read.ptx.sreg.globaltimer", NULL, 0, NULL, 0);
+}
+
 static void keep_order(struct emit *e)
 {
 	(void)e;                                             /* ptxas orders as its registers allow */
@@ -354,7 +360,7 @@ static const struct machine machine = {
 	.row_bits = 5, .lane_xor = exchange, .lane_gather = gather, .lane_read = gather, .lanes_sum = sum, .ballot = ballot, .uniform = uniform,
 	.member = member, .member_place = member_place, .members_begin = members_begin, .members_ready = members_ready,
 	.member_send = member_send, .members_expect = members_expect, .members_receive = members_receive,
-	.barriers = 16, .workgroups_meet = workgroups_meet, .barrier = barrier, .memory_barrier = barrier, .keep_order = keep_order, .settled = settled,
+	.barriers = 16, .workgroups_meet = workgroups_meet, .barrier = barrier, .memory_barrier = barrier, .time = time_now, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_bf16 = nvptx_from_bf16, .from_bf16_again = nvptx_from_bf16_again, .to_integer = nvptx_to_integer,
 	.access_open = nvptx_access_open, .load = nvptx_load, .fetch = nvptx_fetch, .stage = nvptx_stage, .stage_close = nvptx_stage_close, .staged = nvptx_staged, .store = nvptx_store, .update = nvptx_update,
 	.product = product,
