@@ -29,6 +29,7 @@ struct target {
 	int line_ahead_bytes;          /* the same of long lines of which nothing is reduced */
 	int l2_bytes;                  /* that its L2 holds; where no lines are asked for ahead or kept it does not matter, and is 0 */
 	int early_bytes;               /* that the first workgroups ask the L2 for before they wait for the launch in front; 0 = nothing */
+	int early_counted;             /* the same of rows that are there most often, where those that are there are counted over many groups */
 	int gap_workgroups;            /* so many at most, about, for rows of which some may not be there: one that starts costs the same where its row is not; 0 = one a row */
 	int counted_workgroups;        /* so many at most where rows that are there are counted over all groups, or tiles of so many by 256 threads; where gap_workgroups is not 0 */
 	int counted_least;             /* and of rows so many at least: eight a multiprocessor */

@@ -132,14 +132,16 @@ START_TEST(first_rows_are_asked_for_early)
 END_TEST
 
 /* Of rows that may not be there whether they are or not: those of the workgroups that begin first, of few workgroups as of many; of many groups, over
- * which rows are counted, none. */
+ * which rows are counted, fewer, all groups' first ones before their second. */
 START_TEST(rows_are_asked_for_before_they_are_known)
 {
 	enum { GROUPS = 3, COUNTED = 8, ROWS = 4, COLUMNS = 4096, ROW_BYTES = 2 * COLUMNS * 2, MOST = 1 << 12 };
-	static const int there[COUNTED] = {0, 1, ROWS}, firsts[] = {1, 3, 100, 100}, groups[] = {GROUPS, GROUPS, GROUPS, COUNTED};
+	static const int there[COUNTED] = {0, 1, ROWS}, firsts[] = {1, 3, 100, 100, 11}, groups[] = {GROUPS, GROUPS, GROUPS, COUNTED, COUNTED};
 	static uint64_t asked[MOST], want[MOST];
 	for (unsigned f = 0; f < sizeof firsts / sizeof *firsts; f++)
-		for (int each = 1; each <= ROWS; each += ROWS - 1) {          /* workgroups a group, or of all that are counted */
+		for (int some = 0; some < 2; some++) {
+			bool counted = groups[f] == COUNTED;
+			int each = some ? ROWS * (counted ? 4 : 1) : 1;             /* workgroups a group, or of all that are counted */
 			struct built b;
 			struct device_code code;
 			built_open(&b, "swiglu_masked_128");
@@ -151,7 +153,8 @@ START_TEST(rows_are_asked_for_before_they_are_known)
 				ir_tensor_set(ir_run_find(&b.r, "tokens"), e, there[e]);
 			struct variant *v = &b.v[built_variant(&b, "N%4096=0 aligned rows>=768 bare")];
 			struct target chip = *v->target;
-			chip.early_bytes = firsts[f] * ROW_BYTES;
+			chip.early_bytes = counted ? 2 * ROW_BYTES : firsts[f] * ROW_BYTES;
+			chip.early_counted = counted ? firsts[f] * ROW_BYTES : 0;
 			v->target = &chip;
 			b.d.soon = asked;
 			b.d.most_soon = MOST;
@@ -159,8 +162,8 @@ START_TEST(rows_are_asked_for_before_they_are_known)
 			code.launches[0].grid[0] = hexpr_const(&b.d.arena, each);
 			device_check(&b.d, &code, v->text, false);
 			int n = 0;
-			for (int w = 0; w < firsts[f] && w < each * groups[f] && groups[f] < COUNTED; w++)
-				n = lines_of(want, n, w / each * ROWS + w % each, 0, 1, 2 * COLUMNS, 0, ROW_BYTES);
+			for (int w = 0; w < firsts[f] && w < each * (counted ? 1 : groups[f]); w++)
+				n = lines_of(want, n, counted ? w % COUNTED * ROWS + w / COUNTED : w / each * ROWS + w % each, 0, 1, 2 * COLUMNS, 0, ROW_BYTES);
 			ck_assert_int_eq(b.d.nsoon, n);                        /* and nothing elsewhere */
 			expect_lines(asked, b.d.nsoon, ir_run_find(&b.r, "h"), (size_t)groups[f] * ROWS * ROW_BYTES, want, n, v->text, firsts[f]);
 			free(code.elf);

@@ -4,10 +4,13 @@
  * value.  The memory has little to do meanwhile, since what is left of that launch only stores, and nothing comes before the wait is over:
  * a microsecond of each launch.  Of more than the first, the memory would be kept from what the launch in front still loads; a launch of few
  * workgroups waits for other things (docs/performance.md).  Rows that may not be there are asked for whether they are or not: their place in
- * the tensor is; not where they are counted over many groups (counted.c).  Of workgroups that take many rows one after the other, the first of each. */
+ * the tensor is.  Where they are counted over many groups (counted.c), and nobody knows yet whose is which, those that come first in each group, which are
+ * there most often: whoever takes them.  Of workgroups that take many rows one after the other, the first of each. */
 #include "../../pass.h"
 #include "machine.h"
 #include "memory.h"
+
+#include <string.h>
 
 struct early { struct emit *e; bool *there; int64_t bytes; };     /* there: by id, what can be computed before the wait */
 
@@ -38,14 +41,15 @@ static bool open_front(struct early *y, const struct ir_ins *i)
 	return made;
 }
 
-/* The workgroup is one of the first of many, in the order in which they begin; of rows that may not be there also of few, for whose loads the
- * answer is waited for, but not where they are counted: then nobody knows yet whose is which. */
-static LLVMValueRef is_first(struct emit *e, int64_t most)
+/* The workgroup, which asks for so many bytes, is one of the first of many, in the order in which they begin; of rows that may not be there also of few, for whose loads the
+ * answer is waited for. */
+static LLVMValueRef is_first(struct emit *e, int64_t bytes)
 {
-	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntULT, grid_workgroup(e), emit_int(e, most), ""), counted = grid_is_counted(e);
-	if (e->v->gaps)
-		return counted ? LLVMBuildAnd(e->b, first, LLVMBuildNot(e->b, counted, ""), "") : first;
-	return LLVMBuildAnd(e->b, first, LLVMBuildICmp(e->b, LLVMIntUGT, grid_workgroups(e), emit_int(e, most), ""), "");
+	const struct target *t = e->v->target;
+	LLVMValueRef most = emit_int(e, t->early_bytes / bytes), counted = grid_is_counted(e);
+	most = counted ? LLVMBuildSelect(e->b, counted, emit_int(e, t->early_counted / bytes), most, "") : most;
+	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntULT, grid_workgroup(e), most, "");
+	return e->v->gaps ? first : LLVMBuildAnd(e->b, first, LLVMBuildICmp(e->b, LLVMIntUGT, grid_workgroups(e), most, ""), "");
 }
 
 static void ask(struct emit *e, const struct ir_ins *load)
@@ -136,14 +140,12 @@ static const struct ir_block *first_block(struct early *y, const struct ir_block
 	return i && i->op == IR_IF ? i->body : NULL;
 }
 
-void early_fetch(struct emit *e, const struct ir_block *phase)
+static void ask_early(struct emit *e, const struct ir_block *phase)
 {
 	struct early y = {e, arena_alloc(e->arena, (size_t)e->k->next_id + 1), 0};
-	int mark = index_mark(e);
 	const struct ir_ins *loop = loop_of_rows(phase);
 	if (loop) {
 		ask_for_round(&y, phase, loop);
-		index_release(e, mark);
 		return;
 	}
 	const struct ir_block *b = first_block(&y, phase);
@@ -152,10 +154,33 @@ void early_fetch(struct emit *e, const struct ir_block *phase)
 		y.bytes += asked_bytes(&y, end);
 	if (!y.bytes || e->failed)
 		return;
-	LLVMValueRef join = emit_if_begin(e, is_first(e, e->v->target->early_bytes / y.bytes));
+	LLVMValueRef join = emit_if_begin(e, is_first(e, y.bytes));
 	for (const struct ir_ins *i = b->first; i != end; i = i->next)
 		if (asked_bytes(&y, i))
 			ask(e, i);
 	emit_if_end(e, join);
+}
+
+/* Where rows are counted: workgroups are numbered over all groups' first rows, then their second ones.  There are no more workgroups than places. */
+static void bind_likely(struct emit *e, const struct rounds *r)
+{
+	LLVMValueRef counted = grid_is_counted(e), number = e->machine->workgroup(e, r->dim), groups = emit_hexpr(e, e->ph->axes[r->group].extent);
+	LLVMValueRef row = op_times(e, LLVMBuildUDiv(e->b, number, groups, ""), e->ph->axes[r->axis].tile);
+	e->axis_base[r->group] = LLVMBuildSelect(e->b, counted, LLVMBuildURem(e->b, number, groups, ""), e->axis_base[r->group], "");
+	e->axis_base[r->axis] = LLVMBuildSelect(e->b, counted, row, e->axis_base[r->axis], "");
+}
+
+void early_fetch(struct emit *e, const struct ir_block *phase)
+{
+	struct rounds r = {.axis = -1};
+	int mark = index_mark(e);
+	LLVMValueRef *own = e->axis_base, likely[LAYOUT_AXES];
+	if (grid_rounds(e, &r) && r.count) {
+		memcpy(likely, own, sizeof likely);
+		e->axis_base = likely;
+		bind_likely(e, &r);
+	}
+	ask_early(e, phase);
 	index_release(e, mark);
+	e->axis_base = own;
 }
