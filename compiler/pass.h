@@ -42,6 +42,8 @@ bool split_numbers(const struct axis_split *, const struct ir_phase *, const str
  * whole, so that workgroups share its columns. */
 struct carried_sums { const struct hexpr *rows; int column, n; bool pieces; };
 bool kernel_can_carry(struct ir_kernel *, struct carried_sums *);
+/* Rows that so many workgroups take at a time where of a row of so many columns each takes a piece of `tile`: 1 or more. */
+const struct hexpr *carried_rows(struct arena *, int workgroups, const struct hexpr *columns, int tile);
 /* Two phases that pass_fuse can make one: of the second the axes that number groups of rows and of columns, and how many each has. */
 struct fused_axes { int rows, columns; int64_t rows_by, columns_by; };
 bool kernel_can_fuse(struct ir_kernel *, struct fused_axes *);

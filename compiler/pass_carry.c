@@ -275,6 +275,12 @@ static void count_workgroups(const struct carrying *c, struct ir_phase *ph, cons
 	ir_walk(ph->body, count_parts, &n);
 }
 
+const struct hexpr *carried_rows(struct arena *ar, int workgroups, const struct hexpr *columns, int tile)
+{
+	const struct hexpr *pieces = hexpr_op(ar, HX_CDIV, columns, hexpr_const(ar, tile));
+	return hexpr_op(ar, HX_MAX, hexpr_const(ar, 1), hexpr_op(ar, HX_DIV, hexpr_const(ar, workgroups), pieces));
+}
+
 /* Those that take all rows between them: of long rows fewer; of many rows whose columns they share as well, of each piece as many, and no more than the chip has room for. */
 static const struct hexpr *workgroups_of(const struct pass *p, const struct carrying *c)
 {
@@ -288,7 +294,7 @@ static const struct hexpr *workgroups_of(const struct pass *p, const struct carr
 	}
 	for (int t = 0; !c->rows && p->v->many && t < p->v->ntiles; t++)
 		if (!p->v->tiles[t].phase && !strcmp(p->v->tiles[t].axis, columns->name))
-			return hexpr_op(ar, HX_MAX, one, hexpr_op(ar, HX_DIV, all, hexpr_op(ar, HX_CDIV, columns->extent, hexpr_const(ar, p->v->tiles[t].tile))));
+			return carried_rows(ar, p->v->carries, columns->extent, p->v->tiles[t].tile);
 	return all;
 }
 

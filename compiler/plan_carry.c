@@ -217,13 +217,6 @@ static struct variant *plan_pieces(struct planner *p, struct planner *q, struct 
 	return add_carried(p, q, &v, n, columns);
 }
 
-/* Of so many pieces each (pass_carry.c: workgroups_of). */
-static const struct hexpr *rows_at_a_time(struct arena *ar, const struct variant *v, const struct hexpr *pieces)
-{
-	const struct hexpr *one = hexpr_const(ar, 1);
-	return hexpr_op(ar, HX_MAX, hexpr_op(ar, HX_DIV, hexpr_const(ar, v->carries), hexpr_op(ar, HX_MAX, pieces, one)), one);
-}
-
 /* Many rows, of which each workgroup takes one at a time; width: bytes of an element. */
 static void plan_many_pieces(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct piece *piece, int width)
 {
@@ -238,7 +231,7 @@ static void plan_many_pieces(struct planner *p, struct planner *q, const struct 
 	many.rounds = PIECE_ROUNDS;
 	many.joined = can_join(p, q, &many);
 	many.many = true;
-	many.pace = plan_pace(p, q, rows_at_a_time(ar, &many, number), piece->paced);
+	many.pace = plan_pace(p, q, carried_rows(ar, many.carries, n->extent, columns), piece->paced);
 	if (piece->whole)
 		plan_limit(q, &many, (int)n->extent->imm, columns);
 	struct variant *v = plan_pieces(p, q, many, n, piece->threads, columns);

@@ -16,12 +16,15 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
+from unittest.mock import patch
 
 import ml_dtypes
 import numpy as np
 import tdsl
 from tdsl import _list
 from tdsl._abi import DLTensor, lib
+from tdsl._device import device_at, device_of
 from tdsl._tensor import DTYPES
 
 bf16 = ml_dtypes.bfloat16
@@ -77,6 +80,16 @@ def raises(t, kind, text, call):
         t.check(False, f"{kind.__name__} with {text!r} expected")
     except kind as e:
         t.check(text in str(e), f"{kind.__name__}: {text!r} expected, found {e}")
+
+
+def torch_places(t, kind, hip):
+    """Whom a torch.device means to torch of that version of HIP (None: CUDA's), which calls either's GPUs cuda; what is no GPU the default device."""
+    with patch.dict(sys.modules, torch=SimpleNamespace(version=SimpleNamespace(hip=hip))):
+        for number in (0, 1):
+            found = device_at(SimpleNamespace(type="cuda", index=number)).name
+            t.check(found == f"{kind}:{number}", f"cuda:{number} of torch is {found}")
+        for place in (None, SimpleNamespace(type="cpu", index=None), SimpleNamespace(type="meta", index=None)):
+            t.check(device_at(place) is device_of(None), f"{place} is {device_at(place)}")
 
 
 def capsules(t):

@@ -7,16 +7,14 @@ import ctypes
 import importlib.util
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import tdsl
-from py_calls import Producer, raises, rows
+from py_calls import Producer, raises, rows, torch_places
 from tdsl._abi import lib
-from tdsl._device import check, device_at, device_of
+from tdsl._device import check, device_of
 from totals import Totals
 
 
@@ -58,19 +56,6 @@ pack {
 """
 
 
-def places(t):
-    """Whom a torch.device means: that GPU, as CUDA's torch; what is no GPU the default device."""
-    before, sys.modules["torch"] = sys.modules.get("torch"), SimpleNamespace(version=SimpleNamespace(hip=None))
-    for number in (0, 1):
-        found = device_at(SimpleNamespace(type="cuda", index=number)).name
-        t.check(found == f"cuda:{number}", f"cuda:{number} of torch is {found}")
-    for place in (None, SimpleNamespace(type="cpu", index=None), SimpleNamespace(type="meta", index=None)):
-        t.check(device_at(place) is device_of(None), f"{place} is {device_at(place)}")
-    del sys.modules["torch"]
-    if before:
-        sys.modules["torch"] = before
-
-
 def operators(t):
     """Operators of torch's tensors on a GPU, seen by fake ones: element types and shapes are asked of the GPU where they lie."""
     if not importlib.util.find_spec("torch"):
@@ -97,6 +82,7 @@ def operators(t):
 
 
 totals = Totals()
-for function in (devices, placed, places, operators):
+totals.run(torch_places, "cuda", None)
+for function in (devices, placed, operators):
     totals.run(function)
 totals.finish()

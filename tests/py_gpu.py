@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import ml_dtypes
 import numpy as np
 import tdsl
-from py_calls import Managed, Producer, capsule_new, raises, rng, rows, same
+from py_calls import Managed, Producer, capsule_new, raises, rng, rows, same, torch_places
 from tdsl import _list
 from tdsl._abi import DLTensor, lib
-from tdsl._device import check, device_at, device_of
+from tdsl._device import check, device_of
 from tdsl._kernel import current_stream
 from totals import Totals
 
@@ -210,19 +210,6 @@ def lists(t):
         sys.modules["torch"] = before
 
 
-def places(t):
-    """Whom a torch.device means: that GPU, as ROCm's torch, which calls it cuda too; what is no GPU the default device."""
-    before, sys.modules["torch"] = sys.modules.get("torch"), SimpleNamespace(version=SimpleNamespace(hip='6.4'))
-    for number in (0, 1):
-        found = device_at(SimpleNamespace(type="cuda", index=number)).name
-        t.check(found == f"hip:{number}", f"cuda:{number} of torch is {found}")
-    for place in (None, SimpleNamespace(type="cpu", index=None), SimpleNamespace(type="meta", index=None)):
-        t.check(device_at(place) is device_of(None), f"{place} is {device_at(place)}")
-    del sys.modules["torch"]
-    if before:
-        sys.modules["torch"] = before
-
-
 def operators(t):
     """Operators of torch's tensors on ROCm's GPUs, which torch calls cuda:N, seen by fake ones: each chip's own fp8."""
     if not importlib.util.find_spec("torch"):
@@ -244,6 +231,7 @@ def operators(t):
 
 totals = Totals()
 tdsl.open("hip:0")
-for function in (staged, on_device, workspace, lists, places, operators):
+totals.run(torch_places, "hip", "6.4")
+for function in (staged, on_device, workspace, lists, operators):
     totals.run(function)
 totals.finish()

@@ -41,8 +41,8 @@ static bool open_front(struct early *y, const struct ir_ins *i)
 	return made;
 }
 
-/* The workgroup, which asks for so many bytes, is one of the first of many, in the order in which they begin; of rows that may not be there also of few, for whose loads the
- * answer is waited for. */
+/* The workgroup, which asks for so many bytes, is one of the first of many, in the order in which they begin; of rows that may not be there also of
+ * few, for whose loads the answer is waited for. */
 static LLVMValueRef is_first(struct emit *e, int64_t bytes)
 {
 	const struct target *t = e->v->target;

@@ -15,7 +15,7 @@
  *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing
  *   stage.c       loads by way of group memory
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
- *   early.c       the first loads, before the wait       pace.c        no more than memory gives
+ *   early.c       the first loads, before the wait           pace.c        no more than memory gives
  *   teams.c       waves that wait for each other alone
  *   joined.c      phases of one launch                       ragged.c      groups whose bounds lie in memory
  *   rounds.c      rows that may not be there, one after the other        waves.c       waves that would hold nothing

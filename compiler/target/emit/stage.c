@@ -249,14 +249,14 @@ bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_i
 	set_back(e, loop, &was);
 	ring->bytes = e->lds_small_bytes - begin;
 	e->lds_small_bytes = begin + e->v->rounds * ring->bytes;
-	if (ring->n)
-		*end = teams_open(e, loop, *end);
-	for (int r = 0; ring->n && r < e->v->rounds - 1; r++)
+	if (!ring->n)
+		return false;
+	*end = teams_open(e, loop, *end);
+	for (int r = 0; r < e->v->rounds - 1; r++)
 		ask(e, ring, emit_int(e, r), *end, 0, ring->n);
-	if (ring->n)
-		find_growth(e, ring);
+	find_growth(e, ring);
 	pace_begin(e, ring);
-	return ring->n > 0;
+	return true;
 }
 
 void stage_ask_rest(struct emit *e)
