@@ -112,7 +112,8 @@ static bool is_turned(struct assign *s, struct ir_ins *i, ir_axes axes, int inne
 	if (!(i->axes & IR_AXIS(inner)))                     /* a number for each group, say */
 		return false;
 	*line = line_of(s, i, axes, bits);
-	return *line >= 0 && *line != inner && *bits <= 32 && s->ph->axes[*line].tile * *bits >= SECTOR_BITS && product_of_tiles(s->ph, axes) <= TURNED_BYTES / (*bits / 8 ? *bits / 8 : 1);
+	bool worth = *line >= 0 && (*bits < 8 || s->ph->axes[*line].tile * *bits >= SECTOR_BITS);   /* two of half a byte are one store's */
+	return worth && *line != inner && *bits <= 32 && product_of_tiles(s->ph, axes) <= TURNED_BYTES / (*bits / 8 ? *bits / 8 : 1);
 }
 
 struct turned { struct assign *s; ir_axes axes; int inner, line, run; bool turns; };

@@ -30,11 +30,12 @@ static bool many_tensors(const struct planner *p)
 	return n > 8;
 }
 
-/* Of a kernel of several phases, one of tiles of groups that are turned: its workgroups are those of a kernel that has no other. */
+/* Of a kernel of several phases, one of tiles that are turned, of groups or of nothing else: its workgroups are those of a kernel that has no other. */
 static bool stands_apart(const struct planner *p, int phase)
 {
 	struct shape s = phase_shape(NULL, &p->k->phases[phase]);
-	return p->k->nphases > 1 && s.fixed > 1 && !s.open && !s.tiled && phase_is_turning(p->k, &p->k->phases[phase]);
+	bool tiles = s.fixed > 1 ? !s.tiled : s.tiled == 2;
+	return p->k->nphases > 1 && tiles && !s.open && phase_is_turning(p->k, &p->k->phases[phase]);
 }
 
 static bool any_apart(const struct planner *p)
@@ -44,6 +45,25 @@ static bool any_apart(const struct planner *p)
 			return true;
 	return false;
 }
+
+struct rows_search { const struct ir_kernel *k; bool found; };
+
+static void look_for_rows(struct ir_ins *i, void *ctx)
+{
+	struct rows_search *s = ctx;
+	s->found = s->found || (i->op == IR_STORE && s->k->params[i->imm].rank > 1);
+}
+
+/* Rows that are stored, not reduced and no more for the tiles behind them. */
+static bool stores_rows(const struct planner *p)
+{
+	struct rows_search s = {p->k, false};
+	ir_walk(p->k->phases[0].body, look_for_rows, &s);
+	return s.found;
+}
+
+/* Nothing but rows, or, behind them, tiles that turn what they stored (pass_across.c). */
+static bool only_rows(const struct planner *p) { return p->k->nphases == 1 || (p->k->nphases == 2 && any_apart(p) && stores_rows(p)); }
 
 static void plan_rest(struct planner *p, bool is_aligned, bool open);
 
@@ -410,7 +430,7 @@ static int classes_of(const struct planner *p)
 		return SECOND;
 	if (p->single && !any_apart(p))
 		return any_tensors ? EACH : BETWEEN;
-	if (!p->target->more_variants && p->k->nphases == 1 && can_stream(p))
+	if (!p->target->more_variants && only_rows(p) && can_stream(p))
 		return SHORT;
 	if (p->single || (!p->target->more_variants && p->npins))
 		return SECOND;
@@ -419,10 +439,10 @@ static int classes_of(const struct planner *p)
 	return plan_sums_follow(p) ? FOURTH : SECOND;
 }
 
-/* Of a kernel of nothing but rows of one tensor that are reduced, and waited for, the symbol of their columns; -1 = it is none. */
+/* Of rows of one tensor that are reduced, and waited for, the symbol of their columns; -1 = they are not, or others follow. */
 static int row_symbol(const struct planner *p)
 {
-	bool waits = p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && (p->f.weights || p->f.rounds > 1);
+	bool waits = only_rows(p) && p->f.reduces && p->f.rows == 1 && (p->f.weights || p->f.rounds > 1);
 	const struct hexpr *n = NULL;
 	for (int a = 0; waits && a < p->k->phases[0].naxes; a++) {
 		const struct ir_axis *ax = &p->k->phases[0].axes[a];
@@ -667,7 +687,7 @@ void plan_rows(struct planner *p)
 	} else {
 		plan_carried(p, true);
 	}
-	bool held = open && (p->target->more_variants || !sweeps || !any_apart(p));   /* a phase that only reduces rows sweeps them nearly as fast */
+	bool held = open && (p->target->more_variants || !sweeps || !any_apart(p) || stores_rows(p));   /* a phase that only reduces rows sweeps them nearly as fast */
 	bool longer = sweeps && held && (set || !p->sets);
 	if (longer) {
 		plan_between(p);

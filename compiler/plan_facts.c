@@ -76,7 +76,7 @@ static void note_access(struct ir_ins *i, void *ctx)
 	if (!t->rank)
 		return;
 	struct affine s = affine_of(i->args[t->rank - 1]);
-	f->rows += i->op == IR_LOAD && t->rank > 1;
+	f->rows += i->op == IR_LOAD && t->rank > 1 && t->role != IR_OUT;
 	f->early = f->early || (i->op == IR_STORE && t->rank > 1 && !rounds);
 	f->weights += i->op == IR_LOAD && t->rank == 1;
 	for (int a = 0; s.ok && a < f->ph->naxes; a++) {

@@ -17,7 +17,7 @@ static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, siz
 	struct variant of = {.target = p->target, .given = p->given, .absent = p->absent};
 	struct pass specialise = {ir_clone(p->arena, k), &of, err, errlen};
 	char why[400];
-	if (pass_specialise(&specialise) || pass_ungroup(&specialise))
+	if (pass_specialise(&specialise) || pass_across(&specialise) || pass_ungroup(&specialise))
 		return -1;
 	if (ir_verify(specialise.k, why, sizeof why))   /* a reduction over an axis that only an absent tensor had */
 		return 0;

@@ -1,0 +1,99 @@
+/* pass_across.c
+ * Problem: a norm that is stored along rows and across, in its transpose as well: whoever holds a whole row has one element of each column, and
+ *          stores it by itself.
+ * Method:  rows are stored along alone, by the launch that reduces them; one more takes them from there in tiles of rows and columns, which later
+ *          passes turn in group memory as those of any transpose.  What was stored is narrower than what it was made of: it is read, not computed again.
+ *          Where it is not known whether the transpose is wanted, nothing changes: tiles would ask of all calls what transposes ask.
+ * Needs:   specialised IR.   Keeps: values exactly. */
+#include "pass.h"
+
+#include <string.h>
+
+struct crossing { const struct pass *p; int row, column; struct ir_ins *across, *along; bool reduces, ok; };
+
+static bool is_iota(const struct ir_ins *i, int axis) { return i->op == IR_IOTA && i->imm == axis; }
+
+static bool is_at(const struct crossing *c, const struct ir_ins *i, int first, int second)
+{
+	return i->op == IR_STORE && c->p->k->params[i->imm].rank == 2 && is_iota(i->args[0], first) && is_iota(i->args[1], second);
+}
+
+/* One store across, of a tensor that is there if all others are. */
+static void look(struct ir_ins *i, void *ctx)
+{
+	struct crossing *c = ctx;
+	c->reduces = c->reduces || (i->op == IR_REDUCE && i->over == IR_AXIS(c->column));
+	c->ok = c->ok && !i->body;
+	if (!is_at(c, i, c->column, c->row))
+		return;
+	c->ok = c->ok && !c->across && i->imm < 64 && c->p->v->given >> i->imm & 1;
+	c->across = i;
+}
+
+/* The same value, in its row. */
+static void look_along(struct ir_ins *i, void *ctx)
+{
+	struct crossing *c = ctx;
+	const struct ir_param *t = &c->p->k->params[i->imm];
+	if (is_at(c, i, c->row, c->column) && i->args[2] == c->across->args[2] && t->role == IR_OUT && (!t->optional || (i->imm < 64 && c->p->v->given >> i->imm & 1)))
+		c->along = i;
+}
+
+static struct crossing crossing_of(const struct pass *p)
+{
+	struct crossing c = {.p = p, .row = -1, .column = -1};
+	const struct ir_phase *ph = &p->k->phases[0];
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct ir_axis *ax = &ph->axes[a];
+		if (ax->kind == AXIS_GRID && !ax->ragged && !ax->tiled)
+			c.row = a;
+		if (ax->kind == AXIS_HELD && (ax->extent->op == HX_SYM || ax->extent->op == HX_CONST))
+			c.column = a;
+	}
+	c.ok = ph->naxes == 2 && c.row >= 0 && c.column >= 0;
+	if (c.ok)
+		ir_walk(ph->body, look, &c);
+	if (c.ok && c.across)
+		ir_walk(ph->body, look_along, &c);
+	c.ok = c.ok && c.reduces && c.along;
+	return c;
+}
+
+/* Axes of the rows' phase, taken in tiles. */
+static void take_tiles(struct ir_phase *tiles, const struct ir_phase *rows)
+{
+	*tiles = (struct ir_phase){.naxes = rows->naxes, .line = rows->line};
+	for (int a = 0; a < rows->naxes; a++) {
+		tiles->axes[a] = rows->axes[a];
+		tiles->axes[a].kind = AXIS_GRID;
+		tiles->axes[a].tiled = true;
+	}
+}
+
+static void turn(struct pass *p, struct ir_phase *tiles, const struct crossing *c)
+{
+	tiles->body = arena_alloc(p->k->arena, sizeof *tiles->body);
+	struct ir_builder b = {p->k, tiles, tiles->body, NULL, c->across->line, c->across->col};
+	struct ir_ins *row = ir_leaf(&b, IR_IOTA, DT_I32, c->row), *column = ir_leaf(&b, IR_IOTA, DT_I32, c->column);
+	struct ir_ins *inside = ir_bin(&b, IR_AND, ir_bin(&b, IR_LT, row, ir_hexpr(&b, tiles->axes[c->row].extent)), ir_bin(&b, IR_LT, column, ir_hexpr(&b, tiles->axes[c->column].extent)));
+	struct ir_ins *value = ir_load(&b, (int)c->along->imm, (struct ir_ins *[]){row, column}, inside);
+	ir_store(&b, (int)c->across->imm, (struct ir_ins *[]){column, row}, value, inside);
+	ir_yield(&b, NULL, 0);
+}
+
+int pass_across(struct pass *p)
+{
+	struct crossing c = crossing_of(p);
+	if (!c.ok)
+		return 0;
+	struct ir_kernel *k = p->k;
+	struct ir_phase *phases = arena_alloc(k->arena, (size_t)(k->nphases + 1) * sizeof *phases);
+	phases[0] = k->phases[0];
+	memcpy(phases + 2, k->phases + 1, (size_t)(k->nphases - 1) * sizeof *phases);
+	take_tiles(&phases[1], &phases[0]);
+	k->phases = phases;
+	k->nphases++;
+	turn(p, &phases[1], &c);
+	ir_remove(c.across);
+	return pass_clean(p);
+}
