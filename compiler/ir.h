@@ -59,7 +59,7 @@ enum ir_flag {
 	IR_ANYORDER = 16,  /* reduce, dot: the order is not fixed yet (before layout) */
 	IR_NORMAL = 32,    /* div of f32: y is a constant, and nobody asks what is below 2^-126; or x is 1 and y from 2^-126 to 2^126, or infinite */
 	IR_STAGED = 128,   /* load: by way of group memory, asked for where it stands, taken from there where it is used */
-	IR_AGAIN = 64,     /* cvt of bf16 to f32: an equal one stands before, of which nothing is kept for this one */
+	IR_AGAIN = 64,     /* cvt of bf16 or f16 to f32: an equal one stands before, of which nothing is kept for this one */
 };
 
 struct ir_block;

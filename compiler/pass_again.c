@@ -1,7 +1,7 @@
 /* pass_again.c
  * Problem: what a row becomes in f32 takes twice the registers that it had as loaded, and is held over the wait for other waves.
- * Method:  on targets that ask for it (targets.c: widens_again) bf16 that is used as f32 on both sides of a reduction is widened again behind
- *          it, by a conversion marked `again`: two instructions a pair, which the assembler cannot know to make what it has had before.
+ * Method:  on targets that ask for it (targets.c: widens_again) bf16 or f16 that is used as f32 on both sides of a reduction is widened again behind
+ *          it, by a conversion marked `again`: two instructions a pair, or three, which the assembler cannot know to make what it has had before.
  *          Of a LayerNorm of 16,384 columns 120 registers become 80, and three workgroups fit for two (docs/performance.md).  Where lanes
  *          hold so little that other registers decide, it is left: a workgroup of few waves waits for few.
  * Needs:   layouts.   Keeps: values exactly. */
@@ -12,7 +12,7 @@ enum { FEW_WAVES = 4, LEAST_BY_FEW = 64, LEAST = 32 };
 
 static bool is_widened(const struct ir_ins *i, int waves)
 {
-	return i->op == IR_CVT && i->dtype == DT_F32 && !i->flags && i->layout && i->args[0]->op == IR_LOAD && i->args[0]->dtype == DT_BF16 &&
+	return i->op == IR_CVT && i->dtype == DT_F32 && !i->flags && i->layout && i->args[0]->op == IR_LOAD && dtype_info(i->args[0]->dtype)->bits == 16 &&
 	       layout_regs(i->layout) >= (waves > FEW_WAVES ? LEAST : LEAST_BY_FEW);
 }
 

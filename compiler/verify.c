@@ -351,7 +351,7 @@ static int verify_flags(struct verifier *v, const struct ir_ins *ins)
 		[IR_REDUCE] = IR_MASKED | IR_PRODUCT | IR_ANYORDER, [IR_DOT] = IR_ACC | IR_ANYORDER, [IR_ARGMAX] = IR_MASKED, [IR_SCAN] = IR_MASKED,
 	};
 	DEMAND(v, ins, !(ins->flags & ~allowed[ins->op]), "flag %#x does not belong to this operation", (unsigned)(ins->flags & ~allowed[ins->op]));
-	DEMAND(v, ins, !(ins->flags & IR_AGAIN) || (ins->args[0]->dtype == DT_BF16 && ins->dtype == DT_F32 && ins->flags == IR_AGAIN), "again is bf16 to f32");
+	DEMAND(v, ins, !(ins->flags & IR_AGAIN) || ((ins->args[0]->dtype == DT_BF16 || ins->args[0]->dtype == DT_F16) && ins->dtype == DT_F32 && ins->flags == IR_AGAIN), "again is bf16 or f16 to f32");
 	return 0;
 }
 

@@ -79,18 +79,17 @@ static LLVMValueRef larger(struct emit *e, LLVMValueRef x, LLVMValueRef y, const
 
 /* Added to the power of two below it, or to the least normal one, times 2^(23 - mantissa bits), a magnitude is rounded to the bits that it keeps, ties to
  * even, and these are the sum's lowest.  The code is those and the exponent's distance from the least, side by side.  What is too large is made
- * the least that is: of e2m1, which has neither infinities nor NaN, the largest. */
+ * the least that is. */
 static LLVMValueRef soft_narrow(struct emit *e, LLVMValueRef x, enum dtype t, bool saturate)
 {
 	int n = vector_length(x);
 	struct narrow_format f = format_of(t);
 	LLVMBuilderRef b = e->b;
 	LLVMTypeRef ti = emit_vector(e->i32, n), tf = emit_vector(e->f32, n);
-	bool bounded = t == DT_E2M1;
 	float top = (float)num_max(t);
 	int64_t least = 128 - f.bias, limit = 0;
 	memcpy(&limit, &top, sizeof top);
-	limit = bounded ? limit : (limit & 0x7f800000) + 0x800000;
+	limit = (limit & 0x7f800000) + 0x800000;
 	LLVMValueRef u = LLVMBuildBitCast(b, x, ti, ""), zero = LLVMConstNull(ti), all = LLVMBuildAnd(b, u, ints(e, 0x7fffffff, n), "");
 	LLVMValueRef sign = LLVMBuildAnd(b, LLVMBuildLShr(b, u, ints(e, 32 - f.bits, n), ""), ints(e, 1 << (f.bits - 1), n), "");
 	LLVMValueRef mag = larger(e, all, ints(e, limit, n), "llvm.umin");
@@ -100,8 +99,6 @@ static LLVMValueRef soft_narrow(struct emit *e, LLVMValueRef x, enum dtype t, bo
 	LLVMValueRef q = LLVMBuildSub(b, LLVMBuildBitCast(b, sum, ti, ""), magic, "");
 	LLVMValueRef over = LLVMBuildSub(b, LLVMBuildLShr(b, power, ints(e, 23 - f.mantissa, n), ""), ints(e, least << f.mantissa, n), "");
 	LLVMValueRef code = LLVMBuildAdd(b, q, over, "");
-	if (bounded)
-		return LLVMBuildTrunc(b, LLVMBuildOr(b, code, sign, ""), emit_vector(e->i8, n), "");
 	uint32_t most = num_from_f32(top, t, true), beyond = num_from_f32(saturate ? top : INFINITY, t, saturate);
 	LLVMValueRef is_over = above(e, code, most), is_nan = above(e, all, 0x7f800000);
 	code = choose(e, is_over, ints(e, beyond, n), code);
@@ -113,6 +110,60 @@ static LLVMValueRef soft_narrow(struct emit *e, LLVMValueRef x, enum dtype t, bo
 		nan = LLVMBuildOr(b, nan, sign, "");
 	}
 	return LLVMBuildTrunc(b, choose(e, is_nan, nan, with_sign), emit_vector(e->i8, n), "");
+}
+
+/* Of two words the bytes from[0..3], numbered as machine.h's `bytes`. */
+static LLVMValueRef bytes_of(struct emit *e, LLVMValueRef a, LLVMValueRef c, const int from[4])
+{
+	LLVMTypeRef four = emit_vector(e->i8, 4);
+	LLVMValueRef mask[4];
+	if (e->machine->bytes)
+		return e->machine->bytes(e, a, c, from);
+	for (int i = 0; i < 4; i++)
+		mask[i] = emit_int(e, from[i]);
+	LLVMValueRef both = LLVMBuildShuffleVector(e->b, LLVMBuildBitCast(e->b, a, four, ""), LLVMBuildBitCast(e->b, c, four, ""), LLVMConstVector(mask, 4), "");
+	return LLVMBuildBitCast(e->b, both, e->i32, "");
+}
+
+/* Byte `at` of each of four words. */
+static LLVMValueRef bytes_gathered(struct emit *e, LLVMValueRef words, int first, int at)
+{
+	LLVMValueRef w[4];
+	for (int i = 0; i < 4; i++)
+		w[i] = LLVMBuildExtractElement(e->b, words, emit_int(e, first + i), "");
+	const int two[4] = {at, 4 + at, at, at};
+	return bytes_of(e, bytes_of(e, w[0], w[1], two), bytes_of(e, w[2], w[3], two), (const int[4]){0, 1, 4, 5});
+}
+
+/* Three bits of a sum below the sign of what it was made of; of four numbers at a time, side by side. */
+static LLVMValueRef codes_signed(struct emit *e, LLVMValueRef sum, LLVMValueRef u)
+{
+	int n = vector_length(sum);
+	LLVMValueRef part[16];
+	if (n % 4 || n > 64) {
+		LLVMValueRef sign = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, u, ints(e, 28, n), ""), ints(e, 8, n), "");
+		return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, LLVMBuildAnd(e->b, sum, ints(e, 7, n), ""), sign, ""), emit_vector(e->i8, n), "");
+	}
+	for (int i = 0; i < n; i += 4) {
+		LLVMValueRef sign = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, bytes_gathered(e, u, i, 3), emit_int(e, 4), ""), emit_int(e, 0x08080808), "");
+		LLVMValueRef code = LLVMBuildAnd(e->b, bytes_gathered(e, sum, i, 0), emit_int(e, 0x07070707), "");
+		part[i / 4] = LLVMBuildBitCast(e->b, LLVMBuildOr(e->b, code, sign, ""), emit_vector(e->i8, 4), "");
+	}
+	return vector_join(e, part, n / 4, 4);
+}
+
+/* As soft_narrow, for a format with neither infinities nor NaN, whose largest is what is too large.  The sum's lowest bits and the exponent are added
+ * up where they stand, for three bits are kept; that the power's product is by one more adds the two units that the exponents differ by. */
+static LLVMValueRef to_e2m1(struct emit *e, LLVMValueRef x)
+{
+	int n = vector_length(x);
+	LLVMBuilderRef b = e->b;
+	LLVMTypeRef ti = emit_vector(e->i32, n), tf = emit_vector(e->f32, n);
+	LLVMValueRef size[2] = {op_whole(e, "llvm.fabs", &x, 1), real(e, DT_F32, num_max(DT_E2M1), n)}, mag = op_whole(e, "llvm.minnum", size, 2);
+	LLVMValueRef power = LLVMBuildAnd(b, larger(e, LLVMBuildBitCast(b, mag, ti, ""), ints(e, 127 << 23, n), "llvm.umax"), ints(e, 0x7f800000, n), "");
+	LLVMValueRef rounding[3] = {LLVMBuildBitCast(b, power, tf, ""), real(e, DT_F32, (1 << 22) + 1, n), mag};
+	LLVMValueRef sum = LLVMBuildBitCast(b, op_whole(e, "llvm.fma", rounding, 3), ti, "");
+	return codes_signed(e, LLVMBuildAdd(b, sum, LLVMBuildLShr(b, power, ints(e, 22, n), ""), ""), LLVMBuildBitCast(b, x, ti, ""));
 }
 
 /* The magnitude below f32's exponent, times a power of two: exact for denormals as well.  The last choice is one between floats: of pairs whose
@@ -154,18 +205,22 @@ static LLVMValueRef to_e8m0(struct emit *e, LLVMValueRef x, bool saturate)
 
 /* --- two codes a byte ------------------------------------------------------------------------------------------------------ */
 
-/* Of four codes in a word c, c | c >> 4 has the pairs in bytes 0 and 2. */
+/* Of four codes in a word c, c | c >> 4 has the pairs in bytes 0 and 2; of two words at a time, of fewer codes by shifts. */
 LLVMValueRef op_halves_joined(struct emit *e, LLVMValueRef x)
 {
 	int n = vector_length(x), m = n < 4 ? 1 : n / 4;
-	LLVMValueRef c = LLVMBuildBitCast(e->b, x, n < 4 ? e->i16 : emit_vector(e->i32, m), "");
+	LLVMValueRef c = LLVMBuildBitCast(e->b, x, n < 4 ? e->i16 : emit_vector(e->i32, m), ""), part[16];
 	c = n < 4 ? LLVMBuildZExt(e->b, c, e->i32, "") : c;
 	c = LLVMBuildOr(e->b, c, LLVMBuildLShr(e->b, c, ints(e, 4, m), ""), "");
 	if (n < 4)
 		return LLVMBuildTrunc(e->b, c, e->i8, "");
-	LLVMValueRef high = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, c, ints(e, 8, m), ""), ints(e, 0xff00, m), "");
-	c = LLVMBuildOr(e->b, LLVMBuildAnd(e->b, c, ints(e, 0xff, m), ""), high, "");
-	return LLVMBuildTrunc(e->b, c, emit_vector(e->i16, m), "");
+	if (m == 1 || m > 32)
+		return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, LLVMBuildAnd(e->b, c, ints(e, 0xff, m), ""), LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, c, ints(e, 8, m), ""), ints(e, 0xff00, m), ""), ""), emit_vector(e->i16, m), "");
+	for (int i = 0; i < m; i += 2) {
+		LLVMValueRef low = LLVMBuildExtractElement(e->b, c, emit_int(e, i), ""), high = LLVMBuildExtractElement(e->b, c, emit_int(e, i + 1), "");
+		part[i / 2] = LLVMBuildBitCast(e->b, bytes_of(e, low, high, (const int[4]){0, 2, 4, 6}), emit_vector(e->i16, 2), "");
+	}
+	return vector_join(e, part, m / 2, 2);
 }
 
 /* Word by word: of a vector of words seen as bytes, LLVM's NVPTX back end counts known bits wrongly and ends the process. */
@@ -248,7 +303,7 @@ static LLVMValueRef narrowed(struct emit *e, LLVMValueRef x, enum dtype to, bool
 		return to_e8m0(e, x, saturate);
 	LLVMValueRef native = is_native(e, to) ? e->machine->to_fp8(e, x, to, saturate)
 	                    : to == DT_E2M1 && e->v->target->cvt_pk_fp4 ? e->machine->to_fp4(e, x) : NULL;
-	return native ? native : soft_narrow(e, x, to, saturate);
+	return native ? native : to == DT_E2M1 ? to_e2m1(e, x) : soft_narrow(e, x, to, saturate);
 }
 
 LLVMValueRef op_convert(struct emit *e, LLVMValueRef x, enum dtype from, enum dtype to, bool saturate)

@@ -222,8 +222,8 @@ static bool has_short_nans(const struct ir_ins *i, int *left)
 static LLVMValueRef convert(struct emit *e, const struct ir_ins *i, LLVMValueRef x)
 {
 	int left = 64;
-	if ((i->flags & IR_AGAIN) && e->machine->from_bf16_again && vector_length(x) % 2 == 0)
-		return e->machine->from_bf16_again(e, x);
+	if ((i->flags & IR_AGAIN) && e->machine->widened_again && vector_length(x) % 2 == 0)
+		return e->machine->widened_again(e, x);
 	if (i->dtype == DT_BF16 && LLVMIsAFPExtInst(x) && LLVMTypeOf(LLVMGetOperand(x, 0)) == op_type_like(e, DT_BF16, x))
 		return LLVMGetOperand(x, 0);                   /* it was one before */
 	if (i->dtype == DT_BF16 && i->args[0]->dtype == DT_F32 && !(i->flags & IR_SATURATE) && !e->v->target->cvt_pk_bf16 && e->machine->round_bf16 &&

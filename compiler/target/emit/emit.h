@@ -59,7 +59,7 @@ struct emit {
 	LLVMValueRef fn;
 	LLVMTypeRef i1, i8, i16, i32, i64, f32, f16, bf16, p1;
 	LLVMValueRef entry_end;                  /* instruction in the entry block before which lane arithmetic goes */
-	LLVMValueRef again[2];                   /* what machine.from_bf16_again works with, once it is asked for */
+	LLVMValueRef again[3];                   /* what machine.widened_again works with, once it is asked for */
 	struct stage_ring *ring;                 /* of the loop around, whose loads were asked for in rounds before; NULL = there is none */
 	LLVMValueRef team; int team_waves;       /* of the barriers in hand the number, i32, and how many waves they are for (teams.c); NULL = all of the workgroup */
 	LLVMValueRef team_there, team_number;    /* how many of them hold something, i32, NULL = all; what .team is in the loop that is about to begin */

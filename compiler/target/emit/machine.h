@@ -89,7 +89,7 @@ struct machine {
 	void (*clamp_by_mode)(struct emit *);                            /* where target.mode_clamps: to_fp8 saturates from here on */
 	LLVMValueRef (*from_fp8)(struct emit *, LLVMValueRef x, enum dtype);
 	LLVMValueRef (*from_bf16)(struct emit *, LLVMValueRef x);        /* to f32; NULL = as LLVM does it */
-	LLVMValueRef (*from_bf16_again)(struct emit *, LLVMValueRef x);  /* pairs, made anew, not kept from before; NULL = as from_bf16 */
+	LLVMValueRef (*widened_again)(struct emit *, LLVMValueRef x);    /* pairs of bf16 or f16 to f32, made anew, not kept from before; NULL = as before */
 	/* f32 to bf16, to nearest even, where a NaN's lower half is zero: then it stays one.  NULL = as LLVM does it. */
 	LLVMValueRef (*round_bf16)(struct emit *, LLVMValueRef x);
 	LLVMValueRef (*to_f16)(struct emit *, LLVMValueRef x);           /* f32 to f16, to nearest even; NULL = as LLVM does it */

@@ -52,7 +52,7 @@ LLVMValueRef nvptx_from_bf16(struct emit *e, LLVMValueRef x)
 	return vector_join(e, out, n, 1);
 }
 
-/* 16 and the upper half's mask, which ptxas does not know to be those: no grid is so large that its upper bit is set. */
+/* 16, the upper half's mask, and 0, which ptxas does not know to be those: no grid is so large that its upper bit is set. */
 static void make_unknown(struct emit *e)
 {
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
@@ -60,21 +60,31 @@ static void make_unknown(struct emit *e)
 	LLVMValueRef zero = LLVMBuildLShr(e->b, nvptx_text(e, "mov.u32 $0, %nctaid.x;", "=r", e->i32, NULL, 0, false), emit_int(e, 31), "");
 	e->again[0] = LLVMBuildOr(e->b, zero, emit_int(e, 16), "");
 	e->again[1] = LLVMBuildOr(e->b, zero, emit_int(e, (int64_t)0xffff0000), "");
+	e->again[2] = zero;
 	LLVMPositionBuilderAtEnd(e->b, here);
 }
 
-/* As above, by instructions of which ptxas cannot know that they do the same: it would leave one of both and keep what it makes. */
-LLVMValueRef nvptx_from_bf16_again(struct emit *e, LLVMValueRef x)
+/* A word of bf16 as above, of f16 by the chip's conversion of each half of another word. */
+static void widen_unknown(struct emit *e, LLVMValueRef word, bool bf16, LLVMValueRef out[2])
+{
+	LLVMValueRef same[2] = {word, e->again[2]};
+	LLVMValueRef other = bf16 ? NULL : LLVMBuildBitCast(e->b, nvptx_text(e, "or.b32 $0, $1, $2;", "=r,r,r", e->i32, same, 2, false), emit_vector(e->f16, 2), "");
+	for (int h = 0; h < 2; h++) {
+		LLVMValueRef two[2] = {word, e->again[h]};
+		out[h] = bf16 ? LLVMBuildBitCast(e->b, nvptx_text(e, h ? "and.b32 $0, $1, $2;" : "shl.b32 $0, $1, $2;", "=r,r,r", e->i32, two, 2, false), e->f32, "")
+		              : LLVMBuildFPExt(e->b, LLVMBuildExtractElement(e->b, other, emit_int(e, h), ""), e->f32, "");
+	}
+}
+
+/* By instructions of which ptxas cannot know that they do the same as those before: it would leave one of both and keep what it makes. */
+LLVMValueRef nvptx_widened_again(struct emit *e, LLVMValueRef x)
 {
 	int n = vector_length(x);
 	LLVMValueRef out[64], words = LLVMBuildBitCast(e->b, x, emit_vector(e->i32, n / 2), "");
 	if (!e->again[0])
 		make_unknown(e);
-	for (int i = 0; i < n; i++) {
-		LLVMValueRef two[2] = {n > 2 ? LLVMBuildExtractElement(e->b, words, emit_int(e, i / 2), "") : words, e->again[i % 2]};
-		out[i] = nvptx_text(e, i % 2 ? "and.b32 $0, $1, $2;" : "shl.b32 $0, $1, $2;", "=r,r,r", e->i32, two, 2, false);
-		out[i] = LLVMBuildBitCast(e->b, out[i], e->f32, "");
-	}
+	for (int i = 0; i < n; i += 2)
+		widen_unknown(e, n > 2 ? LLVMBuildExtractElement(e->b, words, emit_int(e, i / 2), "") : words, LLVMGetElementType(LLVMTypeOf(x)) == e->bf16, out + i);
 	return vector_join(e, out, n, 1);
 }
 
