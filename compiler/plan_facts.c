@@ -79,6 +79,7 @@ static void note_access(struct ir_ins *i, void *ctx)
 	f->rows += i->op == IR_LOAD && t->rank > 1 && t->role != IR_OUT;
 	f->early = f->early || (i->op == IR_STORE && t->rank > 1 && !rounds);
 	f->weights += i->op == IR_LOAD && t->rank == 1;
+	f->long_weights += i->op == IR_LOAD && t->rank == 1 && i->args[0]->axes && f->ph->axes[__builtin_ctz(i->args[0]->axes)].kind == AXIS_HELD;
 	for (int a = 0; s.ok && a < f->ph->naxes; a++) {
 		const struct ir_axis *ax = &f->ph->axes[a];
 		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile) || (t->rank == 1 && f->lines && !(f->lines & IR_AXIS(a))))
