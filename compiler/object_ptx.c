@@ -182,20 +182,20 @@ static int counted_lanes(const char *ptx, size_t n)
 
 /* ptxas takes registers as if there were no other workgroup: a few less, and a multiprocessor holds more of them.  The least cap under
  * which nothing goes to memory is taken: a word that does costs more than a workgroup brings.  Kernels of many registers hide latency by
- * themselves: 96 are five workgroups of 128 threads, 128 two of 256.  Where its own choice keeps words in memory it is told as many, with which
+ * themselves: 96 are five workgroups of 128 threads, 168 three, 128 two of 256.  Where its own choice keeps words in memory it is told as many, with which
  * it often does without, and gets more, if a workgroup still finds that many: the cap goes before its size. */
 static bool is_worth_trying(int cap, int own, bool spills, bool small)
 {
-	enum { MANY = 104, FIVE = 96, LESS = 120, TWO = 128 };
+	enum { MANY = 104, FIVE = 96, LESS = 120, TWO = 128, THREE = 168 };
 	if (spills)
 		return cap >= own;
-	return cap < own && own - cap <= cap / 2 && (own > MANY ? cap >= (small ? FIVE : own > TWO ? LESS : TWO) : cap != FIVE);
+	return cap < own && own - cap <= cap / 2 && (cap != THREE || small) && (own > MANY ? cap >= (small ? FIVE : own > TWO ? LESS : TWO) : cap != FIVE);
 }
 
 static int assemble(const char *ptxas, const char *dir, const struct target *t, const char *ptx, size_t n, void **out, size_t *size, char *err,
                     size_t errlen)
 {
-	static const int caps[] = {32, 40, 48, 56, 64, 72, 80, 96, 120, 128};
+	static const int caps[] = {32, 40, 48, 56, 64, 72, 80, 96, 120, 128, 168};
 	char name[PATH_TEXT], *image;
 	bool spills, own_spills, small, settled = false, tried = false;
 	if (run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))

@@ -73,7 +73,7 @@ static void look_at_rows(struct ir_ins *i, void *ctx)
 	if (temp) {
 		f->ok = f->ok && i->imm < 64 && !(f->stored >> i->imm & 1);
 		f->stored |= f->ok ? UINT64_C(1) << i->imm : 0;
-		f->ok = f->ok && f->k->params[i->imm].rank == 1 && i->args[0]->op == IR_IOTA && i->args[0]->imm == f->row && i->args[1]->axes == IR_AXIS(f->row);
+		f->ok = f->ok && f->k->params[i->imm].rank == 1 && i->args[0]->op == IR_IOTA && i->args[0]->imm == f->row && !(i->args[1]->axes & ~IR_AXIS(f->row));
 	} else if (i->op == IR_STORE) {
 		f->ok = f->ok && !is_read(f, i->imm);
 	}
@@ -176,6 +176,7 @@ int pass_fuse(struct pass *p)
 		}
 		ir_move(i, behind);
 	}
+	ir_walk(f.tiles->body, ir_recompute_axes, NULL);          /* a number stored for each row may be one for all */
 	f.tiles->axes[f.of_column.outer].cluster = p->v->cluster;
 	p->k->phases = f.tiles;
 	p->k->nphases = 1;
