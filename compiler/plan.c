@@ -453,12 +453,12 @@ static int row_symbol(const struct planner *p)
 }
 
 /* Rows, where many of them are faster if lanes hold as much of a class's as of rows of a fixed size: of long ones, for what waves do once, their
- * part of the reductions above all, is then shared by more; of those with a scale of their own, which wait for more of that, from half as many
+ * part of the reductions above all, is then shared by more; of those that are quantised, which wait for more of that, from half as many
  * columns on.  Few rows are better spread (docs/performance.md).  NULL = they are not. */
 static const struct hexpr *full_rows(const struct planner *p, int positions)
 {
-	bool scaled = p->f.rounds > 1 && p->f.narrowest < p->f.widest && plan_unit(p) == 1;
-	bool pays = positions == LONG_CLASS || (scaled && 2 * positions == LONG_CLASS);   /* of the largest lanes hold as many anyhow */
+	bool quantised = p->f.rounds > 1 && p->f.narrowest < p->f.widest;
+	bool pays = positions == LONG_CLASS || (quantised && 2 * positions == LONG_CLASS);   /* of the largest lanes hold as many anyhow */
 	int symbol = row_symbol(p);
 	return symbol >= 0 && pays ? plan_rows_beside(p, symbol) : NULL;
 }
