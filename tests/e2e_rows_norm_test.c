@@ -24,8 +24,9 @@ static double to_f16(double x) { return ref_half_value(REF_F16, ref_half_round(R
 static double to_f32(double x) { return (float)x; }
 static double (*rounding(void))(double) { return e2e_input() == E2E_BF16 ? to_bf16 : e2e_input() == E2E_F16 ? to_f16 : to_f32; }
 
-/* full: with every optional tensor, weights of 1 + w, a cap where there is one.  type: of a WHOLE result (E2E_E4M3FN: the chip's). */
-struct size { int64_t batch, m, n; bool full; enum e2e_type in, type; struct e2e_place x, y; };
+/* full: with every optional tensor, weights of 1 + w, a cap where there is one; across: with the transpose alone, and LayerNorm's bias, which the pack has
+ * code of its own for.  type: of a WHOLE result (E2E_E4M3FN: the chip's). */
+struct size { int64_t batch, m, n; bool full, across; enum e2e_type in, type; struct e2e_place x, y; };
 
 struct out { int y, yt, scale, res, rstd, mu, amax; };
 
@@ -99,7 +100,7 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 	enum e2e_type fp8 = k->fp4 ? E2E_E2M1 : e2e_code_type(chip->fp8), y = k->form == WHOLE && z.type != E2E_E4M3FN ? z.type : fp8;
 	bool coded = y == fp8;
 	call_begin(&c, chip, k->kernel, "batch %ld, M %ld, N %ld, %s, types %d %d, x pitch %ld step %ld shift %ld, y pitch %ld shift %ld", (long)z.batch,
-	           (long)z.m, (long)z.n, z.full ? "full" : "bare", z.in, y, (long)z.x.pitch, (long)z.x.step, (long)z.x.shift, (long)z.y.pitch, (long)z.y.shift);
+	           (long)z.m, (long)z.n, z.full ? "full" : z.across ? "across" : "bare", z.in, y, (long)z.x.pitch, (long)z.x.step, (long)z.x.shift, (long)z.y.pitch, (long)z.y.shift);
 	c.rounds_within = k->t5;
 	struct ref_norm p = {.layer = k->layer, .eps = eps, .offset = z.full, .round = k->t5 ? rounding() : NULL};
 	const double *x = call_in(&c, z.in, rows_of(z.batch, z.m, z.n, z.x), 1.5);
@@ -109,7 +110,7 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 	else
 		call_absent(&c);
 	p.w = call_in(&c, z.in, SHAPE(z.n), 0.5);
-	if (k->layer && z.full)
+	if (k->layer && (z.full || z.across))
 		p.b = call_in(&c, z.in, SHAPE(z.n), 0.5);
 	else if (k->layer)
 		call_absent(&c);
@@ -137,7 +138,7 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 		o.scale = call_out(&c, E2E_F32, one_of(&z));
 	if (k->form == GROUPS)
 		o.scale = call_out(&c, k->scale == REF_SCALE_E8M0 ? E2E_E8M0 : E2E_F32, rows_of(z.batch, z.m, (z.n + k->group - 1) / k->group, (struct e2e_place){0}));
-	if (k->form == WHOLE && z.full && !z.batch)
+	if (k->form == WHOLE && (z.full || z.across) && !z.batch)
 		o.yt = call_out(&c, y, SHAPE(z.n, z.m));
 	else if (k->form == WHOLE)
 		call_absent(&c);
@@ -171,6 +172,19 @@ START_TEST(sizes_agree)
 	run(chip, k, (struct size){.m = 0, .n = 64, .full = true, .type = E2E_E4M3FN});
 	run(chip, k, (struct size){.m = 3, .n = 0, .type = E2E_E4M3FN});
 	run(chip, k, (struct size){.m = 3, .n = 0, .full = true, .type = E2E_E4M3FN});
+}
+END_TEST
+
+/* Whole tiles, tiles that end within, rows that are no whole accesses; held and swept. */
+START_TEST(transposes_agree)
+{
+	const struct norm *k = &norms[_i / 2];
+	const struct e2e_chip *chip = &e2e_chips[_i % 2];
+	static const int64_t extents[][2] = {{64, 1024}, {48, 4096}, {16, 272}, {3, 64}, {80, 769}, {16, 8192}, {1, 16}, {0, 64}, {16, 40000}};
+	for (size_t i = 0; k->form == WHOLE && i < sizeof extents / sizeof *extents; i++) {
+		run(chip, k, (struct size){.m = extents[i][0], .n = extents[i][1], .across = true, .type = E2E_E4M3FN});
+		run(chip, k, (struct size){.m = extents[i][0], .n = extents[i][1], .across = true, .type = e2e_input(), .y = {.pitch = extents[i][1] + 16}});
+	}
 }
 END_TEST
 
@@ -361,6 +375,7 @@ int main(void)
 	TCase *t = tcase_create("norms");
 	tcase_set_timeout(t, 1000);
 	tcase_add_loop_test(t, sizes_agree, 0, 2 * NNORMS);
+	tcase_add_loop_test(t, transposes_agree, 0, 2 * NNORMS);
 	tcase_add_loop_test(t, long_rows_agree, 0, NNORMS);
 	tcase_add_loop_test(t, places_agree, 0, 2 * NNORMS);
 	tcase_add_loop_test(t, both_agree, 0, 2 * NBOTHS);

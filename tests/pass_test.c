@@ -643,6 +643,54 @@ START_TEST(stores_precede_turning)
 }
 END_TEST
 
+/* --- rows stored across as well ------------------------------------------------------------------------------------------------- */
+
+/* Which tensors a call has; where rows and their transpose are stored by two launches, and where by one as before: what is stored across is not known to be
+ * wanted, is another value than any row's, or one of a tensor that may be absent; there are two of them; nothing is reduced, so that tiles need no rows. */
+enum { YT = 4, Z = 8 };
+static const struct { const char *what; struct edit edits[2]; int given, phases; } crossings[] = {
+	{"both", {{0}}, YT, 2},
+	{"and another", {{0}}, YT | Z, 2},
+	{"not known", {{0}}, 0, 1},
+	{"another value", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT, 1},
+	{"a value of what may be absent", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT | Z, 2},
+	{"two of them", {{"store z[%0, %1] = %10", "store yt[%1, %0] = %10"}}, YT, 1},
+	{"nothing is reduced", {{"%6 = reduce max anyorder over n %5 if %3 : f32[m]", "%6 = cvt %2 : f32"}}, YT, 1},
+};
+enum { CROSSINGS = sizeof crossings / sizeof *crossings };
+
+static void note_across(struct ir_ins *i, void *ctx)
+{
+	*(int *)ctx += i->op == IR_STORE && i->args[0]->axes == IR_AXIS(1);
+}
+
+START_TEST(rows_are_turned_by_tiles)
+{
+	struct arena a = {0};
+	struct ir_run r;
+	struct ir_kernel *k;
+	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .given = (uint64_t)crossings[_i].given};
+	double *want[PARAMS] = {0};
+	int across = 0;
+	open_edited(&a, &r, "across", crossings[_i].edits);
+	r.k->target = "gfx942";
+	ir_run_symbol(&r, "M", 7);
+	ir_run_symbol(&r, "N", 13);
+	for (int p = 0; p < r.k->nparams; p++)
+		ir_run_tensor(&r, r.k->params[p].name, 2);
+	evaluate(&r, r.k, crossings[_i].what);
+	keep(&r, want);
+	ck_assert_msg(run_passes(&a, r.k, &v, "across", &k, r.err, sizeof r.err) == 0, "%s: %s", crossings[_i].what, r.err);
+	ir_walk(k->phases[0].body, note_across, &across);
+	ck_assert_msg(k->nphases == crossings[_i].phases && (k->nphases == 1) == (across > 0), "%s: %d launches, %d stores across by the first", crossings[_i].what, k->nphases, across);
+	evaluate(&r, k, crossings[_i].what);
+	compare(&r, want, 0, crossings[_i].what);
+	forget(want);
+	ir_run_close(&r);
+	arena_free(&a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("passes");
@@ -659,6 +707,7 @@ int main(void)
 	tcase_add_test(t, loads_stay_before_stores);
 	tcase_add_loop_test(t, what_is_used_late_is_computed_late, 0, LATENESSES);
 	tcase_add_loop_test(t, stores_precede_turning, 0, ORDERS);
+	tcase_add_loop_test(t, rows_are_turned_by_tiles, 0, CROSSINGS);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
