@@ -47,6 +47,8 @@ const struct hexpr *carried_rows(struct arena *, int workgroups, const struct he
 /* Two phases that pass_fuse can make one: of the second the axes that number groups of rows and of columns, and how many each has. */
 struct fused_axes { int rows, columns; int64_t rows_by, columns_by; };
 bool kernel_can_fuse(struct ir_kernel *, struct fused_axes *);
+/* Rows that pass_across takes, of the pass's kernel under its variant. */
+bool kernel_crosses(const struct pass *);
 /* The axis of rows that the workgroups of a cluster can hold between them (pass_spread), -1 = there is none; how many sums there are over it, and of
  * these, one behind the other. */
 struct row_sums { int all, in_turn; };

@@ -4,10 +4,13 @@
  * Method:  rows are stored along alone, by the launch that reduces them; one more takes them from there in tiles of rows and columns, which later
  *          passes turn in group memory as those of any transpose.  What was stored is narrower than what it was made of: it is read, not computed again.
  *          Where it is not known whether the transpose is wanted, nothing changes: tiles would ask of all calls what transposes ask.
+ *          In clusters the rows are those of tiles, with nothing to do by themselves: pass_fuse.c moves there what is done for rows.
  * Needs:   specialised IR.   Keeps: values exactly. */
 #include "pass.h"
 
 #include <string.h>
+
+enum { ROWS = 32, COLUMNS = 32 };               /* of a tile in clusters: a sector of bytes across; as those of numbers in groups have */
 
 struct crossing { const struct pass *p; int row, column; struct ir_ins *across, *along; bool reduces, ok; };
 
@@ -81,6 +84,29 @@ static void turn(struct pass *p, struct ir_phase *tiles, const struct crossing *
 	ir_yield(&b, NULL, 0);
 }
 
+/* Of an axis the two of its groups of `by`: their numbers, and positions in one. */
+static void take_groups(struct arena *a, struct ir_axis *two, const struct ir_axis *whole, int by)
+{
+	two[0] = two[1] = *whole;
+	two[0].name = arena_printf(a, "%s.o", whole->name);
+	two[0].kind = AXIS_GRID;
+	two[0].extent = hexpr_op(a, HX_CDIV, whole->extent, hexpr_const(a, by));
+	two[1].kind = AXIS_HELD;
+	two[1].extent = hexpr_const(a, by);
+	two[1].tile = by;
+}
+
+static void leave_tiles(struct pass *p, struct ir_phase *tiles, const struct ir_phase *rows, const struct crossing *c)
+{
+	*tiles = (struct ir_phase){.naxes = 4, .line = rows->line, .body = arena_alloc(p->k->arena, sizeof *tiles->body)};
+	take_groups(p->k->arena, tiles->axes, &rows->axes[c->row], ROWS);
+	take_groups(p->k->arena, tiles->axes + 2, &rows->axes[c->column], COLUMNS);
+	struct ir_builder b = {p->k, tiles, tiles->body, NULL, c->across->line, c->across->col};
+	ir_yield(&b, NULL, 0);
+}
+
+bool kernel_crosses(const struct pass *p) { return crossing_of(p).ok; }
+
 int pass_across(struct pass *p)
 {
 	struct crossing c = crossing_of(p);
@@ -90,9 +116,13 @@ int pass_across(struct pass *p)
 	struct ir_phase *phases = arena_alloc(k->arena, (size_t)(k->nphases + 1) * sizeof *phases);
 	phases[0] = k->phases[0];
 	memcpy(phases + 2, k->phases + 1, (size_t)(k->nphases - 1) * sizeof *phases);
-	take_tiles(&phases[1], &phases[0]);
 	k->phases = phases;
 	k->nphases++;
+	if (p->v->cluster) {
+		leave_tiles(p, &phases[1], &phases[0], &c);
+		return 0;
+	}
+	take_tiles(&phases[1], &phases[0]);
 	turn(p, &phases[1], &c);
 	ir_remove(c.across);
 	return pass_clean(p);

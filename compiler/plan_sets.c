@@ -17,7 +17,10 @@ static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, siz
 	struct variant of = {.target = p->target, .given = p->given, .absent = p->absent};
 	struct pass specialise = {ir_clone(p->arena, k), &of, err, errlen};
 	char why[400];
-	if (pass_specialise(&specialise) || pass_across(&specialise) || pass_ungroup(&specialise))
+	if (pass_specialise(&specialise))
+		return -1;
+	p->rows = kernel_crosses(&specialise) ? ir_clone(p->arena, specialise.k) : NULL;
+	if (pass_across(&specialise) || pass_ungroup(&specialise))
 		return -1;
 	if (ir_verify(specialise.k, why, sizeof why))   /* a reduction over an axis that only an absent tensor had */
 		return 0;
@@ -70,6 +73,7 @@ static int plan_sets(struct planner *p, const struct ir_kernel *k, char *err, si
 	}
 	p->sets = p->out.n > 0;                         /* of none of them there was anything to do: all outputs are optional */
 	p->given = p->absent = 0;
+	p->rows = NULL;
 	p->pins = all.pins;
 	p->npins = all.npins;
 	p->k = k;

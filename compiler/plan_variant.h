@@ -6,6 +6,7 @@
 struct planner {
 	struct arena *arena;
 	const struct ir_kernel *k;
+	const struct ir_kernel *rows;      /* as k was before rows that it stores across were left to tiles (pass_across.c); NULL = it stores none */
 	const struct dsl_kernel *text;
 	const struct dsl_special *special;
 	const struct dsl_pin *pins; int npins;      /* of the set that is planned for; those of all where sets are not told apart */

@@ -645,17 +645,19 @@ END_TEST
 
 /* --- rows stored across as well ------------------------------------------------------------------------------------------------- */
 
-/* Which tensors a call has; where rows and their transpose are stored by two launches, and where by one as before: what is stored across is not known to be
+/* Which tensors a call has; in how large clusters: there rows are those of tiles, and one launch stores both ways; where rows and their transpose are stored by two launches, and where by one as before: what is stored across is not known to be
  * wanted, is another value than any row's, or one of a tensor that may be absent; there are two of them; nothing is reduced, so that tiles need no rows. */
 enum { YT = 4, Z = 8 };
-static const struct { const char *what; struct edit edits[2]; int given, phases; } crossings[] = {
-	{"both", {{0}}, YT, 2},
-	{"and another", {{0}}, YT | Z, 2},
-	{"not known", {{0}}, 0, 1},
-	{"another value", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT, 1},
-	{"a value of what may be absent", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT | Z, 2},
-	{"two of them", {{"store z[%0, %1] = %10", "store yt[%1, %0] = %10"}}, YT, 1},
-	{"nothing is reduced", {{"%6 = reduce max anyorder over n %5 if %3 : f32[m]", "%6 = cvt %2 : f32"}}, YT, 1},
+static const struct { const char *what; struct edit edits[2]; int given, phases, cluster; } crossings[] = {
+	{"both", {{0}}, YT, 2, 0},
+	{"both, in clusters", {{0}}, YT, 1, 2},
+	{"and another, in clusters", {{0}}, YT | Z, 1, 4},
+	{"and another", {{0}}, YT | Z, 2, 0},
+	{"not known", {{0}}, 0, 1, 0},
+	{"another value", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT, 1, 0},
+	{"a value of what may be absent", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT | Z, 2, 0},
+	{"two of them", {{"store z[%0, %1] = %10", "store yt[%1, %0] = %10"}}, YT, 1, 0},
+	{"nothing is reduced", {{"%6 = reduce max anyorder over n %5 if %3 : f32[m]", "%6 = cvt %2 : f32"}}, YT, 1, 0},
 };
 enum { CROSSINGS = sizeof crossings / sizeof *crossings };
 
@@ -669,7 +671,7 @@ START_TEST(rows_are_turned_by_tiles)
 	struct arena a = {0};
 	struct ir_run r;
 	struct ir_kernel *k;
-	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .given = (uint64_t)crossings[_i].given};
+	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .given = (uint64_t)crossings[_i].given, .cluster = crossings[_i].cluster};
 	double *want[PARAMS] = {0};
 	int across = 0;
 	open_edited(&a, &r, "across", crossings[_i].edits);
@@ -680,9 +682,9 @@ START_TEST(rows_are_turned_by_tiles)
 		ir_run_tensor(&r, r.k->params[p].name, 2);
 	evaluate(&r, r.k, crossings[_i].what);
 	keep(&r, want);
-	ck_assert_msg(run_passes(&a, r.k, &v, "across", &k, r.err, sizeof r.err) == 0, "%s: %s", crossings[_i].what, r.err);
+	ck_assert_msg(run_passes(&a, r.k, &v, v.cluster ? "fuse" : "across", &k, r.err, sizeof r.err) == 0, "%s: %s", crossings[_i].what, r.err);
 	ir_walk(k->phases[0].body, note_across, &across);
-	ck_assert_msg(k->nphases == crossings[_i].phases && (k->nphases == 1) == (across > 0), "%s: %d launches, %d stores across by the first", crossings[_i].what, k->nphases, across);
+	ck_assert_msg(k->nphases == crossings[_i].phases && (v.cluster ? k->phases[0].axes[2].cluster == v.cluster : (k->nphases == 1) == (across > 0)), "%s: %d launches, %d stores across by the first", crossings[_i].what, k->nphases, across);
 	evaluate(&r, k, crossings[_i].what);
 	compare(&r, want, 0, crossings[_i].what);
 	forget(want);
