@@ -439,12 +439,11 @@ static int classes_of(const struct planner *p)
 	return plan_sums_follow(p) ? FOURTH : SECOND;
 }
 
-/* Of rows of one tensor that are reduced, and waited for, the symbol of their columns; -1 = they are not, or others follow. */
-static int row_symbol(const struct planner *p)
+/* Of rows that are reduced the symbol of their columns; -1 = they are not, or others follow. */
+static int column_symbol(const struct planner *p)
 {
-	bool waits = only_rows(p) && p->f.reduces && p->f.rows == 1 && (p->f.weights || p->f.rounds > 1);
 	const struct hexpr *n = NULL;
-	for (int a = 0; waits && a < p->k->phases[0].naxes; a++) {
+	for (int a = 0; only_rows(p) && p->f.reduces && a < p->k->phases[0].naxes; a++) {
 		const struct ir_axis *ax = &p->k->phases[0].axes[a];
 		if (phase_is_open(NULL, ax))
 			n = ax->extent->op == HX_CDIV ? ax->extent->a : ax->extent;
@@ -452,14 +451,18 @@ static int row_symbol(const struct planner *p)
 	return n && n->op == HX_SYM ? (int)n->imm : -1;
 }
 
+/* The same of one tensor whose rows are waited for. */
+static int row_symbol(const struct planner *p) { return p->f.rows == 1 && (p->f.weights || p->f.rounds > 1) ? column_symbol(p) : -1; }
+
 /* Rows, where many of them are faster if lanes hold as much of a class's as of rows of a fixed size: of long ones, for what waves do once, their
  * part of the reductions above all, is then shared by more; of those that are quantised, which wait for more of that, from half as many
- * columns on.  Few rows are better spread (docs/performance.md).  NULL = they are not. */
+ * columns on, as of those without weights whose code is so long that a lane of few would make a single access.  Few rows are better spread
+ * (docs/performance.md).  NULL = they are not. */
 static const struct hexpr *full_rows(const struct planner *p, int positions)
 {
-	bool quantised = p->f.rounds > 1 && p->f.narrowest < p->f.widest;
-	bool pays = positions == LONG_CLASS || (quantised && 2 * positions == LONG_CLASS);   /* of the largest lanes hold as many anyhow */
-	int symbol = row_symbol(p);
+	bool quantised = p->f.rounds > 1 && p->f.narrowest < p->f.widest, single = !p->f.weights && 16 * p->f.cost > LANE_ROW_CODE;
+	bool pays = (positions == LONG_CLASS && !single) || ((quantised || single) && 2 * positions == LONG_CLASS);   /* of the largest lanes hold as many anyhow */
+	int symbol = single ? column_symbol(p) : row_symbol(p);
 	return symbol >= 0 && pays ? plan_rows_beside(p, symbol) : NULL;
 }
 

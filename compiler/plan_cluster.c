@@ -30,7 +30,7 @@ static void plan_cluster(struct planner *p, const struct fused_axes *f, int symb
 	if (exactly)
 		plan_dense(p, &v);
 	plan_say(p, &v, "clusters");
-	plan_tile(&v, 0, ph->axes[f->rows].name, ph->axes[f->rows].tiled ? (int)f->rows_by : 1);     /* of groups; of rows that nothing takes together, as many */
+	plan_tile(&v, 0, ph->axes[f->rows].name, ph->axes[f->rows].tiled ? (int)f->rows_by : 1);     /* of groups; of rows that are stored across, as many */
 	plan_tile(&v, 0, ph->axes[f->columns].name, (int)(most / f->columns_by / cluster));
 	*plan_add(p) = v;
 }
@@ -39,7 +39,7 @@ static void plan_cluster(struct planner *p, const struct fused_axes *f, int symb
 static bool are_groups(const struct ir_phase *ph, const struct fused_axes *f)
 {
 	bool bits = f->rows_by > 1 && !(f->rows_by & (f->rows_by - 1)) && !(f->columns_by & (f->columns_by - 1));
-	return bits && (ph->axes[f->rows].extent->op == HX_CDIV || ph->axes[f->rows].tiled) && ph->axes[f->columns].extent->op == HX_CDIV;
+	return bits && ph->axes[f->rows].extent->op == HX_CDIV && ph->axes[f->columns].extent->op == HX_CDIV;
 }
 
 static bool is_pinned(const struct planner *p, int symbol, int64_t n)
@@ -56,7 +56,7 @@ void plan_clusters(struct planner *p)
 	struct variant with = {.target = p->target, .cluster = p->target->cluster, .given = p->given, .absent = p->absent};
 	char err[200];
 	struct pass fuse = {ir_clone(p->arena, p->rows ? p->rows : p->k), &with, err, sizeof err};
-	if (!p->target->cluster || (p->rows && pass_across(&fuse)) || !kernel_can_fuse(fuse.k, &f) || pass_fuse(&fuse) || pass_ungroup(&fuse) || !are_groups(&fuse.k->phases[0], &f))
+	if (!p->target->cluster || (p->rows && pass_across(&fuse)) || !kernel_can_fuse(fuse.k, &f) || pass_fuse(&fuse) || pass_ungroup(&fuse) || !(p->rows || are_groups(&fuse.k->phases[0], &f)))
 		return;
 	struct planner q = {.arena = p->arena, .k = fuse.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};
 	facts_look(&q.f, q.k);

@@ -73,7 +73,7 @@ static int slow_elements(const struct planner *p, const struct variant *v)
 int plan_lane_elements(const struct planner *p, const struct variant *v)
 {
 	bool more = v && (v->npins || v->full) && p->f.reduces;
-	int n = more && !plan_is_spread(p, v) ? 32 : 16, most = more ? 1000 : p->target->whole_chunks && !p->single ? 600 : 400;   /* an access of 16 bytes is too little on its way */
+	int n = more && !plan_is_spread(p, v) ? 32 : 16, most = more ? 1000 : LANE_ROW_CODE;
 	bool bare = !p->f.weights && p->f.rounds > 1;        /* twice as many as these wait longer */
 	bool alone = p->f.rows == 1 && p->f.long_weights < 2;   /* a row, a weight and a bias of twice as many leave room for one workgroup */
 	if (more && !bare && p->target->whole_chunks && (variant_is_ragged(v) || (alone && variant_is_at_least(v, LONG_ROW)))) {

@@ -5,6 +5,8 @@
 
 /* Positions: the side of a tile along two axes; elements of a lane that accesses them one by one; the most lanes of a row. */
 enum { SIDE = 64, ONE_BY_ONE = 4, ROW_LANES = 1024 };
+/* Instructions of all elements of a lane of rows whose sizes are not fixed, about, at most. */
+enum { LANE_ROW_CODE = 400 };
 enum { LIGHT_CODE = 15 };              /* instructions of one element, about: up to which a lane of a long line makes one access, where all are as wide */
 
 bool plan_only_groups(const struct planner *);                                        /* every phase has groups of a fixed size and nothing beside them */
