@@ -550,7 +550,7 @@ static void plan_between(struct planner *p)
 		plan_aligned(p, &v);
 		plan_many_rows(p, &v, plan_rows_beside(p, symbol));
 		v.waves = waves_of(p, power_above(ranges[i].most / LONG_LANE));
-		plan_phase_tiles(p, &v, 0, most, LONG_LANE);
+		row_tiles(p, &v, most, LONG_LANE);
 		*plan_add(p) = v;
 	}
 }
