@@ -46,7 +46,7 @@ struct target {
 	bool whole_chunks;             /* rows of a fixed size are cut into what a workgroup accesses at once, in few waves */
 	bool unaligned;                /* accesses of 16 bytes may begin at any element */
 	bool more_variants;            /* packs have room for variants that others go without: those of the AMD chips hold 1,200 of rows */
-	bool widens_again;             /* bf16 is widened again behind a reduction, not held as f32 */
+	bool widens_again;             /* bf16 and f16 are widened again behind a reduction, not held as f32 */
 	bool late_weights;             /* loads of weights move behind a reduction where a lane has many: registers for one workgroup more are worth the wait */
 	int staged_bytes;              /* of weights that a workgroup has come by way of group memory, asked for with the row that its cluster holds (emit/stage.c); 0 = none do */
 	int ring_bytes;                /* of group memory, that rows which are on their way may have on a multiprocessor; 0 = they come to registers */

@@ -2,7 +2,7 @@
  * Problem: a norm that is stored along rows and across, in its transpose as well: whoever holds a whole row has one element of each column, and
  *          stores it by itself.
  * Method:  rows are stored along alone, by the launch that reduces them; one more takes them from there in tiles of rows and columns, which later
- *          passes turn in group memory as those of any transpose.  What was stored is narrower than what it was made of: it is read, not computed again.
+ *          passes turn in group memory as those of any transpose.  What was stored is as wide as what it was made of, or narrower: it is read, not computed again.
  *          Where it is not known whether the transpose is wanted, nothing changes: tiles would ask of all calls what transposes ask.
  *          In clusters the rows are those of tiles, with nothing to do by themselves: pass_fuse.c moves there what is done for rows.
  * Needs:   specialised IR.   Keeps: values exactly. */
@@ -12,7 +12,7 @@
 
 enum { ROWS = 32, COLUMNS = 32 };               /* of a tile in clusters: a sector of bytes across; as those of numbers in groups have */
 
-struct crossing { const struct pass *p; int row, column; struct ir_ins *across, *along; bool reduces, ok; };
+struct crossing { const struct pass *p; int row, column; struct ir_ins *across, *along; int stores; bool reduces, ok; };      /* stores: to along's tensor */
 
 static bool is_iota(const struct ir_ins *i, int axis) { return i->op == IR_IOTA && i->imm == axis; }
 
@@ -21,7 +21,24 @@ static bool is_at(const struct crossing *c, const struct ir_ins *i, int first, i
 	return i->op == IR_STORE && c->p->k->params[i->imm].rank == 2 && is_iota(i->args[0], first) && is_iota(i->args[1], second);
 }
 
-/* One store across, of a tensor that is there if all others are. */
+/* The mask of a store to all places that there are. */
+static bool is_inside(const struct crossing *c, const struct ir_ins *mask)
+{
+	if (mask->op == IR_AND)
+		return is_inside(c, mask->args[0]) && is_inside(c, mask->args[1]);
+	if (mask->op != IR_LT || mask->args[0]->op != IR_IOTA)
+		return false;
+	const struct hexpr *extent = c->p->k->phases[0].axes[mask->args[0]->imm].extent;
+	const struct ir_ins *end = mask->args[1];
+	int64_t n;
+	return hexpr_is_const(extent, &n) ? end->op == IR_CONST && end->imm == n : end->op == IR_SYM && extent->op == HX_SYM && end->imm == extent->imm;
+}
+
+static bool is_whole(const struct crossing *c, const struct ir_ins *store) { return !(store->flags & IR_MASKED) || is_inside(c, store->args[store->nargs - 1]); }
+
+static bool is_there(const struct crossing *c, int64_t tensor) { return tensor < 64 && c->p->v->given >> tensor & 1; }
+
+/* One store across, of a tensor that is known to be there. */
 static void look(struct ir_ins *i, void *ctx)
 {
 	struct crossing *c = ctx;
@@ -29,7 +46,7 @@ static void look(struct ir_ins *i, void *ctx)
 	c->ok = c->ok && !i->body;
 	if (!is_at(c, i, c->column, c->row))
 		return;
-	c->ok = c->ok && !c->across && i->imm < 64 && c->p->v->given >> i->imm & 1;
+	c->ok = c->ok && !c->across && is_there(c, i->imm) && is_whole(c, i);
 	c->across = i;
 }
 
@@ -37,9 +54,17 @@ static void look(struct ir_ins *i, void *ctx)
 static void look_along(struct ir_ins *i, void *ctx)
 {
 	struct crossing *c = ctx;
+	if (!is_at(c, i, c->row, c->column) || i->args[2] != c->across->args[2] || !is_whole(c, i))
+		return;
 	const struct ir_param *t = &c->p->k->params[i->imm];
-	if (is_at(c, i, c->row, c->column) && i->args[2] == c->across->args[2] && t->role == IR_OUT && (!t->optional || (i->imm < 64 && c->p->v->given >> i->imm & 1)))
-		c->along = i;
+	c->along = t->role == IR_OUT && (!t->optional || is_there(c, i->imm)) ? i : c->along;
+}
+
+/* What is stored along stays: nothing else is stored there. */
+static void count_stores(struct ir_ins *i, void *ctx)
+{
+	struct crossing *c = ctx;
+	c->stores += i->op == IR_STORE && i->imm == c->along->imm;
 }
 
 static struct crossing crossing_of(const struct pass *p)
@@ -58,7 +83,9 @@ static struct crossing crossing_of(const struct pass *p)
 		ir_walk(ph->body, look, &c);
 	if (c.ok && c.across)
 		ir_walk(ph->body, look_along, &c);
-	c.ok = c.ok && c.reduces && c.along;
+	if (c.along)
+		ir_walk(ph->body, count_stores, &c);
+	c.ok = c.ok && c.reduces && c.stores == 1;
 	return c;
 }
 

@@ -468,6 +468,19 @@ static const struct { const char *what; struct edit edits[2]; struct bounds left
 };
 enum { BLOCKINGS = sizeof blockings / sizeof *blockings };
 
+/* The kernel of a file with edits, of rows that a tile does not hold whole, and what it computes. */
+static void begin_edited(struct arena *a, struct ir_run *r, const char *name, const struct edit *edits, const char *what, double **want)
+{
+	open_edited(a, r, name, edits);
+	r->k->target = "gfx942";
+	ir_run_symbol(r, "M", 7);
+	ir_run_symbol(r, "N", 13);
+	for (int p = 0; p < r->k->nparams; p++)
+		ir_run_tensor(r, r->k->params[p].name, 2);
+	evaluate(r, r->k, what);
+	keep(r, want);
+}
+
 START_TEST(blocks_are_there_where_their_rows_are)
 {
 	struct bounds b = {0};
@@ -476,14 +489,7 @@ START_TEST(blocks_are_there_where_their_rows_are)
 	struct ir_kernel *k;
 	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1};
 	double *want[PARAMS] = {0};
-	open_edited(&a, &r, "blocks", blockings[_i].edits);
-	r.k->target = "gfx942";
-	ir_run_symbol(&r, "M", 7);
-	ir_run_symbol(&r, "N", 13);
-	for (int p = 0; p < r.k->nparams; p++)
-		ir_run_tensor(&r, r.k->params[p].name, 2);
-	evaluate(&r, r.k, blockings[_i].what);
-	keep(&r, want);
+	begin_edited(&a, &r, "blocks", blockings[_i].edits, blockings[_i].what, want);
 	ck_assert_msg(run_passes(&a, r.k, &v, "simplify", &k, r.err, sizeof r.err) == 0, "%s: %s", blockings[_i].what, r.err);
 	ir_walk(k->phases[0].body, note_bound, &b);
 	ck_assert_msg(b.rows == blockings[_i].left.rows && b.blocks == blockings[_i].left.blocks, "%s: rows asked for %d times, blocks %d", blockings[_i].what, b.rows,
@@ -645,8 +651,10 @@ END_TEST
 
 /* --- rows stored across as well ------------------------------------------------------------------------------------------------- */
 
-/* Which tensors a call has; in how large clusters: there rows are those of tiles, and one launch stores both ways; where rows and their transpose are stored by two launches, and where by one as before: what is stored across is not known to be
- * wanted, is another value than any row's, or one of a tensor that may be absent; there are two of them; nothing is reduced, so that tiles need no rows. */
+/* Which tensors a call has, and in how large clusters: there rows are those of tiles, and one launch stores both ways.  Else rows and their transpose are
+ * stored by two launches, or by one as before, where what is stored across is not known to be wanted, is another value than any row's, or one of a tensor
+ * that may be absent, or is stored here and there alone; where there are two of them, or rows are stored twice; where nothing is reduced, so that tiles
+ * need no rows. */
 enum { YT = 4, Z = 8 };
 static const struct { const char *what; struct edit edits[2]; int given, phases, cluster; } crossings[] = {
 	{"both", {{0}}, YT, 2, 0},
@@ -657,6 +665,9 @@ static const struct { const char *what; struct edit edits[2]; int given, phases,
 	{"another value", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT, 1, 0},
 	{"a value of what may be absent", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT | Z, 2, 0},
 	{"two of them", {{"store z[%0, %1] = %10", "store yt[%1, %0] = %10"}}, YT, 1, 0},
+	{"here and there across", {{"store yt[%1, %0] = %8 if %13", "%14 = lt %0, %1 : i1[m, n]\n    %15 = and %13, %14 : i1[m, n]\n    store yt[%1, %0] = %8 if %15"}}, YT, 1, 0},
+	{"here and there along", {{"store y[%0, %1] = %8 if %13", "%14 = lt %0, %1 : i1[m, n]\n    %15 = and %13, %14 : i1[m, n]\n    store y[%0, %1] = %8 if %15"}}, YT, 1, 0},
+	{"rows are stored twice", {{"store z[%0, %1] = %10", "store y[%0, %1] = %10"}}, YT, 1, 0},
 	{"nothing is reduced", {{"%6 = reduce max anyorder over n %5 if %3 : f32[m]", "%6 = cvt %2 : f32"}}, YT, 1, 0},
 };
 enum { CROSSINGS = sizeof crossings / sizeof *crossings };
@@ -674,17 +685,11 @@ START_TEST(rows_are_turned_by_tiles)
 	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .given = (uint64_t)crossings[_i].given, .cluster = crossings[_i].cluster};
 	double *want[PARAMS] = {0};
 	int across = 0;
-	open_edited(&a, &r, "across", crossings[_i].edits);
-	r.k->target = "gfx942";
-	ir_run_symbol(&r, "M", 7);
-	ir_run_symbol(&r, "N", 13);
-	for (int p = 0; p < r.k->nparams; p++)
-		ir_run_tensor(&r, r.k->params[p].name, 2);
-	evaluate(&r, r.k, crossings[_i].what);
-	keep(&r, want);
+	begin_edited(&a, &r, "across", crossings[_i].edits, crossings[_i].what, want);
 	ck_assert_msg(run_passes(&a, r.k, &v, v.cluster ? "fuse" : "across", &k, r.err, sizeof r.err) == 0, "%s: %s", crossings[_i].what, r.err);
 	ir_walk(k->phases[0].body, note_across, &across);
-	ck_assert_msg(k->nphases == crossings[_i].phases && (v.cluster ? k->phases[0].axes[2].cluster == v.cluster : (k->nphases == 1) == (across > 0)), "%s: %d launches, %d stores across by the first", crossings[_i].what, k->nphases, across);
+	bool as_said = v.cluster ? k->phases[0].axes[2].cluster == v.cluster : (k->nphases == 1) == (across > 0);
+	ck_assert_msg(k->nphases == crossings[_i].phases && as_said, "%s: %d launches, %d stores across by the first", crossings[_i].what, k->nphases, across);
 	evaluate(&r, k, crossings[_i].what);
 	compare(&r, want, 0, crossings[_i].what);
 	forget(want);

@@ -214,7 +214,7 @@ LLVMValueRef op_halves_joined(struct emit *e, LLVMValueRef x)
 	c = LLVMBuildOr(e->b, c, LLVMBuildLShr(e->b, c, ints(e, 4, m), ""), "");
 	if (n < 4)
 		return LLVMBuildTrunc(e->b, c, e->i8, "");
-	if (m == 1 || m > 32)
+	if (m % 2 || m > 32)
 		return LLVMBuildTrunc(e->b, LLVMBuildOr(e->b, LLVMBuildAnd(e->b, c, ints(e, 0xff, m), ""), LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, c, ints(e, 8, m), ""), ints(e, 0xff00, m), ""), ""), emit_vector(e->i16, m), "");
 	for (int i = 0; i < m; i += 2) {
 		LLVMValueRef low = LLVMBuildExtractElement(e->b, c, emit_int(e, i), ""), high = LLVMBuildExtractElement(e->b, c, emit_int(e, i + 1), "");
