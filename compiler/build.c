@@ -92,6 +92,14 @@ struct ir_ins *ir_float(struct ir_builder *b, enum dtype t, double v)
 	return ins;
 }
 
+uint64_t ir_optional(const struct ir_kernel *k)
+{
+	uint64_t optional = 0;
+	for (int i = 0; i < k->nparams && i < 64; i++)
+		optional |= (uint64_t)k->params[i].optional << i;
+	return optional;
+}
+
 bool ir_is_const(const struct ir_ins *ins, double *value)
 {
 	if (ins->op != IR_CONST)

@@ -128,7 +128,7 @@ static const char *optional_names(struct arena *a, const struct ir_kernel *k)
  * they are. */
 static const struct dsl_special *special_given(struct item *it, const char *given, uint64_t *mask)
 {
-	ARRAY(const char *) names = {0};
+	ARRAY(struct dsl_tensor) tensors = {0};
 	for (size_t n; *(given += strspn(given, " ")); given += n) {
 		n = strcspn(given, " ");
 		const char *name = arena_string(&it->arena, given, n);
@@ -139,13 +139,17 @@ static const struct dsl_special *special_given(struct item *it, const char *give
 		*mask |= bit;
 		if (param < 0)
 			it->error = arena_printf(&it->arena, "found '%s' among the tensors that calls will bring; expected %s", name, optional_names(&it->arena, it->generic));
-		ARENA_PUSH(&it->arena, &names, name);
+		ARENA_PUSH(&it->arena, &tensors, (struct dsl_tensor){name, false});
 	}
-	return dsl_special_with(&it->arena, it->binding->special, &(struct dsl_set){names.items, names.n, NULL, 0});
+	return dsl_special_with(&it->arena, it->binding->special, &(struct dsl_set){tensors.items, tensors.n, NULL, 0});
 }
 
-/* Of the set, not of what asks for each tensor. */
-static bool is_for(const struct variant *v, uint64_t given) { return (v->given | v->absent) && v->given == given; }
+/* Of the set, not of what asks for a tensor. */
+static bool is_for(const struct item *it, const struct variant *v, uint64_t given)
+{
+	uint64_t optional = ir_optional(it->generic);
+	return optional && v->given == given && v->absent == (optional & ~given);
+}
 
 static bool elaborate_item(struct compilation *c, int i, struct object_session **session)
 {
@@ -166,7 +170,7 @@ static bool elaborate_item(struct compilation *c, int i, struct object_session *
 	it->pointwise = kernel_is_pointwise(&it->arena, it->generic, it->target, &it->rows, &it->columns);
 	int kept = 0;
 	for (int v = 0; v < it->nvariants; v++)
-		if (listed(c->options->variants, it->variants[v].text) && !(c->options->given_alone && !is_for(&it->variants[v], given)))
+		if (listed(c->options->variants, it->variants[v].text) && !(c->options->given_alone && !is_for(it, &it->variants[v], given)))
 			it->variants[kept++] = it->variants[v];
 	it->nvariants = kept;
 	return !it->error;

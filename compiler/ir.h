@@ -158,6 +158,7 @@ void ir_remove(struct ir_ins *);                                           /* un
 void ir_move(struct ir_ins *, struct ir_ins *before);                     /* from where it stands */
 void ir_replace(struct ir_kernel *, struct ir_ins *old, struct ir_ins *by);/* every use of old in the kernel */
 struct ir_kernel *ir_clone(struct arena *, const struct ir_kernel *);      /* deep copy, ids kept */
+uint64_t ir_optional(const struct ir_kernel *);                            /* the tensors that calls may leave out, of its first 64 parameters */
 bool ir_is_const(const struct ir_ins *, double *value);                    /* CONST of any type */
 /* Calls fn for every instruction of the block and its inner blocks, in order; the instruction may be removed by fn. */
 void ir_walk(struct ir_block *, void (*fn)(struct ir_ins *, void *), void *);

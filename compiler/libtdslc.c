@@ -83,11 +83,11 @@ static int64_t ask_leaf(void *ctx, enum hexpr_op op, int64_t imm)
 /* The optional tensors that a call has. */
 static struct dsl_set given_of(struct arena *a, const struct ir_kernel *k, const struct tdslc_types *q)
 {
-	ARRAY(const char *) names = {0};
+	ARRAY(struct dsl_tensor) tensors = {0};
 	for (int i = 0; i < k->nparams; i++)
 		if (k->params[i].optional && q->leaf(q->ctx, HX_PRESENT, i))
-			ARENA_PUSH(a, &names, k->params[i].name);
-	return (struct dsl_set){names.items, names.n, NULL, 0};
+			ARENA_PUSH(a, &tensors, (struct dsl_tensor){k->params[i].name, false});
+	return (struct dsl_set){tensors.items, tensors.n, NULL, 0};
 }
 
 /* The variant that the call would get, of those for what it has; "" where that cannot be told. */

@@ -424,7 +424,7 @@ enum { LARGEST, SHORT, SECOND, FOURTH, EACH, BETWEEN };
 static int classes_of(const struct planner *p)
 {
 	bool any_tensors = p->sets && !(p->given | p->absent);
-	if (any_tensors && !p->target->more_variants)
+	if ((any_tensors || p->unnamed) && !p->target->more_variants)
 		return can_stream(p) ? LARGEST : SECOND;
 	if (p->folds)
 		return SECOND;

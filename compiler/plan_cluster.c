@@ -50,27 +50,47 @@ static bool is_pinned(const struct planner *p, int symbol, int64_t n)
 	return false;
 }
 
+struct leaving { const struct planner *p; uint64_t tensors; };
+
+static void look_for_more(struct ir_ins *i, void *ctx)
+{
+	struct leaving *l = ctx;
+	bool more = i->op == IR_UPDATE || (i->op == IR_LOAD && l->p->rows->params[i->imm].rank > 1);
+	if (more && i->imm < 64 && l->p->rows->params[i->imm].optional && !(l->p->given >> i->imm & 1))
+		l->tensors |= UINT64_C(1) << i->imm;
+}
+
+/* Tensors that a set leaves open and with which rows stored across are no cluster's: its variants are for calls without them. */
+static uint64_t left_out(const struct planner *p)
+{
+	struct leaving l = {p, 0};
+	if (p->rows)
+		ir_walk(p->rows->phases[0].body, look_for_more, &l);
+	return l.tensors;
+}
+
 void plan_clusters(struct planner *p)
 {
 	struct fused_axes f;
-	struct variant with = {.target = p->target, .cluster = p->target->cluster, .given = p->given, .absent = p->absent};
+	struct variant with = {.target = p->target, .cluster = p->target->cluster, .given = p->given, .absent = p->absent | left_out(p)};
 	char err[200];
 	struct pass fuse = {ir_clone(p->arena, p->rows ? p->rows : p->k), &with, err, sizeof err};
-	if (!p->target->cluster || pass_across(&fuse) || !kernel_can_fuse(fuse.k, &f) || pass_fuse(&fuse) || pass_ungroup(&fuse) || !(p->rows || are_groups(&fuse.k->phases[0], &f)))
+	if (!p->target->cluster || pass_specialise(&fuse) || pass_across(&fuse) || !kernel_can_fuse(fuse.k, &f) || pass_fuse(&fuse) || pass_ungroup(&fuse) || !(p->rows || are_groups(&fuse.k->phases[0], &f)))
 		return;
-	struct planner q = {.arena = p->arena, .k = fuse.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};
+	struct planner q = {.arena = p->arena, .k = fuse.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = with.absent};
 	facts_look(&q.f, q.k);
 	if (p->rows && q.f.rows > 1)                                     /* what lanes hold of two tensors takes longer than reading once spares */
 		return;
 	const struct hexpr *columns = q.k->phases[0].axes[f.columns].extent->a;
-	int64_t held = MEMBER_THREADS * LANE_ELEMENTS / f.rows_by;               /* columns of a workgroup */
+	int64_t held = MEMBER_THREADS * LANE_ELEMENTS / f.rows_by, most = 0;     /* columns of a workgroup, and of a cluster */
 	for (int cluster = FEWEST; held >= f.columns_by && cluster <= p->target->cluster; cluster *= 2) {
-		p->clustered = cluster * held;
-		if (is_pinned(p, (int)columns->imm, p->clustered))
-			plan_cluster(&q, &f, (int)columns->imm, p->clustered, cluster, true);
+		most = cluster * held;
+		if (is_pinned(p, (int)columns->imm, most))
+			plan_cluster(&q, &f, (int)columns->imm, most, cluster, true);
 	}
-	for (int cluster = FEWEST; cluster * held <= p->clustered; cluster *= 2)
+	for (int cluster = FEWEST; cluster * held <= most; cluster *= 2)
 		plan_cluster(&q, &f, (int)columns->imm, cluster * held, cluster, false);
+	p->clustered = with.absent == p->absent ? most : 0;
 	for (int i = 0; i < q.out.n; i++)
 		*plan_add(p) = q.out.items[i];
 }

@@ -4,12 +4,29 @@
  * on sizes, strides, alignment or presence.
  *
  * Optional tensors: the sets that the pack lines name, or else the empty one, each get variants of their own, planned (plan.c) on the IR without
- * what is absent; then follow fewer that ask at run time. */
+ * what is absent, which ask at run time for what a set leaves open; then follow fewer that ask for all. */
 #include "pass.h"
 #include "plan_tiles.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* A variant asks for those that it is planned for, and against the absent ones, before all else; its text ends with what may be there. */
+static void say_set(struct planner *p, const struct ir_kernel *k, struct variant *v)
+{
+	const struct hexpr *there = NULL;
+	const char *names = "";
+	for (int i = 0; i < k->nparams && i < 64; i++) {
+		const struct hexpr *leaf = hexpr_leaf(p->arena, HX_PRESENT, i);
+		bool given = v->given >> i & 1, absent = v->absent >> i & 1;
+		if (k->params[i].optional && !absent)
+			names = arena_printf(p->arena, "%s%s%s%s", names, *names ? " " : "", k->params[i].name, given ? "" : "?");
+		if (given || absent)
+			there = plan_both(p, there, given ? leaf : hexpr_op(p->arena, HX_NOT, leaf, NULL));
+	}
+	v->predicate = plan_both(p, there, v->predicate);
+	plan_say(p, v, *names ? arena_printf(p->arena, "with %s", names) : "bare");
+}
 
 /* Plans for the tensors that `p` says are there and are not: on the IR without the others. */
 static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
@@ -33,19 +50,40 @@ static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, siz
 	int first = p->out.n;
 	facts_look(&p->f, p->k);
 	plan_rows(p);
-	const struct hexpr *there = NULL;
-	const char *names = "";
-	for (int i = 0; i < k->nparams; i++) {
-		const struct hexpr *leaf = hexpr_leaf(p->arena, HX_PRESENT, i);
-		if (p->given >> i & 1)
-			names = arena_printf(p->arena, "%s%s%s", names, *names ? " " : "", k->params[i].name);
-		if ((p->given | p->absent) >> i & 1)
-			there = plan_both(p, there, p->given >> i & 1 ? leaf : hexpr_op(p->arena, HX_NOT, leaf, NULL));
-	}
-	for (int i = first; i < p->out.n; i++) {
-		struct variant *v = &p->out.items[i];
-		v->predicate = plan_both(p, there, v->predicate);
-		plan_say(p, v, *names ? arena_printf(p->arena, "with %s", names) : "bare");
+	for (int i = first; i < p->out.n; i++)
+		say_set(p, k, &p->out.items[i]);
+	return 0;
+}
+
+/* The set that a pack line names. */
+static void take_set(struct planner *p, const struct ir_kernel *k, const struct dsl_set *set)
+{
+	p->given = 0;
+	p->absent = ir_optional(k);
+	for (int i = 0; i < k->nparams && i < 64; i++)
+		for (int t = 0; t < set->n; t++)
+			if (strcmp(k->params[i].name, set->tensors[t].name) == 0) {
+				p->absent &= ~(UINT64_C(1) << i);
+				p->given |= (uint64_t)!set->tensors[t].asked << i;
+			}
+	p->pins = set->pins;
+	p->npins = set->npins;
+}
+
+/* Rows that are stored across are left to tiles where the transpose is known to be there (pass_across.c): without that they are stored an element at a
+ * time, fifteen times as slowly.  So what no set names has variants for it too, which ask for all else. */
+static int plan_across(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
+{
+	for (int i = 0; i < k->nparams && i < 64; i++) {
+		struct variant with = {.target = p->target, .given = UINT64_C(1) << i};
+		const struct pass across = {ir_clone(p->arena, k), &with, err, errlen};
+		bool planned = false;
+		for (int v = 0; v < p->out.n; v++)
+			planned |= p->out.items[v].given == with.given && !p->out.items[v].absent;
+		p->given = with.given;
+		p->absent = 0;
+		if (k->params[i].optional && !planned && kernel_crosses(&across) && plan_set(p, k, err, errlen))
+			return -1;
 	}
 	return 0;
 }
@@ -56,21 +94,18 @@ static int plan_sets(struct planner *p, const struct ir_kernel *k, char *err, si
 	const struct planner all = *p;
 	int n = p->special->nsets ? p->special->nsets : 1;
 	const struct dsl_set *sets = p->special->nsets ? p->special->sets : &nothing;
-	uint64_t optional = 0;
-	for (int i = 0; i < k->nparams && i < 64; i++)
-		optional |= (uint64_t)k->params[i].optional << i;
-	for (int s = 0; optional && s < n; s++) {
-		p->given = 0;
-		for (int i = 0; i < k->nparams && i < 64; i++)
-			for (int g = 0; g < sets[s].n; g++)
-				p->given |= (uint64_t)(strcmp(k->params[i].name, sets[s].names[g]) == 0) << i;
-		p->absent = optional & ~p->given;
-		p->pins = sets[s].pins;
-		p->npins = sets[s].npins;
-		p->sets = true;
+	p->sets = true;
+	for (int s = 0; ir_optional(k) && s < n; s++) {
+		take_set(p, k, &sets[s]);
 		if (plan_set(p, k, err, errlen))
 			return -1;
 	}
+	p->pins = NULL;
+	p->npins = 0;
+	p->unnamed = true;
+	if (plan_across(p, k, err, errlen))
+		return -1;
+	p->unnamed = false;
 	p->sets = p->out.n > 0;                         /* of none of them there was anything to do: all outputs are optional */
 	p->given = p->absent = 0;
 	p->rows = NULL;

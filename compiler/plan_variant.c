@@ -156,16 +156,17 @@ int plan_symbol(const struct planner *p, const char *name)
 const struct dsl_special *variant_special(struct arena *arena, const struct dsl_special *special, const char *text)
 {
 	static const char with[] = " with ", bare[] = " bare";
-	ARRAY(const char *) names = {0};
+	ARRAY(struct dsl_tensor) tensors = {0};
 	const char *at = strstr(text, with);
 	size_t n = strlen(text);
 	if (!at && (n < sizeof bare || strcmp(text + n - (sizeof bare - 1), bare)))
 		return special;
 	for (at = at ? at + sizeof with - 1 : ""; *at; at += n, at += *at == ' ') {
 		n = strcspn(at, " ");
-		ARENA_PUSH(arena, &names, arena_string(arena, at, n));
+		bool asked = n && at[n - 1] == '?';
+		ARENA_PUSH(arena, &tensors, (struct dsl_tensor){arena_string(arena, at, n - asked), asked});
 	}
-	return dsl_special_with(arena, special, &(struct dsl_set){names.items, names.n, NULL, 0});
+	return dsl_special_with(arena, special, &(struct dsl_set){tensors.items, tensors.n, NULL, 0});
 }
 
 struct variant plan_variant(const struct planner *p)

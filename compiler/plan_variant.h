@@ -14,12 +14,13 @@ struct planner {
 	struct facts f;
 	uint64_t given, absent;            /* of the set that is planned for; none of both: any tensor may be there or not */
 	bool sets;                         /* sets have variants of their own */
+	bool unnamed;                      /* the set in hand is no pack line's */
 	bool few;                          /* of the variant in hand: one access a lane */
 	bool crowd;                        /* of the variant in hand: for more rows than the chip's workgroups hold many times over */
 	bool broad;                        /* of the variant in hand: tiles of groups both ways for as many rows */
 	bool slow;                         /* of the variant in hand: for chips whose memory is slower than target.fast_memory */
 	bool single;                       /* of the variant in hand: rows begin anywhere, so that elements are accessed one by one */
-	int64_t clustered;                 /* aligned rows up to so many have variants in clusters; 0 = none have */
+	int64_t clustered;                 /* aligned rows up to so many have variants in clusters, whatever is there; 0 = none have */
 	bool folds;                        /* of the variant in hand: rows may have two strides, as heads of a slice have (HX_FLAT is not asked for) */
 	bool torn;                         /* of the variant in hand: rows may end within a group, the rest of which is masked off */
 	ARRAY(struct variant) out;

@@ -151,7 +151,7 @@ struct ast_stmt *ast_stmt(struct parse *p, enum ast_stmt_kind kind, struct diag_
 
 struct ast_word ast_word(struct parse *p, struct tok t)
 {
-	struct ast_word w = {arena_string(p->arena, t.at, (size_t)t.len), 0, t.at[0] >= '0' && t.at[0] <= '9', t.span};
+	struct ast_word w = {.text = arena_string(p->arena, t.at, (size_t)t.len), .is_number = t.at[0] >= '0' && t.at[0] <= '9', .at = t.span};
 	if (w.is_number)
 		w.number = integer_of(p, t, w.text);
 	return w;

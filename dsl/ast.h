@@ -109,7 +109,7 @@ struct ast_fn {
 };
 
 /* `name: word value value, word value` -- the lines of schedule and pack blocks. */
-struct ast_word { const char *text; int64_t number; bool is_number; struct diag_span at; };
+struct ast_word { const char *text; int64_t number; bool is_number, asked; struct diag_span at; };     /* asked: `w?` */
 struct ast_words { struct ast_word *items; int n, cap; };
 struct ast_entry { struct ast_name name; struct ast_words values; };
 struct ast_entries { struct ast_entry *items; int n, cap; };

@@ -33,7 +33,7 @@ static bool names_same(const struct dsl_set *a, const struct dsl_set *b)
 	int same = 0;
 	for (int i = 0; i < a->n; i++)
 		for (int j = 0; j < b->n; j++)
-			same += strcmp(a->names[i], b->names[j]) == 0;
+			same += strcmp(a->tensors[i].name, b->tensors[j].name) == 0 && a->tensors[i].asked == b->tensors[j].asked;
 	return a->n == b->n && same == a->n;
 }
 
@@ -49,7 +49,7 @@ struct dsl_set dsl_set_joined(struct arena *ar, const struct dsl_set *a, const s
 		if (!known)
 			ARENA_PUSH(ar, &pins, b->pins[i]);
 	}
-	return (struct dsl_set){a->names, a->n, pins.items, pins.n};
+	return (struct dsl_set){a->tensors, a->n, pins.items, pins.n};
 }
 
 /* What lines before said of an instance, and what one more says. */
@@ -176,19 +176,21 @@ static void pack_sizes(struct diag *d, struct arena *ar, const struct ast_entry 
 
 static void pack_given(struct diag *d, struct arena *ar, const struct model_kernel *m, const struct ast_entry *e, struct sets *sets)
 {
-	const char **names = arena_alloc(ar, (size_t)(e->values.n + 1) * sizeof *names);
+	struct dsl_tensor *tensors = arena_alloc(ar, (size_t)(e->values.n + 1) * sizeof *tensors);
 	int n = 0;
 	for (int i = 0; i < e->values.n; i++) {
 		const struct ast_word *w = &e->values.items[i];
-		bool optional = false;
+		bool optional = false, twice = false;
 		for (int p = 0; p < m->nparams; p++)
 			optional |= m->params[p].optional && strcmp(m->params[p].name, w->text) == 0;
-		if (!optional)
-			diag_add(d, DIAG_E_PACK_GIVEN, w->at, w->text, m->name);
+		for (int t = 0; t < n; t++)
+			twice |= strcmp(tensors[t].name, w->text) == 0;
+		if (!optional || twice)
+			diag_add(d, optional ? DIAG_E_PACK_TWICE : DIAG_E_PACK_GIVEN, w->at, w->text, m->name);
 		else
-			names[n++] = w->text;
+			tensors[n++] = (struct dsl_tensor){w->text, w->asked};
 	}
-	ARENA_PUSH(ar, sets, (struct dsl_set){names, n, NULL, 0});
+	ARENA_PUSH(ar, sets, (struct dsl_set){tensors, n, NULL, 0});
 }
 
 static bool is_symbol(const struct model_kernel *m, const char *name)

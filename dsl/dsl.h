@@ -10,10 +10,11 @@
 #include "../compiler/ir.h"
 #include "diag.h"
 
-/* What pack lines specialise: which optional tensors are there, all others absent (`with w res`; none without such words), and sizes for these
- * (`N 4096 8192`).  Lines that name the same tensors are one set, with the sizes of all. */
+/* What pack lines specialise: which optional tensors are there and which are asked for at run time, all others absent (`with w res amax?`; none without
+ * such words), and sizes for these (`N 4096 8192`).  Lines that name the same tensors are one set, with the sizes of all. */
 struct dsl_pin { const char *symbol; int64_t value; };
-struct dsl_set { const char *const *names; int n; struct dsl_pin *pins; int npins; };
+struct dsl_tensor { const char *name; bool asked; };
+struct dsl_set { const struct dsl_tensor *tensors; int n; struct dsl_pin *pins; int npins; };
 struct dsl_special { struct dsl_set *sets; int nsets; };
 
 struct dsl_set dsl_set_joined(struct arena *, const struct dsl_set *a, const struct dsl_set *b);    /* the tensors of a, the sizes of both, each once */

@@ -209,6 +209,14 @@ entries(A) ::= entries(L) COMMA entry(E).          { A = L; PUSH(A, E); }
 entry(A) ::= ID(N).                                { A = (struct ast_entry){ast_name(p, N), {0}}; }
 entry(A) ::= entry(L) ID(W).                       { A = L; PUSH(A.values, ast_word(p, W)); }
 entry(A) ::= entry(L) INT(W).                      { A = L; PUSH(A.values, ast_word(p, W)); }
+entry(A) ::= entry(L) ID(W) QUESTION(Q). {
+	struct ast_word word = ast_word(p, W);
+	word.asked = true;
+	if (strcmp(L.name.text, "with"))
+		diag_add(p->diag, DIAG_E_PACK_ASKED, Q.span, word.text);
+	A = L;
+	PUSH(A.values, word);
+}
 
 /* --- statements */
 %type block        {struct ast_block}

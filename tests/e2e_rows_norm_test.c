@@ -25,8 +25,8 @@ static double to_f32(double x) { return (float)x; }
 static double (*rounding(void))(double) { return e2e_input() == E2E_BF16 ? to_bf16 : e2e_input() == E2E_F16 ? to_f16 : to_f32; }
 
 /* full: with every optional tensor, weights of 1 + w, a cap where there is one; across: with the transpose alone, and LayerNorm's bias, which the pack has
- * code of its own for.  type: of a WHOLE result (E2E_E4M3FN: the chip's). */
-struct size { int64_t batch, m, n; bool full, across; enum e2e_type in, type; struct e2e_place x, y; };
+ * code of its own for; sums: and what training keeps of it.  type: of a WHOLE result (E2E_E4M3FN: the chip's). */
+struct size { int64_t batch, m, n; bool full, across, sums; enum e2e_type in, type; struct e2e_place x, y; };
 
 struct out { int y, yt, scale, res, rstd, mu, amax; };
 
@@ -74,8 +74,9 @@ static void check(struct call *c, const struct norm *k, const struct size *z, co
 		call_any(c, o->yt, t, rows);
 		free(t);
 	}
-	if (z->full) {
+	if (z->full)
 		call_any(c, o->res, u, n);
+	if (z->full || z->sums) {
 		check_rstd(c, o->rstd, k->layer, u, rstd, rows, n);
 		if (k->layer)
 			call_near(c, o->mu, mu, 0x1p-20, 0x1p-20);
@@ -100,7 +101,7 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 	enum e2e_type fp8 = k->fp4 ? E2E_E2M1 : e2e_code_type(chip->fp8), y = k->form == WHOLE && z.type != E2E_E4M3FN ? z.type : fp8;
 	bool coded = y == fp8;
 	call_begin(&c, chip, k->kernel, "batch %ld, M %ld, N %ld, %s, types %d %d, x pitch %ld step %ld shift %ld, y pitch %ld shift %ld", (long)z.batch,
-	           (long)z.m, (long)z.n, z.full ? "full" : z.across ? "across" : "bare", z.in, y, (long)z.x.pitch, (long)z.x.step, (long)z.x.shift, (long)z.y.pitch, (long)z.y.shift);
+	           (long)z.m, (long)z.n, z.full ? "full" : z.sums ? "across with sums" : z.across ? "across" : "bare", z.in, y, (long)z.x.pitch, (long)z.x.step, (long)z.x.shift, (long)z.y.pitch, (long)z.y.shift);
 	c.rounds_within = k->t5;
 	struct ref_norm p = {.layer = k->layer, .eps = eps, .offset = z.full, .round = k->t5 ? rounding() : NULL};
 	const double *x = call_in(&c, z.in, rows_of(z.batch, z.m, z.n, z.x), 1.5);
@@ -127,7 +128,7 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 	else if (k->form == ROWS)
 		call_absent(&c);
 	o.amax = c.n;
-	if (z.full)
+	if (z.full || z.sums)
 		call_values(&c, E2E_F32, SHAPE(1), &amax);
 	else
 		call_absent(&c);
@@ -144,7 +145,7 @@ static void run(const struct e2e_chip *chip, const struct norm *k, struct size z
 		call_absent(&c);
 	for (int i = 0; i < 2 + k->layer; i++) {
 		int *at = i == 0 ? &o.res : i == 1 ? &o.rstd : &o.mu;
-		if (z.full)
+		if (z.full || (z.sums && i))
 			*at = i == 0 ? call_out(&c, z.in, rows_of(z.batch, z.m, z.n, (struct e2e_place){0})) : call_out(&c, E2E_F32, one_of(&z));
 		else
 			call_absent(&c);
@@ -175,7 +176,7 @@ START_TEST(sizes_agree)
 }
 END_TEST
 
-/* Whole tiles, tiles that end within, rows that are no whole accesses; held and swept. */
+/* Whole tiles, tiles that end within, rows that are no whole accesses; held and swept.  Of tensors that a set of the pack names, and of others. */
 START_TEST(transposes_agree)
 {
 	const struct norm *k = &norms[_i / 2];
@@ -183,6 +184,8 @@ START_TEST(transposes_agree)
 	static const int64_t extents[][2] = {{64, 1024}, {48, 4096}, {16, 272}, {3, 64}, {80, 769}, {16, 8192}, {1, 16}, {0, 64}, {16, 40000}};
 	for (size_t i = 0; k->form == WHOLE && i < sizeof extents / sizeof *extents; i++) {
 		run(chip, k, (struct size){.m = extents[i][0], .n = extents[i][1], .across = true, .type = E2E_E4M3FN});
+		run(chip, k, (struct size){.m = extents[i][0], .n = extents[i][1], .across = true, .sums = true, .type = E2E_E4M3FN});
+		run(chip, k, (struct size){.m = extents[i][0], .n = extents[i][1], .full = true, .type = E2E_E4M3FN});
 		run(chip, k, (struct size){.m = extents[i][0], .n = extents[i][1], .across = true, .type = e2e_input(), .y = {.pitch = extents[i][1] + 16}});
 	}
 }
