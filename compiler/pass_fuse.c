@@ -3,7 +3,8 @@
  *          one workgroup does not hold as many whole rows as a group has.
  * Method:  the workgroups of a cluster hold them between them.  What the first phase makes of each row is computed in the second one's
  *          tiles, where its positions are (group, position in it), and is reduced over the whole cluster; the workspace between the two
- *          goes.  Loads that both have are then equal, and pass_clean leaves one.
+ *          goes.  Loads that both have are then equal, and pass_clean leaves one.  What each row raises or lowers in memory, as the largest of all,
+ *          is updated by each workgroup with what it holds of its rows: nobody waits for it.
  * Needs:   specialised IR.   Keeps: values, up to the order of reductions; that of the reduced axis is the cluster's from here on. */
 #include "pass.h"
 
@@ -65,11 +66,23 @@ static bool is_read(const struct fusion *f, int64_t tensor)
 	return r.found;
 }
 
+/* The largest or the smallest of each row, of all of which one element has the largest or the smallest. */
+static bool is_extreme(const struct fusion *f, const struct ir_ins *update)
+{
+	int rank = f->k->params[update->imm].rank;
+	const struct ir_ins *of = update->args[rank];
+	bool one = !(update->flags & IR_MASKED) || !(update->args[rank + 1]->axes & ~IR_AXIS(f->row));
+	for (int a = 0; a < rank; a++)
+		one = one && !update->args[a]->axes;
+	return one && (update->kind == RED_MAX || update->kind == RED_MIN) && of->op == IR_REDUCE && of->kind == update->kind && of->over == IR_AXIS(f->column) &&
+	       !is_temp(f, update) && !is_read(f, update->imm);
+}
+
 static void look_at_rows(struct ir_ins *i, void *ctx)
 {
 	struct fusion *f = ctx;
 	bool temp = i->op == IR_STORE && is_temp(f, i);
-	f->ok = f->ok && ir_is_plain(i) && !(i->over & ~IR_AXIS(f->column)) && !(i->op == IR_REDUCE && i->dtype == DT_I64);
+	f->ok = f->ok && (ir_is_plain(i) || (i->op == IR_UPDATE && is_extreme(f, i))) && !(i->over & ~IR_AXIS(f->column)) && !(i->op == IR_REDUCE && i->dtype == DT_I64);
 	if (temp) {
 		f->ok = f->ok && i->imm < 64 && !(f->stored >> i->imm & 1);
 		f->stored |= f->ok ? UINT64_C(1) << i->imm : 0;
@@ -137,6 +150,23 @@ static struct ir_ins *position(struct pass *p, struct fusion *f, const struct ax
 	return ir_bin(&b, IR_ADD, ir_bin(&b, IR_MUL, outer, by), ir_leaf(&b, IR_IOTA, DT_I32, s->inner));
 }
 
+/* The update by what a workgroup has of its rows, of those that there are. */
+static void update_by_parts(struct pass *p, struct fusion *f, struct ir_ins *before, struct ir_ins *row, struct ir_ins *update)
+{
+	struct ir_builder b = pass_before(p, f->tiles, before);
+	int rank = f->k->params[update->imm].rank;
+	const struct ir_ins *whole = update->args[rank];
+	struct ir_ins *mask = ir_bin(&b, IR_LT, row, ir_hexpr(&b, f->rows->axes[f->row].extent));
+	if (update->flags & IR_MASKED)
+		mask = ir_bin(&b, IR_AND, mask, update->args[rank + 1]);
+	if (whole->flags & IR_MASKED)
+		mask = ir_bin(&b, IR_AND, mask, whole->args[1]);
+	struct ir_ins *part = ir_reduce(&b, whole->kind, whole->args[0], whole->over | IR_AXIS(f->of_row.inner), mask);
+	part->flags |= IR_PART;
+	ir_update(&b, update->kind, (int)update->imm, update->args, part, NULL);
+	ir_remove(update);
+}
+
 struct handing { struct fusion *f; int64_t temp; struct ir_ins *value; };
 
 static void hand_over(struct ir_ins *i, void *ctx)
@@ -174,7 +204,10 @@ int pass_fuse(struct pass *p)
 			ir_remove(i);
 			continue;
 		}
-		ir_move(i, behind);
+		if (i->op == IR_UPDATE)
+			update_by_parts(p, &f, behind, row, i);
+		else
+			ir_move(i, behind);
 	}
 	ir_walk(f.tiles->body, ir_recompute_axes, NULL);          /* a number stored for each row may be one for all */
 	f.tiles->axes[f.of_column.outer].cluster = p->v->cluster;

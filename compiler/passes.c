@@ -82,7 +82,7 @@ bool ir_is_plain(const struct ir_ins *i)
 bool ir_crosses_cluster(const struct ir_phase *ph, const struct ir_ins *reduce)
 {
 	for (int a = 0; a < ph->naxes; a++)
-		if (ph->axes[a].cluster && (reduce->over & IR_AXIS(a)))
+		if (ph->axes[a].cluster && (reduce->over & IR_AXIS(a)) && !(reduce->flags & IR_PART))
 			return true;
 	return false;
 }

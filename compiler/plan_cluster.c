@@ -50,32 +50,30 @@ static bool is_pinned(const struct planner *p, int symbol, int64_t n)
 	return false;
 }
 
-struct leaving { const struct planner *p; uint64_t tensors; };
+/* Tensors that a set leaves open, by what rows stored across do with them. */
+struct leaving { const struct planner *p; uint64_t loaded, stored; };
 
-static void look_for_more(struct ir_ins *i, void *ctx)
+static void look_for_open(struct ir_ins *i, void *ctx)
 {
 	struct leaving *l = ctx;
-	bool more = i->op == IR_UPDATE || (i->op == IR_LOAD && l->p->rows->params[i->imm].rank > 1);
-	if (more && i->imm < 64 && l->p->rows->params[i->imm].optional && !(l->p->given >> i->imm & 1))
-		l->tensors |= UINT64_C(1) << i->imm;
+	bool stores = i->op == IR_STORE || i->op == IR_UPDATE;
+	if ((!stores && i->op != IR_LOAD) || i->imm >= 64)
+		return;
+	const struct ir_param *t = &l->p->rows->params[i->imm];
+	uint64_t open = t->optional && !(l->p->given >> i->imm & 1) ? UINT64_C(1) << i->imm : 0;
+	l->stored |= stores ? open : 0;
+	l->loaded |= !stores && t->rank > 1 ? open : 0;
 }
 
-/* Tensors that a set leaves open and with which rows stored across are no cluster's: its variants are for calls without them. */
-static uint64_t left_out(const struct planner *p)
-{
-	struct leaving l = {p, 0};
-	if (p->rows)
-		ir_walk(p->rows->phases[0].body, look_for_more, &l);
-	return l.tensors;
-}
-
-void plan_clusters(struct planner *p)
+/* For calls without these tensors besides those that the set has not. */
+static void plan_clusters_without(struct planner *p, uint64_t tensors)
 {
 	struct fused_axes f;
-	struct variant with = {.target = p->target, .cluster = p->target->cluster, .given = p->given, .absent = p->absent | left_out(p)};
+	struct variant with = {.target = p->target, .cluster = p->target->cluster, .given = p->given, .absent = p->absent | tensors};
 	char err[200];
 	struct pass fuse = {ir_clone(p->arena, p->rows ? p->rows : p->k), &with, err, sizeof err};
-	if (!p->target->cluster || pass_specialise(&fuse) || pass_across(&fuse) || !kernel_can_fuse(fuse.k, &f) || pass_fuse(&fuse) || pass_ungroup(&fuse) || !(p->rows || are_groups(&fuse.k->phases[0], &f)))
+	if (!p->target->cluster || pass_specialise(&fuse) || pass_across(&fuse) || !kernel_can_fuse(fuse.k, &f) || pass_fuse(&fuse) || pass_ungroup(&fuse) ||
+	    !(p->rows || are_groups(&fuse.k->phases[0], &f)))
 		return;
 	struct planner q = {.arena = p->arena, .k = fuse.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = with.absent};
 	facts_look(&q.f, q.k);
@@ -90,9 +88,24 @@ void plan_clusters(struct planner *p)
 	}
 	for (int cluster = FEWEST; cluster * held <= most; cluster *= 2)
 		plan_cluster(&q, &f, (int)columns->imm, cluster * held, cluster, false);
-	p->clustered = with.absent == p->absent ? most : 0;
 	for (int i = 0; i < q.out.n; i++)
 		*plan_add(p) = q.out.items[i];
+	if (!p->rows || q.k->phases[0].axes[f.rows].tiled)                       /* of as many rows as accesses ask for */
+		p->clustered = most;
+}
+
+/* Of rows stored across, what a set leaves open: rows of a second tensor are no cluster's, and what is stored besides costs calls that have nothing
+ * of it registers. */
+void plan_clusters(struct planner *p)
+{
+	struct leaving l = {p, 0, 0};
+	if (p->rows)
+		ir_walk(p->rows->phases[0].body, look_for_open, &l);
+	if (l.stored)
+		plan_clusters_without(p, l.loaded | l.stored);
+	plan_clusters_without(p, l.loaded);
+	if (l.loaded | l.stored)
+		p->clustered = 0;
 }
 
 /* --- long rows ------------------------------------------------------------------------------------------------------------ */

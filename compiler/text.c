@@ -108,6 +108,8 @@ static void put_contraction(struct printer *pr, const struct ir_ins *ins)
 	int masked = (ins->flags & IR_MASKED) != 0, acc = (ins->flags & IR_ACC) != 0;
 	if (ins->op == IR_REDUCE)
 		put(pr, " %s", reduce_names[ins->kind]);
+	if (ins->op == IR_REDUCE && ins->flags & IR_PART)
+		put(pr, " part");
 	if (ins->flags & IR_ANYORDER)
 		put(pr, " anyorder");
 	if (ins->chains)

@@ -298,6 +298,8 @@ static bool contraction(struct parser *ps, struct ir_ins *ins, struct operands *
 	int chains = 0;
 	if (ins->op == IR_REDUCE && !reduce_kind(ps, ins))
 		return false;
+	if (ins->op == IR_REDUCE && accept(ps, "part"))
+		ins->flags |= IR_PART;
 	if (accept(ps, "anyorder"))
 		ins->flags |= IR_ANYORDER;
 	if (accept(ps, "chains") && !small(ps, 1, 255, &chains))

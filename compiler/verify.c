@@ -213,6 +213,7 @@ static int verify_reduce(struct verifier *v, const struct ir_ins *ins)
 	DEMAND(v, ins, !product || (ins->kind == RED_SUM && t == DT_F32 && ins->args[1]->dtype == DT_F32), "a fused product is a sum of f32");
 	DEMAND(v, ins, ins->dtype == t, "the result is %s, expected %s", dtype_info(ins->dtype)->name, dtype_info(t)->name);
 	DEMAND(v, ins, !(ins->chains & (ins->chains - 1)), "chains are no power of two");
+	DEMAND(v, ins, !(ins->flags & IR_PART) || ins->kind == RED_MAX || ins->kind == RED_MIN, "a part of a sum is no sum");
 	return verify_over(v, ins, false);
 }
 
@@ -348,7 +349,7 @@ static int verify_flags(struct verifier *v, const struct ir_ins *ins)
 {
 	static const uint8_t allowed[IR_NOP + 1] = {
 		[IR_CVT] = IR_SATURATE | IR_AGAIN, [IR_DIV] = IR_NORMAL, [IR_LOAD] = IR_MASKED | IR_STAGED, [IR_STORE] = IR_MASKED, [IR_UPDATE] = IR_MASKED,
-		[IR_REDUCE] = IR_MASKED | IR_PRODUCT | IR_ANYORDER, [IR_DOT] = IR_ACC | IR_ANYORDER, [IR_ARGMAX] = IR_MASKED, [IR_SCAN] = IR_MASKED,
+		[IR_REDUCE] = IR_MASKED | IR_PRODUCT | IR_ANYORDER | IR_PART, [IR_DOT] = IR_ACC | IR_ANYORDER, [IR_ARGMAX] = IR_MASKED, [IR_SCAN] = IR_MASKED,
 	};
 	DEMAND(v, ins, !(ins->flags & ~allowed[ins->op]), "flag %#x does not belong to this operation", (unsigned)(ins->flags & ~allowed[ins->op]));
 	DEMAND(v, ins, !(ins->flags & IR_AGAIN) || ((ins->args[0]->dtype == DT_BF16 || ins->args[0]->dtype == DT_F16) && ins->dtype == DT_F32 && ins->flags == IR_AGAIN), "again is bf16 or f16 to f32");

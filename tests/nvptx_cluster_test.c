@@ -15,6 +15,8 @@ START_TEST(clusters_compute)
 		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=1024 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 32, 1024},
 		{"layernorm_both_mxfp8", "w b y scale yt scale_t", "N<=2048 M%32=0 N%32=0 aligned clusters with w b y scale yt scale_t", 32, 1056},
 		{"layernorm_both_mxfp8", "w y scale yt scale_t", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 32, 2080},
+		{"rmsnorm", "w amax yt rstd", "N<=512 M%32=0 N%32=0 aligned clusters with w? scale? amax? yt res_out? rstd?", 64, 288},       /* in one place, by each member */
+		{"layernorm", "b yt", "N<=1024 M%32=0 N%32=0 aligned clusters with w? b? scale? amax? yt res_out? rstd? mu?", 32, 640},
 	};
 	built_call(cases[_i].kernel, NULL, cases[_i].m, cases[_i].n, cases[_i].given, cases[_i].variant);
 }
@@ -258,7 +260,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, clusters_compute, 0, 4);
+	tcase_add_loop_test(t, clusters_compute, 0, 6);
 	tcase_add_loop_test(t, long_rows_compute, 0, LONG);
 	tcase_add_test(t, parts_are_folded_by_lanes);
 	tcase_add_test(t, weights_are_staged);

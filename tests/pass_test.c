@@ -35,12 +35,15 @@ enum { CASES = sizeof cases / sizeof *cases, PARAMS = 16 };
 
 static size_t bytes_of(const struct ir_tensor *t) { return (size_t)dtype_bytes(t->dtype, ir_tensor_count(t)); }
 
+/* What is updated begins with zeros. */
+static bool is_result(const struct ir_param *p) { return p->is_tensor && (p->role == IR_OUT || p->role == IR_INOUT); }
+
 static void evaluate(struct ir_run *r, const struct ir_kernel *k, const char *what)
 {
 	struct ir_eval e = {k, r->tensors, r->scalars, r->symbols, true};
 	for (int p = 0; p < r->k->nparams; p++)
-		if (r->k->params[p].is_tensor && r->k->params[p].role == IR_OUT)
-			memset(r->tensors[p].data, 0xa5, bytes_of(&r->tensors[p]));
+		if (is_result(&r->k->params[p]))
+			memset(r->tensors[p].data, r->k->params[p].role == IR_OUT ? 0xa5 : 0, bytes_of(&r->tensors[p]));
 	ck_assert_msg(ir_evaluate(&e, r->err, sizeof r->err) == 0, "%s: %s", what, r->err);
 }
 
@@ -48,7 +51,7 @@ static void evaluate(struct ir_run *r, const struct ir_kernel *k, const char *wh
 static void keep(struct ir_run *r, double **want)
 {
 	for (int p = 0; p < r->k->nparams; p++)
-		if (r->k->params[p].is_tensor && r->k->params[p].role == IR_OUT) {
+		if (is_result(&r->k->params[p])) {
 			want[p] = malloc(sizeof *want[p] * (size_t)(ir_tensor_count(&r->tensors[p]) + 1));
 			for (int64_t i = 0; i < ir_tensor_count(&r->tensors[p]); i++)
 				want[p][i] = ir_tensor_get(&r->tensors[p], i);
@@ -654,13 +657,17 @@ END_TEST
 /* Which tensors a call has, and in how large clusters: there rows are those of tiles, and one launch stores both ways.  Else rows and their transpose are
  * stored by two launches, or by one as before, where what is stored across is not known to be wanted, is another value than any row's, or one of a tensor
  * that may be absent, or is stored here and there alone; where there are two of them, or rows are stored twice; where nothing is reduced, so that tiles
- * need no rows. */
-enum { YT = 4, Z = 8 };
+ * need no rows.  The largest of all rows is that of rows that are there. */
+enum { YT = 4, Z = 8, TOP = 16 };
 static const struct { const char *what; struct edit edits[2]; int given, phases, cluster; } crossings[] = {
 	{"both", {{0}}, YT, 2, 0},
 	{"both, in clusters", {{0}}, YT, 1, 2},
 	{"and another, in clusters", {{0}}, YT | Z, 1, 4},
+	{"and the largest of all, in clusters", {{0}}, YT | Z | TOP, 1, 2},
+	{"and the smallest of all, in clusters", {{"reduce max anyorder over n %21", "reduce min anyorder over n %4"}, {"update max", "update min"}}, YT | TOP, 1, 2},
+	{"and the largest of all, of whole rows, in clusters", {{"= %22 if %12", "= %22"}}, YT | TOP, 1, 2},
 	{"and another", {{0}}, YT | Z, 2, 0},
+	{"and the largest of all", {{0}}, YT | TOP, 2, 0},
 	{"not known", {{0}}, 0, 1, 0},
 	{"another value", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT, 1, 0},
 	{"a value of what may be absent", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT | Z, 2, 0},
@@ -668,9 +675,35 @@ static const struct { const char *what; struct edit edits[2]; int given, phases,
 	{"here and there across", {{"store yt[%1, %0] = %8 if %13", "%14 = lt %0, %1 : i1[m, n]\n    %15 = and %13, %14 : i1[m, n]\n    store yt[%1, %0] = %8 if %15"}}, YT, 1, 0},
 	{"here and there along", {{"store y[%0, %1] = %8 if %13", "%14 = lt %0, %1 : i1[m, n]\n    %15 = and %13, %14 : i1[m, n]\n    store y[%0, %1] = %8 if %15"}}, YT, 1, 0},
 	{"rows are stored twice", {{"store z[%0, %1] = %10", "store y[%0, %1] = %10"}}, YT, 1, 0},
-	{"nothing is reduced", {{"%6 = reduce max anyorder over n %5 if %3 : f32[m]", "%6 = cvt %2 : f32"}}, YT, 1, 0},
+	{"nothing is reduced", {{"%6 = reduce max anyorder over n %5 if %3 : f32[m]", "%6 = cvt %2 : f32"},
+		{"%22 = reduce max anyorder over n %21 if %3 : f32[m]", "%22 = cvt %2 : f32"}}, YT, 1, 0},
 };
 enum { CROSSINGS = sizeof crossings / sizeof *crossings };
+
+/* What is updated by rows may be by parts of them: the largest or the smallest of all in one place, which nobody reads. */
+static const struct { const char *what; struct edit edits[2]; bool by_parts; } updates[] = {
+	{"the largest", {{0}}, true},
+	{"a sum", {{"reduce max anyorder over n %21", "reduce sum anyorder over n %21"}, {"update max", "update sum"}}, false},
+	{"the largest of the smallest", {{"reduce max anyorder over n %21", "reduce min anyorder over n %21"}}, false},
+	{"what is no row's largest", {{"= %22 if %12", "= %21 if %13"}}, false},
+	{"each row's", {{"inout? top: f32[1]", "inout? top: f32[M]"}, {"top[%23]", "top[%0]"}}, false},
+	{"what is read as well", {{"update max top[%23] = %22 if %12", "%24 = load top[%23] : f32\n    %25 = cvt %24 : bf16\n    store z[%0, %1] = %25 if %13\n    update max top[%23] = %22 if %12"}}, false},
+};
+enum { UPDATES = sizeof updates / sizeof *updates };
+
+START_TEST(parts_of_rows_update)
+{
+	struct arena a = {0};
+	struct ir_run r;
+	struct ir_kernel *k;
+	struct variant v = {.target = target_by_name("sm_90a"), .text = "any", .given = YT | Z | TOP, .cluster = 2};
+	open_edited(&a, &r, "across", updates[_i].edits);
+	bool fused = run_passes(&a, r.k, &v, "fuse", &k, r.err, sizeof r.err) == 0;
+	ck_assert_msg(fused == updates[_i].by_parts && (fused || strstr(r.err, "is no norm of rows")), "%s: %s", updates[_i].what, r.err);
+	ir_run_close(&r);
+	arena_free(&a);
+}
+END_TEST
 
 static void note_across(struct ir_ins *i, void *ctx)
 {
@@ -715,6 +748,7 @@ int main(void)
 	tcase_add_loop_test(t, what_is_used_late_is_computed_late, 0, LATENESSES);
 	tcase_add_loop_test(t, stores_precede_turning, 0, ORDERS);
 	tcase_add_loop_test(t, rows_are_turned_by_tiles, 0, CROSSINGS);
+	tcase_add_loop_test(t, parts_of_rows_update, 0, UPDATES);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
