@@ -57,6 +57,7 @@ enum ir_flag {
 	IR_MASKED = 2,     /* load, store, update, reduce: the last operand is an i1 mask */
 	IR_PRODUCT = 4,    /* reduce: operands a, b: sum of products, accumulated by fma */
 	IR_ACC = 8,        /* dot: the last operand is the accumulator */
+	IR_RELAXED = 8,    /* load of 4 bytes: of what others update meanwhile, as it was at any time since the launch began */
 	IR_ANYORDER = 16,  /* reduce, dot: the order is not fixed yet (before layout) */
 	IR_NORMAL = 32,    /* div of f32: y is a constant, and nobody asks what is below 2^-126; or x is 1 and y from 2^-126 to 2^126, or infinite */
 	IR_STAGED = 128,   /* load: by way of group memory, asked for where it stands, taken from there where it is used */

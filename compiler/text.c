@@ -136,6 +136,8 @@ static void put_access(struct printer *pr, const struct ir_ins *ins)
 		put(pr, " = %%%d", ins->args[rank]->id);
 	if (masked)
 		put(pr, " if %%%d", ins->args[ins->nargs - 1]->id);
+	if (ins->op == IR_LOAD && ins->flags & IR_RELAXED)
+		put(pr, " relaxed");
 	if (ins->flags & IR_STAGED)
 		put(pr, " staged");
 }

@@ -341,6 +341,8 @@ static bool tensor_access(struct parser *ps, struct ir_ins *ins, struct operands
 		return false;
 	if (ins->op == IR_LOAD && accept(ps, "staged"))
 		ins->flags |= IR_STAGED;
+	if (ins->op == IR_LOAD && accept(ps, "relaxed"))
+		ins->flags |= IR_RELAXED;
 	return true;
 }
 

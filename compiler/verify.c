@@ -167,6 +167,7 @@ static int verify_access(struct verifier *v, const struct ir_ins *ins)
 	DEMAND(v, ins, ins->axes == union_of(ins, 0, ins->nargs), "the axes are not the union of the operands'");
 	if (!writes) {
 		DEMAND(v, ins, ins->dtype == p->dtype, "'%s' holds %s", p->name, dtype_info(p->dtype)->name);
+		DEMAND(v, ins, !(ins->flags & IR_RELAXED) || (p->role == IR_INOUT && dtype_info(p->dtype)->bits == 32 && !p->list), "'%s' is nothing of 4 bytes that is updated", p->name);
 		return 0;
 	}
 	const struct ir_ins *value = ins->args[p->rank];
@@ -333,6 +334,8 @@ static int verify_operands(struct verifier *v, const struct ir_ins *ins)
 		const struct ir_ins *a = ins->args[i];
 		DEMAND(v, ins, a && a->id >= 0 && a->id < v->k->next_id && v->visible[a->id] == a, "operand %d is not defined here", i);
 		DEMAND(v, ins, (a->dtype != DT_NONE) != (ins->op == IR_RESULT), "operand %d has no value", i);
+		bool part = a->op == IR_REDUCE && a->flags & IR_PART, takes = ins->op == IR_UPDATE && ins->kind == a->kind;
+		DEMAND(v, ins, !part || takes || ins->op == IR_LT, "operand %d is of each workgroup", i);
 	}
 	return 0;
 }
@@ -348,7 +351,7 @@ static int define(struct verifier *v, const struct ir_ins *ins)
 static int verify_flags(struct verifier *v, const struct ir_ins *ins)
 {
 	static const uint8_t allowed[IR_NOP + 1] = {
-		[IR_CVT] = IR_SATURATE | IR_AGAIN, [IR_DIV] = IR_NORMAL, [IR_LOAD] = IR_MASKED | IR_STAGED, [IR_STORE] = IR_MASKED, [IR_UPDATE] = IR_MASKED,
+		[IR_CVT] = IR_SATURATE | IR_AGAIN, [IR_DIV] = IR_NORMAL, [IR_LOAD] = IR_MASKED | IR_STAGED | IR_RELAXED, [IR_STORE] = IR_MASKED, [IR_UPDATE] = IR_MASKED,
 		[IR_REDUCE] = IR_MASKED | IR_PRODUCT | IR_ANYORDER | IR_PART, [IR_DOT] = IR_ACC | IR_ANYORDER, [IR_ARGMAX] = IR_MASKED, [IR_SCAN] = IR_MASKED,
 	};
 	DEMAND(v, ins, !(ins->flags & ~allowed[ins->op]), "flag %#x does not belong to this operation", (unsigned)(ins->flags & ~allowed[ins->op]));

@@ -405,6 +405,7 @@ static bool memory(struct sim_inst *in, struct words *s)
 	case ENC_FLAT: case ENC_GLOBAL: case ENC_SCRATCH:
 		in->offset = in->enc == ENC_FLAT ? (int32_t)bits(w, 11, 0) : (int32_t)(w << 19) >> 19;
 		in->glc = bits(w, 16, 16);
+		in->sc1 = bits(w, 25, 25);
 		in->vaddr = (uint16_t)bits(w1, 7, 0);
 		in->vdata = (uint16_t)(bits(w1, 15, 8) + acc);
 		in->vdst = (uint16_t)(bits(w1, 31, 24) + acc);
@@ -417,6 +418,7 @@ static bool memory(struct sim_inst *in, struct words *s)
 		in->use_vaddr = bits(w, 12, 12);
 		in->idxen = bits(w, 13, 13);
 		in->glc = bits(w, 14, 14);
+		in->sc1 = bits(w, 15, 15);
 		in->lds = in->enc == ENC_MUBUF && bits(w, 16, 16);
 		in->vaddr = (uint16_t)bits(w1, 7, 0);
 		in->vdata = in->vdst = (uint16_t)(bits(w1, 15, 8) + acc);

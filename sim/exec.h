@@ -58,7 +58,7 @@ struct sim_inst {
 	/* memory */
 	uint8_t saddr, soffset;
 	uint16_t vaddr, vdata, vdata2; /* registers in the unified file */
-	bool use_vaddr, use_saddr, idxen, glc, lds, soffset_en;
+	bool use_vaddr, use_saddr, idxen, glc, sc1, lds, soffset_en;
 	int32_t offset;                /* also simm16 of SOPK and SOPP */
 	uint32_t at;                   /* of the first word in the image */
 	_Alignas(64) struct sim_src src[4];

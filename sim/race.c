@@ -9,7 +9,7 @@
  * instruction) in a page made at first use and shared by the launch's threads without locks: an update that is lost
  * between two threads can hide a race, never invent one.  Workgroups are unordered, but for a writer that has written its
  * cache back (buffer_wbl2 sc1) and a reader that has dropped its own (buffer_inv sc1): the XCDs' L2s are not coherent.
- * Atomics do not race with atomics. */
+ * Atomics do not race with atomics, nor with a dword that is loaded past the XCD's caches (sc1), as a monotonic load is. */
 #pragma GCC optimize("O3")
 #include "check.h"
 
@@ -383,9 +383,8 @@ bool race_global(struct check *c, struct sim_wave *w, const struct sim_inst *in,
 {
 	if (!c->global || !c->workgroup)
 		return true;
-	bool sc1 = in->word[0] >> 15 & 1;
 	if (in->op == OP_buffer_wbl2 || in->op == OP_buffer_inv) {
-		if (sc1)
+		if (in->sc1)
 			workgroup_flags(c->global, c->workgroup, in->op == OP_buffer_wbl2 ? RELEASED : ACQUIRED);
 		return true;
 	}
@@ -396,7 +395,7 @@ bool race_global(struct check *c, struct sim_wave *w, const struct sim_inst *in,
 	if (!u->store && is_constant(c, lo, hi))
 		return true;
 	uint64_t now = c->workgroup | (uint64_t)(w->index & 15) << 24 | (uint64_t)(c->wave[w->index].epoch & 0xfff) << 28 |
-	               (uint64_t)u->atomic << 44 | (uint64_t)(in->at / 4 & 0x7ffff) << 45;
+	               (uint64_t)(u->atomic || (u->load && in->sc1 && u->bytes == 4)) << 44 | (uint64_t)(in->at / 4 & 0x7ffff) << 45;
 	uint32_t number = c->wave[w->index].issued[COUNT_VM] + 1;
 	for (int i = 0; i < LANES; i++) {
 		uint64_t end = l->addr[i] + l->bytes[i];

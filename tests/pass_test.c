@@ -652,6 +652,53 @@ START_TEST(stores_precede_turning)
 }
 END_TEST
 
+/* --- one number that all raise ------------------------------------------------------------------------------------------------ */
+
+struct raised { int parts, seen, branches, updates; };
+
+static void note_raised(struct ir_ins *i, void *ctx)
+{
+	struct raised *r = ctx;
+	r->parts += i->op == IR_REDUCE && i->flags & IR_PART;
+	r->seen += i->op == IR_LOAD && i->flags & IR_RELAXED;
+	r->branches += i->op == IR_IF;
+	r->updates += i->op == IR_UPDATE && i->flags & IR_MASKED;
+}
+
+/* Given or asked for.  One update by the largest of a workgroup's rows, if it raises what the workgroup found; of a single row that alone.  Left as they
+ * are: a sum, a place for each row; what is found at a place that is computed is not asked. */
+static const struct { const char *what; struct edit edits[2]; bool given; struct raised left; } raisings[] = {
+	{"the largest", {{0}}, true, {1, 1, 0, 1}},
+	{"the largest, perhaps", {{0}}, false, {1, 1, 1, 1}},
+	{"the smallest", {{"update max", "update min"}, {"reduce max anyorder over n %8", "reduce min anyorder over n %7"}}, true, {1, 1, 0, 1}},
+	{"elements", {{"= %9 if %2", "= %8 if %6"}}, true, {1, 1, 0, 1}},
+	{"of one row", {{"grid tile 4", "grid tile 1"}}, false, {0, 1, 0, 1}},
+	{"a sum", {{"update max", "update sum"}}, true, {0, 0, 0, 1}},
+	{"each row's", {{"max top[%10]", "max each[%0]"}}, true, {0, 0, 0, 1}},
+	{"at a place that is computed", {{"%10 = const 0 : i32", "%10 = sub %1, %1 : i32"}}, true, {1, 0, 0, 0}},
+};
+enum { RAISINGS = sizeof raisings / sizeof *raisings };
+
+START_TEST(one_number_is_updated_once)
+{
+	struct raised r = {0};
+	struct arena a = {0};
+	struct ir_run run;
+	struct ir_kernel *k;
+	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1, .given = raisings[_i].given ? 4 : 0};
+	double *want[PARAMS] = {0};
+	begin_edited(&a, &run, "updates", raisings[_i].edits, raisings[_i].what, want);
+	ck_assert_msg(run_passes(&a, run.k, &v, "parts", &k, run.err, sizeof run.err) == 0, "%s: %s", raisings[_i].what, run.err);
+	ir_walk(k->phases[0].body, note_raised, &r);
+	ck_assert_msg(memcmp(&r, &raisings[_i].left, sizeof r) == 0, "%s: %d parts, %d seen, %d branches, %d updates under a mask", raisings[_i].what, r.parts, r.seen, r.branches, r.updates);
+	evaluate(&run, k, raisings[_i].what);
+	compare(&run, want, 0, raisings[_i].what);
+	forget(want);
+	ir_run_close(&run);
+	arena_free(&a);
+}
+END_TEST
+
 /* --- rows stored across as well ------------------------------------------------------------------------------------------------- */
 
 /* Which tensors a call has, and in how large clusters: there rows are those of tiles, and one launch stores both ways.  Else rows and their transpose are
@@ -749,6 +796,7 @@ int main(void)
 	tcase_add_loop_test(t, stores_precede_turning, 0, ORDERS);
 	tcase_add_loop_test(t, rows_are_turned_by_tiles, 0, CROSSINGS);
 	tcase_add_loop_test(t, parts_of_rows_update, 0, UPDATES);
+	tcase_add_loop_test(t, one_number_is_updated_once, 0, RAISINGS);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

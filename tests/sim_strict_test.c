@@ -97,6 +97,10 @@ static const struct { const char *name, *code, *report; int workgroups; } cases[
 	{"two workgroups write one dword", "global_store_dword v3, v3, s[6:7]", "nothing orders the two", 2},
 	{"two waves write one dword", "global_store_dword v3, v3, s[6:7]", "nothing orders the two", 1},
 	{"two workgroups add to one dword", "global_atomic_add v3, v1, s[6:7]", NULL, 2},
+	{".. and read it past their caches", "global_atomic_add v3, v1, s[6:7]\n global_load_dword v5, v3, s[6:7] sc1\n s_waitcnt vmcnt(0)", NULL, 2},
+	{".. or from them", "global_atomic_add v3, v1, s[6:7]\n global_load_dword v5, v3, s[6:7]\n s_waitcnt vmcnt(0)", "nothing orders the two", 2},
+	{".. or two at once", "global_atomic_add v3, v1, s[6:7]\n global_load_dwordx2 v[4:5], v3, s[6:7] sc1\n s_waitcnt vmcnt(0)", "nothing orders the two", 2},
+	{"two workgroups write what they read past their caches", "global_load_dword v5, v3, s[6:7] sc1\n s_waitcnt vmcnt(0)\n global_store_dword v3, v3, s[6:7]", "nothing orders the two", 2},
 	{"one workgroup reads what another writes", "s_lshl_b32 s20, s8, 9\n v_add_u32 v4, s20, v1\n global_store_dword v4, v1, s[6:7]\n s_waitcnt vmcnt(0)\n"
 		"v_xor_b32 v4, 0x200, v4\n global_load_dword v5, v4, s[6:7]\n s_waitcnt vmcnt(0)", "nothing orders the two", 2},
 	{"the last of two workgroups reads, released and acquired", "s_lshl_b32 s20, s8, 9\n v_add_u32 v4, s20, v1\n global_store_dword v4, v1, s[6:7]\n"

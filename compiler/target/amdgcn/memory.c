@@ -5,6 +5,7 @@
 #include "machine.h"
 
 enum { OUT_OF_RANGE = (int)0x80000000u };
+enum { OF_THE_CHIP = 1 << 4 };     /* a buffer access's sc1: past what one die's caches keep, as LLVM's memory model has it for monotonic loads of an agent */
 
 /* May be absent here. */
 static bool is_optional(const struct emit *e, const struct access *a)
@@ -111,7 +112,7 @@ LLVMValueRef amdgcn_load(struct emit *e, const struct access *a, int r, LLVMType
 		LLVMSetAlignment(x, (unsigned)access_bytes(a));
 		return x;
 	}
-	LLVMValueRef args[4] = {a->base, NULL, NULL, emit_int(e, 0)};
+	LLVMValueRef args[4] = {a->base, NULL, NULL, emit_int(e, a->i->flags & IR_RELAXED ? OF_THE_CHIP : 0)};
 	access_at(e, a, r, &args[1], &args[2]);
 	return emit_call(e, "llvm.amdgcn.raw.buffer.load", &t, 1, args, 4);
 }

@@ -155,7 +155,8 @@ LLVMValueRef nvptx_load(struct emit *e, const struct access *a, int r, LLVMTypeR
 	LLVMValueRef on = condition(e, a, r);
 	if (is_known(on, false))
 		return LLVMConstNull(t);
-	if (!on && !a->policy)
+	bool relaxed = a->i->flags & IR_RELAXED;
+	if (!on && !a->policy && !relaxed)
 		return load_plain(e, a, r, t);
 	const struct piece *p = piece_of(a);
 	int64_t constant;
@@ -165,7 +166,7 @@ LLVMValueRef nvptx_load(struct emit *e, const struct access *a, int r, LLVMTypeR
 	bool fixed = is_input(a);
 	LLVMTypeRef word = p->bytes < 4 ? e->i16 : e->i32, words[4] = {word, word, word, word};
 	struct said said = say(a, on, args, &n, p->words);
-	snprintf(text, sizeof text, "%s %sld.global%s.%s %s, [$%d+$%d]%s;", on ? p->zero : "", said.when, a->policy ? ".L2::cache_hint" : "", p->type, p->list,
+	snprintf(text, sizeof text, "%s %sld%s.global%s.%s %s, [$%d+$%d]%s;", on ? p->zero : "", said.when, relaxed ? ".relaxed.gpu" : "", a->policy ? ".L2::cache_hint" : "", p->type, p->list,
 	         p->words, p->words + 1, said.kept);
 	snprintf(form, sizeof form, "%s,l,n%s%s%s", p->out, a->policy ? ",l" : "", on ? ",b" : "", fixed ? "" : ",~{memory}");
 	LLVMTypeRef result = p->words == 1 ? word : LLVMStructTypeInContext(e->ctx, words, (unsigned)p->words, 0);
