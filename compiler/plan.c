@@ -691,7 +691,7 @@ void plan_rows(struct planner *p)
 		plan_carried(p, true);
 	}
 	bool held = open && (p->target->more_variants || !sweeps || !any_apart(p) || stores_rows(p));   /* a phase that only reduces rows sweeps them nearly as fast */
-	bool longer = sweeps && held && (set || !p->sets);
+	bool longer = sweeps && held && (set || !p->sets) && !p->brief;
 	if (longer) {
 		plan_between(p);
 		plan_long_rows(p, true);
@@ -711,14 +711,14 @@ void plan_rows(struct planner *p)
 	for (int i = before; i < p->out.n; i++)
 		p->out.items[i].instead = (set || !p->sets) && largest > LONGEST;
 	p->torn = false;
-	if (sweeps && p->target->more_variants && !plan_has_lists(p)) {
+	if (sweeps && p->target->more_variants && !plan_has_lists(p) && !p->brief) {
 		p->single = true;
 		if (held)
 			plan_classes(p, true);
 		plan_many_and_few(p, set || !p->sets ? turned_rows(p) : NULL, true, open);
 		p->single = false;
 	}
-	if (sweeps && p->target->more_variants && (set || !p->sets) && !plan_has_lists(p) && plan_can_fold(p)) {
+	if (sweeps && p->target->more_variants && (set || !p->sets) && !plan_has_lists(p) && !p->brief && plan_can_fold(p)) {
 		p->folds = true;
 		if (held)
 			plan_classes(p, true);

@@ -88,6 +88,22 @@ static int plan_across(struct planner *p, const struct ir_kernel *k, char *err, 
 	return 0;
 }
 
+/* Rows of one tensor, with whatever else: what asks for rows of a second one as well holds half as many elements a lane, and takes twice as long.  Where
+ * packs have room. */
+static int plan_lone_rows(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
+{
+	uint64_t rows = 0;
+	bool stores = false;
+	for (int i = 0; i < k->nparams && i < 64; i++) {
+		const struct ir_param *t = &k->params[i];
+		rows |= t->optional && t->rank > 1 ? UINT64_C(1) << i : 0;
+		stores = stores || (t->role == IR_OUT && !t->optional && t->rank > 1);
+	}
+	p->given = 0;
+	p->absent = rows;
+	return p->target->more_variants && k->nphases == 1 && stores && rows && rows != ir_optional(k) ? plan_set(p, k, err, errlen) : 0;
+}
+
 static int plan_sets(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
 {
 	static const struct dsl_set nothing;
@@ -105,7 +121,10 @@ static int plan_sets(struct planner *p, const struct ir_kernel *k, char *err, si
 	p->unnamed = true;
 	if (plan_across(p, k, err, errlen))
 		return -1;
-	p->unnamed = false;
+	p->brief = true;
+	if (plan_lone_rows(p, k, err, errlen))
+		return -1;
+	p->unnamed = p->brief = false;
 	p->sets = p->out.n > 0;                         /* of none of them there was anything to do: all outputs are optional */
 	p->given = p->absent = 0;
 	p->rows = NULL;

@@ -84,7 +84,8 @@ int plan_lane_elements(const struct planner *p, const struct variant *v)
 	if (more && plan_is_several(p))
 		for (n = (p->f.guarded ? 32 : 16) / p->f.widest; row_of(v) > ROW_LANES * n;)
 			n *= 2;
-	int least = p->target->whole_chunks && plan_only_groups(p) ? 16 : 4;
+	bool asks_all = p->sets && !(p->given | p->absent);  /* code for what is not there is long, and what a wave does once longer */
+	int least = (p->target->whole_chunks && plan_only_groups(p)) || (p->target->more_variants && asks_all) ? 16 : 4;
 	while (n > least && n * p->f.cost > most)
 		n /= 2;
 	if (more && p->slow && slow_elements(p, v))

@@ -15,6 +15,7 @@ struct planner {
 	uint64_t given, absent;            /* of the set that is planned for; none of both: any tensor may be there or not */
 	bool sets;                         /* sets have variants of their own */
 	bool unnamed;                      /* the set in hand is no pack line's */
+	bool brief;                        /* and has the classes that most calls take alone */
 	bool few;                          /* of the variant in hand: one access a lane */
 	bool crowd;                        /* of the variant in hand: for more rows than the chip's workgroups hold many times over */
 	bool broad;                        /* of the variant in hand: tiles of groups both ways for as many rows */

@@ -56,6 +56,7 @@ START_TEST(later_tiles_are_asked_for)
 		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 3, 8192, 1, 4096, 0, false},
 		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 3, 8192, 1, 4096, 5, false},
 		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 3, 8192, 1, 4096, 6, false},
+		{"silu_act", "", "N%4096=0 aligned rows>=512 with b? scale? amax?", "x", 3, 8192, 1, 4096, 0, false},      /* of what may be there nothing */
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
 		for (int ahead = 1; ahead < 15; ahead += 4) {
