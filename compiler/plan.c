@@ -628,7 +628,7 @@ static void plan_aligned_rest(struct planner *p, bool open)
 		p->broad = false;
 	}
 	plan_many_and_few(p, symbol >= 0 ? plan_rows_beside(p, symbol) : turned, turned || plan_only_groups(p) || p->f.cost >= LONG_CODE, open);
-	if (can_be_torn(p) && !any_tensors && (!set || p->target->more_variants)) {   /* else those of any tensors take torn rows as well */
+	if (can_be_torn(p) && !any_tensors && !p->brief && (!set || p->target->more_variants)) {   /* else those of any tensors take torn rows as well */
 		p->torn = true;
 		plan_rest(p, true, open);
 		p->torn = false;

@@ -91,8 +91,8 @@ END_TEST
 START_TEST(who_has_short_rows)
 {
 	static const struct { const char *kernel, *target; int n; } who[] = {
-		{"rmsnorm_quant", "sm_90a", 12}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 3 * 12}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8},
-		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 2 * 3 * 3}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
+		{"rmsnorm_quant", "sm_90a", 12}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 4 * 12}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8},
+		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 3 * 3 * 3}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
 		{"swiglu_128", "sm_90a", 4}, {"swiglu_128", "gfx950", 0}, {"swiglu_masked_128", "gfx942", 0}, {"dequantize_rows", "sm_90a", 4}, {"quantize_128", "sm_90a", 0},   /* the runtime joins them */
 		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0}, {"rmsnorm_bwd", "gfx942", 2}, {"layernorm_bwd", "gfx950", 2},
 	};
