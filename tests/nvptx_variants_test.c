@@ -300,9 +300,8 @@ START_TEST(groups_of_a_lane)
 }
 END_TEST
 
-/* Of classes of sizes: many long rows with weights hold 32 elements a lane, those that are quantised from 4,096 columns on, in the set that leaves all but
- * rows open as well; a gate
- * of long code at 4,096; it, and LayerNorm with a residual, do where they would be swept otherwise. */
+/* Of classes of sizes: many long rows with weights hold 32 elements a lane, those that are quantised from 4,096 columns on, in the set that leaves
+ * all but rows open as well; a gate of long code at 4,096; it, and LayerNorm with a residual, do where they would be swept otherwise. */
 START_TEST(long_rows_fill_their_lanes)
 {
 	static const struct { const char *kernel; int many, any; } cases[] = {
