@@ -53,7 +53,7 @@ struct ir_axis {
 enum ir_reduce { RED_SUM, RED_PROD, RED_MAX, RED_MIN, RED_ANY, RED_ALL };
 enum ir_flag {
 	IR_SATURATE = 1,   /* cvt */
-	IR_PART = 1,       /* reduce: of a cluster each workgroup has what it holds itself: enough for an update of the same kind, max or min, which alone may use it */
+	IR_PART = 1,       /* reduce: each wave, or of a cluster each workgroup, has what it holds: enough for an update of the same kind, max or min, which each does; none else may use it */
 	IR_MASKED = 2,     /* load, store, update, reduce: the last operand is an i1 mask */
 	IR_PRODUCT = 4,    /* reduce: operands a, b: sum of products, accumulated by fma */
 	IR_ACC = 8,        /* dot: the last operand is the accumulator */

@@ -4,7 +4,7 @@
  * Method:  the workgroups of a cluster hold them between them.  What the first phase makes of each row is computed in the second one's
  *          tiles, where its positions are (group, position in it), and is reduced over the whole cluster; the workspace between the two
  *          goes.  Loads that both have are then equal, and pass_clean leaves one.  What each row raises or lowers in memory, as the largest of all,
- *          is updated by each workgroup with what it holds of its rows: nobody waits for it.
+ *          is updated by each workgroup with what it holds of them: no member waits for another.
  * Needs:   specialised IR.   Keeps: values, up to the order of reductions; that of the reduced axis is the cluster's from here on. */
 #include "pass.h"
 
@@ -150,7 +150,7 @@ static struct ir_ins *position(struct pass *p, struct fusion *f, const struct ax
 	return ir_bin(&b, IR_ADD, ir_bin(&b, IR_MUL, outer, by), ir_leaf(&b, IR_IOTA, DT_I32, s->inner));
 }
 
-/* The update by what a workgroup has of its rows, of those that there are. */
+/* The update by what a workgroup has of the rows, of those that there are. */
 static void update_by_parts(struct pass *p, struct fusion *f, struct ir_ins *before, struct ir_ins *row, struct ir_ins *update)
 {
 	struct ir_builder b = pass_before(p, f->tiles, before);

@@ -1,8 +1,8 @@
 /* pass_parts.c
  * Problem: one number is raised to the largest of each row, or of each group of a row, as amax is: an atomic update of one place for each of them,
  *          which memory makes one after the other, a few a clock, however many workgroups ask.
- * Method:  a workgroup that holds several of them updates once, by the largest of those that it holds (IR_PART).  Where the tensor may be absent
- *          this is asked first, for the waves meet there.  And what does not raise the number that a workgroup finds when it begins is not sent: the
+ * Method:  a wave that holds several of them updates once, by the largest of those that it holds (IR_PART); waves do not wait for each other.  Where
+ *          the tensor may be absent this is asked first.  And what does not raise the number that a workgroup finds when it begins is not sent: the
  *          number only grows, and after a few workgroups nearly nothing raises it.
  * Needs:   tiles.   Keeps: values exactly: the largest of parts is the largest, whatever their order. */
 #include "layout_choose.h"
@@ -21,14 +21,17 @@ static struct ir_builder where_given(struct pass *p, struct ir_phase *ph, struct
 	return body;
 }
 
-/* The number as it is where the block begins; NULL = its place is not known there, or it is none that is loaded at once. */
+/* The number as it is in front of the reduction that makes the value, or where the block begins: it comes while lanes exchange.  NULL = its place is
+ * not known there, or it is none that is loaded at once. */
 static struct ir_ins *seen_first(struct parts *s, const struct ir_ins *update)
 {
 	const struct ir_param *t = &s->p->k->params[update->imm];
 	struct ir_ins *subs[LAYOUT_AXES];
 	if (t->role != IR_INOUT || t->list || dtype_info(t->dtype)->bits != 32)
 		return NULL;
-	struct ir_builder b = pass_before(s->p, s->ph, update->block->first);
+	struct ir_ins *value = update->args[t->rank];
+	bool reduced = value->op == IR_REDUCE && value->block == update->block;
+	struct ir_builder b = pass_before(s->p, s->ph, reduced ? value : update->block->first);
 	for (int a = 0; a < t->rank; a++) {
 		if (update->args[a]->op != IR_CONST)
 			return NULL;
@@ -58,7 +61,8 @@ static void update_once(struct ir_ins *i, void *ctx)
 		places |= i->args[a]->axes;
 	if (wide_axes(s->ph, places) || (mask && wide_axes(s->ph, mask->axes) & ~many))
 		return;
-	struct ir_ins *seen = seen_first(s, i);
+	bool parted = value->op == IR_REDUCE && value->flags & IR_PART;      /* by pass_fuse.c, of which there are few, and every register holds a row's */
+	struct ir_ins *seen = parted ? NULL : seen_first(s, i);
 	if (!many && !seen)
 		return;
 	bool asked = many && t->optional && !(s->p->v->given >> i->imm & 1);

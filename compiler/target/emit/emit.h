@@ -252,6 +252,7 @@ void index_release(struct emit *, int mark);
 void index_forget(struct emit *);          /* where e->forgets, before an instruction: its index values are computed anew, not kept */
 /* i1: this lane is the one that stores; NULL = always.  lanes_may: lanes of a wave may store the same to one place at once. */
 LLVMValueRef index_is_first_copy(struct emit *, const struct layout *, bool lanes_may);
+LLVMValueRef index_is_first_lane(struct emit *);                                  /* of a wave */
 
 /* value.c */
 struct value *value_new(struct emit *, const struct ir_ins *);            /* room for the groups of its layout */
@@ -318,6 +319,7 @@ LLVMValueRef reduce_bits(struct emit *, const int *bits, int n);      /* of the 
 /* What follows is for those whose bits of the workitem id are 0; NULL = for all, there are no such bits.  emit_if_end ends it. */
 LLVMValueRef reduce_begin_first(struct emit *, int64_t bits);
 LLVMValueRef reduce_parts(struct emit *, const struct ir_ins *reduce, LLVMValueRef *part, int n);   /* partial results by butterfly; overwritten */
+bool reduce_is_of_waves(const struct emit *, const struct ir_ins *);                                /* an IR_PART that each wave has for itself */
 
 /* cluster.c */
 /* Of a reduction over a cluster what a wave has, in registers under `own`; waves: bits of the wave's number that are still to be reduced.

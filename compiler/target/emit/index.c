@@ -343,15 +343,20 @@ static int64_t copy_bits(struct emit *e, const struct layout *l)
 	return copies;
 }
 
-LLVMValueRef index_is_first_copy(struct emit *e, const struct layout *l, bool lanes_may)
+static LLVMValueRef bits_are_clear(struct emit *e, int64_t bits)
 {
-	int64_t copies = copy_bits(e, l);
-	if (!copies || (lanes_may && l && !(copies >> l->nlane)))
-		return NULL;
 	LLVMBasicBlockRef here = LLVMGetInsertBlock(e->b);
 	if (!e->has_dot)                                   /* masks are few: known long before it is asked for */
 		LLVMPositionBuilderBefore(e->b, e->entry_end);
-	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, copies), ""), emit_int(e, 0), "");
+	LLVMValueRef first = LLVMBuildICmp(e->b, LLVMIntEQ, LLVMBuildAnd(e->b, e->tid, emit_int(e, bits), ""), emit_int(e, 0), "");
 	emit_continue(e, here);
 	return first;
 }
+
+LLVMValueRef index_is_first_copy(struct emit *e, const struct layout *l, bool lanes_may)
+{
+	int64_t copies = copy_bits(e, l);
+	return !copies || (lanes_may && l && !(copies >> l->nlane)) ? NULL : bits_are_clear(e, copies);
+}
+
+LLVMValueRef index_is_first_lane(struct emit *e) { return bits_are_clear(e, e->v->target->wave - 1); }

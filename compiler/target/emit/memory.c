@@ -469,11 +469,14 @@ LLVMValueRef emit_both(struct emit *e, LLVMValueRef a, LLVMValueRef b)
 	return a && b ? LLVMBuildAnd(e->b, a, b, "") : a ? a : b;
 }
 
+/* An update by what each wave has. */
+static bool is_by_waves(const struct emit *e, const struct ir_ins *i) { return i->op == IR_UPDATE && reduce_is_of_waves(e, i->args[e->k->params[i->imm].rank]); }
+
 void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const struct layout *l)
 {
 	a->i = i;
 	a->torn = false;
-	a->on = a->all = NULL;
+	a->on = a->all = a->first = NULL;
 	a->t = &e->k->params[i->imm];
 	a->l = l;
 	arguments_bind(e, (int)i->imm);
@@ -500,7 +503,8 @@ void access_open(struct emit *e, struct access *a, const struct ir_ins *i, const
 	if (e->failed)
 		return;
 	limit_strides(e, a);
-	a->first = i->op == IR_LOAD ? NULL : index_is_first_copy(e, l, i->op == IR_STORE && !a->pairs);
+	if (i->op != IR_LOAD)
+		a->first = is_by_waves(e, i) ? index_is_first_lane(e) : index_is_first_copy(e, l, i->op == IR_STORE && !a->pairs);
 	if (i->op == IR_STORE)
 		a->first = emit_both(e, a->first, store_is_first(e, a));
 	address_parts(e, a);

@@ -127,6 +127,8 @@ static void join_parts(struct emit *e, struct part *parts, int n)
 		}
 }
 
+bool reduce_is_of_waves(const struct emit *e, const struct ir_ins *i) { return i->op == IR_REDUCE && i->flags & IR_PART && !e->v->cluster; }
+
 static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 {
 	const struct layout *from = i->args[0]->layout;
@@ -152,7 +154,8 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 	}
 	for (int b = 0; from && b < from->nlane; b++)
 		p->lanes |= (unsigned)steps(&from->lane[b], i->over) << b;
-	for (int b = 0; from && b < from->nwave; b++)
+	bool alone = reduce_is_of_waves(e, i);
+	for (int b = 0; from && b < from->nwave && !alone; b++)
 		p->waves |= (unsigned)steps(&from->wave[b], i->over) << b;
 	int row = e->machine->row_bits;
 	bool row_done = true;                      /* after the exchanges all lanes of a row agree */
@@ -163,7 +166,7 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 	p->crosses = ir_crosses_cluster(e->ph, i);
 	p->shared = !p->crosses && !p->waves && i->layout && !layout_equal(i->layout, p->own) && layout_equal(i->layout, layout_scattered(e->arena, p->own, p->lanes));
 	p->dealt = !p->crosses && !p->shared && i->layout && !layout_equal(i->layout, p->own);
-	p->through_lds = !p->crosses && !p->shared && !p->dealt && narrow && row_done && high <= emit_lane_bits(e) && (p->waves || high == 2);
+	p->through_lds = !p->crosses && !p->shared && !p->dealt && !alone && narrow && row_done && high <= emit_lane_bits(e) && (p->waves || high == 2);
 	p->by_waves = !p->crosses && !p->dealt && p->waves && !p->through_lds;
 }
 
