@@ -21,17 +21,15 @@ static struct ir_builder where_given(struct pass *p, struct ir_phase *ph, struct
 	return body;
 }
 
-/* The number as it is in front of the reduction that makes the value, or where the block begins: it comes while lanes exchange.  NULL = its place is
- * not known there, or it is none that is loaded at once. */
+/* The number as it is where the block begins, with what is loaded there: in front of the reduction that makes the value light kernels would wait for it.
+ * NULL = its place is not known there, or it is none that is loaded at once. */
 static struct ir_ins *seen_first(struct parts *s, const struct ir_ins *update)
 {
 	const struct ir_param *t = &s->p->k->params[update->imm];
 	struct ir_ins *subs[LAYOUT_AXES];
 	if (t->role != IR_INOUT || t->list || dtype_info(t->dtype)->bits != 32)
 		return NULL;
-	struct ir_ins *value = update->args[t->rank];
-	bool reduced = value->op == IR_REDUCE && value->block == update->block;
-	struct ir_builder b = pass_before(s->p, s->ph, reduced ? value : update->block->first);
+	struct ir_builder b = pass_before(s->p, s->ph, update->block->first);
 	for (int a = 0; a < t->rank; a++) {
 		if (update->args[a]->op != IR_CONST)
 			return NULL;
