@@ -668,15 +668,15 @@ static void note_raised(struct ir_ins *i, void *ctx)
 /* Given or asked for.  One update by the largest of a workgroup's rows, if it raises what the workgroup found; of a single row that alone.  Left as they
  * are: a sum, a place for each row; what is found at a place that is computed is not asked, nor by variants of any shape. */
 static const struct { const char *what; struct edit edits[2]; bool given; struct raised left; bool any; } raisings[] = {
-	{"the largest", {{0}}, true, {1, 1, 0, 1}},
-	{"the largest, perhaps", {{0}}, false, {1, 1, 1, 1}},
-	{"the smallest", {{"update max", "update min"}, {"reduce max anyorder over n %8", "reduce min anyorder over n %7"}}, true, {1, 1, 0, 1}},
-	{"elements", {{"= %9 if %2", "= %8 if %6"}}, true, {1, 1, 0, 1}},
-	{"of one row", {{"grid tile 4", "grid tile 1"}}, false, {0, 1, 0, 1}},
+	{"the largest", {{0}}, true, {1, 1, 0, 1}, false},
+	{"the largest, perhaps", {{0}}, false, {1, 1, 1, 1}, false},
+	{"the smallest", {{"update max", "update min"}, {"reduce max anyorder over n %8", "reduce min anyorder over n %7"}}, true, {1, 1, 0, 1}, false},
+	{"elements", {{"= %9 if %2", "= %8 if %6"}}, true, {1, 1, 0, 1}, false},
+	{"of one row", {{"grid tile 4", "grid tile 1"}}, false, {0, 1, 0, 1}, false},
 	{"of any shape", {{0}}, true, {1, 0, 0, 0}, true},
-	{"a sum", {{"update max", "update sum"}}, true, {0, 0, 0, 1}},
-	{"each row's", {{"max top[%10]", "max each[%0]"}}, true, {0, 0, 0, 1}},
-	{"at a place that is computed", {{"%10 = const 0 : i32", "%10 = sub %1, %1 : i32"}}, true, {1, 0, 0, 0}},
+	{"a sum", {{"update max", "update sum"}}, true, {0, 0, 0, 1}, false},
+	{"each row's", {{"max top[%10]", "max each[%0]"}}, true, {0, 0, 0, 1}, false},
+	{"at a place that is computed", {{"%10 = const 0 : i32", "%10 = sub %1, %1 : i32"}}, true, {1, 0, 0, 0}, false},
 };
 enum { RAISINGS = sizeof raisings / sizeof *raisings };
 
