@@ -88,8 +88,8 @@ static int plan_across(struct planner *p, const struct ir_kernel *k, char *err, 
 	return 0;
 }
 
-/* Rows of one tensor, with whatever else: what asks for rows of a second one as well holds half as many elements a lane, and takes twice as long.  Where
- * packs have room. */
+/* Rows of one tensor, with whatever else: what asks for rows of a second one as well computes with them, there or not, and holds fewer of a row a lane.
+ * Where packs have room. */
 static int plan_lone_rows(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
 {
 	uint64_t rows = 0;
