@@ -129,6 +129,8 @@ int variant_each(const struct variant *);
 int variant_least_lds(const struct variant *, int phase);
 /* Lanes access several elements at once: those of aligned rows, or, where the chip can, those that a call has side by side. */
 bool variant_in_runs(const struct variant *);
+/* A tensor of which the variant does not know that it is there: at a null pointer it is not. */
+bool variant_may_lack(const struct variant *, const struct ir_kernel *, int64_t tensor);
 /* Of rows of a class the least is known as well: but for a lane's last access they are there. */
 bool variant_is_between(const struct variant *);
 

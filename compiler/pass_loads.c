@@ -209,7 +209,7 @@ static bool is_worth_raising(const struct ir_ins *store, const struct ir_ins *fr
  * tensor is there and a lane has few elements, at most `elements` (docs/performance.md). */
 static bool is_dear_early(const struct pass *p, const struct ir_ins *store, int elements)
 {
-	bool asked = p->k->params[store->imm].optional && !(p->v->given >> store->imm & 1);
+	bool asked = variant_may_lack(p->v, p->k, store->imm);
 	return p->v->target->late_stores && (p->v->single || (asked && elements < MANY_ELEMENTS));
 }
 

@@ -64,7 +64,7 @@ static void update_once(struct ir_ins *i, void *ctx)
 	struct ir_ins *seen = parted || any ? NULL : seen_first(s, i);
 	if (!many && !seen)
 		return;
-	bool asked = many && t->optional && !(s->p->v->given >> i->imm & 1);
+	bool asked = many && variant_may_lack(s->p->v, s->p->k, i->imm);
 	struct ir_builder b = asked ? where_given(s->p, s->ph, i) : pass_before(s->p, s->ph, i);
 	if (many) {
 		value = ir_reduce(&b, i->kind, value, many, mask);

@@ -281,6 +281,8 @@ bool variant_is_ragged(const struct variant *v)
 	return false;
 }
 
+bool variant_may_lack(const struct variant *v, const struct ir_kernel *k, int64_t tensor) { return k->params[tensor].optional && !(v->given >> tensor & 1); }
+
 bool variant_is_between(const struct variant *v)
 {
 	for (int i = 0; i < v->nlimits; i++)

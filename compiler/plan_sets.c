@@ -74,10 +74,11 @@ static void take_set(struct planner *p, const struct ir_kernel *k, const struct 
  * time, fifteen times as slowly.  So what no set names has variants for it too, which ask for all else. */
 static int plan_across(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
 {
+	struct variant with = {.target = p->target};
+	const struct pass across = {ir_clone(p->arena, k), &with, err, errlen};
 	for (int i = 0; i < k->nparams && i < 64; i++) {
-		struct variant with = {.target = p->target, .given = UINT64_C(1) << i};
-		const struct pass across = {ir_clone(p->arena, k), &with, err, errlen};
 		bool planned = false;
+		with.given = UINT64_C(1) << i;
 		for (int v = 0; v < p->out.n; v++)
 			planned |= p->out.items[v].given == with.given && !p->out.items[v].absent;
 		p->given = with.given;

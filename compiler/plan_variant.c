@@ -73,7 +73,7 @@ void plan_dense(struct planner *p, struct variant *v)
 		const struct ir_param *row = &p->k->params[t];
 		const struct hexpr *extent = row->is_tensor && row->rank == 2 ? row->extent[1] : NULL;
 		const int64_t *n = extent && extent->op == HX_SYM ? pinned(v, extent->imm) : NULL;
-		if (!n || row->list || row->role == IR_TEMP || (row->optional && !(v->given >> t & 1)))
+		if (!n || row->list || row->role == IR_TEMP || variant_may_lack(v, p->k, t))
 			continue;
 		v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_EQ, hexpr_leaf(p->arena, HX_STRIDE, t * 16), hexpr_const(p->arena, *n)));
 		v->dense |= UINT64_C(1) << t;

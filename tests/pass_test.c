@@ -5,7 +5,7 @@
  * without an instruction, against libm, and which of them are shortened.  What single passes are to make of a kernel, and where they are to
  * leave it: conditions on data asked once, masked sums of products, masks that nothing needs, loads and stores that change places. */
 #include "../compiler/compile.h"
-#include "ir_help.h"
+#include "pass_help.h"
 
 #include <check.h>
 #include <math.h>
@@ -31,51 +31,7 @@ static const struct case_sizes cases[] = {
 	{"turned_twice", {{"M", 70}, {"N", 200}}, 0},
 	{"attention", {{"B", 1}, {"H", 2}, {"G", 1}, {"S", 40}, {"T", 104}, {"D", 64}}, 5e-3},
 };
-enum { CASES = sizeof cases / sizeof *cases, PARAMS = 16 };
-
-static size_t bytes_of(const struct ir_tensor *t) { return (size_t)dtype_bytes(t->dtype, ir_tensor_count(t)); }
-
-/* What is updated begins with zeros. */
-static bool is_result(const struct ir_param *p) { return p->is_tensor && (p->role == IR_OUT || p->role == IR_INOUT); }
-
-static void evaluate(struct ir_run *r, const struct ir_kernel *k, const char *what)
-{
-	struct ir_eval e = {k, r->tensors, r->scalars, r->symbols, true};
-	for (int p = 0; p < r->k->nparams; p++)
-		if (is_result(&r->k->params[p]))
-			memset(r->tensors[p].data, r->k->params[p].role == IR_OUT ? 0xa5 : 0, bytes_of(&r->tensors[p]));
-	ck_assert_msg(ir_evaluate(&e, r->err, sizeof r->err) == 0, "%s: %s", what, r->err);
-}
-
-/* The outputs' values; free with forget. */
-static void keep(struct ir_run *r, double **want)
-{
-	for (int p = 0; p < r->k->nparams; p++)
-		if (is_result(&r->k->params[p])) {
-			want[p] = malloc(sizeof *want[p] * (size_t)(ir_tensor_count(&r->tensors[p]) + 1));
-			for (int64_t i = 0; i < ir_tensor_count(&r->tensors[p]); i++)
-				want[p][i] = ir_tensor_get(&r->tensors[p], i);
-		}
-}
-
-static void forget(double **want)
-{
-	for (int p = 0; p < PARAMS; p++)
-		free(want[p]);
-}
-
-static void compare(struct ir_run *r, double *const *want, double bound, const char *what)
-{
-	for (int p = 0; p < r->k->nparams; p++) {
-		const struct ir_tensor *t = &r->tensors[p];
-		for (int64_t i = 0; want[p] && i < ir_tensor_count(t); i++) {
-			double a = ir_tensor_get(t, i), b = want[p][i];
-			double step = t->dtype == DT_BF16 ? 0x1p-7 : dtype_info(t->dtype)->bits == 8 ? 0x1p-3 : 0;
-			bool same = a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= bound * (1 + fabs(b)) + step * fabs(b) + (step > 0x1p-7 ? 0x1p-9 : 0);
-			ck_assert_msg(same, "%s: %s[%lld] is %g, before it was %g", what, r->k->params[p].name, (long long)i, a, b);
-		}
-	}
-}
+enum { CASES = sizeof cases / sizeof *cases };
 
 /* Symbols' part of a predicate; tensors here are aligned, dense and present. */
 static int64_t leaf(void *ctx, enum hexpr_op op, int64_t imm)
@@ -95,8 +51,8 @@ static int run_variant(struct ir_run *r, const struct variant *v, double *const 
 		char what[200];
 		snprintf(what, sizeof what, "%s, variant %s, after pass %s", name, v->text, *pass);
 		ck_assert_msg(run_passes(&scratch, r->k, v, *pass, &k, r->err, sizeof r->err) == 0, "%s: %s", what, r->err);
-		evaluate(r, k, what);
-		compare(r, want, bound, what);
+		pass_evaluate(r, k, what);
+		pass_compare(r, want, bound, what);
 		arena_free(&scratch);
 	}
 	return stages;
@@ -108,7 +64,7 @@ START_TEST(each_pass_keeps_the_results)
 	struct ir_run r;
 	struct dsl_kernel text = {0};
 	struct variant *v;
-	double *want[PARAMS] = {0};
+	double *want[PASS_PARAMS] = {0};
 	int n, stages = 0;
 	ir_run_open(&r, c->name);
 	for (int p = 0; p < r.k->nphases; p++)
@@ -121,8 +77,8 @@ START_TEST(each_pass_keeps_the_results)
 			ir_run_tensor(&r, r.k->params[p].name, 2);
 		else if (r.scalars[p] == 0)
 			r.scalars[p] = 0.125;
-	evaluate(&r, r.k, c->name);
-	keep(&r, want);
+	pass_evaluate(&r, r.k, c->name);
+	pass_keep(&r, want);
 	r.k->target = "gfx950";
 	ck_assert_msg(plan_variants(&r.arena, r.k, &text, NULL, target_by_name("gfx950"), &v, &n, r.err, sizeof r.err) == 0, "%s", r.err);
 	for (int i = 0; i < n; i++) {
@@ -135,7 +91,7 @@ START_TEST(each_pass_keeps_the_results)
 			stages += run_variant(&r, &v[i], want, c->bound, c->name);
 	}
 	ck_assert_int_gt(stages, 5);
-	forget(want);
+	pass_forget(want);
 	ir_run_close(&r);
 }
 END_TEST
@@ -164,7 +120,7 @@ START_TEST(functions_are_near)
 	for (int i = 0; i < N; i++)
 		ir_tensor_set(x, i, i < N - 6 ? (i - N / 2) * 1e-3 : (double[]){1e10, -1e10, 1e-20, INFINITY, -INFINITY, NAN}[i - (N - 6)]);
 	ck_assert_msg(run_passes(&scratch, r.k, &v, "math", &k, r.err, sizeof r.err) == 0, "%s", r.err);
-	evaluate(&r, k, "functions");
+	pass_evaluate(&r, k, "functions");
 	for (unsigned f = 0; f < sizeof functions / sizeof *functions; f++)
 		for (int i = 0; i < N; i++) {
 			double at = ir_tensor_get(x, i), y = functions[f].f(functions[f].f == log ? fabs(at) : at), got = ir_tensor_get(ir_run_find(&r, functions[f].out), i);
@@ -177,8 +133,7 @@ START_TEST(functions_are_near)
 END_TEST
 
 /* Products of normcdf that are kept in 16 bits or fewer get a polynomial of seven steps, others one of ten. */
-struct edit { const char *from, *to; };
-static const struct rounding_case { const char *what; struct edit edits[2]; int steps; } roundings[] = {
+static const struct rounding_case { const char *what; struct pass_edit edits[2]; int steps; } roundings[] = {
 	{"a product", {{0}}, 7},
 	{"itself", {{"%6 = mul %4, %5", "%6 = abs %5"}}, 7},
 	{"a product, clamped, in 8 bits", {{"out y: bf16", "out y: e4m3"}, {"%7 = cvt %6 : bf16", "%9 = min %6, %4 : f32[n]\n    %7 = cvt sat %9 : e4m3"}}, 7},
@@ -200,7 +155,7 @@ enum { ROUNDINGS = sizeof roundings / sizeof *roundings };
 /* once, inside: tensors that are asked in front of everything else, of a whole tile too (branches: 2), and at accesses behind that; NULL = none. */
 static const struct guard_case {
 	const char *what, *ir, *target; bool few;
-	struct edit edits[2];
+	struct pass_edit edits[2];
 	const char *once, *inside; int branches;
 } guards[] = {
 	{"rows", "masked", "gfx942", false, {{0}}, "tokens", NULL, 1},
@@ -231,18 +186,6 @@ static const struct guard_case {
 };
 enum { GUARDS = sizeof guards / sizeof *guards };
 
-/* tests/ir/NAME.ir with the edits made. */
-static void open_edited(struct arena *a, struct ir_run *r, const char *name, const struct edit *edits)
-{
-	char *text = ir_help_file(a, arena_printf(a, "tests/ir/%s.ir", name));
-	for (const struct edit *e = edits; e < edits + 2 && e->from; e++) {
-		char *at = strstr(text, e->from);
-		ck_assert_msg(at != NULL, "%s has no %s", name, e->from);
-		text = arena_printf(a, "%.*s%s%s", (int)(at - text), text, e->to, at + strlen(e->from));
-	}
-	ir_run_open(r, text);
-}
-
 static void count_steps(struct ir_ins *i, void *n) { *(int *)n += i->op == IR_FMA; }
 
 /* Where the short polynomial stands in, the bf16 nearest to the product is met but for a few, which lie within 2e-5 of the middle of two. */
@@ -255,7 +198,7 @@ START_TEST(rounded_functions_are_short)
 	struct ir_kernel *k;
 	struct variant v = {.target = target_by_name("gfx950"), .text = "any"};
 	int steps = 0, off = 0;
-	open_edited(&a, &r, "rounded", c->edits);
+	pass_open_edited(&a, &r, "rounded", c->edits);
 	ck_assert_msg(run_passes(&a, r.k, &v, "math", &k, r.err, sizeof r.err) == 0, "%s: %s", c->what, r.err);
 	ir_walk(k->phases[0].body, count_steps, &steps);
 	ck_assert_msg(steps == c->steps, "%s: %d steps", c->what, steps);
@@ -265,7 +208,7 @@ START_TEST(rounded_functions_are_short)
 			ir_run_tensor(&r, r.k->params[p].name, 0);
 		for (int i = 0; i < N; i++)
 			ir_tensor_set(ir_run_find(&r, "x"), i, i < N - 3 ? (float)((i - N / 2) * 7e-4) : (double[]){INFINITY, 1e30, NAN}[i - (N - 3)]);
-		evaluate(&r, k, c->what);
+		pass_evaluate(&r, k, c->what);
 		for (int i = 0; i < N; i++) {
 			double x = ir_tensor_get(ir_run_find(&r, "x"), i), y = x * normcdf(x), got = ir_tensor_get(ir_run_find(&r, "y"), i);
 			double half = y != 0 && isfinite(y) ? ldexp(0.5, ilogb(y) - 7) : 0;
@@ -327,8 +270,8 @@ START_TEST(conditions_are_asked_once)
 	struct ir_run r;
 	struct ir_kernel *k;
 	struct variant v = {.target = target_by_name(c->target), .text = "any", .waves = 1, .few = c->few, .aligned = true};
-	double *want[PARAMS] = {0};
-	open_edited(&a, &r, c->ir, c->edits);
+	double *want[PASS_PARAMS] = {0};
+	pass_open_edited(&a, &r, c->ir, c->edits);
 	r.k->target = c->target;
 	const struct { const char *symbol; int value; } sizes[] = {{"E", EXPERTS}, {"M", strcmp(c->ir, "column_sums") ? 8 : 21}, {"N", c->branches > 1 ? 16 : 13}, {"K", 40}};     /* some tiles are there as a whole */
 	for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -340,21 +283,21 @@ START_TEST(conditions_are_asked_once)
 		ir_tensor_set(ir_run_find(&r, "least"), e, least[e]);
 	}
 	struct shape before = shape_after(&a, &r, &v, c, "stream", &k);
-	evaluate(&r, k, c->what);
-	keep(&r, want);
+	pass_evaluate(&r, k, c->what);
+	pass_keep(&r, want);
 	struct shape s = shape_after(&a, &r, &v, c, "guard", &k);
 	ck_assert_msg(s.branches - before.branches == c->branches, "%s: %d branches more", c->what, s.branches - before.branches);
 	ck_assert_msg(!c->once || (before.once && !s.stores_in_front && !s.once), "%s: %d stores in front, %d masks of %d still ask %s", c->what,
 	              s.stores_in_front, s.once, before.once, c->once);
 	ck_assert_msg(!c->inside || s.inside, "%s: no mask asks %s any more", c->what, c->inside);
-	evaluate(&r, k, c->what);
-	compare(&r, want, 0, c->what);
+	pass_evaluate(&r, k, c->what);
+	pass_compare(&r, want, 0, c->what);
 	if (strcmp(c->ir, "masked") == 0) {              /* maxima, in whatever order */
 		shape_after(&a, &r, &v, c, NULL, &k);
-		evaluate(&r, k, c->what);
-		compare(&r, want, 0, c->what);
+		pass_evaluate(&r, k, c->what);
+		pass_compare(&r, want, 0, c->what);
 	}
-	forget(want);
+	pass_forget(want);
 	ir_run_close(&r);
 	arena_free(&a);
 }
@@ -457,7 +400,7 @@ static void note_bound(struct ir_ins *i, void *ctx)
 
 /* Whether a block of 4 rows is there is asked where its row is not asked for, and where it is another block, of another number of rows, or of rows that
  * may lie in front of the first. */
-static const struct { const char *what; struct edit edits[2]; struct bounds left; } blockings[] = {
+static const struct { const char *what; struct pass_edit edits[2]; struct bounds left; } blockings[] = {
 	{"one row", {{0}}, {0, 0}},
 	{"several rows", {{"m grid tile 1", "m grid tile 4"}}, {1, 0}},
 	{"in the other order", {{"m grid tile 1", "m grid tile 4"}, {"and %2, %13", "and %13, %2"}}, {1, 0}},
@@ -471,19 +414,6 @@ static const struct { const char *what; struct edit edits[2]; struct bounds left
 };
 enum { BLOCKINGS = sizeof blockings / sizeof *blockings };
 
-/* The kernel of a file with edits, of rows that a tile does not hold whole, and what it computes. */
-static void begin_edited(struct arena *a, struct ir_run *r, const char *name, const struct edit *edits, const char *what, double **want)
-{
-	open_edited(a, r, name, edits);
-	r->k->target = "gfx942";
-	ir_run_symbol(r, "M", 7);
-	ir_run_symbol(r, "N", 13);
-	for (int p = 0; p < r->k->nparams; p++)
-		ir_run_tensor(r, r->k->params[p].name, 2);
-	evaluate(r, r->k, what);
-	keep(r, want);
-}
-
 START_TEST(blocks_are_there_where_their_rows_are)
 {
 	struct bounds b = {0};
@@ -491,17 +421,13 @@ START_TEST(blocks_are_there_where_their_rows_are)
 	struct ir_run r;
 	struct ir_kernel *k;
 	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1};
-	double *want[PARAMS] = {0};
-	begin_edited(&a, &r, "blocks", blockings[_i].edits, blockings[_i].what, want);
+	double *want[PASS_PARAMS] = {0};
+	pass_begin_edited(&a, &r, "blocks", blockings[_i].edits, blockings[_i].what, want);
 	ck_assert_msg(run_passes(&a, r.k, &v, "simplify", &k, r.err, sizeof r.err) == 0, "%s: %s", blockings[_i].what, r.err);
 	ir_walk(k->phases[0].body, note_bound, &b);
 	ck_assert_msg(b.rows == blockings[_i].left.rows && b.blocks == blockings[_i].left.blocks, "%s: rows asked for %d times, blocks %d", blockings[_i].what, b.rows,
 	              b.blocks);
-	evaluate(&r, k, blockings[_i].what);
-	compare(&r, want, 0, blockings[_i].what);
-	forget(want);
-	ir_run_close(&r);
-	arena_free(&a);
+	pass_end_edited(&a, &r, k, blockings[_i].what, want);
 }
 END_TEST
 
@@ -514,7 +440,7 @@ static void note_load(struct ir_ins *i, void *ctx)
 
 /* A lane has at once as many loads as 32 registers take, of one column or of four, and 64 instructions at most: of five here.  A loop stays as it is where
  * it loads by what it carries, stores, begins elsewhere, or takes its positions as a tile. */
-static const struct { const char *what; struct edit edits[2]; int loads; } loops[] = {
+static const struct { const char *what; struct pass_edit edits[2]; int loads; } loops[] = {
 	{"two tensors", {{0}}, 24},
 	{"one tensor", {{"%12 = load w[%10] : f32", "%12 = const 3 : f32"}, {"mul %11, %12", "neg %11"}}, 16},
 	{"four columns a lane", {{"n grid tile 64", "n grid tile 256"}}, 6},
@@ -534,24 +460,24 @@ START_TEST(loops_take_several_positions)
 		struct ir_run r;
 		struct ir_kernel *k;
 		struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1};
-		double *want[PARAMS] = {0};
+		double *want[PASS_PARAMS] = {0};
 		const char *what = loops[_i].what;
 		int loads = 0;
-		open_edited(&a, &r, "added", loops[_i].edits);
+		pass_open_edited(&a, &r, "added", loops[_i].edits);
 		r.k->target = "gfx942";
 		ir_run_symbol(&r, "K", ends[end]);
 		ir_run_symbol(&r, "N", 77);
 		for (int p = 0; p < r.k->nparams; p++)
 			ir_run_tensor(&r, r.k->params[p].name, 2);
 		ck_assert_msg(run_passes(&a, r.k, &v, "hoist", &k, r.err, sizeof r.err) == 0, "%s: %s", what, r.err);
-		evaluate(&r, k, what);
-		keep(&r, want);
+		pass_evaluate(&r, k, what);
+		pass_keep(&r, want);
 		ck_assert_msg(run_passes(&a, r.k, &v, "unroll", &k, r.err, sizeof r.err) == 0, "%s: %s", what, r.err);
 		ir_walk(k->phases[0].body, note_load, &loads);
 		ck_assert_msg(loads == loops[_i].loads, "%s: %d loads in the loop", what, loads);
-		evaluate(&r, k, what);
-		compare(&r, want, 0, what);
-		forget(want);
+		pass_evaluate(&r, k, what);
+		pass_compare(&r, want, 0, what);
+		pass_forget(want);
 		ir_run_close(&r);
 		arena_free(&a);
 	}
@@ -652,133 +578,6 @@ START_TEST(stores_precede_turning)
 }
 END_TEST
 
-/* --- one number that all raise ------------------------------------------------------------------------------------------------ */
-
-struct raised { int parts, seen, branches, updates; };
-
-static void note_raised(struct ir_ins *i, void *ctx)
-{
-	struct raised *r = ctx;
-	r->parts += i->op == IR_REDUCE && i->flags & IR_PART;
-	r->seen += i->op == IR_LOAD && i->flags & IR_RELAXED;
-	r->branches += i->op == IR_IF;
-	r->updates += i->op == IR_UPDATE && i->flags & IR_MASKED;
-}
-
-/* Given or asked for.  One update by the largest of a workgroup's rows, if it raises what the workgroup found; of a single row that alone.  Left as they
- * are: a sum, a place for each row; what is found at a place that is computed is not asked, nor by variants of any shape. */
-static const struct { const char *what; struct edit edits[2]; bool given; struct raised left; bool any; } raisings[] = {
-	{"the largest", {{0}}, true, {1, 1, 0, 1}, false},
-	{"the largest, perhaps", {{0}}, false, {1, 1, 1, 1}, false},
-	{"the smallest", {{"update max", "update min"}, {"reduce max anyorder over n %8", "reduce min anyorder over n %7"}}, true, {1, 1, 0, 1}, false},
-	{"elements", {{"= %9 if %2", "= %8 if %6"}}, true, {1, 1, 0, 1}, false},
-	{"of one row", {{"grid tile 4", "grid tile 1"}}, false, {0, 1, 0, 1}, false},
-	{"of any shape", {{0}}, true, {1, 0, 0, 0}, true},
-	{"a sum", {{"update max", "update sum"}}, true, {0, 0, 0, 1}, false},
-	{"each row's", {{"max top[%10]", "max each[%0]"}}, true, {0, 0, 0, 1}, false},
-	{"at a place that is computed", {{"%10 = const 0 : i32", "%10 = sub %1, %1 : i32"}}, true, {1, 0, 0, 0}, false},
-};
-enum { RAISINGS = sizeof raisings / sizeof *raisings };
-
-START_TEST(one_number_is_updated_once)
-{
-	struct raised r = {0};
-	struct arena a = {0};
-	struct ir_run run;
-	struct ir_kernel *k;
-	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1, .aligned = !raisings[_i].any, .given = raisings[_i].given ? 4 : 0};
-	double *want[PARAMS] = {0};
-	begin_edited(&a, &run, "updates", raisings[_i].edits, raisings[_i].what, want);
-	ck_assert_msg(run_passes(&a, run.k, &v, "parts", &k, run.err, sizeof run.err) == 0, "%s: %s", raisings[_i].what, run.err);
-	ir_walk(k->phases[0].body, note_raised, &r);
-	ck_assert_msg(memcmp(&r, &raisings[_i].left, sizeof r) == 0, "%s: %d parts, %d seen, %d branches, %d updates under a mask", raisings[_i].what, r.parts, r.seen, r.branches, r.updates);
-	evaluate(&run, k, raisings[_i].what);
-	compare(&run, want, 0, raisings[_i].what);
-	forget(want);
-	ir_run_close(&run);
-	arena_free(&a);
-}
-END_TEST
-
-/* --- rows stored across as well ------------------------------------------------------------------------------------------------- */
-
-/* Which tensors a call has, and in how large clusters: there rows are those of tiles, and one launch stores both ways.  Else rows and their transpose are
- * stored by two launches, or by one as before, where what is stored across is not known to be wanted, is another value than any row's, or one of a tensor
- * that may be absent, or is stored here and there alone; where there are two of them, or rows are stored twice; where nothing is reduced, so that tiles
- * need no rows.  The largest of all rows is that of rows that are there. */
-enum { YT = 4, Z = 8, TOP = 16 };
-static const struct { const char *what; struct edit edits[2]; int given, phases, cluster; } crossings[] = {
-	{"both", {{0}}, YT, 2, 0},
-	{"both, in clusters", {{0}}, YT, 1, 2},
-	{"and another, in clusters", {{0}}, YT | Z, 1, 4},
-	{"and the largest of all, in clusters", {{0}}, YT | Z | TOP, 1, 2},
-	{"and the smallest of all, in clusters", {{"reduce max anyorder over n %21", "reduce min anyorder over n %4"}, {"update max", "update min"}}, YT | TOP, 1, 2},
-	{"and the largest of all, of whole rows, in clusters", {{"= %22 if %12", "= %22"}}, YT | TOP, 1, 2},
-	{"and another", {{0}}, YT | Z, 2, 0},
-	{"and the largest of all", {{0}}, YT | TOP, 2, 0},
-	{"not known", {{0}}, 0, 1, 0},
-	{"another value", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT, 1, 0},
-	{"a value of what may be absent", {{"store yt[%1, %0] = %8", "store yt[%1, %0] = %10"}}, YT | Z, 2, 0},
-	{"two of them", {{"store z[%0, %1] = %10", "store yt[%1, %0] = %10"}}, YT, 1, 0},
-	{"here and there across", {{"store yt[%1, %0] = %8 if %13", "%14 = lt %0, %1 : i1[m, n]\n    %15 = and %13, %14 : i1[m, n]\n    store yt[%1, %0] = %8 if %15"}}, YT, 1, 0},
-	{"here and there along", {{"store y[%0, %1] = %8 if %13", "%14 = lt %0, %1 : i1[m, n]\n    %15 = and %13, %14 : i1[m, n]\n    store y[%0, %1] = %8 if %15"}}, YT, 1, 0},
-	{"rows are stored twice", {{"store z[%0, %1] = %10", "store y[%0, %1] = %10"}}, YT, 1, 0},
-	{"nothing is reduced", {{"%6 = reduce max anyorder over n %5 if %3 : f32[m]", "%6 = cvt %2 : f32"},
-		{"%22 = reduce max anyorder over n %21 if %3 : f32[m]", "%22 = cvt %2 : f32"}}, YT, 1, 0},
-};
-enum { CROSSINGS = sizeof crossings / sizeof *crossings };
-
-/* What is updated by rows may be by parts of them: the largest or the smallest of all in one place, which nobody reads. */
-static const struct { const char *what; struct edit edits[2]; bool by_parts; } updates[] = {
-	{"the largest", {{0}}, true},
-	{"a sum", {{"reduce max anyorder over n %21", "reduce sum anyorder over n %21"}, {"update max", "update sum"}}, false},
-	{"the largest of the smallest", {{"reduce max anyorder over n %21", "reduce min anyorder over n %21"}}, false},
-	{"what is no row's largest", {{"= %22 if %12", "= %21 if %13"}}, false},
-	{"each row's", {{"inout? top: f32[1]", "inout? top: f32[M]"}, {"top[%23]", "top[%0]"}}, false},
-	{"what is read as well", {{"update max top[%23] = %22 if %12", "%24 = load top[%23] : f32\n    %25 = cvt %24 : bf16\n    store z[%0, %1] = %25 if %13\n    update max top[%23] = %22 if %12"}}, false},
-};
-enum { UPDATES = sizeof updates / sizeof *updates };
-
-START_TEST(parts_of_rows_update)
-{
-	struct arena a = {0};
-	struct ir_run r;
-	struct ir_kernel *k;
-	struct variant v = {.target = target_by_name("sm_90a"), .text = "any", .given = YT | Z | TOP, .cluster = 2};
-	open_edited(&a, &r, "across", updates[_i].edits);
-	bool fused = run_passes(&a, r.k, &v, "fuse", &k, r.err, sizeof r.err) == 0;
-	ck_assert_msg(fused == updates[_i].by_parts && (fused || strstr(r.err, "is no norm of rows")), "%s: %s", updates[_i].what, r.err);
-	ir_run_close(&r);
-	arena_free(&a);
-}
-END_TEST
-
-static void note_across(struct ir_ins *i, void *ctx)
-{
-	*(int *)ctx += i->op == IR_STORE && i->args[0]->axes == IR_AXIS(1);
-}
-
-START_TEST(rows_are_turned_by_tiles)
-{
-	struct arena a = {0};
-	struct ir_run r;
-	struct ir_kernel *k;
-	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .given = (uint64_t)crossings[_i].given, .cluster = crossings[_i].cluster};
-	double *want[PARAMS] = {0};
-	int across = 0;
-	begin_edited(&a, &r, "across", crossings[_i].edits, crossings[_i].what, want);
-	ck_assert_msg(run_passes(&a, r.k, &v, v.cluster ? "fuse" : "across", &k, r.err, sizeof r.err) == 0, "%s: %s", crossings[_i].what, r.err);
-	ir_walk(k->phases[0].body, note_across, &across);
-	bool as_said = v.cluster ? k->phases[0].axes[2].cluster == v.cluster : (k->nphases == 1) == (across > 0);
-	ck_assert_msg(k->nphases == crossings[_i].phases && as_said, "%s: %d launches, %d stores across by the first", crossings[_i].what, k->nphases, across);
-	evaluate(&r, k, crossings[_i].what);
-	compare(&r, want, 0, crossings[_i].what);
-	forget(want);
-	ir_run_close(&r);
-	arena_free(&a);
-}
-END_TEST
-
 int main(void)
 {
 	Suite *s = suite_create("passes");
@@ -795,9 +594,6 @@ int main(void)
 	tcase_add_test(t, loads_stay_before_stores);
 	tcase_add_loop_test(t, what_is_used_late_is_computed_late, 0, LATENESSES);
 	tcase_add_loop_test(t, stores_precede_turning, 0, ORDERS);
-	tcase_add_loop_test(t, rows_are_turned_by_tiles, 0, CROSSINGS);
-	tcase_add_loop_test(t, parts_of_rows_update, 0, UPDATES);
-	tcase_add_loop_test(t, one_number_is_updated_once, 0, RAISINGS);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

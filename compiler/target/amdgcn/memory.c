@@ -7,16 +7,10 @@
 enum { OUT_OF_RANGE = (int)0x80000000u };
 enum { OF_THE_CHIP = 1 << 4 };     /* a buffer access's sc1: past what one die's caches keep, as LLVM's memory model has it for monotonic loads of an agent */
 
-/* May be absent here. */
-static bool is_optional(const struct emit *e, const struct access *a)
-{
-	return a->t->optional && !(e->v->given >> a->i->imm & 1);
-}
-
 /* Global accesses take a scalar base, a lane offset and an immediate below 4096. */
 static bool is_plain(struct emit *e, const struct access *a)
 {
-	if (e->has_dot || a->mask || a->loose >= 0 || a->step || a->by || is_optional(e, a) || !a->affine || a->fold || !a->l || a->i->op == IR_UPDATE || a->first ||
+	if (e->has_dot || a->mask || a->loose >= 0 || a->step || a->by || variant_may_lack(e->v, e->k, a->i->imm) || !a->affine || a->fold || !a->l || a->i->op == IR_UPDATE || a->first ||
 	    (a->i->op == IR_LOAD && access_bytes(a) < 4))
 		return false;
 	int regs = layout_regs(a->l);
@@ -32,7 +26,7 @@ static bool is_plain(struct emit *e, const struct access *a)
 /* One number for the whole workgroup, of a tensor that nobody writes: scalar memory. */
 static bool is_scalar(struct emit *e, const struct access *a)
 {
-	if (a->i->op != IR_LOAD || a->l || a->mask || a->step || a->by || a->bytes != 4 || is_optional(e, a) || a->t->role != IR_IN || e->has_dot)
+	if (a->i->op != IR_LOAD || a->l || a->mask || a->step || a->by || a->bytes != 4 || variant_may_lack(e->v, e->k, a->i->imm) || a->t->role != IR_IN || e->has_dot)
 		return false;
 	for (int d = 0; d < a->t->rank; d++)
 		if (!a->sub[d].ok)
@@ -48,7 +42,7 @@ void amdgcn_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 		return;
 	}
 	LLVMValueRef size = emit_int(e, 0x7ffffffc), pointer = e->tensors[a->i->imm].pointer;
-	if (is_optional(e, a)) {
+	if (variant_may_lack(e->v, e->k, a->i->imm)) {
 		LLVMBasicBlockRef here = emit_before_loop(e);
 		size = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, pointer, LLVMConstNull(e->p1), ""), emit_int(e, 0), size, "");
 		emit_continue(e, here);

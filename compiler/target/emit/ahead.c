@@ -82,9 +82,8 @@ LLVMValueRef ahead_lane(struct emit *e, const struct access *a)
  * beside a row's end is then the next one's.  Nor of a tensor that may be absent: asking for what no page holds takes thirty times a load's time. */
 void ahead_fetch(struct emit *e, const struct access *a)
 {
-	bool perhaps = a->t->optional && !(e->v->given >> a->i->imm & 1);
 	bool masked = a->mask && !(e->told[TOLD_BELOW] && !a->mask->layout);
-	if (!e->machine->fetch || !a->affine || !a->l || masked || a->fold || e->loop_depth || a->t->role != IR_IN || perhaps)
+	if (!e->machine->fetch || !a->affine || !a->l || masked || a->fold || e->loop_depth || a->t->role != IR_IN || variant_may_lack(e->v, e->k, a->i->imm))
 		return;
 	LLVMValueRef bytes = bytes_ahead(e, a), one = LLVMBuildAnd(e->b, ahead_lane(e, a), e->ahead_there, "");
 	for (int r = 0; bytes && r < layout_regs(a->l); r += a->width)

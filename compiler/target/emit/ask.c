@@ -55,7 +55,7 @@ static void note_load(const struct emit *e, struct front *f, const struct ir_ins
 static bool is_plain(const struct emit *e, const struct ir_ins *load)
 {
 	bool of_tile = ir_has(e->ph->body, IR_RELAYOUT) && !load->args[load->nargs - 1]->layout;
-	return !(load->flags & IR_STAGED) && (!(load->flags & IR_MASKED) || e->v->npins || variant_is_between(e->v) || of_tile) && (!e->k->params[load->imm].optional || (e->v->given >> load->imm & 1));
+	return !(load->flags & IR_STAGED) && (!(load->flags & IR_MASKED) || e->v->npins || variant_is_between(e->v) || of_tile) && !variant_may_lack(e->v, e->k, load->imm);
 }
 
 /* The loads that wait for none of each other, the last of these where there are several groups. */

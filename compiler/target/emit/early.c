@@ -28,7 +28,7 @@ static int64_t asked_bytes(const struct early *y, const struct ir_ins *i)
 	int64_t bytes = access_rows(y->e, i);
 	if (!bytes || y->e->k->params[i->imm].list || !are_there(y, i))
 		return 0;
-	return !y->e->k->params[i->imm].optional || (y->e->v->given >> i->imm & 1) ? bytes : 0;
+	return variant_may_lack(y->e->v, y->e->k, i->imm) ? 0 : bytes;
 }
 
 /* Positions, and numbers made of arguments: computed here, and again behind the wait, which LLVM finds to be the same. */

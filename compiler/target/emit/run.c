@@ -37,7 +37,7 @@ static LLVMValueRef are_beside(struct emit *e, const struct access *a)
 	if (!stride)
 		return NULL;
 	LLVMValueRef one = LLVMBuildICmp(e->b, LLVMIntEQ, stride, LLVMConstInt(LLVMTypeOf(stride), 1, 0), "");
-	if (!a->t->optional || e->v->given >> a->i->imm & 1)
+	if (!variant_may_lack(e->v, e->k, a->i->imm))
 		return one;
 	return LLVMBuildOr(e->b, one, LLVMBuildICmp(e->b, LLVMIntEQ, pointer, LLVMConstNull(e->p1), ""), "");
 }

@@ -6,11 +6,6 @@
 
 #include <stdio.h>
 
-static bool may_be_absent(const struct emit *e, const struct access *a)
-{
-	return a->t->optional && !(e->v->given >> a->i->imm & 1);
-}
-
 /* Bytes that the L2 reads and writes at a time (CUDA's guide to best practices). */
 enum { SECTOR = 32 };
 
@@ -57,7 +52,7 @@ static LLVMValueRef policy_of(struct emit *e, const struct access *a)
 void nvptx_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 {
 	LLVMValueRef base = access_base(e, a, elements);
-	a->plain = !a->mask && !may_be_absent(e, a);
+	a->plain = !a->mask && !variant_may_lack(e->v, e->k, a->i->imm);
 	a->policy = policy_of(e, a);
 	a->all = base;
 	if (!a->joined && (!LLVMIsConstant(a->lane) || LLVMConstIntGetZExtValue(a->lane))) {
@@ -97,7 +92,7 @@ static LLVMValueRef condition(struct emit *e, const struct access *a, int r)
 {
 	LLVMValueRef on = access_condition(e, a, r);
 	on = is_known(on, true) ? NULL : on;
-	if (!may_be_absent(e, a) || is_known(on, false))
+	if (!variant_may_lack(e->v, e->k, a->i->imm) || is_known(on, false))
 		return on;
 	LLVMValueRef there = LLVMBuildICmp(e->b, LLVMIntNE, e->tensors[a->i->imm].pointer, LLVMConstNull(e->p1), "");
 	return on ? LLVMBuildAnd(e->b, on, there, "") : there;
