@@ -60,7 +60,7 @@ static void update_once(struct ir_ins *i, void *ctx)
 	if (wide_axes(s->ph, places) || (mask && wide_axes(s->ph, mask->axes) & ~many))
 		return;
 	bool parted = value->op == IR_REDUCE && value->flags & IR_PART;      /* by pass_fuse.c, of which there are few, and every register holds a row's */
-	bool any = !s->p->v->aligned && !s->p->v->single;                    /* LLVM takes three times as long for these with one load more in front (docs/performance.md) */
+	bool any = !s->p->v->aligned && !s->p->v->single;                    /* whose scalar registers are full: one load more in front spills, and they are built again in other forms (variant_fit.c, docs/performance.md) */
 	struct ir_ins *seen = parted || any ? NULL : seen_first(s, i);
 	if (!many && !seen)
 		return;
