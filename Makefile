@@ -306,7 +306,7 @@ $(TYPES): kernels.tdsl $(B)/tdslc
 	$(Q)sed '/^pack {/,/^}/d' kernels.tdsl >$(@D)/kernels.tdsl
 	$(Q)$(B)/tdslc build $(@D)/kernels.tdsl -o $@ $(foreach t,f16 f32,$(foreach r,$(t) $(t)!Q=fp8 $(t)!Q=$(t) $(t)!Q=fp8!S=f32 \
 		$(t)!Q=fp8!S=e8m0 $(t)!Q=e2m1!S=e8m0 $(t)!S=f32 $(t)!S=e8m0,--instance T=$(subst !,$(comma),$(r))))
-test-types: $(TYPES) $(B)/libtdsl_sim.so $(B)/tests/e2e_rows_norm_test $(B)/tests/e2e_rows_act_test $(B)/tests/e2e_rows_bwd_test $(B)/tests/e2e_rows_masked_test
+test-types: $(TYPES) $(B)/libtdsl_sim.so $(B)/libtdslc.so $(B)/tests/e2e_rows_norm_test $(B)/tests/e2e_rows_act_test $(B)/tests/e2e_rows_bwd_test $(B)/tests/e2e_rows_masked_test
 	@for t in f16 f32; do for k in norm act bwd masked; do E2E_IN=$$t B=$(B)/types $(B)/tests/e2e_rows_$${k}_test || exit 1; done; done
 # What needs no Python: the part that also runs under sanitizers.
 test-native: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(PACK)

@@ -55,6 +55,14 @@ static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, siz
 	return 0;
 }
 
+static bool is_planned(const struct planner *p, uint64_t given, uint64_t absent)
+{
+	for (int v = 0; v < p->out.n; v++)
+		if (p->out.items[v].given == given && p->out.items[v].absent == absent)
+			return true;
+	return false;
+}
+
 /* The set that a pack line names. */
 static void take_set(struct planner *p, const struct ir_kernel *k, const struct dsl_set *set)
 {
@@ -77,16 +85,29 @@ static int plan_across(struct planner *p, const struct ir_kernel *k, char *err, 
 	struct variant with = {.target = p->target};
 	const struct pass across = {ir_clone(p->arena, k), &with, err, errlen};
 	for (int i = 0; i < k->nparams && i < 64; i++) {
-		bool planned = false;
-		with.given = UINT64_C(1) << i;
-		for (int v = 0; v < p->out.n; v++)
-			planned |= p->out.items[v].given == with.given && !p->out.items[v].absent;
-		p->given = with.given;
+		p->given = with.given = UINT64_C(1) << i;
 		p->absent = 0;
-		if (k->params[i].optional && !planned && kernel_crosses(&across) && plan_set(p, k, err, errlen))
+		if (k->params[i].optional && !is_planned(p, p->given, 0) && kernel_crosses(&across) && plan_set(p, k, err, errlen))
 			return -1;
 	}
 	return 0;
+}
+
+/* Of kernels all of whose outputs are optional, as those that scale by rows and by columns, some are asked for without the others: by variants that ask
+ * for whatever else as well this takes 1.1 to 1.6 times as long (docs/performance.md).  So a set that names several matrices to be stored is planned with these
+ * open too.  Where packs have room. */
+static int plan_some(struct planner *p, const struct ir_kernel *k, const struct dsl_set *set, char *err, size_t errlen)
+{
+	uint64_t open = 0;
+	take_set(p, k, set);
+	for (int i = 0; i < k->nparams && i < 64; i++) {
+		const struct ir_param *t = &k->params[i];
+		if (t->role == IR_OUT && !t->optional)
+			return 0;
+		open |= t->role == IR_OUT && t->rank > 1 ? p->given & UINT64_C(1) << i : 0;
+	}
+	p->given &= ~open;
+	return p->target->more_variants && open & (open - 1) && !is_planned(p, p->given, p->absent) ? plan_set(p, k, err, errlen) : 0;
 }
 
 /* Rows of one tensor, with whatever else: what asks for rows of a second one as well computes with them, there or not, and holds fewer of a row a lane.
@@ -117,9 +138,13 @@ static int plan_sets(struct planner *p, const struct ir_kernel *k, char *err, si
 		if (plan_set(p, k, err, errlen))
 			return -1;
 	}
+	p->unnamed = p->brief = true;
+	for (int s = 0; ir_optional(k) && s < n; s++)
+		if (plan_some(p, k, &sets[s], err, errlen))
+			return -1;
+	p->brief = false;
 	p->pins = NULL;
 	p->npins = 0;
-	p->unnamed = true;
 	if (plan_across(p, k, err, errlen))
 		return -1;
 	p->brief = true;

@@ -15,6 +15,8 @@ START_TEST(clusters_compute)
 		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=1024 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 32, 1024},
 		{"layernorm_both_mxfp8", "w b y scale yt scale_t", "N<=2048 M%32=0 N%32=0 aligned clusters with w b y scale yt scale_t", 32, 1056},
 		{"layernorm_both_mxfp8", "w y scale yt scale_t", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 32, 2080},
+		{"rmsnorm_both_mxfp8", "w yt scale_t", "N<=512 M%32=0 N%32=0 aligned clusters with w y? scale? yt? scale_t?", 64, 288},
+		{"layernorm_both_mxfp8", "w b y scale", "N<=1024 M%32=0 N%32=0 aligned clusters with w b y? scale? yt? scale_t?", 32, 640},
 		{"rmsnorm", "w amax yt rstd", "N<=512 M%32=0 N%32=0 aligned clusters with w? scale? amax? yt res_out? rstd?", 64, 288},       /* in one place, by each member */
 		{"layernorm", "b yt", "N<=1024 M%8=0 N%32=0 aligned clusters with w? b? scale? yt", 40, 640},
 	};
@@ -214,7 +216,7 @@ END_TEST
 START_TEST(who_has_clusters)
 {
 	static const struct { const char *kernel, *target; int n; } cases[] = {
-		{"rmsnorm_both_mxfp8", "sm_90a", 8}, {"layernorm_both_mxfp8", "sm_90a", 12}, {"rmsnorm_both_mxfp8", "gfx942", 0}, {"rmsnorm_both_mxfp8", "gfx950", 0},
+		{"rmsnorm_both_mxfp8", "sm_90a", 16}, {"layernorm_both_mxfp8", "sm_90a", 24}, {"rmsnorm_both_mxfp8", "gfx942", 0}, {"rmsnorm_both_mxfp8", "gfx950", 0},
 		{"rmsnorm_both_128", "sm_90a", 0},                       /* a workgroup would have half a group */
 		{"rows_then_tiles", "sm_90a", 4}, {"rows_then_wide_tiles", "sm_90a", 4},
 		{"rows_then_small_tiles", "sm_90a", 4}, {"rows_then_columns_of_tiles", "sm_90a", 4}, {"rows_of_products", "sm_90a", 4},
@@ -260,7 +262,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, clusters_compute, 0, 6);
+	tcase_add_loop_test(t, clusters_compute, 0, 8);
 	tcase_add_loop_test(t, long_rows_compute, 0, LONG);
 	tcase_add_test(t, parts_are_folded_by_lanes);
 	tcase_add_test(t, weights_are_staged);
