@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_ARGS = 64, FEW_WORKGROUPS = 64, LAST_WORKGROUPS = 1056 };      /* the latter eight on each of an H200's multiprocessors */
+enum { TEXT_ARGS = 64, LAST_WORKGROUPS = 1056 };      /* the latter eight on each of an H200's multiprocessors */
 
 LLVMValueRef nvptx_text(struct emit *e, const char *text, const char *constraints, LLVMTypeRef result, LLVMValueRef *args, int nargs, bool effect)
 {
@@ -53,12 +53,14 @@ static LLVMValueRef workgroups(struct emit *e, int dim)
 	return emit_call(e, dim ? "llvm.nvvm.read.ptx.sreg.nctaid.y" : "llvm.nvvm.read.ptx.sreg.nctaid.x", NULL, 0, NULL, 0);
 }
 
+/* Waves of a workgroup wait for each other: for what is reduced, for tiles that are turned. */
 struct crossing { const struct emit *e; bool found; };
 
 static void find_crossing(struct ir_ins *i, void *ctx)
 {
 	struct crossing *c = ctx;
 	const struct layout *l = i->op == IR_REDUCE ? i->args[0]->layout : NULL;
+	c->found = c->found || (i->op == IR_RELAYOUT && __builtin_popcount(axes_of_several(c->e->ph, i->axes)) > 1);
 	for (int w = 0; l && w < l->nwave; w++)
 		for (int a = 0; a < c->e->ph->naxes; a++)
 			c->found = c->found || ((i->over & IR_AXIS(a)) && l->wave[w].step[a]);
@@ -66,15 +68,15 @@ static void find_crossing(struct ir_ins *i, void *ctx)
 
 /* The next launch may take its place once each workgroup of this one has said so or is done (PTX ISA, griddepcontrol).  To say so takes
  * about a nanosecond of the whole chip's: of a large grid only the last do, when most others are done.  Where they say so before they
- * wait themselves several launches wait at a time, and those behind find the multiprocessors filled unevenly.  That costs more than it
- * saves where a row's waves wait for each other, unless the grid is small.  Loads that LLVM takes for free of effects would move up past
- * the text but for the pointers that come out of it. */
+ * wait themselves many launches wait at a time, and those behind find the multiprocessors filled unevenly.  That costs more than it
+ * saves where waves or workgroups wait for each other, up to three times what the smallest grids take (docs/performance.md, 2026-11-29).
+ * Loads that LLVM takes for free of effects would move up past the text but for the pointers that come out of it. */
 static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
 {
 	char text[160], form[8 * TEXT_ARGS] = "";
 	LLVMTypeRef types[TEXT_ARGS];
 	LLVMValueRef args[TEXT_ARGS];
-	struct crossing crossing = {e, false};
+	struct crossing crossing = {e, e->cluster > 1};
 	int at = 0;
 	if (n > TEXT_ARGS / 2) {
 		emit_fail(e, NULL, "internal: more than %d pointers", TEXT_ARGS / 2);
@@ -89,14 +91,10 @@ static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
 	for (int i = 0; i < n; i++)
 		at += snprintf(form + at, sizeof form - (size_t)at, "%d,", i);
 	args[n] = grid_is_last(e);
-	args[n + 1] = LLVMBuildICmp(e->b, LLVMIntULE, grid_workgroups(e), emit_int(e, FEW_WORKGROUPS), "");
-	snprintf(form + at, sizeof form - (size_t)at, crossing.found ? "b,b,~{memory}" : "b,~{memory}");
-	if (crossing.found)
-		snprintf(text, sizeof text, "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait; @$%d griddepcontrol.launch_dependents;", 2 * n + 1, 2 * n);
-	else
-		snprintf(text, sizeof text, "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait;", 2 * n);
+	snprintf(form + at, sizeof form - (size_t)at, "b,~{memory}");
+	snprintf(text, sizeof text, crossing.found ? "griddepcontrol.wait; @$%d griddepcontrol.launch_dependents;" : "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait;", 2 * n);
 	LLVMTypeRef result = n > 1 ? LLVMStructTypeInContext(e->ctx, types, (unsigned)n, 0) : n ? types[0] : LLVMVoidTypeInContext(e->ctx);
-	LLVMValueRef x = nvptx_text(e, text, form, result, args, n + 1 + crossing.found, true);
+	LLVMValueRef x = nvptx_text(e, text, form, result, args, n + 1, true);
 	for (int i = 0; i < n; i++)
 		pointers[i] = n > 1 ? LLVMBuildExtractValue(e->b, x, (unsigned)i, "") : x;
 }
