@@ -171,6 +171,7 @@ LLVMValueRef grid_is_counted(struct emit *);                                   /
 void grid_leave_rows(struct emit *);                                           /* nor do waves whose row is beyond the last; axes are bound */
 LLVMValueRef grid_workgroups(struct emit *);                                   /* along x and y together.  This and the next: where the machine's grid_short is not 0 */
 LLVMValueRef grid_is_last(struct emit *);                                      /* i1: this is one of the machine's last_workgroups, or of a few more */
+LLVMValueRef grid_is_beyond(struct emit *);                                     /* i1: this one's number is not below that of all.  It never is, which only a grid shows */
 LLVMValueRef grid_workgroup(struct emit *);                                    /* this one's number, in the order in which they begin */
 
 /* ahead.c */

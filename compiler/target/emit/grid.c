@@ -308,6 +308,15 @@ LLVMValueRef grid_is_last(struct emit *e)
 	return LLVMBuildICmp(e->b, LLVMIntULE, left, emit_int(e, e->machine->last_workgroups), "");
 }
 
+LLVMValueRef grid_is_beyond(struct emit *e)
+{
+	struct grid_slots s = slots_of(e);
+	LLVMValueRef place = e->told[TOLD_LAST] ? e->machine->workgroup(e, 0) : grid_workgroup(e);
+	if (e->told[TOLD_LAST] && s.n > 1)               /* x - 1 + y - 1 < x y */
+		place = LLVMBuildAdd(e->b, place, e->machine->workgroup(e, 1), "");
+	return LLVMBuildICmp(e->b, LLVMIntUGE, place, grid_workgroups(e), "");
+}
+
 /* Few rows wait for what asks for the grid's extents, which lie in memory apart from the arguments. */
 static void tell_few(struct emit *e, const struct grid_slots *s, const struct hexpr *told[TOLD])
 {

@@ -69,7 +69,8 @@ static void find_crossing(struct ir_ins *i, void *ctx)
 /* The next launch may take its place once each workgroup of this one has said so or is done (PTX ISA, griddepcontrol).  To say so takes
  * about a nanosecond of the whole chip's: of a large grid only the last do, when most others are done.  Where they say so before they
  * wait themselves many launches wait at a time, and those behind find the multiprocessors filled unevenly.  That costs more than it
- * saves where waves or workgroups wait for each other, up to three times what the smallest grids take (docs/performance.md, 2026-11-29).
+ * saves where waves or workgroups wait for each other, up to three times what the smallest grids take (docs/performance.md, 2026-11-29): these
+ * say so behind their own wait.  There ptxas would wait first of all; what finds the workgroup's place stands in front for a predicate that never holds.
  * Loads that LLVM takes for free of effects would move up past the text but for the pointers that come out of it. */
 static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
 {
@@ -91,10 +92,14 @@ static void wait_for_launch(struct emit *e, LLVMValueRef *pointers, int n)
 	for (int i = 0; i < n; i++)
 		at += snprintf(form + at, sizeof form - (size_t)at, "%d,", i);
 	args[n] = grid_is_last(e);
-	snprintf(form + at, sizeof form - (size_t)at, "b,~{memory}");
-	snprintf(text, sizeof text, crossing.found ? "griddepcontrol.wait; @$%d griddepcontrol.launch_dependents;" : "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait;", 2 * n);
+	args[n + 1] = crossing.found ? grid_is_beyond(e) : NULL;
+	snprintf(form + at, sizeof form - (size_t)at, crossing.found ? "b,b,~{memory}" : "b,~{memory}");
+	if (crossing.found)
+		snprintf(text, sizeof text, "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait; @$%d griddepcontrol.launch_dependents;", 2 * n + 1, 2 * n);
+	else
+		snprintf(text, sizeof text, "@$%d griddepcontrol.launch_dependents; griddepcontrol.wait;", 2 * n);
 	LLVMTypeRef result = n > 1 ? LLVMStructTypeInContext(e->ctx, types, (unsigned)n, 0) : n ? types[0] : LLVMVoidTypeInContext(e->ctx);
-	LLVMValueRef x = nvptx_text(e, text, form, result, args, n + 1, true);
+	LLVMValueRef x = nvptx_text(e, text, form, result, args, n + 1 + crossing.found, true);
 	for (int i = 0; i < n; i++)
 		pointers[i] = n > 1 ? LLVMBuildExtractValue(e->b, x, (unsigned)i, "") : x;
 }
