@@ -56,11 +56,17 @@ static LLVMValueRef workgroups(struct emit *e, int dim)
 /* Waves of a workgroup wait for each other: for what is reduced, for tiles that are turned. */
 struct crossing { const struct emit *e; bool found; };
 
+static bool changes_waves(const struct ir_ins *i)
+{
+	const struct layout *from = i->op == IR_RELAYOUT ? i->args[0]->layout : NULL, *to = i->layout;
+	return from && to && (from->nwave != to->nwave || memcmp(from->wave, to->wave, to->nwave * sizeof *to->wave));
+}
+
 static void find_crossing(struct ir_ins *i, void *ctx)
 {
 	struct crossing *c = ctx;
 	const struct layout *l = i->op == IR_REDUCE ? i->args[0]->layout : NULL;
-	c->found = c->found || (i->op == IR_RELAYOUT && __builtin_popcount(axes_of_several(c->e->ph, i->axes)) > 1);
+	c->found = c->found || changes_waves(i);
 	for (int w = 0; l && w < l->nwave; w++)
 		for (int a = 0; a < c->e->ph->naxes; a++)
 			c->found = c->found || ((i->over & IR_AXIS(a)) && l->wave[w].step[a]);
