@@ -59,8 +59,9 @@ static void update_once(struct ir_ins *i, void *ctx)
 		places |= i->args[a]->axes;
 	if (wide_axes(s->ph, places) || (mask && wide_axes(s->ph, mask->axes) & ~many))
 		return;
-	bool parted = value->op == IR_REDUCE && value->flags & IR_PART;      /* by pass_fuse.c, of which there are few, and every register holds a row's */
-	bool any = !s->p->v->aligned && !s->p->v->single;                    /* whose scalar registers are full: one load more in front spills, and they are built again in other forms (variant_fit.c, docs/performance.md) */
+	/* Not of parts that pass_fuse.c made, of which there are few, for every register there holds a row's; nor in variants of any shape, whose scalar
+	 * registers are full: with one load more in front they spill, and are built again in other forms (variant_fit.c, docs/performance.md). */
+	bool parted = value->op == IR_REDUCE && value->flags & IR_PART, any = !s->p->v->aligned && !s->p->v->single;
 	struct ir_ins *seen = parted || any ? NULL : seen_first(s, i);
 	if (!many && !seen)
 		return;

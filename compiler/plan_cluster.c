@@ -1,7 +1,8 @@
 /* plan_cluster.c -- variants in which the workgroups of a cluster hold rows whole between them.
  * In: a kernel whose second phase takes rows in tiles of groups both ways, made of what its first one reduces them to: the two are one (pass_fuse.c).
  * Out: for pinned lengths and for classes of rows as long as a cluster holds as many as a group has, a variant; longer rows are left to those of
- * two launches.  Rows of one tensor that are stored across as well are such tiles, of rows that nothing takes together (pass_across.c).  Each workgroup holds a part of the columns as one of its tiles would be: whatever the class, so many elements.
+ * two launches.  Rows of one tensor that are stored across as well are such tiles, of rows that nothing takes together (pass_across.c).  Each workgroup
+ * holds a part of the columns as one of its tiles would be: whatever the class, so many elements.
  * In: a kernel of rows that are reduced whole, one at a time (pass_spread.c).  Out: variants for classes of rows longer than a workgroup's lanes
  * hold, or hold well; of how many columns each has was measured (docs/performance.md). */
 #include "pass.h"

@@ -169,9 +169,9 @@ const struct hexpr *grid_tiles(const struct emit *);                           /
 bool grid_rounds(struct emit *, struct rounds *);                              /* what is known of rows that a workgroup takes in rounds; false = it takes none so */
 LLVMValueRef grid_is_counted(struct emit *);                                   /* rows are counted over all groups in this launch (counted.c); NULL = in none */
 void grid_leave_rows(struct emit *);                                           /* nor do waves whose row is beyond the last; axes are bound */
-LLVMValueRef grid_workgroups(struct emit *);                                   /* along x and y together.  This and the next: where the machine's grid_short is not 0 */
+LLVMValueRef grid_workgroups(struct emit *);                                   /* along x and y together.  This and the next two: where the machine's grid_short is not 0 */
 LLVMValueRef grid_is_last(struct emit *);                                      /* i1: this is one of the machine's last_workgroups, or of a few more */
-LLVMValueRef grid_is_beyond(struct emit *);                                     /* i1: this one's number is not below that of all.  It never is, which only a grid shows */
+LLVMValueRef grid_is_beyond(struct emit *);                                    /* i1, never true: this one's number is as large as that of all; no compiler knows */
 LLVMValueRef grid_workgroup(struct emit *);                                    /* this one's number, in the order in which they begin */
 
 /* ahead.c */
