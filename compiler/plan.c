@@ -16,7 +16,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_GUARDED = 768, MANY_FULL = 2048, MANY_SHARED = 4096, MANY_LINES = 2048, CROWD = 8192, LONG_CLASS = 8192, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
+enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_FULL = 2048, MANY_SHARED = 4096, MANY_LINES = 2048, LONG_CLASS = 8192, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 enum { SUMMING_THREADS = 256 };                   /* at least, of groups of rows that are summed */
@@ -194,7 +194,7 @@ const struct hexpr *plan_rows_beside(const struct planner *p, int symbol)
 void plan_many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
 {
 	int shared = p->target->few_rows ? MANY_SHARED : MANY_LINES;
-	int least = v->shares ? shared : p->crowd || p->broad ? CROWD : v->full ? MANY_FULL : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
+	int least = v->shares ? shared : p->broad ? CROWD_ROWS : v->full ? MANY_FULL : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
 	plan_rows_from(p, v, least, rows);
 	v->many = true;
 }
@@ -217,13 +217,13 @@ static bool set_rows(struct planner *p, struct variant *v, int each)
 }
 
 /* Many short rows of one tensor: so many a workgroup that it has the waves of others, without weights twice as many; also where each has a wave
- * of its own, which waits for none.  Of a crowd: plan_is_crowd_of. */
+ * of its own, which waits for none.  Of a crowd: plan_bands.c. */
 static void join_rows(struct planner *p, struct variant *v)
 {
-	int threads = p->f.weights ? p->target->few_threads : 2 * p->target->few_threads;
+	int threads = p->f.weights && p->band != BAND_LONE ? p->target->few_threads : 2 * p->target->few_threads;
 	bool alone = p->target->whole_chunks && p->f.reduces && v->waves == 1, joins = p->f.rows == 1 && (alone || plan_is_spread(p, v));
 	int each = joins ? waves_of(p, threads) / v->waves : 1;
-	if (p->crowd) {
+	if (p->band == BAND_CROWD) {
 		v->abreast = set_rows(p, v, p->f.rounds > 1 ? 2 : 1);
 	} else if (set_rows(p, v, each)) {
 		v->waves *= each;
@@ -231,8 +231,8 @@ static void join_rows(struct planner *p, struct variant *v)
 	}
 }
 
-/* rows: NULL = however many there are; shares: rows share the lanes of a wave. */
-static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows, bool shares)
+/* rows: NULL = however many there are; least, most: of them (struct row_band); shares: rows share the lanes of a wave. */
+static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows, int least, int most, bool shares)
 {
 	struct variant v = plan_variant(p);
 	plan_pin_symbol(p, &v, s, n);
@@ -242,10 +242,15 @@ static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *ro
 	plan_aligned(p, &v);
 	p->folds = false;
 	v.shares = shares;
-	if (rows)
+	if (rows && shares)
 		plan_many_rows(p, &v, rows);
-	if (p->crowd || p->slow)
-		plan_memory(p, &v, p->crowd);
+	else if (rows)
+		plan_rows_from(p, &v, least, rows);
+	if (most)
+		plan_rows_to(p, &v, most, rows);
+	v.many = rows;
+	if (p->band == BAND_CROWD || p->band == BAND_SLOW)
+		plan_memory(p, &v, p->band == BAND_CROWD);
 	v.stream = any_open(p, &v);
 	if (v.shares)
 		plan_share_lanes(p, &v, n);
@@ -351,27 +356,23 @@ static void plan_pins(struct planner *p)
 			whole = true;
 			continue;
 		}
-		bool apart = p->target->few_rows && !plan_is_several(p) && (!p->f.reduces || n <= ROW_LANES * 16 / p->f.widest);
-		const struct hexpr *rows = apart ? plan_rows_beside(p, s) : NULL;
+		const struct hexpr *rows = plan_rows_beside(p, s);
+		bool apart = rows && p->target->few_rows && !plan_is_several(p) && (!p->f.reduces || n <= ROW_LANES * plan_access(p));
 		bool shares = p->f.held[s] && plan_is_short(p, n);
 		if (shares && p->target->few_rows) {             /* few are no faster so */
-			plan_pin(p, s, n, plan_rows_beside(p, s), true);
+			plan_pin(p, s, n, rows, 0, 0, true);
 			shares = false;
 		}
-		p->crowd = rows && plan_is_crowd_of(p, n);
-		if (p->crowd)
-			plan_pin(p, s, n, rows, false);
-		p->crowd = false;
-		p->slow = plan_is_slow_of(p, n);
-		if (p->slow)
-			plan_pin(p, s, n, rows, false);
-		p->slow = false;
-		if (rows)
-			plan_pin(p, s, n, rows, false);
-		p->few = rows;
-		plan_pin(p, s, n, NULL, shares);
-		p->out.items[p->out.n - 1].few = rows;
+		struct bands b = plan_bands(p, n, rows, apart);
+		for (int i = 0; i < b.n; i++) {
+			bool last = i == b.n - 1;
+			p->band = b.of[i].band;
+			p->few = last && apart;
+			plan_pin(p, s, n, b.of[i].least ? rows : NULL, b.of[i].least, b.of[i].most, last && shares);
+		}
+		p->out.items[p->out.n - 1].few = p->few;
 		p->few = false;
+		p->band = BAND_ANY;
 	}
 	if (whole)
 		plan_whole_lines(p, line);

@@ -76,7 +76,10 @@ static void note_access(struct ir_ins *i, void *ctx)
 	if (!t->rank)
 		return;
 	struct affine s = affine_of(i->args[t->rank - 1]);
-	f->rows += i->op == IR_LOAD && t->rank > 1 && t->role != IR_OUT;
+	bool row = i->op == IR_LOAD && t->rank > 1 && t->role != IR_OUT;
+	int wide = dtype_info(t->dtype)->bits / 8;
+	f->rows += row;
+	f->read = row && wide > f->read ? wide : f->read;
 	f->early = f->early || (i->op == IR_STORE && t->rank > 1 && !rounds);
 	f->weights += i->op == IR_LOAD && t->rank == 1;
 	f->long_weights += i->op == IR_LOAD && t->rank == 1 && i->args[0]->axes && f->ph->axes[__builtin_ctz(i->args[0]->axes)].kind == AXIS_HELD;

@@ -17,6 +17,7 @@ struct facts {
 	bool reduces;                      /* over a held axis of any length */
 	int rounds;                        /* of reductions, each of which waits for the one before */
 	bool early;                        /* rows are stored before they are reduced */
+	int read;                          /* bytes of the widest element of rows that are loaded; of half a byte 0 */
 	int widest, narrowest;             /* bytes of the widest and the narrowest element accessed along a contiguous axis; of half a byte 0 */
 	int stored;                        /* of the narrowest one stored so */
 };

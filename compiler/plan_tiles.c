@@ -4,14 +4,14 @@
  * numbers were chosen by is in docs/performance.md. */
 #include "plan_tiles.h"
 
-enum { LINE = 512, WAVE_ROW = 1024, SHORT_ROW = 4096, MEDIUM_ROW = 7168, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
+enum { LINE = 512, LONG_ROW = 16384, CROWD_BYTES = 256, TURNING = 32, FEW_THREADS = 256, LANE_REGISTERS = 128 };
 /* Elements of a lane of groups of rows that are summed; four-byte ones of a tile that is turned, at most. */
 enum { SUMMED_LANE = 32, MOST_WORDS = 8192 };
 /* Columns of a workgroup that adds up parts of their sums, 128 bytes, as many as a workgroup of the same launch takes at most, and a sector. */
 enum { ADDED_LINE = 32, JOINED_LINE = 128, ADDED_LEAST = 8 };
-/* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which a lane holds 16 elements
- * of a short row with weights; up to which it makes one access to each of several rows. */
-enum { LANE_CODE = 1400, ROW_CODE = 14, SEVERAL_CODE = 24 };
+/* Instructions, about: of all elements of a lane that holds 64 of a tile that is turned; of one element, up to which a lane makes one access to each of
+ * several rows. */
+enum { LANE_CODE = 1400, SEVERAL_CODE = 24 };
 
 /* Every phase has groups of a fixed size and nothing beside them. */
 bool plan_only_groups(const struct planner *p)
@@ -37,26 +37,15 @@ static int64_t row_of(const struct variant *v) { return v->full ? LONG_ROW : v->
 bool plan_is_spread(const struct planner *p, const struct variant *v)
 {
 	bool light = p->f.rows == 1 && p->f.cost <= ROW_CODE && p->f.narrowest < p->f.widest;
-	return p->target->whole_chunks && ((!p->f.weights && p->f.rounds < 2) || (light && row_of(v) <= SHORT_ROW));
-}
-
-/* Rows of 8 KB with weights, written as wide as they are read, of which there are more than the chip holds at a time, by far: where one
- * reduction is all they wait for, each to a wave; where two are, two rows to the same lanes, of an access each.  Shorter ones gain nothing
- * by it, longer ones not always (docs/performance.md). */
-bool plan_is_crowd_of(const struct planner *p, int64_t n)
-{
-	return p->target->whole_chunks && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest == 2 && p->f.widest == 2 && n == SHORT_ROW;
+	return p->target->whole_chunks && ((!p->f.weights && p->f.rounds < 2) || (light && row_of(v) <= ACCESS_ROW));
 }
 
 bool plan_waits_twice(const struct planner *p) { return p->f.rounds > 2 && p->f.narrowest < p->f.widest; }
 
-/* Rows with weights that are quantised.  Slow memory is kept busier by long rows in more lanes of fewer elements, by short rows in a wave each,
- * and, where rows wait twice, by asking early for those of a launch's first workgroups, which fast memory loses by (docs/performance.md). */
-bool plan_is_slow_of(const struct planner *p, int64_t n)
+/* Of rows that are reduced, of which there is one tensor, as wide as this is; else as the widest. */
+int plan_access(const struct planner *p)
 {
-	bool quantised = p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest < p->f.widest;
-	bool short_row = n <= WAVE_ROW && p->f.cost <= ROW_CODE;
-	return p->target->fast_memory && p->target->whole_chunks && quantised && (plan_waits_twice(p) || n >= MEDIUM_ROW || short_row);
+	return 16 / (p->f.reduces && p->f.rows == 1 && p->f.read ? p->f.read : p->f.widest);
 }
 
 /* Elements of a lane for slow memory; 0 = as for any.  Rows that wait twice wait longer in more lanes if they are short, or long. */
@@ -65,7 +54,15 @@ static int slow_elements(const struct planner *p, const struct variant *v)
 	int64_t n = v->pins[0].value;
 	if (!plan_waits_twice(p))
 		return n <= WAVE_ROW ? 32 : 16;
-	return n >= SHORT_ROW && n < LONG_ROW && !variant_is_ragged(v) ? 16 : 0;
+	return n >= ACCESS_ROW && n < LONG_ROW && !variant_is_ragged(v) ? 16 : 0;
+}
+
+/* Of a length that is no power of two lanes hold twice as many elements, for the fewer they are the fewer are without one; but of what one access of all
+ * lanes does not do, and less than all they can, only where there are very many rows: fewer wait less if there are more lanes. */
+static bool is_ragged_wide(const struct planner *p, const struct variant *v, int each)
+{
+	bool medium = v->npins && row_of(v) > ACCESS_ROW && row_of(v) <= ROW_LANES * 8;
+	return variant_is_ragged(v) && (!medium || each <= 16 || p->band == BAND_WIDE || p->band == BAND_SLOW);
 }
 
 /* Elements a lane holds at most: fewer where the code for each is long, or it would take long to compile and not fit the cache.  More
@@ -76,7 +73,7 @@ int plan_lane_elements(const struct planner *p, const struct variant *v)
 	int n = more && !plan_is_spread(p, v) ? 32 : 16, most = more ? 1000 : LANE_ROW_CODE;
 	bool bare = !p->f.weights && p->f.rounds > 1;        /* twice as many as these wait longer */
 	bool alone = p->f.rows == 1 && p->f.long_weights < 2;   /* a row, a weight and a bias of twice as many leave room for one workgroup */
-	if (more && !bare && p->target->whole_chunks && (variant_is_ragged(v) || (alone && variant_is_at_least(v, LONG_ROW)))) {
+	if (more && !bare && p->target->whole_chunks && (is_ragged_wide(p, v, n) || (alone && variant_is_at_least(v, LONG_ROW)))) {
 		n *= 2;
 		most *= 2;
 	}
@@ -88,11 +85,15 @@ int plan_lane_elements(const struct planner *p, const struct variant *v)
 	int least = (p->target->whole_chunks && plan_only_groups(p)) || (p->target->more_variants && asks_all) ? 16 : 4;
 	while (n > least && n * p->f.cost > most)
 		n /= 2;
-	if (more && p->slow && slow_elements(p, v))
+	if (more && (p->band == BAND_SLOW || p->band == BAND_LONE) && slow_elements(p, v))
 		return slow_elements(p, v);
-	if (more && p->crowd)
+	if (more && p->band == BAND_CROWD)
 		return (p->f.rounds > 1 ? 16 : CROWD_BYTES) / p->f.widest;
-	return p->few && n > 16 / p->f.widest ? 16 / p->f.widest : n;
+	if (more && p->band == BAND_MORE)
+		for (n = plan_access(p); row_of(v) > ROW_LANES * n;)
+			n *= 2;
+	int few = v && v->npins ? plan_access(p) : 16 / p->f.widest;
+	return p->few && n > few ? few : n;
 }
 
 int64_t plan_row_most(const struct planner *p, const struct variant *v) { return ROW_LANES * plan_lane_elements(p, v); }

@@ -7,13 +7,15 @@
 enum { SIDE = 64, ONE_BY_ONE = 4, ROW_LANES = 1024 };
 /* Instructions of all elements of a lane of rows whose sizes are not fixed, about, at most. */
 enum { LANE_ROW_CODE = 400 };
+/* Columns: of a row that a wave can have; of one, in 16 bits, that as many lanes as have registers access once; from which on slow memory wants more. */
+enum { WAVE_ROW = 1024, ACCESS_ROW = 4096, MEDIUM_ROW = 7168 };
+enum { ROW_CODE = 14 };                /* instructions of one element, about: up to which a lane holds 16 elements of a short row with weights */
 enum { LIGHT_CODE = 15 };              /* instructions of one element, about: up to which a lane of a long line makes one access, where all are as wide */
 
 bool plan_only_groups(const struct planner *);                                        /* every phase has groups of a fixed size and nothing beside them */
 bool plan_is_several(const struct planner *);                                         /* rows of several tensors, asked for at once */
 bool plan_is_spread(const struct planner *, const struct variant *);                  /* of whose rows a lane holds 16 elements */
-bool plan_is_crowd_of(const struct planner *, int64_t n);                             /* rows of n elements have variants for a crowd of them */
-bool plan_is_slow_of(const struct planner *, int64_t n);                              /* rows of n elements have variants for slow memory */
+int plan_access(const struct planner *);                                              /* elements of one access to a row */
 bool plan_waits_twice(const struct planner *);                                        /* what is narrowed waits for two reductions */
 bool plan_is_wide(const struct variant *);                                            /* lanes hold runs of elements, or are planned as if they did */
 int plan_lane_elements(const struct planner *, const struct variant *);               /* that a lane holds at most */

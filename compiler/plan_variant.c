@@ -49,6 +49,12 @@ void plan_rows_from(struct planner *p, struct variant *v, int least, const struc
 	plan_say(p, v, arena_printf(p->arena, "rows>=%d", least));
 }
 
+void plan_rows_to(struct planner *p, struct variant *v, int most, const struct hexpr *rows)
+{
+	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, rows, hexpr_const(p->arena, most)));
+	plan_say(p, v, arena_printf(p->arena, "rows<=%d", most));
+}
+
 void plan_rows_by(struct planner *p, struct variant *v, int by, const struct hexpr *rows)
 {
 	const struct hexpr *rest = hexpr_op(p->arena, HX_REM, rows, hexpr_const(p->arena, by));

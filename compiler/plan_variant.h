@@ -3,6 +3,21 @@
 #define TDSL_PLAN_VARIANT_H
 #include "plan_facts.h"
 
+/* What lanes hold of a row whose length is fixed. */
+enum band {
+	BAND_ANY,
+	BAND_CROWD,                        /* several rows side by side, of fast memory: for more than the chip's workgroups hold many times over */
+	BAND_SLOW,                         /* for chips whose memory is slower than target.fast_memory */
+	BAND_LONE,                         /* as those of slow memory, and two workgroups' rows in one */
+	BAND_WIDE,                         /* of a length that is no power of two, twice as many elements */
+	BAND_MORE                          /* an access, or as few as there are lanes for */
+};
+
+/* Rows from `least` on, up to `most`; 0 = of either: however many.  The first that holds counts. */
+struct row_band { enum band band; int least, most; };
+struct bands { int n; struct row_band of[8]; };
+enum { MANY_GUARDED = 768, CROWD_ROWS = 8192 };      /* rows that may not be there from which on there are many; rows of a crowd */
+
 struct planner {
 	struct arena *arena;
 	const struct ir_kernel *k;
@@ -17,9 +32,8 @@ struct planner {
 	bool unnamed;                      /* the set in hand is no pack line's */
 	bool brief;                        /* and has the classes that most calls take alone */
 	bool few;                          /* of the variant in hand: one access a lane */
-	bool crowd;                        /* of the variant in hand: for more rows than the chip's workgroups hold many times over */
 	bool broad;                        /* of the variant in hand: tiles of groups both ways for as many rows */
-	bool slow;                         /* of the variant in hand: for chips whose memory is slower than target.fast_memory */
+	enum band band;                    /* of the variant in hand (plan_bands.c) */
 	bool single;                       /* of the variant in hand: rows begin anywhere, so that elements are accessed one by one */
 	int64_t clustered;                 /* aligned rows up to so many have variants in clusters, whatever is there; 0 = none have */
 	bool folds;                        /* of the variant in hand: rows may have two strides, as heads of a slice have (HX_FLAT is not asked for) */
@@ -36,6 +50,7 @@ void plan_pin_symbol(struct planner *, struct variant *, int symbol, int64_t val
 void plan_limit(struct planner *, struct variant *, int symbol, int64_t most);                    /* 1 to `most` */
 void plan_range(struct planner *, struct variant *, int symbol, int64_t least, int64_t most);
 void plan_rows_from(struct planner *, struct variant *, int least, const struct hexpr *rows);     /* so many of these and more */
+void plan_rows_to(struct planner *, struct variant *, int most, const struct hexpr *rows);        /* so many and fewer */
 void plan_rows_by(struct planner *, struct variant *, int by, const struct hexpr *rows);           /* a multiple of so many of them */
 void plan_memory(struct planner *, struct variant *, bool fast);                                  /* the device's, as target.fast_memory has it */
 void plan_aligned(struct planner *, struct variant *);                                            /* tensors, and extents that are multiples */
@@ -50,6 +65,8 @@ bool plan_can_sweep(const struct planner *, int phase);                         
 const struct hexpr *plan_rows_beside(const struct planner *, int symbol);   /* of each axis of a grid that numbers no positions of it, the extent, multiplied */
 void plan_many_rows(struct planner *, struct variant *, const struct hexpr *rows);                /* so many that few would have another plan */
 void plan_rows(struct planner *);                                   /* plan.c: all variants of a kernel without dots, for the set in hand */
+/* plan_bands.c: of so many rows of n elements, NULL = of one row; apart: few and many are told apart. */
+struct bands plan_bands(struct planner *, int64_t n, const struct hexpr *rows, bool apart);
 /* plan_short.c: rows of so many columns that leave lanes of a wave without an access; a workgroup's share of them, of a variant whose alignment is
  * known; variants for classes of them. */
 bool plan_is_short(const struct planner *, int64_t columns);

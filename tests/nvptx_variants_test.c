@@ -25,7 +25,7 @@ static int count_in(const struct ir_kernel *k, void (*fn)(struct ir_ins *, void 
 /* What a call with these optional tensors and no others takes, which is to be `variant`: run. */
 static struct dsl_pin short_row = {"N", 1024};
 static const struct { const char *kernel, *given, *variant; int m, n; struct dsl_pin *pin; } sets[] = {
-	{"quantize_rows", "", "N=1024 aligned rows>=512 bare", 513, 1024, &short_row},      /* four rows a workgroup, the last of one */
+	{"quantize_rows", "", "N=1024 aligned rows>=1057 bare", 1057, 1024, &short_row},      /* four rows a workgroup, the last of one */
 	{"relu_act", "", "N%4096=0 aligned rows>=512 bare", 512, 4096, NULL},
 	{"geglu_rows", "", "N=1024 aligned rows>=512 bare", 512, 1024, &short_row},
 	{"rmsnorm_quant", "", "N=1024 aligned rows>=512", 512, 1024, &short_row},
@@ -165,7 +165,7 @@ static bool is_made_by(const char *ptx, int of, const char *op)
 START_TEST(the_next_launch_is_let_in)
 {
 	static const struct { const char *kernel, *variant; bool behind, told; } cases[] = {
-		{"rmsnorm_quant", "N=4096 aligned rows>=512", true, false}, {"rmsnorm_quant", "N=4096 aligned", true, true}, {"layernorm_quant", "N=4096 aligned rows>=512 with w", true, false},
+		{"rmsnorm_quant", "N=4096 aligned rows>=529", true, false}, {"rmsnorm_quant", "N=4096 aligned", true, true}, {"layernorm_quant", "N=4096 aligned rows>=529 with w", true, false},
 		{"quantize_rows", "N=512 aligned rows>=512 bare", false, false},         /* a row a wave */
 		{"silu_act", "N%4096=0 aligned rows>=512 bare", false, false}, {"silu_act", "N%8=0 aligned bare", false, true}, {"quantize_128", "N%128=0 aligned bare", false, true},
 		{"cast_transpose", "M%8=0 N%8=0 aligned with y yt", true, true}, {"cast_transpose", "M%8=0 N%8=0 aligned rows>=512 with y yt", true, false},
@@ -253,9 +253,9 @@ START_TEST(lanes_of_a_row)
 		{"softmax_bwd", "N=8192 aligned", 16, NULL, &twice},               /* nothing is */
 		{"swiglu_rows", "N=4096 aligned bare", 16, "N=4096 aligned rows>=512 bare", NULL},
 		{"geglu_rows", "N=4096 aligned rows>=512 bare", 8, NULL, &n},       /* 30 instructions an element */
-		{"rmsnorm_quant", "N=4096 aligned rows>=512", 8, NULL, NULL},       /* one row, short */
-		{"rmsnorm_quant", "N=8192 aligned rows>=512", 8, NULL, NULL},
-		{"layernorm_quant", "N=4096 aligned rows>=512 with w", 4, NULL, NULL},
+		{"rmsnorm_quant", "N=4096 aligned rows>=529", 8, NULL, NULL},       /* one row, short */
+		{"rmsnorm_quant", "N=8192 aligned rows>=529", 8, NULL, NULL},
+		{"layernorm_quant", "N=4096 aligned rows>=529 with w", 4, NULL, NULL},
 		{"silu_act", "N%4096=0 aligned rows>=512 bare", 16, NULL, NULL},    /* to bf16 */
 		{"gelu_act", "N%4096=0 aligned rows>=512 bare", 8, NULL, NULL},     /* 21 instructions */
 		{"dequantize_rows", "N%4096=0 aligned rows>=512", 8, NULL, NULL},   /* of 8 bits */
@@ -276,7 +276,7 @@ END_TEST
 START_TEST(short_rows_share_a_workgroup)
 {
 	static const struct { const char *kernel, *variant; int rows; } cases[] = {
-		{"quantize_rows", "N=1024 aligned rows>=512 bare", 4}, {"quantize_rows", "N=1024 aligned bare", 1},
+		{"quantize_rows", "N=1024 aligned rows>=1057 bare", 4}, {"quantize_rows", "N=1024 aligned bare", 1},
 		{"rmsnorm_quant", "N=1024 aligned rows>=512", 2}, {"softmax_rows", "N=1024 aligned rows>=512 bare", 1},
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -343,7 +343,7 @@ START_TEST(many_rows)
 		some_are_absent = some_are_absent || strcmp(b.r.k->params[p].name, "tokens") == 0;
 	for (int v = 0; v < b.n; v++) {
 		const char *text = b.v[v].text;
-		bool many = strstr(text, some_are_absent ? " rows>=768" : " rows>=512") || (!some_are_absent && (strstr(text, " rows>=8192") || (b.v[v].shares && strstr(text, " rows>=4096")) || (b.v[v].full && strstr(text, " rows>=2048")))) || (b.v[v].carries && !b.v[v].few && strncmp(text, "M<=", 3));
+		bool many = strstr(text, some_are_absent ? " rows>=768" : " rows>=512") || (!some_are_absent && (strstr(text, " rows>=8192") || (b.v[v].shares && strstr(text, " rows>=4096")) || (b.v[v].full && strstr(text, " rows>=2048")))) || (b.v[v].carries && !b.v[v].few && strncmp(text, "M<=", 3)) || (b.v[v].npins && strstr(text, " rows>="));
 		int branches = !tiles ? !b.v[v].few : b.v[v].aligned && !b.v[v].single ? 2 : 1;
 		if (b.v[v].shares && b.v[v].few)                     /* of several axes (short_test.c) */
 			continue;
@@ -406,7 +406,7 @@ START_TEST(absent_elements_are_not_summed)
 	struct built b;
 	struct translated made;
 	built_open(&b, "layernorm_quant");
-	int v = built_variant(&b, "N=7168 aligned rows>=512 with w");
+	int v = built_variant(&b, "N=7168 aligned rows>=8192 with w");
 	ck_assert_int_eq(translate(&b.d.arena, built_passed(&b, v, NULL), &b.v[v], object_context(b.d.session), &made, b.d.err, sizeof b.d.err), 0);
 	ck_assert_int_eq(count_fma(made.module), 7168 / 128);
 	LLVMDisposeModule(made.module);
@@ -418,10 +418,10 @@ END_TEST
 START_TEST(rows_are_widened_again)
 {
 	static const struct { const char *kernel, *target, *variant; int conversions, elements; } cases[] = {
-		{"layernorm_quant", "sm_90a", "N=16384 aligned with w", 1, 64}, {"layernorm_quant", "sm_90a", "N=8192 aligned rows>=512 with w", 1, 32},
-		{"layernorm_quant", "sm_90a", "N=4096 aligned rows>=512 with w", 0, 0},       /* four waves of 32 */
+		{"layernorm_quant", "sm_90a", "N=16384 aligned with w", 1, 64}, {"layernorm_quant", "sm_90a", "N=8192 aligned rows>=529 with w", 1, 32},
+		{"layernorm_quant", "sm_90a", "N=4096 aligned rows>=529 with w", 0, 0},       /* four waves of 32 */
 		{"layernorm_quant", "sm_90a", "N=8192 aligned with w", 0, 0},                 /* 16 elements */
-		{"layernorm_quant", "sm_90a", "N=7168 aligned rows>=512 with w", 1, 56}, {"rmsnorm_quant", "sm_90a", "N=16384 aligned", 0, 0},   /* its products are kept */
+		{"layernorm_quant", "sm_90a", "N=7168 aligned rows>=8192 with w", 1, 56}, {"rmsnorm_quant", "sm_90a", "N=16384 aligned", 0, 0},   /* its products are kept */
 		{"quantize_both_128", "sm_90a", "M%128=0 N%128=0 aligned", 0, 0},              /* groups both ways */
 		{"layernorm_quant", "gfx950", "N=16384 aligned with w", 0, 0},
 	};
@@ -484,11 +484,11 @@ static int asked_together(const char *question)
 /* loads: of 16 bytes, that a lane makes of a row of bf16 and of each weight. */
 static struct dsl_pin in_loop = {"N", 4096};
 static const struct { const char *kernel, *variant; int loads; struct dsl_pin *pin; } fronts[] = {
-	{"rmsnorm_128", "N=4096 aligned rows>=512 with w", 2 * 4096 * 2 / 16 / 128, NULL},
-	{"layernorm_quant", "N=4096 aligned rows>=512 with w", 2 * 4096 * 2 / 16 / 128, NULL},
-	{"layernorm_quant", "N=4096 aligned rows>=512 with w b", 3 * 4096 * 2 / 16 / 128, NULL},
-	{"rmsnorm_mxfp8", "N=8192 aligned rows>=512 with w", 2 * 8192 * 2 / 16 / 256, NULL},
-	{"layernorm_quant", "N=7168 aligned rows>=512 with w", 0, NULL},    /* 224 bytes a lane: the weights later */
+	{"rmsnorm_128", "N=4096 aligned rows>=529 with w", 2 * 4096 * 2 / 16 / 128, NULL},
+	{"layernorm_quant", "N=4096 aligned rows>=529 with w", 2 * 4096 * 2 / 16 / 128, NULL},
+	{"layernorm_quant", "N=4096 aligned rows>=529 with w b", 3 * 4096 * 2 / 16 / 128, NULL},
+	{"rmsnorm_mxfp8", "N=8192 aligned rows>=529 with w", 2 * 8192 * 2 / 16 / 256, NULL},
+	{"layernorm_quant", "N=7168 aligned rows>=8192 with w", 0, NULL},    /* 224 bytes a lane: the weights later */
 	{"rmsnorm_128", "N=4096 aligned with w", 0, NULL},                  /* 16 bytes a lane */
 	{"layernorm_quant", "N=4096 aligned with w b", 0, NULL},
 	{"add_rmsnorm_quant", "N=14336 aligned with res w res_out", 0, NULL},   /* two rows */
@@ -562,11 +562,11 @@ END_TEST
 START_TEST(scales_are_stored_side_by_side)
 {
 	static const struct { const char *kernel, *variant; int fours, words, bytes; } cases[] = {
-		{"rmsnorm_128", "N=4096 aligned rows>=512 with w", 0, 1, 0},
-		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 0, 0, 1},
-		{"rmsnorm_mxfp8", "N=8192 aligned rows>=512 with w", 0, 0, 1},
-		{"rmsnorm_128", "N=7168 aligned with w", 0, 1, 0},
-		{"rmsnorm_mxfp8", "N=7168 aligned rows>=512 with w", 0, 0, 7},
+		{"rmsnorm_128", "N=4096 aligned rows>=529 with w", 0, 1, 0},
+		{"rmsnorm_mxfp8", "N=4096 aligned rows>=529 with w", 0, 0, 1},
+		{"rmsnorm_mxfp8", "N=8192 aligned rows>=529 with w", 0, 0, 1},
+		{"rmsnorm_128", "N=7168 aligned rows>=8192 with w", 0, 1, 0}, {"rmsnorm_128", "N=7168 aligned with w", 0, 2, 0},
+		{"rmsnorm_mxfp8", "N=7168 aligned rows>=8192 with w", 0, 0, 7},
 		{"rmsnorm_mxfp8", "N=8192 aligned with w", 0, 0, 2},                  /* 16 waves */
 		{"rmsnorm_mxfp8", "N=16384 aligned with w", 0, 0, 8},                 /* 512 groups */
 	};
@@ -716,7 +716,7 @@ START_TEST(parts_of_sectors_are_kept)
 		{"quantize_both_128", "M%128=0 N%128=0 aligned", 0, 0, 14},
 		{"both_by_rows_mx", "M%32=0 N%32=0 aligned", 4, 0, 12},                     /* a lane makes two of the rows and two of the columns */
 		{"both_by_rows_128", "M%128=0 N%128=0 aligned", 0, 2, 12},
-		{"rmsnorm_mxfp8", "N=4096 aligned rows>=512 with w", 0, 0, 5},              /* all of a row */
+		{"rmsnorm_mxfp8", "N=4096 aligned rows>=529 with w", 0, 0, 5},              /* all of a row */
 		{"quantize_mxfp8", "N%32=0 aligned bare", 0, 0, 2},
 		{"cast_transpose", "M%8=0 N%8=0 aligned rows>=512 with y yt", 0, 0, 8},
 	};
@@ -740,7 +740,7 @@ START_TEST(rows_of_scales_end_anywhere)
 	static const struct { const char *kernel, *variant, *tensor; bool asked; } cases[] = {
 		{"both_by_rows_mx", "M%32=0 N%32=0 aligned", "s", false}, {"both_by_rows_mx", "M%32=0 N%32=0 aligned", "st", false},
 		{"both_by_rows_128", "M%128=0 N%128=0 aligned", "st", false}, {"rmsnorm_mxfp8", "N<=4096 N%32=0 aligned with w", "scale", false},
-		{"dequantize_128", "N%128=0 aligned", "scale", false}, {"rmsnorm_128", "N=4096 aligned rows>=512 with w", "scale", false},
+		{"dequantize_128", "N%128=0 aligned", "scale", false}, {"rmsnorm_128", "N=4096 aligned rows>=529 with w", "scale", false},
 		{"swiglu_128", "N=2048 aligned rows>=512 bare", "scale", false}, {"quantize_128", "N%4096=0 aligned rows>=512 bare", "scale", false},
 		{"numbers_as_rows", "N=4096 aligned", "s", true}, {"numbers_as_rows", "N=4096 aligned", "t", true},
 	};

@@ -1,0 +1,107 @@
+/* plan_bands.c -- by how many rows there are, which variants a fixed length of rows has.
+ *
+ * In: a planner for the set in hand, the length, what the rows number.  Out: bands, of which the first that a call's rows lie in is its variant.
+ * Few rows have many lanes each, so that all loads are on their way at once; of many, lanes hold more, which share what a wave does once.  Where one
+ * is better than the other follows from two numbers: how many rows of the first kind are resident at a time, for the next would wait for a whole
+ * row's time; and how many a launch asks for early (target.early_bytes), which few do not, as what asks costs them more than it gives.  Between
+ * the two lies a band of rows with many lanes that ask.  What the other bands were found by is in docs/performance.md. */
+#include "pass.h"
+#include "plan_tiles.h"
+
+/* Rows from which on there are many, where nothing else is known; from which on short ones have a wave each; the fewest that the longest have more lanes
+ * for, as fewer are as fast by few waves, which wait for each other less; columns of the longest: lanes of shorter ones are not full. */
+enum { MANY_ROWS = 512, LONE_ROWS = 4096, SPREAD_ROWS = 65, LONGEST_ROW = 14336 };
+/* Of a multiprocessor: threads (CUDA C++ Programming Guide, compute capability 9.0), for all of which registers leave room if lanes hold so many elements,
+ * and workgroups, of more of which it takes as long to begin them. */
+enum { RESIDENT_THREADS = 2048, RESIDENT_LANE = 16, RESIDENT_WORKGROUPS = 8 };
+
+/* Rows of 8 KB with weights, written as wide as they are read, of which there are more than the chip holds at a time, by far: where one
+ * reduction is all they wait for, each to a wave; where two are, two rows to the same lanes, of an access each.  Shorter ones gain nothing
+ * by it, longer ones not always. */
+static bool has_crowd(const struct planner *p, int64_t n)
+{
+	return p->target->whole_chunks && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest == 2 && p->f.widest == 2 && n == ACCESS_ROW;
+}
+
+/* Rows with weights that are quantised, and light enough for a wave each. */
+static bool is_quantised(const struct planner *p)
+{
+	return p->target->fast_memory && p->target->whole_chunks && p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest < p->f.widest;
+}
+
+static bool is_short(const struct planner *p, int64_t n) { return n <= WAVE_ROW && p->f.cost <= ROW_CODE; }
+
+/* Slow memory is kept busier by long rows in more lanes of fewer elements, by short rows in a wave each, and, where rows wait twice, by asking early
+ * for those of a launch's first workgroups, which fast memory loses by. */
+static bool has_slow(const struct planner *p, int64_t n)
+{
+	return is_quantised(p) && (plan_waits_twice(p) || n >= MEDIUM_ROW || is_short(p, n));
+}
+
+/* Waves of a workgroup that has a row of n elements, by a band's lanes. */
+static int row_waves(struct planner *p, int64_t n, enum band band)
+{
+	struct variant v = plan_variant(p);
+	v.pins[v.npins++].value = n;
+	p->band = band;
+	int waves = plan_row_waves(p, &v, n);
+	p->band = BAND_ANY;
+	return waves;
+}
+
+/* What a row of n elements is to workgroups of so many waves: how many are resident at a time, and how many a launch asks for early. */
+static int resident_rows(const struct planner *p, int64_t n, int waves)
+{
+	int64_t full = (int64_t)waves * p->target->wave * RESIDENT_LANE;
+	int workgroups = waves_of(p, RESIDENT_THREADS) / (waves * (int)((n + full - 1) / full));
+	return p->target->multiprocessors * (workgroups < RESIDENT_WORKGROUPS ? workgroups : RESIDENT_WORKGROUPS);
+}
+
+static int asked_rows(const struct planner *p, int64_t n, int waves)
+{
+	int64_t round = (int64_t)waves * p->target->wave * plan_access(p), rounds = (n + round - 1) / round;
+	return (int)(p->target->early_bytes / (rounds * round * p->f.read));
+}
+
+static void add(struct bands *b, enum band band, int least, int most) { b->of[b->n++] = (struct row_band){band, least, most}; }
+
+/* Bands of rows that are held by one workgroup each and load nothing else of their length but weights. */
+static void add_measured(struct planner *p, struct bands *b, int64_t n, bool apart)
+{
+	int most = row_waves(p, n, BAND_MORE), least = row_waves(p, n, BAND_ANY);
+	int resident = resident_rows(p, n, most), asked = asked_rows(p, n, most), many = MANY_ROWS;
+	int64_t once = (int64_t)plan_most_threads(p) * plan_access(p);
+	bool longer = n > once, differ = most > least && most >= waves_of(p, p->target->few_threads);
+	if (!apart) {
+		if (differ && n >= LONGEST_ROW)
+			add(b, BAND_MORE, SPREAD_ROWS, resident);
+		return;
+	}
+	if (longer && row_waves(p, n, BAND_WIDE) < least)
+		add(b, BAND_WIDE, CROWD_ROWS, 0);
+	if (!differ && longer)
+		many = asked + 1;
+	else if (differ && (p->f.rounds < 2 || n >= once))
+		many = resident + 1;
+	add(b, BAND_ANY, many, 0);
+	if (differ && longer && !plan_waits_twice(p))
+		add(b, BAND_MORE, asked + 1, 0);
+}
+
+struct bands plan_bands(struct planner *p, int64_t n, const struct hexpr *rows, bool apart)
+{
+	struct bands b = {0};
+	bool measured = rows && p->target->early_bytes && p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && p->f.read && !p->f.guarded && !plan_only_groups(p) && !plan_is_short(p, n);
+	if (apart && has_crowd(p, n))
+		add(&b, BAND_CROWD, CROWD_ROWS, 0);
+	if (has_slow(p, n))
+		add(&b, BAND_SLOW, apart ? MANY_ROWS : 0, 0);
+	if (apart && is_quantised(p) && is_short(p, n))
+		add(&b, BAND_LONE, LONE_ROWS, 0);
+	if (measured)
+		add_measured(p, &b, n, apart);
+	else if (apart)
+		add(&b, BAND_ANY, p->f.guarded ? MANY_GUARDED : MANY_ROWS, 0);
+	add(&b, BAND_ANY, 0, 0);
+	return b;
+}
