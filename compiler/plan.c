@@ -16,7 +16,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, MANY_ROWS = 512, MANY_FULL = 2048, MANY_SHARED = 4096, MANY_LINES = 2048, LONG_CLASS = 8192, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
+enum { ROW_BESIDE = 1024, MANY_FULL = 2048, MANY_SHARED = 4096, MANY_LINES = 2048, LONG_CLASS = 8192, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 enum { SUMMING_THREADS = 256 };                   /* at least, of groups of rows that are summed */
@@ -363,12 +363,13 @@ static void plan_pins(struct planner *p)
 			plan_pin(p, s, n, rows, 0, 0, true);
 			shares = false;
 		}
-		struct bands b = plan_bands(p, n, rows, apart);
-		for (int i = 0; i < b.n; i++) {
-			bool last = i == b.n - 1;
-			p->band = b.of[i].band;
+		struct bands b = plan_bands(p, s, n, rows, apart);
+		for (int j = 0; j < b.n; j++) {
+			const struct row_band *of = &b.of[j];
+			bool last = j == b.n - 1;
+			p->band = of->band;
 			p->few = last && apart;
-			plan_pin(p, s, n, b.of[i].least ? rows : NULL, b.of[i].least, b.of[i].most, last && shares);
+			plan_pin(p, s, n, of->least ? rows : NULL, of->least, of->most, last && shares);
 		}
 		p->out.items[p->out.n - 1].few = p->few;
 		p->few = false;

@@ -1,16 +1,16 @@
 /* plan_bands.c -- by how many rows there are, which variants a fixed length of rows has.
  *
- * In: a planner for the set in hand, the length, what the rows number.  Out: bands, of which the first that a call's rows lie in is its variant.
- * Few rows have many lanes each, so that all loads are on their way at once; of many, lanes hold more, which share what a wave does once.  Where one
+ * In: a planner for the set in hand, the symbol that is fixed, the length, how many rows there are.  Out: bands, of which the first that a call's rows
+ * lie in is its variant.  Few rows have many lanes each, so that all loads are on their way at once; of many, lanes hold more, which share what a wave does once.  Where one
  * is better than the other follows from two numbers: how many rows of the first kind are resident at a time, for the next would wait for a whole
  * row's time; and how many a launch asks for early (target.early_bytes), which few do not, as what asks costs them more than it gives.  Between
  * the two lies a band of rows with many lanes that ask.  What the other bands were found by is in docs/performance.md. */
 #include "pass.h"
 #include "plan_tiles.h"
 
-/* Rows from which on there are many, where nothing else is known; from which on short ones have a wave each; the fewest that the longest have more lanes
- * for, as fewer are as fast by few waves, which wait for each other less; columns of the longest: lanes of shorter ones are not full. */
-enum { MANY_ROWS = 512, LONE_ROWS = 4096, SPREAD_ROWS = 65, LONGEST_ROW = 14336 };
+/* Rows from which on short ones have a wave each; the fewest that the longest have more lanes for, as fewer are as fast by few waves, which wait for
+ * each other less; columns of the longest: lanes of shorter ones are not full. */
+enum { LONE_ROWS = 4096, SPREAD_ROWS = 65, LONGEST_ROW = 14336 };
 /* Of a multiprocessor: threads (CUDA C++ Programming Guide, compute capability 9.0), for all of which registers leave room if lanes hold so many elements,
  * and workgroups, of more of which it takes as long to begin them. */
 enum { RESIDENT_THREADS = 2048, RESIDENT_LANE = 16, RESIDENT_WORKGROUPS = 8 };
@@ -88,10 +88,24 @@ static void add_measured(struct planner *p, struct bands *b, int64_t n, bool apa
 		add(b, BAND_MORE, asked + 1, 0);
 }
 
-struct bands plan_bands(struct planner *p, int64_t n, const struct hexpr *rows, bool apart)
+/* Rows are as long as a symbol says, or have as many groups: whatever else is fixed, they are not of that length. */
+static bool is_length(const struct planner *p, int symbol)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct hexpr *n = ph->axes[a].kind == AXIS_HELD ? ph->axes[a].extent : NULL;
+		const struct hexpr *of = n && n->op == HX_CDIV ? n->a : n;
+		if (of && of->op == HX_SYM && of->imm == symbol)
+			return true;
+	}
+	return false;
+}
+
+struct bands plan_bands(struct planner *p, int symbol, int64_t n, const struct hexpr *rows, bool apart)
 {
 	struct bands b = {0};
-	bool measured = rows && p->target->early_bytes && p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && p->f.read && !p->f.guarded && !plan_only_groups(p) && !plan_is_short(p, n);
+	bool one = p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && p->f.read && !p->f.guarded;
+	bool measured = one && rows && p->target->early_bytes && is_length(p, symbol) && !plan_only_groups(p) && !plan_is_short(p, n);
 	if (apart && has_crowd(p, n))
 		add(&b, BAND_CROWD, CROWD_ROWS, 0);
 	if (has_slow(p, n))

@@ -57,8 +57,8 @@ static int slow_elements(const struct planner *p, const struct variant *v)
 	return n >= ACCESS_ROW && n < LONG_ROW && !variant_is_ragged(v) ? 16 : 0;
 }
 
-/* Of a length that is no power of two lanes hold twice as many elements, for the fewer they are the fewer are without one; but of what one access of all
- * lanes does not do, and less than all they can, only where there are very many rows: fewer wait less if there are more lanes. */
+/* Of a length that is no power of two lanes hold twice as many elements: the fewer lanes, the fewer have none of the row.  Rows of more than one access
+ * of all lanes, for which few rows have variants (plan_bands.c), do so only where there are very many: fewer wait less the more lanes they have. */
 static bool is_ragged_wide(const struct planner *p, const struct variant *v, int each)
 {
 	bool medium = v->npins && row_of(v) > ACCESS_ROW && row_of(v) <= ROW_LANES * 8;

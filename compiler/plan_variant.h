@@ -16,7 +16,7 @@ enum band {
 /* Rows from `least` on, up to `most`; 0 = of either: however many.  The first that holds counts. */
 struct row_band { enum band band; int least, most; };
 struct bands { int n; struct row_band of[8]; };
-enum { MANY_GUARDED = 768, CROWD_ROWS = 8192 };      /* rows that may not be there from which on there are many; rows of a crowd */
+enum { MANY_ROWS = 512, MANY_GUARDED = 768, CROWD_ROWS = 8192 };      /* from which on there are many; of those that may not be there; of a crowd */
 
 struct planner {
 	struct arena *arena;
@@ -65,8 +65,8 @@ bool plan_can_sweep(const struct planner *, int phase);                         
 const struct hexpr *plan_rows_beside(const struct planner *, int symbol);   /* of each axis of a grid that numbers no positions of it, the extent, multiplied */
 void plan_many_rows(struct planner *, struct variant *, const struct hexpr *rows);                /* so many that few would have another plan */
 void plan_rows(struct planner *);                                   /* plan.c: all variants of a kernel without dots, for the set in hand */
-/* plan_bands.c: of so many rows of n elements, NULL = of one row; apart: few and many are told apart. */
-struct bands plan_bands(struct planner *, int64_t n, const struct hexpr *rows, bool apart);
+/* plan_bands.c: of so many rows, NULL = of one, where the symbol is n; apart: few and many are told apart. */
+struct bands plan_bands(struct planner *, int symbol, int64_t n, const struct hexpr *rows, bool apart);
 /* plan_short.c: rows of so many columns that leave lanes of a wave without an access; a workgroup's share of them, of a variant whose alignment is
  * known; variants for classes of them. */
 bool plan_is_short(const struct planner *, int64_t columns);
