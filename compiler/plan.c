@@ -231,24 +231,24 @@ static void join_rows(struct planner *p, struct variant *v)
 	}
 }
 
-/* rows: NULL = however many there are; least, most: of them (struct row_band); shares: rows share the lanes of a wave. */
-static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows, int least, int most, bool shares)
+/* rows: of which the band has so many; NULL = however many there are; shares: rows share the lanes of a wave. */
+static void plan_pin(struct planner *p, int s, int64_t n, const struct hexpr *rows, const struct row_band *band, bool shares)
 {
 	struct variant v = plan_variant(p);
 	plan_pin_symbol(p, &v, s, n);
+	p->band = band->band;
 	if (!class_fits(p, &v, 1))
 		return;
 	p->folds = shares && !p->target->more_variants && plan_can_fold(p);
 	plan_aligned(p, &v);
 	p->folds = false;
 	v.shares = shares;
-	if (rows && shares)
-		plan_many_rows(p, &v, rows);
-	else if (rows)
-		plan_rows_from(p, &v, least, rows);
-	if (most)
-		plan_rows_to(p, &v, most, rows);
 	v.many = rows;
+	v.few = p->few;
+	if (rows)
+		plan_rows_from(p, &v, band->least, rows);
+	if (band->most)
+		plan_rows_to(p, &v, band->most, rows);
 	if (p->band == BAND_CROWD || p->band == BAND_SLOW)
 		plan_memory(p, &v, p->band == BAND_CROWD);
 	v.stream = any_open(p, &v);
@@ -360,18 +360,15 @@ static void plan_pins(struct planner *p)
 		bool apart = rows && p->target->few_rows && !plan_is_several(p) && (!p->f.reduces || n <= ROW_LANES * plan_access(p));
 		bool shares = p->f.held[s] && plan_is_short(p, n);
 		if (shares && p->target->few_rows) {             /* few are no faster so */
-			plan_pin(p, s, n, rows, 0, 0, true);
+			plan_pin(p, s, n, rows, &(struct row_band){BAND_ANY, MANY_SHARED, 0}, true);
 			shares = false;
 		}
 		struct bands b = plan_bands(p, s, n, rows, apart);
 		for (int j = 0; j < b.n; j++) {
-			const struct row_band *of = &b.of[j];
 			bool last = j == b.n - 1;
-			p->band = of->band;
 			p->few = last && apart;
-			plan_pin(p, s, n, of->least ? rows : NULL, of->least, of->most, last && shares);
+			plan_pin(p, s, n, b.of[j].least ? rows : NULL, &b.of[j], last && shares);
 		}
-		p->out.items[p->out.n - 1].few = p->few;
 		p->few = false;
 		p->band = BAND_ANY;
 	}

@@ -1,10 +1,10 @@
 /* plan_bands.c -- by how many rows there are, which variants a fixed length of rows has.
  *
  * In: a planner for the set in hand, the symbol that is fixed, the length, how many rows there are.  Out: bands, of which the first that a call's rows
- * lie in is its variant.  Few rows have many lanes each, so that all loads are on their way at once; of many, lanes hold more, which share what a wave does once.  Where one
- * is better than the other follows from two numbers: how many rows of the first kind are resident at a time, for the next would wait for a whole
- * row's time; and how many a launch asks for early (target.early_bytes), which few do not, as what asks costs them more than it gives.  Between
- * the two lies a band of rows with many lanes that ask.  What the other bands were found by is in docs/performance.md. */
+ * lie in is its variant.  Few rows have many lanes each, so that all loads are on their way at once; of many, lanes hold more, which share what a wave
+ * does once.  Where one is better than the other follows from two numbers: how many rows of the first kind are resident at a time, for the next would
+ * wait for a whole row's time; and how many a launch asks for early (target.early_bytes), which few do not, as what asks costs them more than it gives.
+ * Between the two lies a band of rows with many lanes that ask.  What the other bands were found by is in docs/performance.md. */
 #include "pass.h"
 #include "plan_tiles.h"
 
@@ -23,10 +23,11 @@ static bool has_crowd(const struct planner *p, int64_t n)
 	return p->target->whole_chunks && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest == 2 && p->f.widest == 2 && n == ACCESS_ROW;
 }
 
-/* Rows with weights that are quantised, and light enough for a wave each. */
+/* Rows with weights that are quantised; below, short and light enough for a wave each. */
 static bool is_quantised(const struct planner *p)
 {
-	return p->target->fast_memory && p->target->whole_chunks && p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && p->f.weights && p->f.narrowest < p->f.widest;
+	bool one = p->k->nphases == 1 && p->f.reduces && p->f.rows == 1;
+	return p->target->fast_memory && p->target->whole_chunks && one && p->f.weights && p->f.narrowest < p->f.widest;
 }
 
 static bool is_short(const struct planner *p, int64_t n) { return n <= WAVE_ROW && p->f.cost <= ROW_CODE; }
@@ -104,18 +105,19 @@ static bool is_length(const struct planner *p, int symbol)
 struct bands plan_bands(struct planner *p, int symbol, int64_t n, const struct hexpr *rows, bool apart)
 {
 	struct bands b = {0};
+	int many = p->f.guarded ? MANY_GUARDED : MANY_ROWS;
 	bool one = p->k->nphases == 1 && p->f.reduces && p->f.rows == 1 && p->f.read && !p->f.guarded;
 	bool measured = one && rows && p->target->early_bytes && is_length(p, symbol) && !plan_only_groups(p) && !plan_is_short(p, n);
 	if (apart && has_crowd(p, n))
 		add(&b, BAND_CROWD, CROWD_ROWS, 0);
 	if (has_slow(p, n))
-		add(&b, BAND_SLOW, apart ? MANY_ROWS : 0, 0);
+		add(&b, BAND_SLOW, apart ? many : 0, 0);
 	if (apart && is_quantised(p) && is_short(p, n))
 		add(&b, BAND_LONE, LONE_ROWS, 0);
 	if (measured)
 		add_measured(p, &b, n, apart);
 	else if (apart)
-		add(&b, BAND_ANY, p->f.guarded ? MANY_GUARDED : MANY_ROWS, 0);
+		add(&b, BAND_ANY, many, 0);
 	add(&b, BAND_ANY, 0, 0);
 	return b;
 }

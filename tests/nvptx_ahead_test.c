@@ -24,14 +24,6 @@ static int lines_of(uint64_t *line, int n, int r, int c, int rows, int columns, 
 	return n;
 }
 
-static void run(struct built *b, const struct variant *v)
-{
-	struct device_code code;
-	device_compile(&b->d, v, &code, v->text);
-	device_check(&b->d, &code, v->text, false);
-	free(code.elf);
-}
-
 /* Of the addresses that were asked for, those inside the tensor are its lines at these bytes, in any order, each as often. */
 static void expect_lines(uint64_t *asked, int nasked, const struct ir_tensor *t, size_t bytes, uint64_t *want, int nwant, const char *what, int of)
 {
@@ -68,7 +60,7 @@ START_TEST(later_tiles_are_asked_for)
 			v->ahead_from = cases[c].from;
 			b.d.fetched = asked;
 			b.d.most_fetched = MOST;
-			run(&b, v);
+			built_run(&b, v);
 			int n = 0, across = cases[c].n / cases[c].columns, down = cases[c].m / cases[c].rows, below = ahead / across > 1 ? ahead / across : 1;
 			for (int r = 0; r < down && across * down > cases[c].from; r++)
 				for (int at = 0; at < across; at++)
@@ -117,7 +109,7 @@ START_TEST(first_rows_are_asked_for_early)
 			v->target = &chip;
 			b.d.soon = asked;
 			b.d.most_soon = MOST;
-			run(&b, v);
+			built_run(&b, v);
 			for (int h = 0; h < cases[c].halves; h++)
 				for (int at = 0; cases[c].m && !all && at < first; at++) {
 					int r = behind ? at % down : at / across, column = behind ? at / down : at % across;

@@ -18,14 +18,11 @@
 static void compute(const char *chip, const char *kernel, const char *given, const char *variant, int rows, int columns)
 {
 	struct built b;
-	struct device_code code;
 	built_open_for(&b, kernel, chip, NULL);
 	ir_run_symbol(&b.r, "M", rows);
 	ir_run_symbol(&b.r, "N", columns);
 	built_give(&b, given);
-	device_compile(&b.d, &b.v[built_variant(&b, variant)], &code, variant);
-	device_check(&b.d, &code, variant, false);
-	free(code.elf);
+	built_run(&b, &b.v[built_variant(&b, variant)]);
 	built_close(&b);
 }
 

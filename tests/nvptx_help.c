@@ -180,6 +180,14 @@ void built_give(struct built *b, const char *given)
 	}
 }
 
+void built_run(struct built *b, const struct variant *v)
+{
+	struct device_code code;
+	device_compile(&b->d, v, &code, v->text);
+	device_check(&b->d, &code, v->text, false);
+	free(code.elf);
+}
+
 void built_compute(struct built *b, const char *variant)
 {
 	struct device_code code;

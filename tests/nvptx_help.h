@@ -29,6 +29,7 @@ struct ir_kernel *built_passed(struct built *, int variant, const char *pass);
 /* Compiled; free(c->elf).  planned, asked: what its predicate and its translation ask of a call, as text, "" = nothing. */
 void built_asks(struct built *, const char *variant, struct device_code *c, const char **planned, const char **asked);
 const char *built_ptx(struct built *, const char *variant);             /* in the kernel's arena */
+void built_run(struct built *, const struct variant *);                 /* compared with the evaluated laid-out IR bit for bit, whatever a call would take */
 void built_give(struct built *, const char *given);                     /* of the optional tensors those of these names alone */
 /* What a call with what is given takes, which is to be `variant`: run, and compared with the evaluated laid-out IR bit for bit. */
 void built_compute(struct built *, const char *variant);
