@@ -16,7 +16,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, MANY_FULL = 2048, MANY_SHARED = 4096, MANY_LINES = 2048, LONG_CLASS = 8192, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
+enum { ROW_BESIDE = 1024, MANY_SHARED = 4096, MANY_LINES = 2048, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 enum { SUMMING_THREADS = 256 };                   /* at least, of groups of rows that are summed */
@@ -194,13 +194,13 @@ const struct hexpr *plan_rows_beside(const struct planner *p, int symbol)
 void plan_many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
 {
 	int shared = p->target->few_rows ? MANY_SHARED : MANY_LINES;
-	int least = v->shares ? shared : p->broad ? CROWD_ROWS : v->full ? MANY_FULL : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
+	int least = v->shares ? shared : p->broad ? CROWD_ROWS : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
 	plan_rows_from(p, v, least, rows);
 	v->many = true;
 }
 
-/* So many rows a workgroup, where one axis numbers them. */
-static bool set_rows(struct planner *p, struct variant *v, int each)
+/* The axis that numbers all rows, so that a workgroup can have several; NULL = there is no such. */
+static const struct ir_axis *joined_axis(const struct planner *p)
 {
 	int grids = 0;
 	const struct ir_phase *ph = &p->k->phases[0];
@@ -210,18 +210,25 @@ static bool set_rows(struct planner *p, struct variant *v, int each)
 			row = &ph->axes[a];
 			grids++;
 		}
-	if (each <= 1 || p->k->nphases > 1 || grids != 1 || row->tile)
+	return p->k->nphases == 1 && grids == 1 && !row->tile ? row : NULL;
+}
+
+/* So many rows a workgroup, where they can join. */
+static bool set_rows(struct planner *p, struct variant *v, int each)
+{
+	const struct ir_axis *row = joined_axis(p);
+	if (each <= 1 || !row)
 		return false;
 	plan_tile(v, 0, row->name, each);
 	return true;
 }
 
-/* Many short rows of one tensor: so many a workgroup that it has the waves of others, without weights twice as many; also where each has a wave
- * of its own, which waits for none.  Of a crowd: plan_bands.c. */
+/* Many short rows, of one tensor or of a class of lengths: so many a workgroup that it has the waves of others, one tensor's without weights twice as
+ * many; also where each has a wave of its own, which waits for none.  Of a crowd: plan_bands.c. */
 static void join_rows(struct planner *p, struct variant *v)
 {
-	int threads = p->f.weights && p->band != BAND_LONE ? p->target->few_threads : 2 * p->target->few_threads;
-	bool alone = p->target->whole_chunks && p->f.reduces && v->waves == 1, joins = p->f.rows == 1 && (alone || plan_is_spread(p, v));
+	int threads = (p->f.weights || p->f.rows > 1) && p->band != BAND_LONE ? p->target->few_threads : 2 * p->target->few_threads;
+	bool alone = p->target->whole_chunks && p->f.reduces && v->waves == 1, joins = !v->npins || (p->f.rows == 1 && (alone || plan_is_spread(p, v)));
 	int each = joins ? waves_of(p, threads) / v->waves : 1;
 	if (p->band == BAND_CROWD) {
 		v->abreast = set_rows(p, v, p->f.rounds > 1 ? 2 : 1);
@@ -453,19 +460,8 @@ static int column_symbol(const struct planner *p)
 /* The same of one tensor whose rows are waited for. */
 static int row_symbol(const struct planner *p) { return p->f.rows == 1 && (p->f.weights || p->f.rounds > 1) ? column_symbol(p) : -1; }
 
-/* Rows, where many of them are faster if lanes hold as much of a class's as of rows of a fixed size: of long ones, for what waves do once, their
- * part of the reductions above all, is then shared by more; of those that are quantised, which wait for more of that, from half as many
- * columns on, as of those without weights whose code is so long that a lane of few would make a single access.  Few rows are better spread
- * (docs/performance.md).  NULL = they are not. */
-static const struct hexpr *full_rows(const struct planner *p, int positions)
-{
-	bool quantised = p->f.rounds > 1 && p->f.narrowest < p->f.widest, single = !p->f.weights && 16 * p->f.cost > LANE_ROW_CODE;
-	bool pays = (positions == LONG_CLASS && !single) || ((quantised || single) && 2 * positions == LONG_CLASS);   /* of the largest lanes hold as many anyhow */
-	int symbol = single ? column_symbol(p) : row_symbol(p);
-	return symbol >= 0 && pays ? plan_rows_beside(p, symbol) : NULL;
-}
-
-static void plan_class(struct planner *p, struct variant v, int most, bool is_aligned, const struct hexpr *rows)
+/* rows: of which the band has so many; NULL = however many there are. */
+static void plan_class(struct planner *p, struct variant v, int most, bool is_aligned, const struct hexpr *rows, const struct class_band *band)
 {
 	class_fits(p, &v, most);
 	limit_open(p, &v, most, false);
@@ -473,8 +469,12 @@ static void plan_class(struct planner *p, struct variant v, int most, bool is_al
 		plan_aligned(p, &v);
 	else
 		v.waves = waves_of(p, plan_most_threads(p)); /* element by element: few a lane */
-	if (rows)
-		plan_many_rows(p, &v, rows);
+	if (rows) {
+		plan_rows_from(p, &v, band->least, rows);
+		v.many = true;
+		if (band->joins)
+			join_rows(p, &v);
+	}
 	row_tiles(p, &v, most, plan_lane_elements(p, &v));
 	*plan_add(p) = v;
 }
@@ -495,8 +495,8 @@ static int plan_classes(struct planner *p, bool is_aligned)
 	int wanted = classes_of(p), small = can_stream(p) ? 1024 : 256;
 	int64_t group = p->target->more_variants || wanted <= SHORT ? plan_unit(p) : 1;
 	bool full = p->target->whole_chunks && is_aligned && !p->single && (!p->sets || p->given | p->absent);
-	bool always = !p->target->whole_chunks && is_aligned;   /* others are as fast with few elements a lane where rows are few (full_rows) */
-	int before = 0, largest = 0, longest = longest_class(p);
+	bool always = !p->target->whole_chunks && is_aligned;   /* others are as fast with few elements a lane where rows are few (plan_bands.c) */
+	int before = 0, largest = 0, longest = longest_class(p), columns = column_symbol(p);
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		struct variant v = plan_variant(p);
 		int positions = classes[c].most, most = plan_groups_within(positions, (int)group);
@@ -511,12 +511,14 @@ static int plan_classes(struct planner *p, bool is_aligned)
 		before = most;
 		v.instead = positions < largest;
 		largest = v.instead ? largest : positions;
-		const struct hexpr *rows = full && !v.full && !p->folds ? full_rows(p, positions) : NULL;
+		struct class_band band = {0};
 		struct variant many = v;
 		many.full = true;
-		if (rows)
-			plan_class(p, many, most, is_aligned, rows);
-		plan_class(p, v, most, is_aligned, NULL);
+		if (full && !v.full && !p->folds && columns >= 0)
+			band = plan_class_band(p, positions);
+		if (band.least && (!band.joins || joined_axis(p)))
+			plan_class(p, many, most, is_aligned, plan_rows_beside(p, columns), &band);
+		plan_class(p, v, most, is_aligned, NULL, NULL);
 	}
 	return largest;
 }

@@ -1,7 +1,7 @@
-/* plan_bands.c -- by how many rows there are, which variants a fixed length of rows has.
+/* plan_bands.c -- by how many rows there are, which variants a fixed length of rows has, and a class of lengths.
  *
- * In: a planner for the set in hand, the symbol that is fixed, the length, how many rows there are.  Out: bands, of which the first that a call's rows
- * lie in is its variant.  Few rows have many lanes each, so that all loads are on their way at once; of many, lanes hold more, which share what a wave
+ * In: a planner for the set in hand, the symbol that is fixed, the length, how many rows there are; or the longest of a class.  Out: bands, of which the
+ * first that a call's rows lie in is its variant.  Few rows have many lanes each, so that all loads are on their way at once; of many, lanes hold more, which share what a wave
  * does once.  Where one is better than the other follows from two numbers: how many rows of the first kind are resident at a time, for the next would
  * wait for a whole row's time; and how many a launch asks for early (target.early_bytes), which few do not, as what asks costs them more than it gives.
  * Between the two lies a band of rows with many lanes that ask.  What the other bands were found by is in docs/performance.md. */
@@ -14,6 +14,10 @@ enum { LONE_ROWS = 4096, SPREAD_ROWS = 65, LONGEST_ROW = 14336 };
 /* Of a multiprocessor: threads (CUDA C++ Programming Guide, compute capability 9.0), for all of which registers leave room if lanes hold so many elements,
  * and workgroups, of more of which it takes as long to begin them. */
 enum { RESIDENT_THREADS = 2048, RESIDENT_LANE = 16, RESIDENT_WORKGROUPS = 8 };
+
+/* The longest rows of a class whose rows join in a workgroup, a wave each; of one where two do; of those that have a wide band, which are half of the
+ * longest that have.  Rows from which on the first join; lanes hold more; of long rows. */
+enum { JOINED_CLASS = 1024, PAIRED_CLASS = 2048, WIDE_CLASS = 4096, LONG_CLASS = 8192, MANY_JOINED = 3072, MANY_FULL = 2048, MANY_LONG = 640, SMALL_GROUP = 32 };
 
 /* Rows of 8 KB with weights, written as wide as they are read, of which there are more than the chip holds at a time, by far: where one
  * reduction is all they wait for, each to a wave; where two are, two rows to the same lanes, of an access each.  Shorter ones gain nothing
@@ -120,4 +124,26 @@ struct bands plan_bands(struct planner *p, int symbol, int64_t n, const struct h
 		add(&b, BAND_ANY, many, 0);
 	add(&b, BAND_ANY, 0, 0);
 	return b;
+}
+
+/* What waves do once, their part of the reductions above all, is shared by more where lanes hold more; few rows are better spread.  Rows that wait for
+ * one reduction, or are stored as wide as they are read, wait less in few lanes than those that are quantised behind two; and those without weights
+ * whose code is so long that a lane of few would make a single access. */
+struct class_band plan_class_band(const struct planner *p, int longest)
+{
+	bool waits = p->f.rows == 1 && (p->f.weights || p->f.rounds > 1), single = !p->f.weights && 16 * p->f.cost > LANE_ROW_CODE;
+	int group = (int)plan_unit(p);
+	struct class_band none = {0};
+	switch (longest) {
+	case JOINED_CLASS:
+		return (struct class_band){MANY_JOINED, true};
+	case PAIRED_CLASS:
+		return p->f.rounds < 2 && p->f.rows == 1 && group == 1 ? (struct class_band){MANY_FULL, true} : none;
+	case WIDE_CLASS:
+		return waits || single ? (struct class_band){p->f.rounds < 2 && !single ? MANY_LONG : MANY_FULL, false} : none;
+	case LONG_CLASS:
+		return !waits || single ? none : (struct class_band){group > 1 && group <= SMALL_GROUP ? MANY_FULL : MANY_LONG, false};
+	default:
+		return none;
+	}
 }

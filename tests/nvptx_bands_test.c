@@ -1,6 +1,6 @@
-/* nvptx_bands_test.c -- by how many rows there are, which variant of a fixed length of rows a call takes.
+/* nvptx_bands_test.c -- by how many rows there are, which variant of a fixed length of rows a call takes, and of a class of lengths.
  *
- * In: kernels.tdsl with one pin.  Checked: where each band begins and ends, by hand from the chip's numbers - an H200's 132 multiprocessors have
+ * In: kernels.tdsl with one pin, or with its own.  Checked: where each band begins and ends, by hand from the chip's numbers - an H200's 132 multiprocessors have
  * 2,048 threads each, and a launch asks for 4 MB early - how many waves share a row there, and, run against the evaluated laid-out IR bit for bit,
  * what each computes. */
 #include "nvptx_help.h"
@@ -12,7 +12,8 @@
  * 4,096 has an access in each of 512 lanes: 528 as well; of 2,048, in 256 lanes, and of 1,024, in 128, 1,056, for there are to be eight workgroups at most; one
  * of 512, in 64, is too short.  One of 14,336 or 16,384 has 32
  * elements in each of 512, whose registers leave room for half: 264. */
-static const struct { const char *kernel, *given; int n; struct { int from, waves; const char *variant; } bands[6]; } cases[] = {
+struct bands_of { const char *kernel, *given; int n; struct { int from, waves; const char *variant; } bands[6]; };
+static const struct bands_of cases[] = {
 	{"rmsnorm_quant", "", 5120, {{1, 16, "N=5120 aligned"}, {257, 16, "N=5120 aligned rows>=257"}, {529, 8, "N=5120 aligned rows>=529"},
 		{8192, 4, "N=5120 aligned rows>=8192"}}},
 	{"rmsnorm_mxfp8", "w", 8192, {{1, 16, "N=8192 aligned with w"}, {257, 16, "N=8192 aligned rows>=257 with w"}, {529, 8, "N=8192 aligned rows>=529 with w"}}},
@@ -39,6 +40,24 @@ static const struct { const char *kernel, *given; int n; struct { int from, wave
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
+/* Of many rows lanes hold 32 elements for 16; up to 1,024 columns a row is then a wave's, four of which make a workgroup, or eight without weights; up to
+ * 2,048, where a single reduction is waited for, two rows do. */
+static const struct bands_of classes[] = {
+	{"rmsnorm_quant", "", 768, {{1, 2, "N<=1024 N%16=0 aligned"}, {3072, 4, "N<=1024 N%16=0 aligned rows>=3072"}}},
+	{"quantize_rows", "", 768, {{1, 2, "N<=1024 N%16=0 aligned bare"}, {3072, 8, "N<=1024 N%16=0 aligned rows>=3072 bare"}}},     /* four rows of two */
+	{"swiglu_rows", "", 768, {{1, 2, "N<=1024 N%16=0 aligned bare"}, {3072, 4, "N<=1024 N%16=0 aligned rows>=3072 bare"}}},       /* two of two, of two tensors */
+	{"softmax_bwd", "", 768, {{1, 2, "N<=1024 N%8=0 aligned"}}},        /* rows of several matrices stay apart */
+	{"rmsnorm", "w", 1536, {{1, 4, "N<=2048 N%8=0 aligned with w"}, {2048, 4, "N<=2048 N%8=0 aligned rows>=2048 with w"}}},        /* two of two */
+	{"quantize_rows", "", 1536, {{1, 4, "N<=2048 N%16=0 aligned bare"}, {2048, 8, "N<=2048 N%16=0 aligned rows>=2048 bare"}}},
+	{"rmsnorm_quant", "", 1536, {{1, 4, "N<=2048 N%16=0 aligned"}}},    /* two reductions */
+	{"rmsnorm", "w", 3072, {{1, 8, "N<=4096 N%8=0 aligned with w"}, {640, 4, "N<=4096 N%8=0 aligned rows>=640 with w"}}},
+	{"layernorm", "w", 3072, {{1, 8, "N<=4096 N%8=0 aligned with w"}, {2048, 4, "N<=4096 N%8=0 aligned rows>=2048 with w"}}},
+	{"rmsnorm_128", "w", 6144, {{1, 16, "N<=8192 N%128=0 aligned with w"}, {640, 8, "N<=8192 N%128=0 aligned rows>=640 with w"}}},
+	{"rmsnorm_mxfp8", "w", 6144, {{1, 16, "N<=8192 N%32=0 aligned with w"}, {2048, 8, "N<=8192 N%32=0 aligned rows>=2048 with w"}}},
+	{"quantize_rows", "", 6144, {{1, 16, "N<=8192 N%16=0 aligned bare"}}},
+};
+enum { CLASSES = sizeof classes / sizeof *classes };
+
 static const struct variant *taken(struct built *b)
 {
 	for (int v = 0; v < b->n; v++)
@@ -48,22 +67,33 @@ static const struct variant *taken(struct built *b)
 	return NULL;
 }
 
-START_TEST(bands_begin_and_end)
+static void check_bands(const struct bands_of *of, struct dsl_pin *pin)
 {
-	struct dsl_pin pin = {"N", cases[_i].n};
 	struct built b;
-	built_for(&b, cases[_i].kernel, &pin, 1, cases[_i].n, cases[_i].given);
-	for (int i = 0; i < 6 && cases[_i].bands[i].variant; i++) {
-		int from = cases[_i].bands[i].from;
+	built_for(&b, of->kernel, pin, 1, of->n, of->given);
+	for (int i = 0; i < 6 && of->bands[i].variant; i++) {
+		int from = of->bands[i].from;
 		ir_run_symbol(&b.r, "M", from);
-		ck_assert_str_eq(taken(&b)->text, cases[_i].bands[i].variant);
-		ck_assert_int_eq(taken(&b)->waves, cases[_i].bands[i].waves);
+		ck_assert_str_eq(taken(&b)->text, of->bands[i].variant);
+		ck_assert_int_eq(taken(&b)->waves, of->bands[i].waves);
 		if (i) {
 			ir_run_symbol(&b.r, "M", from - 1);
-			ck_assert_str_eq(taken(&b)->text, cases[_i].bands[i - 1].variant);
+			ck_assert_str_eq(taken(&b)->text, of->bands[i - 1].variant);
 		}
 	}
 	built_close(&b);
+}
+
+START_TEST(bands_begin_and_end)
+{
+	struct dsl_pin pin = {"N", cases[_i].n};
+	check_bands(&cases[_i], &pin);
+}
+END_TEST
+
+START_TEST(classes_have_bands)
+{
+	check_bands(&classes[_i], NULL);
 }
 END_TEST
 
@@ -109,14 +139,22 @@ START_TEST(bands_compute)
 }
 END_TEST
 
-/* Eight thousand rows are more than the interpreter has time for: here three, by their variant. */
+/* Thousands of rows are more than the interpreter has time for: here a few, by their variant, the last workgroup of which has one. */
+static const struct { const char *kernel, *given; int pin, m, n; const char *variant; } very_many[] = {
+	{"rmsnorm_quant", "", 7168, 3, 7168, "N=7168 aligned rows>=8192"}, {"layernorm_mxfp8", "w", 7168, 3, 7168, "N=7168 aligned rows>=8192 with w"},
+	{"rmsnorm_quant", "", 0, 5, 528, "N<=1024 N%16=0 aligned rows>=3072"}, {"rmsnorm_128", "w", 0, 5, 1024, "N<=1024 N%128=0 aligned rows>=3072 with w"},
+	{"layernorm", "w b", 0, 5, 776, "N<=1024 N%8=0 aligned rows>=3072 with w b"}, {"quantize_rows", "", 0, 5, 1024, "N<=1024 N%16=0 aligned rows>=3072 bare"},
+	{"swiglu_rows", "", 0, 3, 560, "N<=1024 N%16=0 aligned rows>=3072 bare"}, {"rmsnorm", "w", 0, 3, 1032, "N<=2048 N%8=0 aligned rows>=2048 with w"},
+	{"quantize_rows", "", 0, 3, 1040, "N<=2048 N%16=0 aligned rows>=2048 bare"}, {"rmsnorm", "w", 0, 3, 2056, "N<=4096 N%8=0 aligned rows>=640 with w"},
+};
+enum { VERY_MANY = sizeof very_many / sizeof *very_many };
+
 START_TEST(very_many_compute)
 {
-	static const char *const kernels[] = {"rmsnorm_quant", "layernorm_mxfp8"}, *const given[] = {"", "w"};
-	struct dsl_pin pin = {"N", 7168};
+	struct dsl_pin pin = {"N", very_many[_i].pin};
 	struct built b;
-	built_for(&b, kernels[_i], &pin, 3, 7168, given[_i]);
-	built_run(&b, &b.v[built_variant(&b, _i ? "N=7168 aligned rows>=8192 with w" : "N=7168 aligned rows>=8192")]);
+	built_for(&b, very_many[_i].kernel, pin.value ? &pin : NULL, very_many[_i].m, very_many[_i].n, very_many[_i].given);
+	built_run(&b, &b.v[built_variant(&b, very_many[_i].variant)]);
 	built_close(&b);
 }
 END_TEST
@@ -124,10 +162,11 @@ END_TEST
 static void add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, bands_begin_and_end, 0, CASES);
+	tcase_add_loop_test(t, classes_have_bands, 0, CLASSES);
 	tcase_add_test(t, other_chips_have_none);
 	tcase_add_test(t, rows_between_ask_early);
 	tcase_add_loop_test(t, bands_compute, 0, CALLS);
-	tcase_add_loop_test(t, very_many_compute, 0, 2);
+	tcase_add_loop_test(t, very_many_compute, 0, VERY_MANY);
 }
 
 int main(void)
