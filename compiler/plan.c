@@ -16,7 +16,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, MANY_SHARED = 4096, MANY_LINES = 2048, LONGEST = 16384, LONG_LANE = 64, WHOLE_GROUP = 32 };
+enum { ROW_BESIDE = 1024, MANY_SHARED = 4096, MANY_LINES = 2048, LONGEST = 16384, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 enum { SUMMING_THREADS = 256 };                   /* at least, of groups of rows that are summed */
@@ -511,14 +511,15 @@ static int plan_classes(struct planner *p, bool is_aligned)
 		before = most;
 		v.instead = positions < largest;
 		largest = v.instead ? largest : positions;
-		struct class_band band = {0};
+		bool told = full && !v.full && !p->folds && columns >= 0;
+		struct class_band band = told ? plan_class_band(p, positions, joined_axis(p)) : (struct class_band){0};
 		struct variant many = v;
 		many.full = true;
-		if (full && !v.full && !p->folds && columns >= 0)
-			band = plan_class_band(p, positions);
-		if (band.least && (!band.joins || joined_axis(p)))
+		if (band.least)
 			plan_class(p, many, most, is_aligned, plan_rows_beside(p, columns), &band);
+		p->few = band.spread;
 		plan_class(p, v, most, is_aligned, NULL, NULL);
+		p->few = false;
 	}
 	return largest;
 }
@@ -538,9 +539,12 @@ static int waiting_rows(const struct planner *p)
  * asked for together (emit/ask.c).  Whose rows gain by it was measured (docs/performance.md). */
 static void plan_between(struct planner *p)
 {
-	static const struct { int above, most, rows; } ranges[] = {
-		{4096, 5120, STORED_NARROW}, {5120, 6144, STORED_NARROW}, {6144, 7168, STORED_NARROW}, {8192, 10240, STORED_NARROW | STORED_WIDE},
-		{10240, 12288, STORED_NARROW | STORED_WIDE}, {12288, 14336, STORED_NARROW | STORED_WIDE | IN_GROUPS}, {14336, 16384, STORED_NARROW | STORED_WIDE}};
+	static const struct { int above, most, lane, rows; } ranges[] = {
+		{1024, 1536, 32, STORED_NARROW | IN_GROUPS}, {1536, 2048, 32, STORED_NARROW | IN_GROUPS}, {2048, 3072, 32, STORED_NARROW},
+		{3072, 4096, 32, STORED_NARROW | STORED_WIDE | IN_GROUPS}, {4096, 5120, 64, STORED_NARROW | IN_GROUPS}, {5120, 6144, 64, STORED_NARROW | IN_GROUPS},
+		{6144, 7168, 64, STORED_NARROW}, {7168, 8192, 32, STORED_NARROW | STORED_WIDE | IN_GROUPS}, {8192, 10240, 64, STORED_NARROW | STORED_WIDE},
+		{10240, 12288, 64, STORED_NARROW | STORED_WIDE}, {12288, 14336, 64, STORED_NARROW | STORED_WIDE | IN_GROUPS},
+		{14336, 16384, 64, STORED_NARROW | STORED_WIDE | IN_GROUPS}};
 	int symbol = row_symbol(p), unit = (int)plan_unit(p);
 	for (unsigned i = 0; i < sizeof ranges / sizeof *ranges; i++) {
 		struct variant v = plan_variant(p);
@@ -550,8 +554,8 @@ static void plan_between(struct planner *p)
 		plan_range(p, &v, symbol, ranges[i].above + 1, ranges[i].most);
 		plan_aligned(p, &v);
 		plan_many_rows(p, &v, plan_rows_beside(p, symbol));
-		v.waves = waves_of(p, power_above(ranges[i].most / LONG_LANE));
-		row_tiles(p, &v, most, LONG_LANE);
+		v.waves = waves_of(p, power_above(ranges[i].most / ranges[i].lane));
+		row_tiles(p, &v, most, ranges[i].lane);
 		*plan_add(p) = v;
 	}
 }

@@ -70,6 +70,19 @@ static int asked_rows(const struct planner *p, int64_t n, int waves)
 
 static void add(struct bands *b, enum band band, int least, int most) { b->of[b->n++] = (struct row_band){band, least, most}; }
 
+/* From how many rows of n elements on, which are no power of two, lanes hold twice as many, in fewer waves; 0 = never.  Where one wave is left, which
+ * waits for no other, sooner the less it waits for. */
+static int wide_rows(struct planner *p, int64_t n, int waves)
+{
+	int wide = row_waves(p, n, BAND_WIDE);
+	bool narrows = p->f.narrowest < p->f.widest;
+	if (wide >= waves || (n <= ACCESS_ROW && p->f.rounds > 1 && !narrows))
+		return 0;
+	if (wide > 1 || p->f.rounds > 2 || p->f.long_weights > 1)
+		return CROWD_ROWS;
+	return p->f.rounds < 2 ? MANY_FULL : LONE_ROWS;
+}
+
 /* Bands of rows that are held by one workgroup each and load nothing else of their length but weights. */
 static void add_measured(struct planner *p, struct bands *b, int64_t n, bool apart)
 {
@@ -82,8 +95,8 @@ static void add_measured(struct planner *p, struct bands *b, int64_t n, bool apa
 			add(b, BAND_MORE, SPREAD_ROWS, resident);
 		return;
 	}
-	if (longer && row_waves(p, n, BAND_WIDE) < least)
-		add(b, BAND_WIDE, CROWD_ROWS, 0);
+	if (wide_rows(p, n, least))
+		add(b, BAND_WIDE, wide_rows(p, n, least), 0);
 	if (!differ && longer)
 		many = asked + 1;
 	else if (differ && (p->f.rounds < 2 || n >= once))
@@ -127,23 +140,32 @@ struct bands plan_bands(struct planner *p, int symbol, int64_t n, const struct h
 }
 
 /* What waves do once, their part of the reductions above all, is shared by more where lanes hold more; few rows are better spread.  Rows that wait for
- * one reduction, or are stored as wide as they are read, wait less in few lanes than those that are quantised behind two; and those without weights
- * whose code is so long that a lane of few would make a single access. */
-struct class_band plan_class_band(const struct planner *p, int longest)
+ * one reduction gain sooner than those behind two; those without weights whose code is so long that a lane of few would make a single access hold more
+ * only up to half of the longest.  Two tensors of rows that are quantised are asked for at once by many lanes, as those of a fixed length are. */
+struct class_band plan_class_band(const struct planner *p, int longest, bool can_join)
 {
-	bool waits = p->f.rows == 1 && (p->f.weights || p->f.rounds > 1), single = !p->f.weights && 16 * p->f.cost > LANE_ROW_CODE;
-	int group = (int)plan_unit(p);
-	struct class_band none = {0};
+	bool one = p->f.rows == 1, waits = one && (p->f.weights || p->f.rounds > 1), bare = one && !p->f.weights && p->f.rounds > 1 && !p->f.guarded;
+	bool single = !p->f.weights && 16 * p->f.cost > LANE_ROW_CODE, groups = plan_unit(p) > 1;
+	bool ranges = plan_waits_twice(p) && !groups;      /* all of these have ranges (plan.c, plan_between) */
+	int quantised = p->f.narrowest < p->f.widest ? p->f.weights ? JOINED_CLASS : WIDE_CLASS : 0;
+	struct class_band b = {.spread = !one && !p->f.guarded && longest <= quantised};
 	switch (longest) {
 	case JOINED_CLASS:
-		return (struct class_band){MANY_JOINED, true};
+		b.joins = can_join;
+		b.least = can_join || bare ? MANY_JOINED : 0;
+		break;
 	case PAIRED_CLASS:
-		return p->f.rounds < 2 && p->f.rows == 1 && group == 1 ? (struct class_band){MANY_FULL, true} : none;
+		b.joins = can_join && one && p->f.rounds < 2 && !groups;
+		b.least = b.joins ? MANY_FULL : 0;
+		break;
 	case WIDE_CLASS:
-		return waits || single ? (struct class_band){p->f.rounds < 2 && !single ? MANY_LONG : MANY_FULL, false} : none;
+		if (single || (waits && !ranges))
+			b.least = p->f.rounds < 2 && !single ? MANY_LONG : MANY_FULL;
+		break;
 	case LONG_CLASS:
-		return !waits || single ? none : (struct class_band){group > 1 && group <= SMALL_GROUP ? MANY_FULL : MANY_LONG, false};
-	default:
-		return none;
+		if (waits && !single && !ranges)
+			b.least = groups && plan_unit(p) <= SMALL_GROUP ? MANY_FULL : MANY_LONG;
+		break;
 	}
+	return b;
 }

@@ -57,11 +57,11 @@ static int slow_elements(const struct planner *p, const struct variant *v)
 	return n >= ACCESS_ROW && n < LONG_ROW && !variant_is_ragged(v) ? 16 : 0;
 }
 
-/* Of a length that is no power of two lanes hold twice as many elements: the fewer lanes, the fewer have none of the row.  Rows of more than one access
- * of all lanes, for which few rows have variants (plan_bands.c), do so only where there are very many: fewer wait less the more lanes they have. */
+/* Of a length that is no power of two lanes hold twice as many elements: the fewer lanes, the fewer have none of the row.  Rows of several waves, for
+ * which few rows have variants (plan_bands.c), do so only where there are very many: fewer wait less the more lanes they have. */
 static bool is_ragged_wide(const struct planner *p, const struct variant *v, int each)
 {
-	bool medium = v->npins && row_of(v) > ACCESS_ROW && row_of(v) <= ROW_LANES * 8;
+	bool medium = v->npins && row_of(v) > WAVE_ROW && row_of(v) <= ROW_LANES * 8;
 	return variant_is_ragged(v) && (!medium || each <= 16 || p->band == BAND_WIDE || p->band == BAND_SLOW);
 }
 

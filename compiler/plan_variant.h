@@ -17,8 +17,9 @@ enum band {
 struct row_band { enum band band; int least, most; };
 struct bands { int n; struct row_band of[8]; };
 
-/* Of a class of lengths: from so many rows on, 0 = never, lanes hold as much as those of a fixed length; and whether several rows join in a workgroup. */
-struct class_band { int least; bool joins; };
+/* Of a class of lengths: from so many rows on, 0 = never, lanes hold as much as those of a fixed length, and whether several rows join in a workgroup;
+ * whether lanes of fewer hold a single access. */
+struct class_band { int least; bool joins, spread; };
 enum { MANY_ROWS = 512, MANY_GUARDED = 768, CROWD_ROWS = 8192 };      /* from which on there are many; of those that may not be there; of a crowd */
 
 struct planner {
@@ -70,7 +71,8 @@ void plan_many_rows(struct planner *, struct variant *, const struct hexpr *rows
 void plan_rows(struct planner *);                                   /* plan.c: all variants of a kernel without dots, for the set in hand */
 /* plan_bands.c: of so many rows, NULL = of one, where the symbol is n; apart: few and many are told apart. */
 struct bands plan_bands(struct planner *, int symbol, int64_t n, const struct hexpr *rows, bool apart);
-struct class_band plan_class_band(const struct planner *, int longest);                            /* of rows up to so many positions */
+/* Of rows up to so many positions; can_join: several to a workgroup. */
+struct class_band plan_class_band(const struct planner *, int longest, bool can_join);
 /* plan_short.c: rows of so many columns that leave lanes of a wave without an access; a workgroup's share of them, of a variant whose alignment is
  * known; variants for classes of them. */
 bool plan_is_short(const struct planner *, int64_t columns);

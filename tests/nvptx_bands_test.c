@@ -35,6 +35,14 @@ static const struct bands_of cases[] = {
 		{4096, 8, "N=1024 aligned rows>=4096"}}},                     /* eight of one */
 	{"layernorm", "w", 4096, {{1, 16, "N=4096 aligned with w"}, {529, 4, "N=4096 aligned rows>=529 with w"},
 		{8192, 16, "N=4096 aligned rows>=8192 memory>=4000 with w"}}},
+	/* no power of two: 32 elements a lane, and 64 of very many; sooner where a wave is left, four rows of which make a workgroup, and waits for little */
+	{"rmsnorm", "w", 1536, {{1, 8, "N=1536 aligned with w"}, {1057, 2, "N=1536 aligned rows>=1057 with w"}, {2048, 4, "N=1536 aligned rows>=2048 with w"}}},
+	{"rmsnorm_mxfp8", "w", 1536, {{1, 8, "N=1536 aligned with w"}, {512, 2, "N=1536 aligned rows>=512 with w"}, {4096, 4, "N=1536 aligned rows>=4096 with w"}}},
+	{"layernorm_quant", "w b", 1536, {{1, 8, "N=1536 aligned with w b"}, {512, 2, "N=1536 aligned rows>=512 with w b"},
+		{8192, 4, "N=1536 aligned rows>=8192 with w b"}}},
+	{"rmsnorm_quant", "", 2560, {{1, 16, "N=2560 aligned"}, {512, 4, "N=2560 aligned rows>=512"}}},      /* light: 16, and 32 */
+	{"rmsnorm_128", "w", 2560, {{1, 16, "N=2560 aligned with w"}, {512, 4, "N=2560 aligned rows>=512 with w"}, {8192, 2, "N=2560 aligned rows>=8192 with w"}}},
+	{"layernorm", "w b", 2560, {{1, 16, "N=2560 aligned with w b"}, {512, 4, "N=2560 aligned rows>=512 with w b"}}},
 	/* two tensors of rows: as many lanes for all */
 	{"add_rmsnorm_quant", "res w res_out", 4096, {{1, 16, "N=4096 aligned with res w res_out"}}},
 };
@@ -45,13 +53,20 @@ enum { CASES = sizeof cases / sizeof *cases };
 static const struct bands_of classes[] = {
 	{"rmsnorm_quant", "", 768, {{1, 2, "N<=1024 N%16=0 aligned"}, {3072, 4, "N<=1024 N%16=0 aligned rows>=3072"}}},
 	{"quantize_rows", "", 768, {{1, 2, "N<=1024 N%16=0 aligned bare"}, {3072, 8, "N<=1024 N%16=0 aligned rows>=3072 bare"}}},     /* four rows of two */
-	{"swiglu_rows", "", 768, {{1, 2, "N<=1024 N%16=0 aligned bare"}, {3072, 4, "N<=1024 N%16=0 aligned rows>=3072 bare"}}},       /* two of two, of two tensors */
+	{"swiglu_rows", "", 768, {{1, 4, "N<=1024 N%16=0 aligned bare"}, {3072, 4, "N<=1024 N%16=0 aligned rows>=3072 bare"}}},       /* two of two, of two tensors */
+	{"swiglu_rows", "", 2560, {{1, 16, "N<=4096 N%16=0 aligned bare"}}},
+	{"swiglu_rows", "", 6144, {{1, 16, "N<=8192 N%16=0 aligned bare"}}},
+	{"add_rmsnorm_quant", "res w res_out", 768, {{1, 4, "N<=1024 N%16=0 aligned with res w res_out"}, {3072, 4, "N<=1024 N%16=0 aligned rows>=3072 with res w res_out"}}},
+	{"add_rmsnorm_quant", "res w res_out", 2560, {{1, 8, "N<=4096 N%16=0 aligned with res w res_out"}}},
 	{"softmax_bwd", "", 768, {{1, 2, "N<=1024 N%8=0 aligned"}}},        /* rows of several matrices stay apart */
 	{"rmsnorm", "w", 1536, {{1, 4, "N<=2048 N%8=0 aligned with w"}, {2048, 4, "N<=2048 N%8=0 aligned rows>=2048 with w"}}},        /* two of two */
 	{"quantize_rows", "", 1536, {{1, 4, "N<=2048 N%16=0 aligned bare"}, {2048, 8, "N<=2048 N%16=0 aligned rows>=2048 bare"}}},
 	{"rmsnorm_quant", "", 1536, {{1, 4, "N<=2048 N%16=0 aligned"}}},    /* two reductions */
 	{"rmsnorm", "w", 3072, {{1, 8, "N<=4096 N%8=0 aligned with w"}, {640, 4, "N<=4096 N%8=0 aligned rows>=640 with w"}}},
 	{"layernorm", "w", 3072, {{1, 8, "N<=4096 N%8=0 aligned with w"}, {2048, 4, "N<=4096 N%8=0 aligned rows>=2048 with w"}}},
+	{"layernorm", "w", 3080, {{1, 8, "N<=4096 N%8=0 aligned with w"}, {512, 4, "3072<N<=4096 N%8=0 aligned rows>=512 with w"}}},
+	{"layernorm_quant", "w", 1536, {{1, 4, "N<=2048 N%16=0 aligned with w"}, {512, 2, "1024<N<=1536 N%16=0 aligned rows>=512 with w"}}},
+	{"layernorm_quant", "w", 7184, {{1, 16, "N<=8192 N%16=0 aligned with w"}, {512, 8, "7168<N<=8192 N%16=0 aligned rows>=512 with w"}}},
 	{"rmsnorm_128", "w", 6144, {{1, 16, "N<=8192 N%128=0 aligned with w"}, {640, 8, "N<=8192 N%128=0 aligned rows>=640 with w"}}},
 	{"rmsnorm_mxfp8", "w", 6144, {{1, 16, "N<=8192 N%32=0 aligned with w"}, {2048, 8, "N<=8192 N%32=0 aligned rows>=2048 with w"}}},
 	{"quantize_rows", "", 6144, {{1, 16, "N<=8192 N%16=0 aligned bare"}}},
@@ -145,6 +160,9 @@ static const struct { const char *kernel, *given; int pin, m, n; const char *var
 	{"rmsnorm_quant", "", 0, 5, 528, "N<=1024 N%16=0 aligned rows>=3072"}, {"rmsnorm_128", "w", 0, 5, 1024, "N<=1024 N%128=0 aligned rows>=3072 with w"},
 	{"layernorm", "w b", 0, 5, 776, "N<=1024 N%8=0 aligned rows>=3072 with w b"}, {"quantize_rows", "", 0, 5, 1024, "N<=1024 N%16=0 aligned rows>=3072 bare"},
 	{"swiglu_rows", "", 0, 3, 560, "N<=1024 N%16=0 aligned rows>=3072 bare"}, {"rmsnorm", "w", 0, 3, 1032, "N<=2048 N%8=0 aligned rows>=2048 with w"},
+	{"layernorm_quant", "w", 0, 3, 1040, "1024<N<=1536 N%16=0 aligned rows>=512 with w"}, {"layernorm_128", "w b", 0, 2, 3200, "3072<N<=4096 N%128=0 aligned rows>=512 with w b"},
+	{"layernorm", "w", 0, 2, 7176, "7168<N<=8192 N%8=0 aligned rows>=512 with w"}, {"rmsnorm_mxfp8", "w", 1280, 5, 1280, "N=1280 aligned rows>=4096 with w"},
+	{"layernorm_quant", "w b", 1536, 5, 1536, "N=1536 aligned rows>=8192 with w b"}, {"layernorm", "w b", 2560, 2, 2560, "N=2560 aligned rows>=512 with w b"},
 	{"quantize_rows", "", 0, 3, 1040, "N<=2048 N%16=0 aligned rows>=2048 bare"}, {"rmsnorm", "w", 0, 3, 2056, "N<=4096 N%8=0 aligned rows>=640 with w"},
 };
 enum { VERY_MANY = sizeof very_many / sizeof *very_many };
@@ -159,6 +177,22 @@ START_TEST(very_many_compute)
 }
 END_TEST
 
+/* Rows of several matrices do not join: those that are held in one wave. */
+START_TEST(rows_of_matrices_compute)
+{
+	struct built b;
+	built_open_for(&b, "softmax_rows", "sm_90a", NULL);
+	ir_run_symbol(&b.r, "B", 2);
+	ir_run_symbol(&b.r, "S", 2);
+	ir_run_symbol(&b.r, "N", 776);
+	built_give(&b, "");
+	int v = built_variant(&b, "N<=1024 N%8=0 aligned rows>=3072 bare");
+	ck_assert_int_eq(b.v[v].waves, 1);
+	built_run(&b, &b.v[v]);
+	built_close(&b);
+}
+END_TEST
+
 static void add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, bands_begin_and_end, 0, CASES);
@@ -167,6 +201,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, rows_between_ask_early);
 	tcase_add_loop_test(t, bands_compute, 0, CALLS);
 	tcase_add_loop_test(t, very_many_compute, 0, VERY_MANY);
+	tcase_add_test(t, rows_of_matrices_compute);
 }
 
 int main(void)
