@@ -524,15 +524,17 @@ static int plan_classes(struct planner *p, bool is_aligned)
 	return largest;
 }
 
-/* Rows with weights that wait for two sums, by what is made of them, as bits. */
-enum { STORED_NARROW = 1, STORED_WIDE = 2, IN_GROUPS = 4 };
+/* Rows with weights that wait for two sums, by what is made of them, as bits; UNBIASED: in groups, and nothing is added. */
+enum { STORED_NARROW = 1, STORED_WIDE = 2, IN_GROUPS = 4, UNBIASED = 8 };
 
 static int waiting_rows(const struct planner *p)
 {
 	bool narrows = p->f.narrowest < p->f.widest, waits = p->f.weights && p->f.rounds >= 2 + narrows;
 	if (!p->target->whole_chunks || row_symbol(p) < 0 || !waits)
 		return 0;
-	return plan_unit(p) > 1 ? IN_GROUPS : narrows ? STORED_NARROW : STORED_WIDE;
+	if (plan_unit(p) > 1)
+		return p->f.long_weights < 2 ? IN_GROUPS | UNBIASED : IN_GROUPS;
+	return narrows ? STORED_NARROW : STORED_WIDE;
 }
 
 /* Many such rows: lanes hold as many accesses as the longest have, of which the last alone is masked, for the shortest have all the others: these are
@@ -541,7 +543,7 @@ static void plan_between(struct planner *p)
 {
 	static const struct { int above, most, lane, rows; } ranges[] = {
 		{1024, 1536, 32, STORED_NARROW | IN_GROUPS}, {1536, 2048, 32, STORED_NARROW | IN_GROUPS}, {2048, 3072, 32, STORED_NARROW},
-		{3072, 4096, 32, STORED_NARROW | STORED_WIDE | IN_GROUPS}, {4096, 5120, 64, STORED_NARROW | IN_GROUPS}, {5120, 6144, 64, STORED_NARROW | IN_GROUPS},
+		{3072, 4096, 32, STORED_NARROW | STORED_WIDE | IN_GROUPS}, {4096, 5120, 64, STORED_NARROW | UNBIASED}, {5120, 6144, 64, STORED_NARROW | UNBIASED},
 		{6144, 7168, 64, STORED_NARROW}, {7168, 8192, 32, STORED_NARROW | STORED_WIDE | IN_GROUPS}, {8192, 10240, 64, STORED_NARROW | STORED_WIDE},
 		{10240, 12288, 64, STORED_NARROW | STORED_WIDE}, {12288, 14336, 64, STORED_NARROW | STORED_WIDE | IN_GROUPS},
 		{14336, 16384, 64, STORED_NARROW | STORED_WIDE | IN_GROUPS}};

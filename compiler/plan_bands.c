@@ -8,9 +8,9 @@
 #include "pass.h"
 #include "plan_tiles.h"
 
-/* Rows from which on short ones have a wave each; the fewest that the longest have more lanes for, as fewer are as fast by few waves, which wait for
- * each other less; columns of the longest: lanes of shorter ones are not full. */
-enum { LONE_ROWS = 4096, SPREAD_ROWS = 65, LONGEST_ROW = 14336 };
+/* Rows from which on short ones have a wave each, those of no power of two sooner; the fewest that the longest have more lanes for, as fewer are as fast
+ * by few waves, which wait for each other less; columns of the longest: lanes of shorter ones are not full. */
+enum { LONE_ROWS = 4096, MANY_ALONE = 1536, SPREAD_ROWS = 65, LONGEST_ROW = 14336 };
 /* Of a multiprocessor: threads (CUDA C++ Programming Guide, compute capability 9.0), for all of which registers leave room if lanes hold so many elements,
  * and workgroups, of more of which it takes as long to begin them. */
 enum { RESIDENT_THREADS = 2048, RESIDENT_LANE = 16, RESIDENT_WORKGROUPS = 8 };
@@ -70,8 +70,8 @@ static int asked_rows(const struct planner *p, int64_t n, int waves)
 
 static void add(struct bands *b, enum band band, int least, int most) { b->of[b->n++] = (struct row_band){band, least, most}; }
 
-/* From how many rows of n elements on, which are no power of two, lanes hold twice as many, in fewer waves; 0 = never.  Where one wave is left, which
- * waits for no other, sooner the less it waits for. */
+/* From how many rows of n elements on, which are no power of two, lanes hold twice as many, in fewer waves; 0 = never.  Sooner where
+ * one wave is left, which waits for no other. */
 static int wide_rows(struct planner *p, int64_t n, int waves)
 {
 	int wide = row_waves(p, n, BAND_WIDE);
@@ -80,7 +80,7 @@ static int wide_rows(struct planner *p, int64_t n, int waves)
 		return 0;
 	if (wide > 1 || p->f.rounds > 2 || p->f.long_weights > 1)
 		return CROWD_ROWS;
-	return p->f.rounds < 2 ? MANY_FULL : LONE_ROWS;
+	return MANY_ALONE;
 }
 
 /* Bands of rows that are held by one workgroup each and load nothing else of their length but weights. */

@@ -36,8 +36,8 @@ static const struct bands_of cases[] = {
 	{"layernorm", "w", 4096, {{1, 16, "N=4096 aligned with w"}, {529, 4, "N=4096 aligned rows>=529 with w"},
 		{8192, 16, "N=4096 aligned rows>=8192 memory>=4000 with w"}}},
 	/* no power of two: 32 elements a lane, and 64 of very many; sooner where a wave is left, four rows of which make a workgroup, and waits for little */
-	{"rmsnorm", "w", 1536, {{1, 8, "N=1536 aligned with w"}, {1057, 2, "N=1536 aligned rows>=1057 with w"}, {2048, 4, "N=1536 aligned rows>=2048 with w"}}},
-	{"rmsnorm_mxfp8", "w", 1536, {{1, 8, "N=1536 aligned with w"}, {512, 2, "N=1536 aligned rows>=512 with w"}, {4096, 4, "N=1536 aligned rows>=4096 with w"}}},
+	{"rmsnorm", "w", 1536, {{1, 8, "N=1536 aligned with w"}, {1057, 2, "N=1536 aligned rows>=1057 with w"}, {1536, 4, "N=1536 aligned rows>=1536 with w"}}},
+	{"rmsnorm_mxfp8", "w", 1536, {{1, 8, "N=1536 aligned with w"}, {512, 2, "N=1536 aligned rows>=512 with w"}, {1536, 4, "N=1536 aligned rows>=1536 with w"}}},
 	{"layernorm_quant", "w b", 1536, {{1, 8, "N=1536 aligned with w b"}, {512, 2, "N=1536 aligned rows>=512 with w b"},
 		{8192, 4, "N=1536 aligned rows>=8192 with w b"}}},
 	{"rmsnorm_quant", "", 2560, {{1, 16, "N=2560 aligned"}, {512, 4, "N=2560 aligned rows>=512"}}},      /* light: 16, and 32 */
@@ -67,6 +67,8 @@ static const struct bands_of classes[] = {
 	{"layernorm", "w", 3080, {{1, 8, "N<=4096 N%8=0 aligned with w"}, {512, 4, "3072<N<=4096 N%8=0 aligned rows>=512 with w"}}},
 	{"layernorm_quant", "w", 1536, {{1, 4, "N<=2048 N%16=0 aligned with w"}, {512, 2, "1024<N<=1536 N%16=0 aligned rows>=512 with w"}}},
 	{"layernorm_quant", "w", 7184, {{1, 16, "N<=8192 N%16=0 aligned with w"}, {512, 8, "7168<N<=8192 N%16=0 aligned rows>=512 with w"}}},
+	{"layernorm_mxfp8", "w", 5120, {{1, 16, "N<=8192 N%32=0 aligned with w"}, {512, 4, "4096<N<=5120 N%32=0 aligned rows>=512 with w"}}},
+	{"layernorm_128", "w b", 4736, {{1, 16, "N<=8192 N%128=0 aligned with w b"}, {640, 8, "N<=8192 N%128=0 aligned rows>=640 with w b"}}},
 	{"rmsnorm_128", "w", 6144, {{1, 16, "N<=8192 N%128=0 aligned with w"}, {640, 8, "N<=8192 N%128=0 aligned rows>=640 with w"}}},
 	{"rmsnorm_mxfp8", "w", 6144, {{1, 16, "N<=8192 N%32=0 aligned with w"}, {2048, 8, "N<=8192 N%32=0 aligned rows>=2048 with w"}}},
 	{"quantize_rows", "", 6144, {{1, 16, "N<=8192 N%16=0 aligned bare"}}},
@@ -161,7 +163,7 @@ static const struct { const char *kernel, *given; int pin, m, n; const char *var
 	{"layernorm", "w b", 0, 5, 776, "N<=1024 N%8=0 aligned rows>=3072 with w b"}, {"quantize_rows", "", 0, 5, 1024, "N<=1024 N%16=0 aligned rows>=3072 bare"},
 	{"swiglu_rows", "", 0, 3, 560, "N<=1024 N%16=0 aligned rows>=3072 bare"}, {"rmsnorm", "w", 0, 3, 1032, "N<=2048 N%8=0 aligned rows>=2048 with w"},
 	{"layernorm_quant", "w", 0, 3, 1040, "1024<N<=1536 N%16=0 aligned rows>=512 with w"}, {"layernorm_128", "w b", 0, 2, 3200, "3072<N<=4096 N%128=0 aligned rows>=512 with w b"},
-	{"layernorm", "w", 0, 2, 7176, "7168<N<=8192 N%8=0 aligned rows>=512 with w"}, {"rmsnorm_mxfp8", "w", 1280, 5, 1280, "N=1280 aligned rows>=4096 with w"},
+	{"layernorm", "w", 0, 2, 7176, "7168<N<=8192 N%8=0 aligned rows>=512 with w"}, {"rmsnorm_mxfp8", "w", 1280, 5, 1280, "N=1280 aligned rows>=1536 with w"},
 	{"layernorm_quant", "w b", 1536, 5, 1536, "N=1536 aligned rows>=8192 with w b"}, {"layernorm", "w b", 2560, 2, 2560, "N=2560 aligned rows>=512 with w b"},
 	{"quantize_rows", "", 0, 3, 1040, "N<=2048 N%16=0 aligned rows>=2048 bare"}, {"rmsnorm", "w", 0, 3, 2056, "N<=4096 N%8=0 aligned rows>=640 with w"},
 };
