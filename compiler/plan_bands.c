@@ -141,14 +141,15 @@ struct bands plan_bands(struct planner *p, int symbol, int64_t n, const struct h
 
 /* What waves do once, their part of the reductions above all, is shared by more where lanes hold more; few rows are better spread.  Rows that wait for
  * one reduction gain sooner than those behind two; those without weights whose code is so long that a lane of few would make a single access hold more
- * only up to half of the longest.  Two tensors of rows that are quantised are asked for at once by many lanes, as those of a fixed length are. */
+ * only up to half of the longest.  Two tensors of rows that are quantised are asked for at once by many lanes, as those of a fixed length are, unless
+ * there is as much besides. */
 struct class_band plan_class_band(const struct planner *p, int longest, bool can_join)
 {
 	bool one = p->f.rows == 1, waits = one && (p->f.weights || p->f.rounds > 1), bare = one && !p->f.weights && p->f.rounds > 1 && !p->f.guarded;
 	bool single = !p->f.weights && 16 * p->f.cost > LANE_ROW_CODE, groups = plan_unit(p) > 1;
-	bool ranges = plan_waits_twice(p) && !groups;      /* all of these have ranges (plan.c, plan_between) */
-	int quantised = p->f.narrowest < p->f.widest ? p->f.weights ? JOINED_CLASS : WIDE_CLASS : 0;
-	struct class_band b = {.spread = !one && !p->f.guarded && longest <= quantised};
+	bool ranges = plan_waits_twice(p) && !groups && !p->brief;      /* all of these have ranges (plan.c, plan_between) */
+	int spread = p->f.narrowest == p->f.widest || p->f.long_weights > 1 ? 0 : p->f.weights ? JOINED_CLASS : WIDE_CLASS;
+	struct class_band b = {.spread = !one && !p->f.guarded && longest <= spread};
 	switch (longest) {
 	case JOINED_CLASS:
 		b.joins = can_join;

@@ -61,7 +61,7 @@ static const struct need warps[] = {
 	{"rmsnorm_quant", "", "N<=4096 N%16=0 aligned", 4096, 16, 32}, {"rmsnorm_quant", "", "N<=4096 N%16=0 aligned", 4096, 512, 32},
 	{"rmsnorm_quant", "", "N<=4096 N%16=0 aligned", 4096, 528, 64}, {"rmsnorm_quant", "", "N<=4096 N%16=0 aligned", 4096, 4096, 256},
 	{"rmsnorm_128", "w", "N<=4096 N%128=0 aligned with w", 8192, 640, 64}, {"softmax_rows", "", "N<=16384 N%8=0 aligned bare", 0, 10248, 352},
-	{"rmsnorm_128", "w", "N<=16384 N%128=0 aligned with w", 4096, 8320, 288}, {"layernorm_quant", "w", "N<=8192 N%16=0 aligned rows>=2048 with w", 4096, 5136, 192},
+	{"rmsnorm_128", "w", "N<=16384 N%128=0 aligned with w", 4096, 8320, 288}, {"rmsnorm_quant", "", "N<=8192 N%16=0 aligned rows>=640", 4096, 5136, 192},
 	{"rmsnorm_quant", "", "N<=4096 N%16=0 aligned rows>=2048", 2048, 2048, 64}, {"geglu_rows", "", "N<=16384 N%16=0 aligned bare", 4096, 8208, 288},
 };
 
