@@ -118,7 +118,8 @@ def codes(exact, skip=None, slack=None):
         if skip is not None:
             off = off.masked_fill(skip, 0)
         wrong, far = int((off > 0).sum()), int((off > 1).sum())
-        if far or wrong > max(1, 1e-4 * off.numel()):
+        most = 1e-4 * off.numel()
+        if far or wrong > max(1, most + 3 * math.sqrt(most)):    # a rate; of a sample so many by chance, within three standard deviations
             return f"{wrong} of {off.numel()} codes differ, {far} by more than a step"
         return None
     return rule
