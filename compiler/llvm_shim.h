@@ -23,8 +23,9 @@ void shim_machine_free(struct shim_machine *);
 
 /* SHIM_KEPT: the instructions stand in an order worth keeping, and no two are equal (pass_loads.c, pass_clean.c): LLVM neither schedules
  * before register allocation nor looks for equal ones as often.  SHIM_KEPT_PLAIN: nor do equal ones come up on the way, as addresses
- * of tiles in group memory do: it does not look for them once they are machine instructions. */
-enum shim_order { SHIM_OWN, SHIM_KEPT, SHIM_KEPT_PLAIN, SHIM_ORDERS };
+ * of tiles in group memory do: it does not look for them once they are machine instructions.  SHIM_RESCHEDULED: that order
+ * holds more than there are registers, but addresses are as cheap. */
+enum shim_order { SHIM_OWN, SHIM_KEPT, SHIM_KEPT_PLAIN, SHIM_RESCHEDULED, SHIM_ORDERS };
 
 /* Generates code for the module (consumed in every case).  *bytes is malloc'ed, and ends in a NUL not counted in *size.
  * 0, or -1 with text.  Errors that LLVM reports as diagnostics go to the context's handler, and -1 is not returned for them:

@@ -23,21 +23,22 @@ static int verify_module(LLVMModuleRef module, char *err, size_t errlen)
 	return broken ? -1 : 0;
 }
 
-static int attempt(struct arena *a, const struct ir_kernel *final, const struct variant *v, struct object_session *session, bool may_order,
+/* again: in the order in which it stands it holds more than there are registers. */
+static int attempt(struct arena *a, const struct ir_kernel *final, const struct variant *v, struct object_session *session, bool again,
                    struct variant_code *out, char *err, size_t errlen)
 {
 	*out = (struct variant_code){0};
 	int rc = translate(a, final, v, object_context(session), &out->made, err, errlen);
 	if (rc)
 		return rc;
-	out->made.ordered = out->made.ordered && may_order;
 	LLVMModuleRef module = out->made.module;
 	out->made.module = NULL;
 	if (verify_module(module, err, errlen)) {
 		LLVMDisposeModule(module);
 		return -1;
 	}
-	enum shim_order order = !out->made.ordered ? SHIM_OWN : out->made.tiles ? SHIM_KEPT : SHIM_KEPT_PLAIN;
+	enum shim_order order = !out->made.ordered ? SHIM_OWN : again ? SHIM_RESCHEDULED : out->made.tiles ? SHIM_KEPT : SHIM_KEPT_PLAIN;
+	out->made.ordered = out->made.ordered && !again;
 	if (object_build(session, v->target, module, order, &out->elf, &out->size, err, errlen))
 		return -1;
 	rc = object_facts(a, v->target, out->elf, out->size, v->spills ? OBJECT_MAY_SPILL : OBJECT_GATED, &out->facts, &out->nfacts, err, errlen);
@@ -51,8 +52,8 @@ static int attempt(struct arena *a, const struct ir_kernel *final, const struct 
 int variant_code(struct arena *a, const struct ir_kernel *final, const struct variant *v, struct object_session *session, struct variant_code *out,
                  char *err, size_t errlen)
 {
-	int rc = attempt(a, final, v, session, true, out, err, errlen);
+	int rc = attempt(a, final, v, session, false, out, err, errlen);
 	if (rc == OBJECT_SPILLS && out->made.ordered)
-		rc = attempt(a, final, v, session, false, out, err, errlen);
+		rc = attempt(a, final, v, session, true, out, err, errlen);
 	return rc;
 }
