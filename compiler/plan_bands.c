@@ -15,9 +15,10 @@ enum { LONE_ROWS = 4096, MANY_ALONE = 1536, SPREAD_ROWS = 65, LONGEST_ROW = 1433
  * and workgroups, of more of which it takes as long to begin them. */
 enum { RESIDENT_THREADS = 2048, RESIDENT_LANE = 16, RESIDENT_WORKGROUPS = 8 };
 
-/* The longest rows of a class whose rows join in a workgroup, a wave each; of one where two do; of those that have a wide band, which are half of the
- * longest that have.  Rows from which on the first join; lanes hold more; of long rows. */
-enum { JOINED_CLASS = 1024, PAIRED_CLASS = 2048, WIDE_CLASS = 4096, LONG_CLASS = 8192, MANY_JOINED = 3072, MANY_FULL = 2048, MANY_LONG = 640, SMALL_GROUP = 32 };
+/* Classes of lengths by their longest row: of which a workgroup takes several, a wave each; of which it takes two; others.  Rows from which on a class
+ * has such a variant; from which on lanes hold more; the same of long rows.  Columns of a group, up to which long rows wait for more of them. */
+enum { SHORT_CLASS = 1024, PAIRED_CLASS = 2048, MEDIUM_CLASS = 4096, LONG_CLASS = 8192 };
+enum { MANY_JOINED = 3072, MANY_FULL = 2048, MANY_LONG = 640, SMALL_GROUP = 32 };
 
 /* Rows of 8 KB with weights, written as wide as they are read, of which there are more than the chip holds at a time, by far: where one
  * reduction is all they wait for, each to a wave; where two are, two rows to the same lanes, of an access each.  Shorter ones gain nothing
@@ -70,8 +71,8 @@ static int asked_rows(const struct planner *p, int64_t n, int waves)
 
 static void add(struct bands *b, enum band band, int least, int most) { b->of[b->n++] = (struct row_band){band, least, most}; }
 
-/* From how many rows of n elements on, which are no power of two, lanes hold twice as many, in fewer waves; 0 = never.  Sooner where
- * one wave is left, which waits for no other. */
+/* From how many rows of n elements on, which are no power of two, lanes hold twice as many, in fewer waves; 0 = never, as short rows of two
+ * reductions that are stored as wide as they are read.  Sooner where one wave is left, which waits for no other. */
 static int wide_rows(struct planner *p, int64_t n, int waves)
 {
 	int wide = row_waves(p, n, BAND_WIDE);
@@ -88,6 +89,7 @@ static void add_measured(struct planner *p, struct bands *b, int64_t n, bool apa
 {
 	int most = row_waves(p, n, BAND_MORE), least = row_waves(p, n, BAND_ANY);
 	int resident = resident_rows(p, n, most), asked = asked_rows(p, n, most), many = MANY_ROWS;
+	int very_many = apart ? wide_rows(p, n, least) : 0;
 	int64_t once = (int64_t)plan_most_threads(p) * plan_access(p);
 	bool longer = n > once, differ = most > least && most >= waves_of(p, p->target->few_threads);
 	if (!apart) {
@@ -95,8 +97,8 @@ static void add_measured(struct planner *p, struct bands *b, int64_t n, bool apa
 			add(b, BAND_MORE, SPREAD_ROWS, resident);
 		return;
 	}
-	if (wide_rows(p, n, least))
-		add(b, BAND_WIDE, wide_rows(p, n, least), 0);
+	if (very_many)
+		add(b, BAND_WIDE, very_many, 0);
 	if (!differ && longer)
 		many = asked + 1;
 	else if (differ && (p->f.rounds < 2 || n >= once))
@@ -148,10 +150,10 @@ struct class_band plan_class_band(const struct planner *p, int longest, bool can
 	bool one = p->f.rows == 1, waits = one && (p->f.weights || p->f.rounds > 1), bare = one && !p->f.weights && p->f.rounds > 1 && !p->f.guarded;
 	bool single = !p->f.weights && 16 * p->f.cost > LANE_ROW_CODE, groups = plan_unit(p) > 1;
 	bool ranges = plan_waits_twice(p) && !groups && !p->brief;      /* all of these have ranges (plan.c, plan_between) */
-	int spread = p->f.narrowest == p->f.widest || p->f.long_weights > 1 ? 0 : p->f.weights ? JOINED_CLASS : WIDE_CLASS;
+	int spread = p->f.narrowest == p->f.widest || p->f.long_weights > 1 ? 0 : p->f.weights ? SHORT_CLASS : MEDIUM_CLASS;
 	struct class_band b = {.spread = !one && !p->f.guarded && longest <= spread};
 	switch (longest) {
-	case JOINED_CLASS:
+	case SHORT_CLASS:
 		b.joins = can_join;
 		b.least = can_join || bare ? MANY_JOINED : 0;
 		break;
@@ -159,7 +161,7 @@ struct class_band plan_class_band(const struct planner *p, int longest, bool can
 		b.joins = can_join && one && p->f.rounds < 2 && !groups;
 		b.least = b.joins ? MANY_FULL : 0;
 		break;
-	case WIDE_CLASS:
+	case MEDIUM_CLASS:
 		if (single || (waits && !ranges))
 			b.least = p->f.rounds < 2 && !single ? MANY_LONG : MANY_FULL;
 		break;
