@@ -101,6 +101,10 @@ def worker(o):
                 say(end=case.label, wrong=[f"{type(e).__name__}: {str(e)[:300]}"], fatal=fatal)
                 if fatal:                                    # the next process has a context of its own
                     os._exit(3)
+        beside = rows.Beside.take()
+        if beside:
+            say(begin=f"{name}, all calls")
+            say(end=f"{name}, all calls", wrong=[beside])
     say(done=True)
 
 

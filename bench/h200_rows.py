@@ -14,6 +14,7 @@ F64, F32, BF16, U8 = torch.float64, torch.float32, torch.bfloat16, torch.uint8
 TOP = {torch.float8_e4m3fn: 448.0, torch.float8_e4m3fnuz: 240.0, torch.int8: 127.0}
 POISON = 0xFF                                                # NaN in most types
 TIE = 2.0 ** -19                                             # f32 brings a few ulp to a quotient of products
+BESIDE = 1e-4                                                # of codes, so many may be a step beside the reference's
 
 
 class Place:
@@ -101,9 +102,20 @@ def steps(dtype, device):
     return finite, torch.where(torch.isfinite(value), place, torch.full_like(place, -1000))
 
 
+class Beside:
+    """Codes beside the reference's, of all that rules of codes looked at: BESIDE is a rate, of which a call of few has more by chance."""
+    wrong = looked_at = 0
+
+    @classmethod
+    def take(cls):
+        """What is wrong with the rate since the last call, None = nothing."""
+        wrong, n, cls.wrong, cls.looked_at = cls.wrong, cls.looked_at, 0, 0
+        return f"{wrong} of {n} codes of all calls differ" if wrong > max(1, BESIDE * n) else None
+
+
 def codes(exact, skip=None, slack=None):
     """exact: values in steps of the scale, not rounded, f64.  skip: elements whose scale was itself at a boundary.  slack: the error that
-    f32 may bring where terms cancel."""
+    f32 may bring where terms cancel.  Of one call's codes three standard deviations more than BESIDE may differ, of all calls' BESIDE (Beside)."""
     def rule(got):
         finite, place = steps(got.dtype, got.device)
         middle = (finite[1:] + finite[:-1]) / 2
@@ -118,8 +130,9 @@ def codes(exact, skip=None, slack=None):
         if skip is not None:
             off = off.masked_fill(skip, 0)
         wrong, far = int((off > 0).sum()), int((off > 1).sum())
-        most = 1e-4 * off.numel()
-        if far or wrong > max(1, most + 3 * math.sqrt(most)):    # a rate; of a sample so many by chance, within three standard deviations
+        most = BESIDE * off.numel()
+        Beside.wrong, Beside.looked_at = Beside.wrong + wrong, Beside.looked_at + off.numel()
+        if far or wrong > max(1, most + 3 * math.sqrt(most)):
             return f"{wrong} of {off.numel()} codes differ, {far} by more than a step"
         return None
     return rule

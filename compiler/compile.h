@@ -35,6 +35,7 @@ struct target {
 	int counted_least;             /* and of rows so many at least: eight a multiprocessor */
 	int added_threads;             /* of a workgroup that adds up parts of sums at most; of those of many workgroups that carry sums, so many */
 	int added_parts;               /* of sums, that a lane loads at once where parts are added up: the more, the fewer rounds, and the longer the code of few parts */
+	int resident_threads;          /* of a multiprocessor at a time, where registers leave room; 0 = nothing is planned by it */
 	int multiprocessors;           /* or compute units, that rows are shared among where sums are carried from one to the next; 0 = they are not */
 	bool joins;                    /* phases may be one launch: all its workgroups run at a time, or there is an error */
 	bool stored_first;             /* lines that are stored best leave its L2 before those that were read */

@@ -177,15 +177,20 @@ static bool can_stream(const struct planner *p)
 	return true;
 }
 
-/* Of each axis of a grid that numbers no positions of `symbol`, the extent, multiplied. */
+/* Of each axis of a grid, but the last that numbers positions of `symbol`, the extent, multiplied: rows may be as many as they are long. */
 const struct hexpr *plan_rows_beside(const struct planner *p, int symbol)
 {
 	const struct ir_phase *ph = &p->k->phases[0];
 	const struct hexpr *rows = NULL;
+	int columns = -1;
 	for (int a = 0; a < ph->naxes; a++) {
 		const struct hexpr *n = ph->axes[a].extent;
 		const struct hexpr *of = n && n->op == HX_CDIV ? n->a : n;
-		if (ph->axes[a].kind == AXIS_GRID && of && !(of->op == HX_SYM && of->imm == symbol))
+		columns = of && of->op == HX_SYM && of->imm == symbol ? a : columns;
+	}
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct hexpr *n = ph->axes[a].extent;
+		if (ph->axes[a].kind == AXIS_GRID && n && a != columns)
 			rows = rows ? hexpr_op(p->arena, HX_MUL, rows, n) : n;
 	}
 	return rows;
@@ -460,7 +465,7 @@ static int column_symbol(const struct planner *p)
 /* The same of one tensor whose rows are waited for. */
 static int row_symbol(const struct planner *p) { return p->f.rows == 1 && (p->f.weights || p->f.rounds > 1) ? column_symbol(p) : -1; }
 
-/* rows: of which the band has so many; NULL = however many there are. */
+/* rows: of which there are as many as the band asks for; NULL = however many there are. */
 static void plan_class(struct planner *p, struct variant v, int most, bool is_aligned, const struct hexpr *rows, const struct class_band *band)
 {
 	class_fits(p, &v, most);
@@ -497,6 +502,7 @@ static int plan_classes(struct planner *p, bool is_aligned)
 	bool full = p->target->whole_chunks && is_aligned && !p->single && (!p->sets || p->given | p->absent);
 	bool always = !p->target->whole_chunks && is_aligned;   /* others are as fast with few elements a lane where rows are few (plan_bands.c) */
 	int before = 0, largest = 0, longest = longest_class(p), columns = column_symbol(p);
+	const struct hexpr *rows = full && columns >= 0 ? plan_rows_beside(p, columns) : NULL;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		struct variant v = plan_variant(p);
 		int positions = classes[c].most, most = plan_groups_within(positions, (int)group);
@@ -511,12 +517,11 @@ static int plan_classes(struct planner *p, bool is_aligned)
 		before = most;
 		v.instead = positions < largest;
 		largest = v.instead ? largest : positions;
-		bool told = full && !v.full && !p->folds && columns >= 0;
-		struct class_band band = told ? plan_class_band(p, positions, joined_axis(p)) : (struct class_band){0};
+		struct class_band band = rows && !v.full && !p->folds ? plan_class_band(p, positions, joined_axis(p)) : (struct class_band){0};
 		struct variant many = v;
 		many.full = true;
 		if (band.least)
-			plan_class(p, many, most, is_aligned, plan_rows_beside(p, columns), &band);
+			plan_class(p, many, most, is_aligned, rows, &band);
 		p->few = band.spread;
 		plan_class(p, v, most, is_aligned, NULL, NULL);
 		p->few = false;
@@ -548,14 +553,16 @@ static void plan_between(struct planner *p)
 		{10240, 12288, 64, STORED_NARROW | STORED_WIDE}, {12288, 14336, 64, STORED_NARROW | STORED_WIDE | IN_GROUPS},
 		{14336, 16384, 64, STORED_NARROW | STORED_WIDE | IN_GROUPS}};
 	int symbol = row_symbol(p), unit = (int)plan_unit(p);
+	const struct hexpr *rows = symbol >= 0 ? plan_rows_beside(p, symbol) : NULL;
+	int waiting = rows ? waiting_rows(p) : 0;
 	for (unsigned i = 0; i < sizeof ranges / sizeof *ranges; i++) {
 		struct variant v = plan_variant(p);
 		int most = plan_groups_within(ranges[i].most, unit);
-		if (!(ranges[i].rows & waiting_rows(p)) || most * unit != ranges[i].most)
+		if (!(ranges[i].rows & waiting) || most * unit != ranges[i].most)
 			continue;
 		plan_range(p, &v, symbol, ranges[i].above + 1, ranges[i].most);
 		plan_aligned(p, &v);
-		plan_many_rows(p, &v, plan_rows_beside(p, symbol));
+		plan_many_rows(p, &v, rows);
 		v.waves = waves_of(p, power_above(ranges[i].most / ranges[i].lane));
 		row_tiles(p, &v, most, ranges[i].lane);
 		*plan_add(p) = v;

@@ -1,19 +1,21 @@
 /* plan_bands.c -- by how many rows there are, which variants a fixed length of rows has, and a class of lengths.
  *
  * In: a planner for the set in hand, the symbol that is fixed, the length, how many rows there are; or the longest of a class.  Out: bands, of which the
- * first that a call's rows lie in is its variant.  Few rows have many lanes each, so that all loads are on their way at once; of many, lanes hold more, which share what a wave
- * does once.  Where one is better than the other follows from two numbers: how many rows of the first kind are resident at a time, for the next would
- * wait for a whole row's time; and how many a launch asks for early (target.early_bytes), which few do not, as what asks costs them more than it gives.
- * Between the two lies a band of rows with many lanes that ask.  What the other bands were found by is in docs/performance.md. */
+ * first that a call's rows lie in is its variant.
+ *
+ * Few rows have many lanes each, so that all loads are on their way at once; of many, lanes hold more, which share what a wave does once.  Where one is
+ * better than the other follows from two numbers: how many rows of the first kind are resident at a time, for the next would wait for a whole row's
+ * time; and how many a launch asks for early (target.early_bytes), which few do not, as what asks costs them more than it gives.  Between the two lies a
+ * band of rows with many lanes that ask.  What the other bands were found by is in docs/performance.md. */
 #include "pass.h"
 #include "plan_tiles.h"
 
 /* Rows from which on short ones have a wave each, those of no power of two sooner; the fewest that the longest have more lanes for, as fewer are as fast
  * by few waves, which wait for each other less; columns of the longest: lanes of shorter ones are not full. */
 enum { LONE_ROWS = 4096, MANY_ALONE = 1536, SPREAD_ROWS = 65, LONGEST_ROW = 14336 };
-/* Of a multiprocessor: threads (CUDA C++ Programming Guide, compute capability 9.0), for all of which registers leave room if lanes hold so many elements,
- * and workgroups, of more of which it takes as long to begin them. */
-enum { RESIDENT_THREADS = 2048, RESIDENT_LANE = 16, RESIDENT_WORKGROUPS = 8 };
+/* Elements of a lane, for as many as which registers leave room in all threads of a multiprocessor (target.resident_threads); workgroups of one, of more of
+ * which it takes as long to begin them. */
+enum { RESIDENT_LANE = 16, RESIDENT_WORKGROUPS = 8 };
 
 /* Classes of lengths by their longest row: of which a workgroup takes several, a wave each; of which it takes two; others.  Rows from which on a class
  * has such a variant; from which on lanes hold more; the same of long rows.  Columns of a group, up to which long rows wait for more of them. */
@@ -59,7 +61,7 @@ static int row_waves(struct planner *p, int64_t n, enum band band)
 static int resident_rows(const struct planner *p, int64_t n, int waves)
 {
 	int64_t full = (int64_t)waves * p->target->wave * RESIDENT_LANE;
-	int workgroups = waves_of(p, RESIDENT_THREADS) / (waves * (int)((n + full - 1) / full));
+	int workgroups = waves_of(p, p->target->resident_threads) / (waves * (int)((n + full - 1) / full));
 	return p->target->multiprocessors * (workgroups < RESIDENT_WORKGROUPS ? workgroups : RESIDENT_WORKGROUPS);
 }
 

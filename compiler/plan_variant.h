@@ -66,7 +66,7 @@ bool plan_has_lists(const struct planner *);
 bool plan_can_fold(const struct planner *);                        /* rows may have two strides (HX_FLAT) */
 int plan_symbol(const struct planner *, const char *name);                                        /* -1 = none */
 bool plan_can_sweep(const struct planner *, int phase);                                           /* rows of any length, in chunks */
-const struct hexpr *plan_rows_beside(const struct planner *, int symbol);   /* of each axis of a grid that numbers no positions of it, the extent, multiplied */
+const struct hexpr *plan_rows_beside(const struct planner *, int symbol);   /* of each axis of a grid, but the last of its positions, the extent, multiplied */
 void plan_many_rows(struct planner *, struct variant *, const struct hexpr *rows);                /* so many that few would have another plan */
 void plan_rows(struct planner *);                                   /* plan.c: all variants of a kernel without dots, for the set in hand */
 /* plan_bands.c: of so many rows, NULL = of one, where the symbol is n; apart: few and many are told apart. */

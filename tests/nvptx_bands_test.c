@@ -1,17 +1,16 @@
 /* nvptx_bands_test.c -- by how many rows there are, which variant of a fixed length of rows a call takes, and of a class of lengths.
  *
- * In: kernels.tdsl with one pin, or with its own.  Checked: where each band begins and ends, by hand from the chip's numbers - an H200's 132 multiprocessors have
- * 2,048 threads each, and a launch asks for 4 MB early - how many waves share a row there, and, run against the evaluated laid-out IR bit for bit,
- * what each computes. */
+ * In: kernels.tdsl with one pin, or with its own.  Checked: where each band begins and ends, by hand from the chip's numbers - an H200's 132
+ * multiprocessors have 2,048 threads each, and a launch asks for 4 MB early - how many waves share a row there, that the last band has no end, and, run
+ * against the evaluated laid-out IR bit for bit, what each computes. */
 #include "nvptx_help.h"
 
 #include <check.h>
 #include <string.h>
 
 /* A row of 5,120 to 8,192 in bf16 takes 512 lanes, four such workgroups a multiprocessor: 528 rows; their tiles are of 16 KB: 256 rows asked for.  One of
- * 4,096 has an access in each of 512 lanes: 528 as well; of 2,048, in 256 lanes, and of 1,024, in 128, 1,056, for there are to be eight workgroups at most; one
- * of 512, in 64, is too short.  One of 14,336 or 16,384 has 32
- * elements in each of 512, whose registers leave room for half: 264. */
+ * 4,096 has an access in each of 512 lanes: 528 as well; of 2,048, in 256 lanes, and of 1,024, in 128, 1,056, for there are to be eight workgroups at
+ * most; one of 512, in 64, is too short.  One of 14,336 or 16,384 has 32 elements in each of 512, whose registers leave room for half: 264. */
 struct bands_of { const char *kernel, *given; int n; struct { int from, waves; const char *variant; } bands[6]; };
 static const struct bands_of cases[] = {
 	{"rmsnorm_quant", "", 5120, {{1, 16, "N=5120 aligned"}, {257, 16, "N=5120 aligned rows>=257"}, {529, 8, "N=5120 aligned rows>=529"},
@@ -58,7 +57,7 @@ static const struct bands_of classes[] = {
 	{"swiglu_rows", "", 6144, {{1, 16, "N<=8192 N%16=0 aligned bare"}}},
 	{"add_rmsnorm_quant", "res w res_out", 768, {{1, 4, "N<=1024 N%16=0 aligned with res w res_out"}, {3072, 4, "N<=1024 N%16=0 aligned rows>=3072 with res w res_out"}}},
 	{"add_rmsnorm_quant", "res w res_out", 2560, {{1, 8, "N<=4096 N%16=0 aligned with res w res_out"}}},
-	{"softmax_bwd", "", 768, {{1, 2, "N<=1024 N%8=0 aligned"}}},        /* rows of several matrices stay apart */
+	{"softmax_bwd", "", 768, {{1, 2, "N<=1024 N%8=0 aligned"}, {3072, 4, "N<=1024 N%8=0 aligned rows>=3072"}}},     /* not quantised: not spread */
 	{"rmsnorm", "w", 1536, {{1, 4, "N<=2048 N%8=0 aligned with w"}, {2048, 4, "N<=2048 N%8=0 aligned rows>=2048 with w"}}},        /* two of two */
 	{"quantize_rows", "", 1536, {{1, 4, "N<=2048 N%16=0 aligned bare"}, {2048, 8, "N<=2048 N%16=0 aligned rows>=2048 bare"}}},
 	{"rmsnorm_quant", "", 1536, {{1, 4, "N<=2048 N%16=0 aligned"}}},    /* two reductions */
@@ -84,9 +83,13 @@ static const struct variant *taken(struct built *b)
 	return NULL;
 }
 
+/* More rows than any band asks for. */
+enum { ENDLESS = 1 << 20 };
+
 static void check_bands(const struct bands_of *of, struct dsl_pin *pin)
 {
 	struct built b;
+	int last = 0;
 	built_for(&b, of->kernel, pin, 1, of->n, of->given);
 	for (int i = 0; i < 6 && of->bands[i].variant; i++) {
 		int from = of->bands[i].from;
@@ -97,7 +100,10 @@ static void check_bands(const struct bands_of *of, struct dsl_pin *pin)
 			ir_run_symbol(&b.r, "M", from - 1);
 			ck_assert_str_eq(taken(&b)->text, of->bands[i - 1].variant);
 		}
+		last = i;
 	}
+	ir_run_symbol(&b.r, "M", ENDLESS);
+	ck_assert_str_eq(taken(&b)->text, of->bands[last].variant);
 	built_close(&b);
 }
 
