@@ -79,6 +79,18 @@ static void step_before_waves(const struct layout_space *s, struct layout *l, co
 		step(l, &l->reg[l->nreg++], axis);
 }
 
+/* Groups both ways, whose waves wait for each other in any case: behind the groups' axis, of which a workgroup has a tile, rows are held as well. */
+static bool is_block(const struct ir_phase *ph, int inner, int groups)
+{
+	bool rows = false;
+	for (int a = 0; a < ph->naxes; a++)
+		rows = rows || (a != inner && ph->axes[a].kind == AXIS_HELD);
+	return groups >= 0 && ph->axes[groups].kind == AXIS_GRID && rows;
+}
+
+/* Which axes waves step along, in turns. */
+enum { ROWS, GROUPS, ANY };
+
 const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int inner, int vector, int across, int run)
 {
 	struct layout *l = empty(s);
@@ -104,11 +116,14 @@ const struct layout *layout_rows(const struct layout_space *s, ir_axes axes, int
 			step(l, &l->lane[used++], order[i]);
 	if (s->v->waves_vary && used == l->nlane)
 		step_before_waves(s, l, order, n);
-	bool held = !s->v->abreast && inner >= 0 && groups < 0 && s->ph->axes[inner].kind == AXIS_HELD;
-	for (int all = !held; all < 2; all++)                /* rows first: those of one row wait for each other */
-		for (int i = 0; i < n && used < total; i++)
-			for (; used < total && (all || s->ph->axes[order[i]].kind == AXIS_GRID) && s->ph->axes[order[i]].tile % (2 * l->block[order[i]]) == 0; used++)
+	bool held = !s->v->abreast && inner >= 0 && s->ph->axes[inner].kind == AXIS_HELD && !is_block(s->ph, inner, groups);
+	for (int round = held ? ROWS : ANY; round <= ANY; round++)       /* those of one row wait for each other, and those of one group once more */
+		for (int i = 0; i < n && used < total; i++) {
+			const struct ir_axis *ax = &s->ph->axes[order[i]];
+			bool takes = round == ANY || (round == ROWS && ax->kind == AXIS_GRID) || (round == GROUPS && order[i] == groups);
+			for (; takes && used < total && ax->tile % (2 * l->block[order[i]]) == 0; used++)
 				step(l, &l->wave[used - l->nlane], order[i]);
+		}
 	return finished(s, l, axes);
 }
 
