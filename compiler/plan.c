@@ -499,10 +499,10 @@ static int plan_classes(struct planner *p, bool is_aligned)
 		{6144, BETWEEN}, {8192, FOURTH}, {10240, BETWEEN}, {12288, BETWEEN}, {2 * LONGEST, LARGEST}, {LONGEST, LARGEST}};
 	int wanted = classes_of(p), small = can_stream(p) ? 1024 : 256;
 	int64_t group = p->target->more_variants || wanted <= SHORT ? plan_unit(p) : 1;
-	bool full = p->target->whole_chunks && is_aligned && !p->single && (!p->sets || p->given | p->absent);
+	bool named = p->target->whole_chunks && is_aligned && (!p->sets || p->given | p->absent), full = named && !p->single;
 	bool always = !p->target->whole_chunks && is_aligned;   /* others are as fast with few elements a lane where rows are few (plan_bands.c) */
 	int before = 0, largest = 0, longest = longest_class(p), columns = column_symbol(p);
-	const struct hexpr *rows = full && columns >= 0 ? plan_rows_beside(p, columns) : NULL;
+	const struct hexpr *rows = named && columns >= 0 ? plan_rows_beside(p, columns) : NULL;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		struct variant v = plan_variant(p);
 		int positions = classes[c].most, most = plan_groups_within(positions, (int)group);
@@ -520,7 +520,7 @@ static int plan_classes(struct planner *p, bool is_aligned)
 		struct class_band band = rows && !v.full && !p->folds ? plan_class_band(p, positions, joined_axis(p)) : (struct class_band){0};
 		struct variant many = v;
 		many.full = true;
-		if (band.least)
+		if (band.least && (band.joins || !class_fits(p, &many, most) || many.waves != v.waves))
 			plan_class(p, many, most, is_aligned, rows, &band);
 		p->few = band.spread;
 		plan_class(p, v, most, is_aligned, NULL, NULL);
@@ -727,6 +727,8 @@ void plan_rows(struct planner *p)
 	p->torn = false;
 	if (sweeps && p->target->more_variants && !plan_has_lists(p) && !p->brief) {
 		p->single = true;
+		if (held || !open)
+			plan_short_rows(p);
 		if (held)
 			plan_classes(p, true);
 		plan_many_and_few(p, set || !p->sets ? turned_rows(p) : NULL, true, open);

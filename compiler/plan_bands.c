@@ -143,12 +143,27 @@ struct bands plan_bands(struct planner *p, int symbol, int64_t n, const struct h
 	return b;
 }
 
+/* Of rows that begin anywhere lanes of many hold more where a class would else leave a quarter of them without an element, unless groups are small; of
+ * powers of two those alone that are quantised, of one tensor, and of the longest those with a bias or without weights. */
+static struct class_band single_band(const struct planner *p, int longest)
+{
+	bool groups = plan_unit(p) > 1, one = p->f.rows == 1, bare = one && !p->f.weights && p->f.rounds < 2;
+	bool takes = longest > PAIRED_CLASS && longest < LONG_CLASS && !(groups && plan_unit(p) <= SMALL_GROUP);
+	if (longest == MEDIUM_CLASS)
+		takes = one && p->f.narrowest < p->f.widest && (p->f.weights || bare);
+	else if (longest == LONG_CLASS)
+		takes = p->f.long_weights > 1 || bare;
+	return (struct class_band){.least = takes ? MANY_FULL : 0};
+}
+
 /* What waves do once, their part of the reductions above all, is shared by more where lanes hold more; few rows are better spread.  Rows that wait for
  * one reduction gain sooner than those behind two; those without weights whose code is so long that a lane of few would make a single access hold more
  * only up to half of the longest.  Two tensors of rows that are quantised are asked for at once by many lanes, as those of a fixed length are, unless
  * there is as much besides. */
 struct class_band plan_class_band(const struct planner *p, int longest, bool can_join)
 {
+	if (p->single)
+		return single_band(p, longest);
 	bool one = p->f.rows == 1, waits = one && (p->f.weights || p->f.rounds > 1), bare = one && !p->f.weights && p->f.rounds > 1 && !p->f.guarded;
 	bool single = !p->f.weights && 16 * p->f.cost > LANE_ROW_CODE, groups = plan_unit(p) > 1;
 	bool ranges = plan_waits_twice(p) && !groups && !p->brief;      /* all of these have ranges (plan.c, plan_between) */

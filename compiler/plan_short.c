@@ -3,13 +3,16 @@
  * In: a planner, for the set in hand.  Out: variants of classes of columns, and a fixed size's tiles, in which a wave's lanes hold several rows beside
  * each other and each lane some more: 128 columns of bf16 are sixteen lanes' accesses, so four rows of a wave of 64.  They share weights and a wave's
  * exchanges.  With a row to a wave, of which few lanes did anything, heads of 64 to 256 columns, of which attention's norms are, and scores of as
- * many experts took up to ten times as long (docs/performance.md). */
+ * many experts took up to ten times as long (docs/performance.md).  So have rows that begin anywhere, of whose elements each lane accesses one at a time. */
 #include "pass.h"
 #include "plan_tiles.h"
 
 /* Bytes of an access; columns of the longest such row; elements of a lane, of few rows those of one access; rows of several axes, fewer of which had
- * better have a workgroup each; columns of the shortest and the longest lines' class; tensors that are loaded of rows behind which sums follow. */
-enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024, SUMMED_ROWS = 2 };
+ * better have a workgroup each; columns of the shortest and the longest lines' class, and of the longest that begin anywhere; tensors that are loaded of
+ * rows behind which sums follow. */
+enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024, SINGLE_LINE = 256, SUMMED_ROWS = 2 };
+/* Elements of a lane that accesses them one by one, of few rows, of many, of many in groups (docs/performance.md). */
+enum { SINGLE_FEW = 4, SINGLE_LANE = 8, SINGLE_GROUPS = 16 };
 
 /* How many tensors of rows are loaded, of those that are there. */
 struct tensors { const struct planner *p; int rows; };
@@ -63,7 +66,7 @@ static bool can_share(const struct planner *p, int64_t columns)
 	int others;
 	bool sums = false;
 	ir_walk(p->k->phases[0].body, look_for_sums, &sums);
-	return !p->single && row_axis(p, &others) && p->f.reduces && !p->f.guarded && !plan_has_lists(p) && !sums && columns <= SHORT_ROW;
+	return row_axis(p, &others) && p->f.reduces && !p->f.guarded && !plan_has_lists(p) && !sums && columns <= SHORT_ROW;
 }
 
 bool plan_is_short(const struct planner *p, int64_t columns)
@@ -73,9 +76,17 @@ bool plan_is_short(const struct planner *p, int64_t columns)
 	return plan_unit(p) == 1 && can_share(p, columns) && (alone || columns * p->f.widest <= ACCESS * p->target->wave);
 }
 
+/* Elements of a lane.  Rows that begin anywhere have fewer: each is an access. */
+static int shared_lane(const struct planner *p, const struct variant *v)
+{
+	if (p->single)
+		return p->few ? SINGLE_FEW : plan_unit(p) > 1 ? SINGLE_GROUPS : SINGLE_LANE;
+	return p->few ? plan_vector(p, v, SHARED_LANE) : SHARED_LANE;
+}
+
 void plan_share_lanes(struct planner *p, struct variant *v, int64_t columns)
 {
-	int others, threads = p->target->few_threads, lane = p->few ? plan_vector(p, v, SHARED_LANE) : SHARED_LANE;
+	int others, threads = p->target->few_threads, lane = shared_lane(p, v);
 	const struct ir_axis *row = row_axis(p, &others);
 	int each = threads * lane / power_above(columns);
 	if (others) {                                    /* else rows of a workgroup might not be there */
@@ -115,7 +126,7 @@ static void plan_class(struct planner *p, int symbol, int most, const struct hex
 	else if (row_axis(p, &others) && others > 0 && rows)
 		plan_rows_from(p, &v, SEVERAL_ROWS, rows);
 	plan_share_lanes(p, &v, most);
-	plan_phase_tiles(p, &v, 0, most / plan_unit(p), SHARED_LANE);
+	plan_phase_tiles(p, &v, 0, most / plan_unit(p), p->single ? shared_lane(p, &v) : SHARED_LANE);
 	for (int i = 1; i < p->k->nphases; i++)
 		plan_phase_tiles(p, &v, i, 0, plan_lane_elements(p, &v));
 	*plan_add(p) = v;
@@ -190,7 +201,7 @@ static void plan_short_lines(struct planner *p)
 	struct lines l;
 	if (p->f.reduces || (p->sets && !(p->given | p->absent)) || !find_lines(p, &l))
 		return;
-	for (int columns = SHORTEST_LINE; columns <= SHORT_LINE; columns *= 2) {
+	for (int columns = SHORTEST_LINE; columns <= (p->single ? SINGLE_LINE : SHORT_LINE); columns *= 2) {
 		bool listed = p->target->more_variants;
 		for (int i = 0; i < p->npins; i++)
 			listed = listed || (plan_symbol(p, p->pins[i].symbol) == l.symbol && power_above(p->pins[i].value) == columns);
@@ -218,7 +229,7 @@ void plan_short_rows(struct planner *p)
 		plan_class(p, symbol, classes[c].columns, rows);
 		p->few = false;
 		p->folds = plan_can_fold(p);
-		if (p->folds && p->target->more_variants)
+		if (p->folds && p->target->more_variants && !p->single)
 			plan_class(p, symbol, classes[c].columns, rows);
 		p->folds = false;
 	}

@@ -70,7 +70,7 @@ static bool is_ragged_wide(const struct planner *p, const struct variant *v, int
 int plan_lane_elements(const struct planner *p, const struct variant *v)
 {
 	bool more = v && (v->npins || v->full) && p->f.reduces;
-	int n = more && !plan_is_spread(p, v) ? 32 : 16, most = more ? 1000 : LANE_ROW_CODE;
+	int n = more && (p->single || !plan_is_spread(p, v)) ? 32 : 16, most = more ? 1000 : LANE_ROW_CODE;
 	bool bare = !p->f.weights && p->f.rounds > 1;        /* twice as many as these wait longer */
 	bool alone = p->f.rows == 1 && p->f.long_weights < 2;   /* a row, a weight and a bias of twice as many leave room for one workgroup */
 	if (more && !bare && p->target->whole_chunks && (is_ragged_wide(p, v, n) || (alone && variant_is_at_least(v, LONG_ROW)))) {
@@ -78,7 +78,7 @@ int plan_lane_elements(const struct planner *p, const struct variant *v)
 		most *= 2;
 	}
 	/* of rows that may not be there, which workgroups take one behind the other, two accesses a lane */
-	if (more && plan_is_several(p))
+	if (more && !p->single && plan_is_several(p))
 		for (n = (p->f.guarded ? 32 : 16) / p->f.widest; row_of(v) > ROW_LANES * n;)
 			n *= 2;
 	bool asks_all = p->sets && !(p->given | p->absent);  /* code for what is not there is long, and what a wave does once longer */

@@ -71,6 +71,19 @@ static const struct bands_of classes[] = {
 	{"rmsnorm_128", "w", 6144, {{1, 16, "N<=8192 N%128=0 aligned with w"}, {640, 8, "N<=8192 N%128=0 aligned rows>=640 with w"}}},
 	{"rmsnorm_mxfp8", "w", 6144, {{1, 16, "N<=8192 N%32=0 aligned with w"}, {2048, 8, "N<=8192 N%32=0 aligned rows>=2048 with w"}}},
 	{"quantize_rows", "", 6144, {{1, 16, "N<=8192 N%16=0 aligned bare"}}},
+	/* that begin anywhere: of 3,072, 5,120 and 6,144, but in small groups; of 4,096 what is quantised; of 8,192 with a bias, or without weights */
+	{"rmsnorm_quant", "", 99, {{1, 4, "N<=128 unaligned"}, {4096, 4, "N<=128 unaligned rows>=4096"}}},
+	{"rmsnorm_quant", "", 1001, {{1, 2, "N<=1024 unaligned"}}},
+	{"rmsnorm", "w", 3001, {{1, 8, "N<=3072 unaligned with w"}, {2048, 4, "N<=3072 unaligned rows>=2048 with w"}}},
+	{"swiglu_rows", "", 3001, {{1, 8, "N<=3072 unaligned bare"}, {2048, 4, "N<=3072 unaligned rows>=2048 bare"}}},
+	{"rmsnorm_mxfp8", "w", 3001, {{1, 8, "N<=3072 unaligned with w"}}},
+	{"rmsnorm_128", "w", 5001, {{1, 16, "N<=5120 unaligned with w"}, {2048, 8, "N<=5120 unaligned rows>=2048 with w"}}},
+	{"rmsnorm", "w", 4001, {{1, 8, "N<=4096 unaligned with w"}}},
+	{"rmsnorm_mxfp8", "w", 4001, {{1, 8, "N<=4096 unaligned with w"}, {2048, 4, "N<=4096 unaligned rows>=2048 with w"}}},
+	{"quantize_rows", "", 4001, {{1, 8, "N<=4096 unaligned bare"}, {2048, 4, "N<=4096 unaligned rows>=2048 bare"}}},
+	{"swiglu_rows", "", 4001, {{1, 8, "N<=4096 unaligned bare"}}},
+	{"layernorm", "w b", 7001, {{1, 16, "N<=8192 unaligned with w b"}, {2048, 8, "N<=8192 unaligned rows>=2048 with w b"}}},
+	{"rmsnorm_quant", "", 7001, {{1, 16, "N<=8192 unaligned"}}},
 };
 enum { CLASSES = sizeof classes / sizeof *classes };
 
@@ -171,6 +184,7 @@ static const struct { const char *kernel, *given; int pin, m, n; const char *var
 	{"layernorm_quant", "w", 0, 3, 1040, "1024<N<=1536 N%16=0 aligned rows>=512 with w"}, {"layernorm_128", "w b", 0, 2, 3200, "3072<N<=4096 N%128=0 aligned rows>=512 with w b"},
 	{"layernorm", "w", 0, 2, 7176, "7168<N<=8192 N%8=0 aligned rows>=512 with w"}, {"rmsnorm_mxfp8", "w", 1280, 5, 1280, "N=1280 aligned rows>=1536 with w"},
 	{"layernorm_quant", "w b", 1536, 5, 1536, "N=1536 aligned rows>=8192 with w b"}, {"layernorm", "w b", 2560, 2, 2560, "N=2560 aligned rows>=512 with w b"},
+	{"layernorm_128", "w b", 0, 2, 3001, "N<=3072 unaligned rows>=2048 with w b"}, {"swiglu_rows", "", 0, 2, 6001, "N<=6144 unaligned rows>=2048 bare"},
 	{"quantize_rows", "", 0, 3, 1040, "N<=2048 N%16=0 aligned rows>=2048 bare"}, {"rmsnorm", "w", 0, 3, 2056, "N<=4096 N%8=0 aligned rows>=640 with w"},
 };
 enum { VERY_MANY = sizeof very_many / sizeof *very_many };

@@ -1,8 +1,8 @@
 /* short_test.c -- variants in which rows of few columns share the lanes of a wave (compiler/plan_short.c).
  *
  * In: kernels of kernels.tdsl.  Checked: that on the simulated devices, and by the interpreter of PTX, they compute what the evaluated laid-out IR
- * does, bit for bit, for rows that fill their places and rows that do not, as many as a workgroup takes and not; how many of a wave's lanes a row has,
- * by hand from its bytes; which kernels have such variants. */
+ * does, bit for bit, for rows that fill their places and rows that do not, or begin anywhere, as many as a workgroup takes and not; how many of a
+ * wave's lanes a row has, by hand from its bytes; which kernels have such variants; how waves divide rows in groups among them. */
 #include "nvptx_help.h"
 
 #include <stdlib.h>
@@ -31,6 +31,12 @@ static const struct row rows[] = {
 	{"swiglu_mxfp8", "gfx942", "", "N<=128 N%32=0 aligned rows>=2048 bare", 100, 96, 2}, {"swiglu_128", "gfx942", "", "N%2048=0 aligned bare", 14336, 4096, 8},
 	{"dequantize_rows", "sm_90a", "", "N<=256 N%16=0 aligned rows>=4096", 0, 240, 32},
 	{"layernorm_bwd", "sm_90a", "w", "N<=64 N%8=0 aligned rows>=4096 with w", 0, 40, 8},
+	/* that begin anywhere: lanes side by side, an element each */
+	{"rmsnorm_quant", "sm_90a", "", "N<=64 unaligned rows>=4096", 4096, 61, 32}, {"layernorm_quant", "sm_90a", "w b", "N<=128 unaligned with w b", 4096, 101, 32},
+	{"rmsnorm_bwd", "sm_90a", "w", "N<=256 unaligned rows>=4096 with w", 4096, 201, 32}, {"swiglu_rows", "sm_90a", "", "N<=512 unaligned bare", 4096, 333, 32},
+	{"rmsnorm_128", "sm_90a", "w", "N<=512 unaligned rows>=4096 with w", 4096, 500, 32}, {"layernorm_128", "sm_90a", "w b", "N<=128 unaligned with w b", 4096, 99, 32},
+	{"rmsnorm_mxfp8", "sm_90a", "w", "N<=64 unaligned rows>=4096 with w", 4096, 50, 32}, {"softmax_rows", "sm_90a", "", "N<=128 unaligned rows>=4096 S>=8 bare", 0, 99, 32},
+	{"swiglu_128", "sm_90a", "", "N<=256 unaligned rows>=4096 bare", 0, 250, 32}, {"dequantize_rows", "sm_90a", "", "N<=128 unaligned rows>=4096", 0, 99, 32},
 };
 static const int counts[] = {1, 19, 64};
 enum { ROWS = sizeof rows / sizeof *rows, COUNTS = sizeof counts / sizeof *counts };
@@ -86,14 +92,15 @@ START_TEST(rows_share_lanes)
 }
 END_TEST
 
-/* Where packs have room those of every class, few, many, and of two strides where rows may have two; else of the one that most short rows are in, not of groups.  Not of rows that may not be
+/* Where packs have room those of every class, few, many, and of two strides where rows may have two, for the sets that are named also where rows begin
+ * anywhere, few and many; else of the one that most short rows are in, not of groups.  Not of rows that may not be
  * there, of tiles, or where every tensor is asked for besides sets of them. */
 START_TEST(who_has_short_rows)
 {
 	static const struct { const char *kernel, *target; int n; } who[] = {
-		{"rmsnorm_quant", "sm_90a", 12}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 4 * 12}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8},
-		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 3 * 3 * 3}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
-		{"swiglu_128", "sm_90a", 4}, {"swiglu_128", "gfx950", 0}, {"swiglu_masked_128", "gfx942", 0}, {"dequantize_rows", "sm_90a", 4}, {"quantize_128", "sm_90a", 0},   /* the runtime joins them */
+		{"rmsnorm_quant", "sm_90a", 12 + 8}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 4 * 12 + 3 * 8}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8 + 8},
+		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 3 * 3 * 3 + 2 * 3 * 2}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
+		{"swiglu_128", "sm_90a", 4 + 2}, {"swiglu_128", "gfx950", 0}, {"swiglu_masked_128", "gfx942", 0}, {"dequantize_rows", "sm_90a", 4 + 2}, {"quantize_128", "sm_90a", 0},   /* the runtime joins them */
 		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0}, {"rmsnorm_bwd", "gfx942", 2}, {"layernorm_bwd", "gfx950", 2},
 	};
 	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
@@ -104,6 +111,41 @@ START_TEST(who_has_short_rows)
 		for (int v = 0; v < b.n; v++)
 			n += b.v[v].shares;
 		ck_assert_msg(n == who[c].n, "%s %s: %d", who[c].kernel, who[c].target, n);
+		built_close(&b);
+	}
+}
+END_TEST
+
+/* The axis that all waves of the phase's widest loads step along; `none` if they differ. */
+struct stepping { const struct ir_phase *ph; const char *axis; };
+
+static void find_steps(struct ir_ins *i, void *ctx)
+{
+	struct stepping *s = ctx;
+	for (int w = 0; i->op == IR_LOAD && i->layout && w < i->layout->nwave; w++)
+		for (int a = 0; a < s->ph->naxes; a++)
+			if (i->layout->wave[w].step[a])
+				s->axis = !s->axis || !strcmp(s->axis, s->ph->axes[a].name) ? s->ph->axes[a].name : "none";
+}
+
+/* Those of a row wait for each other, and those of a group once more: waves step along rows first, then along groups, so that a group lies in one. */
+START_TEST(waves_hold_groups_whole)
+{
+	static const struct { const char *kernel, *target, *given, *variant, *axis; } who[] = {
+		{"rmsnorm_128_e8m0", "sm_90a", "w", "N<=1024 N%128=0 aligned rows>=3072 with w", "m"},     /* four rows, four waves */
+		{"rmsnorm_mxfp8", "sm_90a", "w", "N<=512 N%32=0 aligned rows>=4096 with w", "m"}, {"rmsnorm_128", "sm_90a", "w", "N<=512 unaligned rows>=4096 with w", "m"},
+		{"rmsnorm_128", "sm_90a", "w", "N<=4096 unaligned with w", "n.o"},                         /* eight waves, 32 groups */
+		{"layernorm_128", "sm_90a", "w b", "N<=3072 unaligned rows>=2048 with w b", "n.o"},        /* four of 24 */
+		{"swiglu_128", "sm_90a", "", "unaligned bare", "n.o"}, {"quantize_128", "sm_90a", "", "any", "n.o"},
+		{"rmsnorm_quant", "sm_90a", "", "N<=4096 unaligned", "n"},
+	};
+	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
+		struct built b;
+		built_open_for(&b, who[c].kernel, who[c].target, NULL);
+		built_give(&b, who[c].given);
+		struct stepping s = {&built_passed(&b, built_variant(&b, who[c].variant), NULL)->phases[0], NULL};
+		ir_walk(s.ph->body, find_steps, &s);
+		ck_assert_msg(s.axis && !strcmp(s.axis, who[c].axis), "%s %s: %s", who[c].kernel, who[c].variant, s.axis);
 		built_close(&b);
 	}
 }
@@ -139,6 +181,7 @@ static void add(TCase *t)
 {
 	tcase_add_loop_test(t, rows_share_lanes, 0, ROWS * COUNTS);
 	tcase_add_test(t, who_has_short_rows);
+	tcase_add_test(t, waves_hold_groups_whole);
 	tcase_add_test(t, sizes_of_lines_are_classes);
 }
 
