@@ -4,9 +4,9 @@
  * For every pinned size, for classes of sizes, and between these where rows wait long, for longer rows clusters
  * (plan_cluster.c) and a streaming variant - all of these for aligned tensors whose extents are multiples of the vector width and of whole groups,
  * then of the vector width alone - and the general one, which streams what it knows nothing of: element by element, or in runs where the chip
- * accesses those anywhere.  Rows of few columns: plan_short.c.  Where packs have room, between them: for rows that begin anywhere, the plans of aligned ones, of whose elements each
- * lane accesses one at a time; and where few rows and many, or slow memory and fast, want different plans, one for each.  A phase of tiles that are
- * turned is planned as a kernel of its own.
+ * accesses those anywhere.  Rows of few columns: plan_short.c.  Where packs have room, between them: for rows that begin anywhere, the plans of aligned
+ * ones, of whose elements each lane accesses one at a time, elsewhere of short rows alone; and where few rows and many, or slow memory and fast, want
+ * different plans, one for each.  A phase of tiles that are turned is planned as a kernel of its own.
  * Kernels with dots: plan_products.c. */
 #include "affine.h"
 #include "pass.h"
@@ -725,13 +725,14 @@ void plan_rows(struct planner *p)
 	for (int i = before; i < p->out.n; i++)
 		p->out.items[i].instead = (set || !p->sets) && largest > LONGEST;
 	p->torn = false;
-	if (sweeps && p->target->more_variants && !plan_has_lists(p) && !p->brief) {
+	if (sweeps && (p->target->more_variants || set || !p->sets) && !plan_has_lists(p) && !p->brief) {
 		p->single = true;
 		if (held || !open)
 			plan_short_rows(p);
-		if (held)
+		if (held && p->target->more_variants)
 			plan_classes(p, true);
-		plan_many_and_few(p, set || !p->sets ? turned_rows(p) : NULL, true, open);
+		if (p->target->more_variants)
+			plan_many_and_few(p, set || !p->sets ? turned_rows(p) : NULL, true, open);
 		p->single = false;
 	}
 	if (sweeps && p->target->more_variants && (set || !p->sets) && !plan_has_lists(p) && !p->brief && plan_can_fold(p)) {

@@ -143,8 +143,8 @@ struct bands plan_bands(struct planner *p, int symbol, int64_t n, const struct h
 	return b;
 }
 
-/* Of rows that begin anywhere lanes of many hold more where a class would else leave a quarter of them without an element, unless groups are small; of
- * powers of two those alone that are quantised, of one tensor, and of the longest those with a bias or without weights. */
+/* Of rows that begin anywhere, and are there, lanes of many hold more where a class would else leave a quarter of them without an element, unless groups
+ * are small; of powers of two those alone that are quantised, of one tensor, and of the longest those with a bias or without weights. */
 static struct class_band single_band(const struct planner *p, int longest)
 {
 	bool groups = plan_unit(p) > 1, one = p->f.rows == 1, bare = one && !p->f.weights && p->f.rounds < 2;
@@ -153,7 +153,7 @@ static struct class_band single_band(const struct planner *p, int longest)
 		takes = one && p->f.narrowest < p->f.widest && (p->f.weights || bare);
 	else if (longest == LONG_CLASS)
 		takes = p->f.long_weights > 1 || bare;
-	return (struct class_band){.least = takes ? MANY_FULL : 0};
+	return (struct class_band){.least = takes && !p->f.guarded ? MANY_FULL : 0};
 }
 
 /* What waves do once, their part of the reductions above all, is shared by more where lanes hold more; few rows are better spread.  Rows that wait for

@@ -11,8 +11,8 @@
  * better have a workgroup each; columns of the shortest and the longest lines' class, and of the longest that begin anywhere; tensors that are loaded of
  * rows behind which sums follow. */
 enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024, SINGLE_LINE = 256, SUMMED_ROWS = 2 };
-/* Elements of a lane that accesses them one by one, of few rows, of many, of many in groups (docs/performance.md). */
-enum { SINGLE_FEW = 4, SINGLE_LANE = 8, SINGLE_GROUPS = 16 };
+/* Elements of a lane that accesses them one by one, of few rows, and of many where these are told apart (docs/performance.md). */
+enum { SINGLE_FEW = 4, SINGLE_LANE = 8 };
 
 /* How many tensors of rows are loaded, of those that are there. */
 struct tensors { const struct planner *p; int rows; };
@@ -76,11 +76,11 @@ bool plan_is_short(const struct planner *p, int64_t columns)
 	return plan_unit(p) == 1 && can_share(p, columns) && (alone || columns * p->f.widest <= ACCESS * p->target->wave);
 }
 
-/* Elements of a lane.  Rows that begin anywhere have fewer: each is an access. */
+/* Elements of a lane.  Rows that begin anywhere have fewer, for each is an access, but of groups, whose numbers then are shared by more. */
 static int shared_lane(const struct planner *p, const struct variant *v)
 {
 	if (p->single)
-		return p->few ? SINGLE_FEW : plan_unit(p) > 1 ? SINGLE_GROUPS : SINGLE_LANE;
+		return p->few ? SINGLE_FEW : p->target->few_rows && plan_unit(p) == 1 ? SINGLE_LANE : SHARED_LANE;
 	return p->few ? plan_vector(p, v, SHARED_LANE) : SHARED_LANE;
 }
 

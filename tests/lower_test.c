@@ -29,7 +29,7 @@
 static const char *const chips[] = {"gfx942", "gfx950", "sm_90a"};
 static const char *const files[] = {"rows", "quant", "act", "index", "loops", "phases", "types", "dots", "mixed", "refused"};
 
-enum { CHIPS = 3, MOST_CODES = 96, MOST_INSTRUCTIONS = 4000 };
+enum { CHIPS = 3, MOST_CODES = 112, MOST_INSTRUCTIONS = 4000 };
 
 struct bench_case { struct device_run d; struct ir_run r; const char *doc, *name; unsigned views; bool spares; void *whole[MOST_PARAMS]; struct device_code code[MOST_CODES]; int ncodes; };
 

@@ -19,11 +19,11 @@
 
 static struct arena arena;
 
-/* Most of the time is the assembler's: of each kernel the first variant and one in eight of the others, all with E2E_FULL. */
+/* Most of the time is the assembler's: of each kernel the first variant and one in ten of the others, all with E2E_FULL. */
 START_TEST(assembles)
 {
 	struct built b;
-	int every = getenv("E2E_FULL") ? 1 : 8 * sample_of();
+	int every = getenv("E2E_FULL") ? 1 : 10 * sample_of();
 	if (!have_assembler(nvptx_kernels.names[_i]))
 		return;
 	built_open(&b, nvptx_kernels.names[_i]);

@@ -36,6 +36,10 @@ static const struct row rows[] = {
 	{"rmsnorm_bwd", "sm_90a", "w", "N<=256 unaligned rows>=4096 with w", 4096, 201, 32}, {"swiglu_rows", "sm_90a", "", "N<=512 unaligned bare", 4096, 333, 32},
 	{"rmsnorm_128", "sm_90a", "w", "N<=512 unaligned rows>=4096 with w", 4096, 500, 32}, {"layernorm_128", "sm_90a", "w b", "N<=128 unaligned with w b", 4096, 99, 32},
 	{"rmsnorm_mxfp8", "sm_90a", "w", "N<=64 unaligned rows>=4096 with w", 4096, 50, 32}, {"softmax_rows", "sm_90a", "", "N<=128 unaligned rows>=4096 S>=8 bare", 0, 99, 32},
+	{"rmsnorm_quant", "gfx942", "", "N<=256 unaligned", 0, 250, 64}, {"layernorm", "gfx950", "w b", "N<=256 unaligned with w b", 0, 61, 64},
+	{"add_rmsnorm_quant", "gfx942", "res w res_out", "N<=256 unaligned with res w res_out", 0, 255, 64}, {"swiglu_rows", "gfx950", "", "N<=256 unaligned bare", 0, 99, 64},
+	{"softmax_rows", "gfx950", "", "N<=256 unaligned S>=16 bare", 0, 60, 64}, {"softmax_bwd", "gfx942", "", "N<=256 unaligned", 0, 1, 64},
+	{"rmsnorm_bwd", "gfx950", "w dw", "N<=256 unaligned with w dw", 0, 129, 64}, {"layernorm_bwd", "gfx942", "w dw db", "N<=256 unaligned with w dw db", 0, 100, 64},
 	{"swiglu_128", "sm_90a", "", "N<=256 unaligned rows>=4096 bare", 0, 250, 32}, {"dequantize_rows", "sm_90a", "", "N<=128 unaligned rows>=4096", 0, 99, 32},
 };
 static const int counts[] = {1, 19, 64};
@@ -93,15 +97,15 @@ START_TEST(rows_share_lanes)
 END_TEST
 
 /* Where packs have room those of every class, few, many, and of two strides where rows may have two, for the sets that are named also where rows begin
- * anywhere, few and many; else of the one that most short rows are in, not of groups.  Not of rows that may not be
+ * anywhere, few and many; else of the one that most short rows are in, aligned or not, not of groups.  Not of rows that may not be
  * there, of tiles, or where every tensor is asked for besides sets of them. */
 START_TEST(who_has_short_rows)
 {
 	static const struct { const char *kernel, *target; int n; } who[] = {
-		{"rmsnorm_quant", "sm_90a", 12 + 8}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 4 * 12 + 3 * 8}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8 + 8},
-		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 3 * 3 * 3 + 2 * 3 * 2}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
+		{"rmsnorm_quant", "sm_90a", 12 + 8}, {"rmsnorm_quant", "gfx942", 2}, {"layernorm_quant", "sm_90a", 4 * 12 + 3 * 8}, {"layernorm_quant", "gfx950", 3 * 2}, {"softmax_rows", "sm_90a", 8 + 8},
+		{"softmax_rows", "gfx942", 2}, {"rmsnorm_128", "sm_90a", 3 * 3 * 3 + 2 * 3 * 2}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
 		{"swiglu_128", "sm_90a", 4 + 2}, {"swiglu_128", "gfx950", 0}, {"swiglu_masked_128", "gfx942", 0}, {"dequantize_rows", "sm_90a", 4 + 2}, {"quantize_128", "sm_90a", 0},   /* the runtime joins them */
-		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0}, {"rmsnorm_bwd", "gfx942", 2}, {"layernorm_bwd", "gfx950", 2},
+		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0}, {"rmsnorm_bwd", "gfx942", 2 * 2}, {"layernorm_bwd", "gfx950", 2 * 2},
 	};
 	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
 		struct dsl_pin far = {"N", 8192};
