@@ -16,7 +16,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, MANY_SHARED = 4096, MANY_LINES = 2048, LONGEST = 16384, WHOLE_GROUP = 32 };
+enum { SHORT_ROWS = 256, ROW_BESIDE = 1024, MANY_SHARED = 4096, MANY_LINES = 2048, LONGEST = 16384, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 enum { SUMMING_THREADS = 256 };                   /* at least, of groups of rows that are summed */
@@ -501,12 +501,17 @@ static int plan_classes(struct planner *p, bool is_aligned)
 	int64_t group = p->target->more_variants || wanted <= SHORT ? plan_unit(p) : 1;
 	bool named = p->target->whole_chunks && is_aligned && (!p->sets || p->given | p->absent), full = named && !p->single;
 	bool always = !p->target->whole_chunks && is_aligned;   /* others are as fast with few elements a lane where rows are few (plan_bands.c) */
-	int before = 0, largest = 0, longest = longest_class(p), columns = column_symbol(p);
+	bool listed = p->single && !p->target->more_variants;   /* of sizes that the text lists alone; the short ones: plan_short.c */
+	int before = 0, largest = 0, longest = longest_class(p), columns = column_symbol(p), above = SHORT_ROWS;
 	const struct hexpr *rows = named && columns >= 0 ? plan_rows_beside(p, columns) : NULL;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		struct variant v = plan_variant(p);
 		int positions = classes[c].most, most = plan_groups_within(positions, (int)group);
+		int under = above;
+		above = positions > above ? positions : above;
 		if (most == before || positions > longest || (is_aligned && !p->single && positions <= p->clustered))
+			continue;
+		if (listed && (columns < 0 || !plan_lists_odd(p, columns, under, positions)))
 			continue;
 		v.full = always || (full && most && !class_fits(p, &v, most));   /* rows that are not held otherwise */
 		/* small classes only where larger ones do not fit; where nothing is swept one more, for the others may prove too large (variant_is_spare) */
@@ -729,7 +734,7 @@ void plan_rows(struct planner *p)
 		p->single = true;
 		if (held || !open)
 			plan_short_rows(p);
-		if (held && p->target->more_variants)
+		if (held)
 			plan_classes(p, true);
 		if (p->target->more_variants)
 			plan_many_and_few(p, set || !p->sets ? turned_rows(p) : NULL, true, open);

@@ -199,7 +199,7 @@ bool plan_is_short_line(const struct planner *p, int symbol, int64_t columns)
 static void plan_short_lines(struct planner *p)
 {
 	struct lines l;
-	if (p->f.reduces || (p->sets && !(p->given | p->absent)) || !find_lines(p, &l))
+	if (p->f.reduces || (p->sets && !(p->given | p->absent)) || (p->single && !p->target->more_variants) || !find_lines(p, &l))
 		return;
 	for (int columns = SHORTEST_LINE; columns <= (p->single ? SINGLE_LINE : SHORT_LINE); columns *= 2) {
 		bool listed = p->target->more_variants;
@@ -219,7 +219,8 @@ void plan_short_rows(struct planner *p)
 		return;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {
 		const struct hexpr *rows = p->target->few_rows ? plan_rows_beside(p, symbol) : NULL;
-		bool room = p->target->more_variants || (classes[c].always && plan_unit(p) == 1);
+		bool listed = !p->single || plan_lists_odd(p, symbol, 0, classes[c].columns);
+		bool room = p->target->more_variants || (classes[c].always && plan_unit(p) == 1 && listed);
 		if (!room || !can_share(p, classes[c].columns) || classes[c].columns < plan_unit(p))
 			continue;
 		if (rows)

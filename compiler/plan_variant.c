@@ -159,6 +159,15 @@ int plan_symbol(const struct planner *p, const char *name)
 	return -1;
 }
 
+bool plan_lists_odd(const struct planner *p, int symbol, int above, int most)
+{
+	int multiple = p->f.multiple[symbol];
+	for (int i = 0; multiple > 1 && i < p->npins; i++)
+		if (plan_symbol(p, p->pins[i].symbol) == symbol && p->pins[i].value > above && p->pins[i].value <= most && p->pins[i].value % multiple)
+			return true;
+	return false;
+}
+
 const struct dsl_special *variant_special(struct arena *arena, const struct dsl_special *special, const char *text)
 {
 	static const char with[] = " with ", bare[] = " bare";

@@ -65,6 +65,7 @@ void plan_tile(struct variant *, int phase, const char *axis, int tile);        
 bool plan_has_lists(const struct planner *);
 bool plan_can_fold(const struct planner *);                        /* rows may have two strides (HX_FLAT) */
 int plan_symbol(const struct planner *, const char *name);                                        /* -1 = none */
+bool plan_lists_odd(const struct planner *, int symbol, int above, int most);                     /* sizes that no aligned variant takes, of the set in hand */
 bool plan_can_sweep(const struct planner *, int phase);                                           /* rows of any length, in chunks */
 const struct hexpr *plan_rows_beside(const struct planner *, int symbol);   /* of each axis of a grid, but the last of its positions, the extent, multiplied */
 void plan_many_rows(struct planner *, struct variant *, const struct hexpr *rows);                /* so many that few would have another plan */

@@ -36,10 +36,10 @@ static const struct row rows[] = {
 	{"rmsnorm_bwd", "sm_90a", "w", "N<=256 unaligned rows>=4096 with w", 4096, 201, 32}, {"swiglu_rows", "sm_90a", "", "N<=512 unaligned bare", 4096, 333, 32},
 	{"rmsnorm_128", "sm_90a", "w", "N<=512 unaligned rows>=4096 with w", 4096, 500, 32}, {"layernorm_128", "sm_90a", "w b", "N<=128 unaligned with w b", 4096, 99, 32},
 	{"rmsnorm_mxfp8", "sm_90a", "w", "N<=64 unaligned rows>=4096 with w", 4096, 50, 32}, {"softmax_rows", "sm_90a", "", "N<=128 unaligned rows>=4096 S>=8 bare", 0, 99, 32},
-	{"rmsnorm_quant", "gfx942", "", "N<=256 unaligned", 0, 250, 64}, {"layernorm", "gfx950", "w b", "N<=256 unaligned with w b", 0, 61, 64},
-	{"add_rmsnorm_quant", "gfx942", "res w res_out", "N<=256 unaligned with res w res_out", 0, 255, 64}, {"swiglu_rows", "gfx950", "", "N<=256 unaligned bare", 0, 99, 64},
-	{"softmax_rows", "gfx950", "", "N<=256 unaligned S>=16 bare", 0, 60, 64}, {"softmax_bwd", "gfx942", "", "N<=256 unaligned", 0, 1, 64},
-	{"rmsnorm_bwd", "gfx950", "w dw", "N<=256 unaligned with w dw", 0, 129, 64}, {"layernorm_bwd", "gfx942", "w dw db", "N<=256 unaligned with w dw db", 0, 100, 64},
+	{"rmsnorm_quant", "gfx942", "", "N<=256 unaligned", 250, 250, 64}, {"layernorm", "gfx950", "w b", "N<=256 unaligned with w b", 61, 61, 64},
+	{"add_rmsnorm_quant", "gfx942", "res w res_out", "N<=256 unaligned with res w res_out", 255, 255, 64}, {"swiglu_rows", "gfx950", "", "N<=256 unaligned bare", 99, 99, 64},
+	{"softmax_rows", "gfx950", "", "N<=256 unaligned S>=16 bare", 60, 60, 64}, {"softmax_bwd", "gfx942", "", "N<=256 unaligned", 1, 1, 64},
+	{"rmsnorm_bwd", "gfx950", "w dw", "N<=256 unaligned with w dw", 129, 129, 64}, {"layernorm_bwd", "gfx942", "w dw db", "N<=256 unaligned with w dw db", 100, 100, 64},
 	{"swiglu_128", "sm_90a", "", "N<=256 unaligned rows>=4096 bare", 0, 250, 32}, {"dequantize_rows", "sm_90a", "", "N<=128 unaligned rows>=4096", 0, 99, 32},
 };
 static const int counts[] = {1, 19, 64};
@@ -97,15 +97,16 @@ START_TEST(rows_share_lanes)
 END_TEST
 
 /* Where packs have room those of every class, few, many, and of two strides where rows may have two, for the sets that are named also where rows begin
- * anywhere, few and many; else of the one that most short rows are in, aligned or not, not of groups.  Not of rows that may not be
+ * anywhere, few and many; else of the one that most short rows are in, not of groups; of rows
+ * that begin anywhere where the text lists such a size (odd_sizes_are_listed).  Not of rows that may not be
  * there, of tiles, or where every tensor is asked for besides sets of them. */
 START_TEST(who_has_short_rows)
 {
 	static const struct { const char *kernel, *target; int n; } who[] = {
-		{"rmsnorm_quant", "sm_90a", 12 + 8}, {"rmsnorm_quant", "gfx942", 2}, {"layernorm_quant", "sm_90a", 4 * 12 + 3 * 8}, {"layernorm_quant", "gfx950", 3 * 2}, {"softmax_rows", "sm_90a", 8 + 8},
-		{"softmax_rows", "gfx942", 2}, {"rmsnorm_128", "sm_90a", 3 * 3 * 3 + 2 * 3 * 2}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
+		{"rmsnorm_quant", "sm_90a", 12 + 8}, {"rmsnorm_quant", "gfx942", 1}, {"layernorm_quant", "sm_90a", 4 * 12 + 3 * 8}, {"layernorm_quant", "gfx950", 3}, {"softmax_rows", "sm_90a", 8 + 8},
+		{"softmax_rows", "gfx942", 1}, {"rmsnorm_128", "sm_90a", 3 * 3 * 3 + 2 * 3 * 2}, {"rmsnorm_128", "gfx942", 0}, {"swiglu_masked_rows", "gfx942", 0}, {"quantize_both_mxfp8", "sm_90a", 0},
 		{"swiglu_128", "sm_90a", 4 + 2}, {"swiglu_128", "gfx950", 0}, {"swiglu_masked_128", "gfx942", 0}, {"dequantize_rows", "sm_90a", 4 + 2}, {"quantize_128", "sm_90a", 0},   /* the runtime joins them */
-		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0}, {"rmsnorm_bwd", "gfx942", 2 * 2}, {"layernorm_bwd", "gfx950", 2 * 2},
+		{"cast_transpose", "gfx942", 0}, {"multi_tensor_amax", "sm_90a", 0}, {"add", "sm_90a", 0}, {"rmsnorm_bwd", "gfx942", 2}, {"layernorm_bwd", "gfx950", 2},
 	};
 	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
 		struct dsl_pin far = {"N", 8192};
@@ -117,6 +118,50 @@ START_TEST(who_has_short_rows)
 		ck_assert_msg(n == who[c].n, "%s %s: %d", who[c].kernel, who[c].target, n);
 		built_close(&b);
 	}
+}
+END_TEST
+
+/* On the AMD chips, whose packs have no room for more, rows that begin anywhere have variants for what the text lists alone: each size the class that
+ * holds it.  A size that aligned variants take asks for none. */
+START_TEST(odd_sizes_are_listed)
+{
+	static const struct { const char *kernel, *given; int size; const char *variant; } who[] = {
+		{"rmsnorm_quant", "", 60, "N<=256 unaligned"}, {"rmsnorm_quant", "", 1000, "N<=1024 unaligned"}, {"layernorm", "w b", 2001, "N<=2048 unaligned with w b"},
+		{"softmax_rows", "", 60, "N<=256 unaligned S>=16 bare"}, {"rmsnorm_bwd", "w", 4001, "N<=4096 unaligned with w"}, {"swiglu_rows", "", 513, "N<=1024 unaligned bare"},
+		{"rmsnorm_quant", "", 1008, NULL}, {"layernorm", "w b", 1000, NULL}, {"rmsnorm_quant", "", 20001, NULL}, {"rmsnorm_both_mxfp8", "w y scale yt scale_t", 1001, NULL},
+	};
+	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
+		struct dsl_pin pin = {"N", who[c].size};
+		struct built b;
+		built_open_for(&b, who[c].kernel, c % 2 ? "gfx942" : "gfx950", &pin);
+		built_give(&b, who[c].given);
+		for (int v = 0; !who[c].variant && v < b.n; v++)
+			ck_assert_msg(!b.v[v].single, "%s %d: %s", who[c].kernel, who[c].size, b.v[v].text);
+		if (who[c].variant)
+			built_variant(&b, who[c].variant);
+		built_close(&b);
+	}
+}
+END_TEST
+
+START_TEST(listed_sizes_compute)
+{
+	static const struct { const char *kernel, *target, *given, *variant; int n; } who[] = {
+		{"rmsnorm_quant", "gfx942", "", "N<=1024 unaligned", 1000}, {"layernorm", "gfx950", "w b", "N<=2048 unaligned with w b", 2001},
+		{"swiglu_rows", "gfx950", "", "N<=1024 unaligned bare", 513}, {"rmsnorm_bwd", "gfx942", "w", "N<=5120 unaligned with w", 4099},
+	};
+	struct dsl_pin pin = {"N", who[_i].n};
+	struct built b;
+	struct device_code code;
+	built_open_for(&b, who[_i].kernel, who[_i].target, &pin);
+	ir_run_symbol(&b.r, "M", 3);
+	ir_run_symbol(&b.r, "N", who[_i].n);
+	built_give(&b, who[_i].given);
+	int v = built_variant(&b, who[_i].variant);
+	device_compile(&b.d, &b.v[v], &code, who[_i].variant);
+	device_check(&b.d, &code, who[_i].variant, false);
+	free(code.elf);
+	built_close(&b);
 }
 END_TEST
 
@@ -185,6 +230,8 @@ static void add(TCase *t)
 {
 	tcase_add_loop_test(t, rows_share_lanes, 0, ROWS * COUNTS);
 	tcase_add_test(t, who_has_short_rows);
+	tcase_add_test(t, odd_sizes_are_listed);
+	tcase_add_loop_test(t, listed_sizes_compute, 0, 4);
 	tcase_add_test(t, waves_hold_groups_whole);
 	tcase_add_test(t, sizes_of_lines_are_classes);
 }
