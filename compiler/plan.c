@@ -498,10 +498,10 @@ static int plan_classes(struct planner *p, bool is_aligned)
 	static const struct { int most, from; } classes[] = {{64, LARGEST}, {128, LARGEST}, {256, LARGEST}, {1024, SHORT}, {2048, EACH}, {3072, BETWEEN}, {4096, SECOND}, {5120, BETWEEN},
 		{6144, BETWEEN}, {8192, FOURTH}, {10240, BETWEEN}, {12288, BETWEEN}, {2 * LONGEST, LARGEST}, {LONGEST, LARGEST}};
 	int wanted = classes_of(p), small = can_stream(p) ? 1024 : 256;
-	int64_t group = p->target->more_variants || wanted <= SHORT ? plan_unit(p) : 1;
+	bool listed = p->single && !p->target->more_variants;   /* of sizes that the text lists alone; the short ones: plan_short.c */
+	int64_t group = p->target->more_variants || listed || wanted <= SHORT ? plan_unit(p) : 1;
 	bool named = p->target->whole_chunks && is_aligned && (!p->sets || p->given | p->absent), full = named && !p->single;
 	bool always = !p->target->whole_chunks && is_aligned;   /* others are as fast with few elements a lane where rows are few (plan_bands.c) */
-	bool listed = p->single && !p->target->more_variants;   /* of sizes that the text lists alone; the short ones: plan_short.c */
 	int before = 0, largest = 0, longest = longest_class(p), columns = column_symbol(p), above = SHORT_ROWS;
 	const struct hexpr *rows = named && columns >= 0 ? plan_rows_beside(p, columns) : NULL;
 	for (unsigned c = 0; c < sizeof classes / sizeof *classes; c++) {

@@ -128,7 +128,7 @@ START_TEST(odd_sizes_are_listed)
 	static const struct { const char *kernel, *given; int size; const char *variant; } who[] = {
 		{"rmsnorm_quant", "", 60, "N<=256 unaligned"}, {"rmsnorm_quant", "", 1000, "N<=1024 unaligned"}, {"layernorm", "w b", 2001, "N<=2048 unaligned with w b"},
 		{"softmax_rows", "", 60, "N<=256 unaligned S>=16 bare"}, {"rmsnorm_bwd", "w", 4001, "N<=4096 unaligned with w"}, {"swiglu_rows", "", 513, "N<=1024 unaligned bare"},
-		{"rmsnorm_quant", "", 1008, NULL}, {"layernorm", "w b", 1000, NULL}, {"rmsnorm_quant", "", 20001, NULL}, {"rmsnorm_both_mxfp8", "w y scale yt scale_t", 1001, NULL},
+		{"rmsnorm_128", "w", 1000, "N<=1024 unaligned with w"}, {"rmsnorm_128", "w", 1024, NULL}, {"rmsnorm_quant", "", 1008, NULL}, {"layernorm", "w b", 1000, NULL}, {"rmsnorm_quant", "", 20001, NULL}, {"rmsnorm_both_mxfp8", "w y scale yt scale_t", 1001, NULL},
 	};
 	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
 		struct dsl_pin pin = {"N", who[c].size};
@@ -149,6 +149,7 @@ START_TEST(listed_sizes_compute)
 	static const struct { const char *kernel, *target, *given, *variant; int n; } who[] = {
 		{"rmsnorm_quant", "gfx942", "", "N<=1024 unaligned", 1000}, {"layernorm", "gfx950", "w b", "N<=2048 unaligned with w b", 2001},
 		{"swiglu_rows", "gfx950", "", "N<=1024 unaligned bare", 513}, {"rmsnorm_bwd", "gfx942", "w", "N<=5120 unaligned with w", 4099},
+		{"rmsnorm_128", "gfx942", "w", "N<=1024 unaligned with w", 1000}, {"layernorm_mxfp8", "gfx950", "w b", "N<=3072 unaligned with w b", 2200},
 	};
 	struct dsl_pin pin = {"N", who[_i].n};
 	struct built b;
@@ -231,7 +232,7 @@ static void add(TCase *t)
 	tcase_add_loop_test(t, rows_share_lanes, 0, ROWS * COUNTS);
 	tcase_add_test(t, who_has_short_rows);
 	tcase_add_test(t, odd_sizes_are_listed);
-	tcase_add_loop_test(t, listed_sizes_compute, 0, 4);
+	tcase_add_loop_test(t, listed_sizes_compute, 0, 6);
 	tcase_add_test(t, waves_hold_groups_whole);
 	tcase_add_test(t, sizes_of_lines_are_classes);
 }
