@@ -5,8 +5,8 @@
  * (plan_cluster.c) and a streaming variant - all of these for aligned tensors whose extents are multiples of the vector width and of whole groups,
  * then of the vector width alone - and the general one, which streams what it knows nothing of: element by element, or in runs where the chip
  * accesses those anywhere.  Rows of few columns: plan_short.c.  Where packs have room, between them: for rows that begin anywhere, the plans of aligned
- * ones, of whose elements each lane accesses one at a time, elsewhere of short rows alone; and where few rows and many, or slow memory and fast, want
- * different plans, one for each.  A phase of tiles that are turned is planned as a kernel of its own.
+ * ones, of whose elements each lane accesses one at a time, elsewhere for sizes that the text lists; and where few rows and many, or slow memory and
+ * fast, want different plans, one for each.  A phase of tiles that are turned is planned as a kernel of its own.
  * Kernels with dots: plan_products.c. */
 #include "affine.h"
 #include "pass.h"
@@ -16,7 +16,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { SHORT_ROWS = 256, ROW_BESIDE = 1024, MANY_SHARED = 4096, MANY_LINES = 2048, LONGEST = 16384, WHOLE_GROUP = 32 };
+enum { ROW_BESIDE = 1024, MANY_SHARED = 4096, MANY_LINES = 2048, LONGEST = 16384, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 enum { SUMMING_THREADS = 256 };                   /* at least, of groups of rows that are summed */
@@ -525,7 +525,7 @@ static int plan_classes(struct planner *p, bool is_aligned)
 		struct class_band band = rows && !v.full && !p->folds ? plan_class_band(p, positions, joined_axis(p)) : (struct class_band){0};
 		struct variant many = v;
 		many.full = true;
-		if (band.least && (band.joins || !class_fits(p, &many, most) || many.waves != v.waves))
+		if (band.least && class_fits(p, &many, most) && (band.joins || many.waves != v.waves))
 			plan_class(p, many, most, is_aligned, rows, &band);
 		p->few = band.spread;
 		plan_class(p, v, most, is_aligned, NULL, NULL);

@@ -126,7 +126,7 @@ static void plan_class(struct planner *p, int symbol, int most, const struct hex
 	else if (row_axis(p, &others) && others > 0 && rows)
 		plan_rows_from(p, &v, SEVERAL_ROWS, rows);
 	plan_share_lanes(p, &v, most);
-	plan_phase_tiles(p, &v, 0, most / plan_unit(p), p->single ? shared_lane(p, &v) : SHARED_LANE);
+	plan_phase_tiles(p, &v, 0, most / plan_unit(p), SHARED_LANE);
 	for (int i = 1; i < p->k->nphases; i++)
 		plan_phase_tiles(p, &v, i, 0, plan_lane_elements(p, &v));
 	*plan_add(p) = v;
@@ -213,7 +213,7 @@ static void plan_short_lines(struct planner *p)
 void plan_short_rows(struct planner *p)
 {
 	plan_short_lines(p);
-	static const struct { int columns; bool always; } classes[] = {{64, false}, {128, false}, {256, true}, {512, false}};
+	static const struct { int columns; bool always; } classes[] = {{64, false}, {128, false}, {SHORT_ROWS, true}, {512, false}};
 	int symbol = columns_of(p);
 	if (symbol < 0 || (p->sets && !(p->given | p->absent)))
 		return;

@@ -20,6 +20,7 @@ struct bands { int n; struct row_band of[8]; };
 /* Of a class of lengths: from so many rows on, 0 = never, lanes hold as much as those of a fixed length, and whether several rows join in a workgroup;
  * whether lanes of fewer hold a single access. */
 struct class_band { int least; bool joins, spread; };
+enum { SHORT_ROWS = 256 };             /* columns of the class of short rows that every chip's packs have room for */
 enum { MANY_ROWS = 512, MANY_GUARDED = 768, CROWD_ROWS = 8192 };      /* from which on there are many; of those that may not be there; of a crowd */
 
 struct planner {
