@@ -106,6 +106,7 @@ struct variant {
 	bool uneven;                                           /* their number need not divide that of rows: the last of them may not be there */
 	bool pieces;                                           /* these workgroups share columns as well: of a row each takes a piece */
 	int rounds;                                            /* of rows that it carries sums over, so many have places in group memory, that in hand and those on their way; 0 = they come to registers */
+	bool next;                                             /* a round loads the next one's rows, to registers (pass_next.c) */
 	const struct hexpr *pace;                              /* how long such a round takes at least, in 1/PACE_PARTS ns (emit/pace.c); NULL = it does not matter */
 	bool late;                                             /* half of the tensors of a row that comes so are asked for behind a round's barrier */
 	bool joined;                                           /* its phases are one launch: its workgroups, for all of which the chip has room at a time, wait for each other between them (emit/joined.c) */
@@ -124,6 +125,7 @@ struct variant {
 int variant_waves(const struct variant *, int phase);
 /* Workgroups of one that carries sums that a multiprocessor has at most; 0 = it carries none. */
 int variant_each(const struct variant *);
+int variant_beside(const struct variant *);                             /* rows that each of its workgroups takes at a time, one at least */
 /* Bytes of group memory that a workgroup of a launch asks for at least, so that no more find room on a multiprocessor than are to share one: those that
  * carry sums of pieces of rows, and, of a launch behind sums of rows, those of which there is one for each.  A launch that begins before those in front
  * are done would else have more of them where there is room first, and those would decide how long it takes.  0 = it does not matter. */

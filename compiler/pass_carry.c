@@ -324,12 +324,34 @@ static int add_rounds(struct carrying *c, struct ir_phase *ph, int grid, const s
 	return ph->naxes++;
 }
 
+/* Places of rows, of which each workgroup has so many side by side. */
+static const struct hexpr *places_of(struct arena *ar, const struct hexpr *workgroups, int beside)
+{
+	return hexpr_op(ar, HX_MUL, workgroups, hexpr_const(ar, beside));
+}
+
+/* Whether there is a row: of rows side by side the last may not be there. */
+static struct ir_ins *is_there(struct ir_builder *in, const struct pass *p, const struct carrying *c, struct ir_ins *row)
+{
+	return p->v->uneven ? ir_bin(in, IR_LT, row, ir_hexpr(in, c->extent)) : ir_int(in, DT_I1, 1);
+}
+
+static struct ir_ins *number_of_workgroup(struct ir_builder *b, struct ir_ins *first, int grid, int beside)
+{
+	return beside > 1 ? ir_bin(b, IR_DIV, ir_reduce(b, RED_MIN, first, IR_AXIS(grid), NULL), ir_int(b, DT_I32, beside)) : first;
+}
+
+static struct ir_ins *sum_beside(struct ir_builder *b, struct ir_ins *sum, int grid, int beside)
+{
+	return beside > 1 ? ir_reduce(b, RED_SUM, sum, IR_AXIS(grid), NULL) : sum;
+}
+
 static void carry_rows(struct pass *p, struct carrying *c, const struct hexpr *workgroups)
 {
 	struct ir_kernel *k = p->k;
 	struct ir_phase *ph = c->rows;
-	int beside = p->v->beside ? p->v->beside : 1, temp[64], n = 0;
-	const struct hexpr *places = hexpr_op(k->arena, HX_MUL, workgroups, hexpr_const(k->arena, beside));
+	int beside = variant_beside(p->v), temp[64], n = 0;
+	const struct hexpr *places = places_of(k->arena, workgroups, beside);
 	int axis = add_rounds(c, ph, c->row, places, beside);
 	struct ir_ins *sums[64], *init[64], *next[64];
 	struct ir_block *body = arena_alloc(k->arena, sizeof *body);
@@ -343,7 +365,7 @@ static void carry_rows(struct pass *p, struct carrying *c, const struct hexpr *w
 		}
 	struct ir_ins *loop = loop_of_rounds(&b, axis, first, c->row, ir_hexpr(&b, c->extent), by, init, n);
 	struct ir_builder in = {k, ph, loop->body, NULL, ph->line, 0};
-	struct ir_ins *row = place_of_round(&in, axis, first, by), *there = p->v->uneven ? ir_bin(&in, IR_LT, row, ir_hexpr(&in, c->extent)) : ir_int(&in, DT_I1, 1);
+	struct ir_ins *row = place_of_round(&in, axis, first, by), *there = is_there(&in, p, c, row);
 	struct places at = {.row = row, .column = ir_leaf(&in, IR_IOTA, DT_I32, c->column), .there = there};
 	move_rows(c, loop->body, &at);
 	move_sums(c, loop->body, &at, sums);
@@ -354,10 +376,10 @@ static void carry_rows(struct pass *p, struct carrying *c, const struct hexpr *w
 	}
 	ir_yield(&in, next, n);
 	struct ir_ins *column = ir_leaf(&b, IR_IOTA, DT_I32, c->column), *ends = ir_bin(&b, IR_LT, column, ir_hexpr(&b, ph->axes[c->column].extent));
-	struct ir_ins *workgroup = beside > 1 ? ir_bin(&b, IR_DIV, ir_reduce(&b, RED_MIN, first, IR_AXIS(c->row), NULL), ir_int(&b, DT_I32, beside)) : first;
+	struct ir_ins *workgroup = number_of_workgroup(&b, first, c->row, beside);
 	for (int s = 0; s < n; s++) {
-		struct ir_ins *subs[] = {workgroup, column}, *sum = ir_result(&b, loop, s);
-		ir_store(&b, temp[s], subs, beside > 1 ? ir_reduce(&b, RED_SUM, sum, IR_AXIS(c->row), NULL) : sum, ends);
+		struct ir_ins *subs[] = {workgroup, column};
+		ir_store(&b, temp[s], subs, sum_beside(&b, ir_result(&b, loop, s), c->row, beside), ends);
 	}
 	ir_yield(&b, NULL, 0);
 	ph->body = body;
@@ -379,7 +401,7 @@ static enum fate fate_in_pieces(const struct carrying *c, const struct ir_ins *i
 }
 
 /* What the loop does with a row, at `row`; stores: those of sums, in their order. */
-static void move_pieces(struct carrying *c, struct ir_ins *loop, struct ir_ins *row, struct ir_ins *true_, const struct ir_ins **stores)
+static void move_pieces(struct carrying *c, struct ir_ins *loop, struct ir_ins *row, struct ir_ins *there, const struct ir_ins **stores)
 {
 	enum fate *fate = arena_alloc(c->k->arena, sizeof *fate * (size_t)c->k->next_id);
 	for (const struct ir_ins *i = c->sums->body->first; i; i = i->next)      /* before anything is replaced */
@@ -388,7 +410,7 @@ static void move_pieces(struct carrying *c, struct ir_ins *loop, struct ir_ins *
 		next = i->next;
 		switch (fate[i->id]) {
 		case IS_SUM: *stores++ = i; break;
-		case IS_ROW: case HOLDS: ir_replace(c->k, i, fate[i->id] == IS_ROW ? row : true_); break;
+		case IS_ROW: case HOLDS: ir_replace(c->k, i, fate[i->id] == IS_ROW ? row : there); break;
 		case STAYS: ir_move(i, loop); break;
 		case MOVES: ir_remove(i); ir_append(loop->body, i); break;
 		default: break;
@@ -400,32 +422,35 @@ static void carry_pieces(struct pass *p, struct carrying *c, const struct hexpr 
 {
 	struct ir_kernel *k = p->k;
 	struct ir_phase *ph = c->sums;
-	int axis = ph->naxes, column = c->across, n = c->nsums;
+	int axis = ph->naxes, grid = c->groups.outer, column = c->across, n = c->nsums, beside = variant_beside(p->v);
+	const struct hexpr *places = places_of(k->arena, workgroups, beside);
 	const struct ir_ins *stores[MOST_SUMS];
 	struct ir_ins *sums[MOST_SUMS];
 	struct ir_block *body = arena_alloc(k->arena, sizeof *body);
 	*body = (struct ir_block){0};
 	struct ir_builder b = {k, ph, body, NULL, ph->line, 0};
-	struct ir_ins *first = ir_leaf(&b, IR_IOTA, DT_I32, c->groups.outer), *by = ir_hexpr(&b, workgroups), *true_ = ir_int(&b, DT_I1, 1);
+	struct ir_ins *first = ir_leaf(&b, IR_IOTA, DT_I32, grid), *by = ir_hexpr(&b, places);
 	for (int s = 0; s < n; s++)
 		sums[s] = ir_float(&b, DT_F32, 0);
-	struct ir_ins *loop = loop_of_rounds(&b, axis, first, c->groups.outer, ir_hexpr(&b, c->extent), by, sums, n);
+	struct ir_ins *loop = loop_of_rounds(&b, axis, first, grid, ir_hexpr(&b, c->extent), by, sums, n);
 	struct ir_builder in = {k, ph, loop->body, NULL, ph->line, 0};
-	move_pieces(c, loop, place_of_round(&in, axis, first, by), true_, stores);
+	struct ir_ins *row = place_of_round(&in, axis, first, by), *there = is_there(&in, p, c, row);
+	move_pieces(c, loop, row, there, stores);
 	for (int s = 0; s < n; s++) {
-		loop->body->params[s]->axes = IR_AXIS(c->groups.outer) | IR_AXIS(column);
-		sums[s] = added(&in, loop->body->params[s], stores[s]->args[2]->args[0], true_);
+		loop->body->params[s]->axes = IR_AXIS(grid) | IR_AXIS(column);
+		sums[s] = added(&in, loop->body->params[s], stores[s]->args[2]->args[0], there);
 	}
 	ir_yield(&in, sums, n);
 	ir_walk(loop->body, ir_recompute_axes, NULL);
-	struct ir_ins *there = ir_bin(&b, IR_LT, ir_leaf(&b, IR_IOTA, DT_I32, column), ir_hexpr(&b, ph->axes[column].extent));
+	struct ir_ins *ends = ir_bin(&b, IR_LT, ir_leaf(&b, IR_IOTA, DT_I32, column), ir_hexpr(&b, ph->axes[column].extent));
+	struct ir_ins *workgroup = number_of_workgroup(&b, first, grid, beside);
 	for (int s = 0; s < n; s++) {
-		struct ir_ins *subs[] = {first, stores[s]->args[1]};
-		ir_store(&b, (int)stores[s]->imm, subs, ir_result(&b, loop, s), there);
+		struct ir_ins *subs[] = {workgroup, stores[s]->args[1]};
+		ir_store(&b, (int)stores[s]->imm, subs, sum_beside(&b, ir_result(&b, loop, s), grid, beside), ends);
 	}
 	ir_yield(&b, NULL, 0);
 	ph->body = body;
-	add_rounds(c, ph, c->groups.outer, workgroups, 1);
+	add_rounds(c, ph, grid, places, beside);
 	ph->axes[c->groups.inner].extent = hexpr_const(k->arena, 1);
 	ph->axes[c->groups.inner].tile = 1;
 }

@@ -101,7 +101,7 @@ static const struct hexpr *rows_of(const struct pass *p, const struct ir_ins *lo
 int pass_next(struct pass *p)
 {
 	struct ir_phase *ph = &p->k->phases[0];
-	if (!p->v->carries || p->v->pieces || p->v->uneven || p->v->target->ring_bytes)
+	if (!p->v->next)
 		return 0;
 	for (struct ir_ins *loop = ph->body->first; loop; loop = loop->next) {
 		const struct hexpr *rows = loop->op == IR_FOR ? rows_of(p, loop) : NULL;

@@ -732,11 +732,15 @@ void plan_rows(struct planner *p)
 	p->torn = false;
 	if (sweeps && (p->target->more_variants || set || !p->sets) && !plan_has_lists(p) && !p->brief) {
 		p->single = true;
+		int carried = p->out.n;
+		if (p->target->more_variants)
+			plan_carried(p, p->sets && !set);
+		bool pieces = p->out.n > carried && p->out.items[carried].pieces;      /* of any length */
 		if (held || !open)
 			plan_short_rows(p);
 		if (held)
 			plan_classes(p, true);
-		if (p->target->more_variants)
+		if (p->target->more_variants && !pieces)
 			plan_many_and_few(p, set || !p->sets ? turned_rows(p) : NULL, true, open);
 		p->single = false;
 	}

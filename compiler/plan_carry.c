@@ -1,8 +1,9 @@
 /* plan_carry.c -- variants in which as many workgroups as the chip holds take many rows one after the other and carry sums of columns.
  * In: a kernel of rows, of sums over groups of them, and of sums of these (pass_carry.c).  Out: for classes of rows a variant, and one for rows exactly
  * as long; others for fewer rows; longer ones are left to those of three launches.  Where no ring of group memory brings rows, one for all that are
- * held.  Of kernels that make nothing of a row whole variants for many rows of any length, by how a row is cut, and three for few.  What a lane and a
- * workgroup hold, and how many of these there are, was measured (docs/performance.md). */
+ * held.  Of kernels that make nothing of a row whole variants for many rows of any length, by how a row is cut, and three for few.  Rows that begin anywhere,
+ * whose lanes access single elements, have classes of their own.  What a lane and a workgroup hold, and how many of these there are, was measured
+ * (docs/performance.md). */
 #include "pass.h"
 #include "plan_tiles.h"
 
@@ -39,13 +40,32 @@ enum { HELD_COLUMNS = 1024, HELD_EACH = 8, HELD_MOST = 16384, HELD_THREADS = 102
 /* Of pieces of rows of which more tensors than `more` are loaded, at most `loads`, the first that a row fills: the lanes of a workgroup, each of which
  * accesses 16 bytes of a row's tensors, how many workgroups a multiprocessor has, and for how much of its rate they ask memory, per mille (plan_pace): what
  * is read and written in turns at that rate it serves evenly, at a hundredth more unevenly (docs/performance.md).
- * whole: rows of one piece at most, whose sums are added up by more workgroups. */
-static const struct piece { int more, loads; bool whole; int threads, each, paced; } pieces[] = {
-	{0, 2, true, 64, 4, 905}, {0, 2, true, 128, 2, 905}, {0, 2, false, 128, 2, 905},
-	{2, 3, true, 64, 4, 895}, {2, 3, true, 128, 2, 895}, {2, 3, false, 128, 2, 895}, {2, 3, false, 64, 4, 895},
+ * whole: rows of one piece at most, whose sums are added up by more workgroups; beside: so many of them share the lanes. */
+static const struct piece { int more, loads; bool whole; int threads, each, beside, paced; } pieces[] = {
+	{0, 2, true, 128, 2, 16, 905}, {0, 2, true, 128, 2, 8, 905}, {0, 2, true, 128, 2, 4, 905}, {0, 2, true, 64, 4, 1, 905}, {0, 2, true, 128, 2, 1, 905},
+	{0, 2, false, 128, 2, 1, 905},
+	{2, 3, true, 128, 2, 16, 895}, {2, 3, true, 128, 2, 8, 895}, {2, 3, true, 128, 2, 4, 895}, {2, 3, true, 64, 4, 1, 895}, {2, 3, true, 128, 2, 1, 895},
+	{2, 3, false, 128, 2, 1, 895}, {2, 3, false, 64, 4, 1, 895},
 };
+/* Rows of which several share a workgroup, from so many on. */
+enum { MANY_SHORT = 65536 };
 /* Of rounds of pieces that have places: five are on their way, so that memory has something to do whatever a round waits for. */
 enum { PIECE_ROUNDS = 6 };
+
+/* Rows that begin anywhere, element by element, which no ring brings.  Of rows up to so many columns, from `least` on, the lanes of a workgroup, how many of
+ * those a multiprocessor has, and how many rows each takes side by side.  next: a round loads the next row, where registers have room for it.  joined: as
+ * above.  Longer ones, and fewer, are faster by three launches (docs/performance.md). */
+static const struct single_rows { int columns, least, threads, each, beside; bool next, joined; } single_rows[] = {
+	{64, 0, 256, 4, 16, false, false}, {128, 0, 256, 4, 8, false, false}, {256, 0, 256, 5, 4, false, false}, {512, 0, 256, 5, 2, false, false},
+	{1024, 2048, 128, 6, 1, false, false}, {2048, 2048, 256, 4, 1, false, false}, {3072, 1024, 512, 2, 1, true, true}, {4096, 1024, 512, 2, 1, false, false},
+	{5120, 1024, 512, 2, 1, false, false}, {6144, 128, 1024, 1, 1, true, true}, {8192, 512, 1024, 1, 1, true, true},
+};
+
+/* Pieces of such rows: of those of which more tensors than `more` are loaded, at most `loads`, so many columns, the lanes of a workgroup, and how many of
+ * these a multiprocessor has; beside: rows of one piece at most, so many of which share the lanes, for 1 of any length, whose next is loaded meanwhile. */
+static const struct single_piece { int more, loads, columns, threads, each, beside; } single_pieces[] = {
+	{0, 3, 64, 256, 4, 16}, {0, 3, 128, 256, 4, 8}, {0, 3, 256, 256, 4, 4}, {0, 3, 512, 256, 4, 2}, {0, 2, 512, 128, 8, 1}, {2, 3, 512, 64, 8, 1},
+};
 
 /* Of rows one by one, of so many the next of a workgroup's would lie in the same places of memory's channels as the last: two per cent slower than with
  * one workgroup less (docs/performance.md). */
@@ -119,13 +139,19 @@ static void leave_shorter(struct planner *p, struct planner *q, struct variant *
 	plan_say(p, v, arena_printf(p->arena, "%s>%d", q->k->symbols[n->extent->imm], columns));
 }
 
+/* Workgroups of a class of rows, of which each takes so many at a time, one by one or side by side. */
+static int workgroups_of(const struct planner *p, int each, int beside)
+{
+	int n = each * p->target->multiprocessors;
+	return n - (beside == 1 && n % SAME_CHANNELS == 0);
+}
+
 /* exactly: of as many columns as a class has at most, whose quotients and masks are known. */
 static void plan_class(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct rows *class, bool exactly)
 {
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
 	struct variant v = plan_variant(q);
-	v.carries = class->each * p->target->multiprocessors;
-	v.carries -= class->beside == 1 && v.carries % SAME_CHANNELS == 0;
+	v.carries = workgroups_of(p, class->each, class->beside);
 	v.waves = waves_of(p, class->threads);
 	v.rounds = class->rounds;
 	v.late = class->late && (!exactly || sums->n >= class->late);
@@ -170,6 +196,7 @@ static void plan_held(struct planner *p, struct planner *q, const struct carried
 	v.carried_columns = HELD_COLUMNS;
 	v.waves = waves_of(p, HELD_THREADS);
 	v.beside = 1;
+	v.next = true;
 	v.many = true;
 	plan_limit(q, &v, (int)n->extent->imm, HELD_MOST);
 	leave_shorter(p, q, &v, n, SHORT);
@@ -222,19 +249,25 @@ static void plan_many_pieces(struct planner *p, struct planner *q, const struct 
 {
 	struct arena *ar = p->arena;
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
-	int columns = piece->threads * 16 / width;
+	int columns = piece->threads * 16 / width / piece->beside;
 	const struct hexpr *number = hexpr_op(ar, HX_CDIV, n->extent, hexpr_const(ar, columns));
 	const struct hexpr *places = hexpr_op(ar, HX_MUL, number, hexpr_const(ar, columns * (PIECE_PARTS - 1))), *full = hexpr_op(ar, HX_MUL, n->extent, hexpr_const(ar, PIECE_PARTS));
 	struct variant many = plan_variant(q);
 	many.carries = piece->each * p->target->multiprocessors;
 	many.pieces = true;
 	many.rounds = PIECE_ROUNDS;
+	many.beside = piece->beside;
+	many.uneven = piece->beside > 1;
 	many.joined = can_join(p, q, &many);
 	many.many = true;
-	many.pace = plan_pace(p, q, carried_rows(ar, many.carries, n->extent, columns), piece->paced);
+	many.pace = plan_pace(p, q, hexpr_op(ar, HX_MUL, carried_rows(ar, many.carries, n->extent, columns), hexpr_const(ar, piece->beside)), piece->paced);
 	if (piece->whole)
 		plan_limit(q, &many, (int)n->extent->imm, columns);
 	struct variant *v = plan_pieces(p, q, many, n, piece->threads, columns);
+	if (piece->beside > 1) {
+		plan_rows_from(p, v, MANY_SHORT, sums->rows);
+		return;
+	}
 	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, hexpr_const(ar, MANY_CARRIED / columns), hexpr_op(ar, HX_MUL, sums->rows, number)));
 	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, places, full));
 	plan_say(p, v, arena_printf(ar, "pieces>=%d", MANY_CARRIED / columns));
@@ -261,6 +294,53 @@ static void plan_pieces_of(struct planner *p, struct planner *q, const struct ca
 			plan_many_pieces(p, q, sums, &pieces[i], a.widest);
 }
 
+static void plan_single_rows(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct single_rows *class, int shorter)
+{
+	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
+	struct variant v = plan_variant(q);
+	v.carries = workgroups_of(p, class->each, class->beside);
+	v.waves = waves_of(p, class->threads);
+	v.beside = class->beside;
+	v.uneven = class->beside > 1;
+	v.next = class->next;
+	v.joined = class->joined && can_join(p, q, &v);
+	v.many = true;
+	plan_limit(q, &v, (int)n->extent->imm, class->columns);
+	if (class->least)
+		leave_shorter(p, q, &v, n, shorter);
+	plan_aligned(q, &v);
+	if (class->least)
+		plan_rows_from(p, &v, class->least, sums->rows);
+	add_carried(p, q, &v, n, class->columns);
+}
+
+static void plan_single_piece(struct planner *p, struct planner *q, const struct carried_sums *sums, const struct single_piece *piece)
+{
+	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
+	struct variant v = plan_variant(q);
+	v.carries = piece->each * p->target->multiprocessors;
+	v.pieces = true;
+	v.beside = piece->beside;
+	v.uneven = piece->beside > 1;
+	v.next = piece->beside == 1;
+	v.many = true;
+	if (piece->beside > 1)
+		plan_limit(q, &v, (int)n->extent->imm, piece->columns);
+	plan_pieces(p, q, v, n, piece->threads, piece->columns);
+}
+
+/* Of rows that begin anywhere: fewer of them than a class is for are no longer class's. */
+static void plan_single(struct planner *p, struct planner *q, const struct carried_sums *sums)
+{
+	struct accesses a = {.k = q->k};
+	ir_walk(q->k->phases[0].body, look_at_access, &a);
+	for (unsigned c = 0; !sums->pieces && c < sizeof single_rows / sizeof *single_rows; c++)
+		plan_single_rows(p, q, sums, &single_rows[c], c ? single_rows[c - 1].columns : 0);
+	for (unsigned i = 0; sums->pieces && i < sizeof single_pieces / sizeof *single_pieces; i++)
+		if (a.loads > single_pieces[i].more && a.loads <= single_pieces[i].loads)
+			plan_single_piece(p, q, sums, &single_pieces[i]);
+}
+
 void plan_carried(struct planner *p, bool pieces)
 {
 	struct variant with = {.target = p->target, .carries = 1, .given = p->given, .absent = p->absent};
@@ -272,7 +352,9 @@ void plan_carried(struct planner *p, bool pieces)
 	with.pieces = sums.pieces;
 	if (pass_carry(&carry))
 		return;
-	struct planner q = {.arena = p->arena, .k = carry.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent};
+	struct planner q = {.arena = p->arena, .k = carry.k, .text = p->text, .special = p->special, .target = p->target, .given = p->given, .absent = p->absent, .single = p->single};
 	facts_look(&q.f, q.k);
-	(sums.pieces ? plan_pieces_of : plan_rows_of)(p, &q, &sums);
+	if (p->single && sums.n > PIECE_SUMS)
+		return;
+	(p->single ? plan_single : sums.pieces ? plan_pieces_of : plan_rows_of)(p, &q, &sums);
 }

@@ -212,6 +212,8 @@ int variant_waves(const struct variant *v, int phase)
 	return v->waves;
 }
 
+int variant_beside(const struct variant *v) { return v->beside ? v->beside : 1; }
+
 int variant_each(const struct variant *v)
 {
 	return v->carries ? (v->carries + v->target->multiprocessors - 1) / v->target->multiprocessors : 0;

@@ -140,6 +140,8 @@ static void explain_variant(FILE *out, const struct dump *d, const struct varian
 		fprintf(out, " joined");
 	if (v->rounds)
 		fprintf(out, " rounds=%d%s", v->rounds, v->pace ? " paced" : "");
+	if (v->next)
+		fprintf(out, " next");
 	fprintf(out, "%s%s%s\n", !v->aligned ? "" : v->single ? " unaligned" : " aligned", v->flat ? " flat" : "", v->stream ? " stream" : "");
 }
 

@@ -58,6 +58,19 @@ static const struct { const char *kernel, *given, *variant; int rows, columns; }
 	{"silu_bwd", "b db", "M<=64 N%8=0 aligned", 64, 1032}, {"qgeglu_bwd", "db", "M<=16 N%8=0 aligned", 3, 72},
 	/* Of 64 workgroups of a piece some have three rows and some four, or some one and some two. */
 	{"swiglu_bwd", "b db", "M<=256 N%8=0 aligned", 3 * 64 + 7, 1032}, {"gelu_bwd", "db", "M<=256 N%8=0 aligned", 65, 2056},
+	/* Sixteen, eight and four short ones side by side. */
+	{"swiglu_bwd", "b db", "N<=64 N%8=0 aligned rows>=65536", 264 * 16 + 5, 56}, {"gelu_bwd", "db", "N<=128 N%8=0 aligned rows>=65536", 3, 128},
+	{"silu_bwd", "b db", "N<=256 N%8=0 aligned rows>=65536", 264 * 4 * 2 + 3, 136},
+	/* Rows that begin anywhere: side by side, one by one, the next loaded meanwhile; by one launch or two; more than there are workgroups, or fewer. */
+	{"rmsnorm_bwd", "w dw", "N<=64 unaligned with w dw", 528 * 16 + 5, 13}, {"layernorm_bwd", "w dw db", "N<=128 unaligned with w dw db", 3, 127},
+	{"layernorm_bwd", "w dres dw db", "N<=512 unaligned with w dres dw db", 660 * 2 + 3, 259}, {"rmsnorm_bwd", "w dw", "N<=1024 N>512 unaligned rows>=2048 with w dw", 792 + 3, 531},
+	{"layernorm_bwd", "w dw db", "N<=2048 N>1024 unaligned rows>=2048 with w dw db", 5, 1025}, {"rmsnorm_bwd", "w dw", "N<=3072 N>2048 unaligned rows>=1024 with w dw", 264 + 3, 2051},
+	{"layernorm_bwd", "w dres dw db", "N<=3072 N>2048 unaligned rows>=1024 with w dres dw db", 2, 3071}, {"rmsnorm_bwd", "w dres dw", "N<=5120 N>4096 unaligned rows>=1024 with w dres dw", 4, 4099},
+	{"layernorm_bwd", "w dw db", "N<=6144 N>5120 unaligned rows>=128 with w dw db", 132 + 3, 5123}, {"rmsnorm_bwd", "w dw", "N<=8192 N>6144 unaligned rows>=512 with w dw", 3, 8191},
+	{"sums_of_two", "", "N<=256 unaligned", 660 * 4 + 1, 21},
+	/* Pieces of such rows: of the last a lane has some columns or none. */
+	{"silu_bwd", "b db", "N<=64 unaligned", 528 * 16 + 7, 11}, {"swiglu_bwd", "b db", "N<=512 unaligned", 3, 509}, {"gelu_bwd", "db", "N<=256 unaligned", 528 * 4 * 2 - 1, 129},
+	{"silu_bwd", "db", "unaligned", 2 * 176 + 5, 5 * 512 + 3}, {"swiglu_clamped_bwd", "db", "unaligned", 3, 701}, {"qgeglu_bwd", "b db", "unaligned", 1, 1},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -136,6 +149,8 @@ START_TEST(values_are_kept)
 		{"layernorm_bwd", "w dw db", "M<=16 N<=4096 N%8=0 aligned with w dw db", 13, 24}, {"rmsnorm_bwd", "w dw", "M<=2047 N<=4096 N%8=0 aligned with w dw", 530, 16},
 		{"layernorm_bwd", "w dres dw db", "M<=1023 N<=8192 N>4096 N%8=0 aligned with w dres dw db", 131, 40},
 		{"swiglu_bwd", "b db", "M<=64 N%8=0 aligned", 61, 24}, {"sums_beside_results", "", "N<=512 N%8=0 aligned pieces>=16384", 63, 504},
+		{"swiglu_bwd", "b db", "N<=64 N%8=0 aligned rows>=65536", 264 * 16 + 9, 8}, {"silu_bwd", "db", "N<=128 unaligned", 528 * 8 + 5, 9},
+		{"layernorm_bwd", "w dw db", "N<=512 unaligned with w dw db", 1321, 17},
 	};
 	keep_values("sm_90a", "carry", cases[_i].kernel, cases[_i].given, cases[_i].variant, cases[_i].rows, cases[_i].columns);
 }
@@ -147,6 +162,8 @@ START_TEST(values_are_kept_without_a_ring)
 	static const struct { const char *chip, *kernel, *given, *variant; int rows, columns; } cases[] = {
 		{"gfx942", "rmsnorm_bwd", "w dw", HELD " with w dw", 2431 * 2 + 5, 24}, {"gfx942", "layernorm_bwd", "w dw db", HELD " with w dw db", 40, 1024},
 		{"gfx950", "layernorm_bwd", "w dres dw db", HELD " with w dres dw db", 2047 + 3, 24},
+		{"sm_90a", "silu_bwd", "b db", "unaligned", 1056 + 7, 19}, {"sm_90a", "swiglu_clamped_bwd", "db", "unaligned", 1056 * 2 + 1, 7},
+		{"sm_90a", "layernorm_bwd", "w dres dw db", "N<=3072 N>2048 unaligned rows>=1024 with w dres dw db", 530, 17},
 	};
 	keep_values(cases[_i].chip, "next", cases[_i].kernel, cases[_i].given, cases[_i].variant, cases[_i].rows, cases[_i].columns);
 }
@@ -345,7 +362,7 @@ static int carried(const char *kernel)
 /* Phases behind others may want other workgroups: those that add up parts and nothing else are joined, of each class and of rows exactly as long. */
 START_TEST(other_phases_are_launches)
 {
-	static const struct { const char *kernel; int joined; } cases[] = {{"sums_of_two", 16}, {"mean_of_parts", 21}, {"rows_behind_sums", 0}};
+	static const struct { const char *kernel; int joined; } cases[] = {{"sums_of_two", 16 + 3}, {"mean_of_parts", 21 + 3}, {"rows_behind_sums", 0}};
 	struct built b;
 	for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
 		int n = 0;
@@ -361,19 +378,21 @@ START_TEST(other_phases_are_launches)
 }
 END_TEST
 
+/* Of rows that begin anywhere there are eleven classes, of which three are one launch, or four of short pieces and one of all; three more of short aligned
+ * pieces. */
 START_TEST(parts_that_others_ask_for_are_not_carried)
 {
-	ck_assert_int_eq(carried("sums_of_two"), 24);
+	ck_assert_int_eq(carried("sums_of_two"), 24 + 11);
 	ck_assert_int_eq(carried("first_part"), 0);
 	ck_assert_int_eq(carried("sums_of_results"), 0);
 	ck_assert_int_eq(carried("squares_of_parts"), 0);
 	ck_assert_int_eq(carried("numbered_parts"), 0);
 	ck_assert_int_eq(carried("numbered_groups"), 0);
-	ck_assert_int_eq(carried("mean_of_parts"), 31);
-	ck_assert_int_eq(carried("silu_bwd"), 6);
-	ck_assert_int_eq(carried("swiglu_bwd"), 7);
+	ck_assert_int_eq(carried("mean_of_parts"), 31 + 11);
+	ck_assert_int_eq(carried("silu_bwd"), 6 + 3 + 5);
+	ck_assert_int_eq(carried("swiglu_bwd"), 7 + 3 + 5);
 	ck_assert_int_eq(carried("silu_bwd_static"), 0);
-	ck_assert_int_eq(carried("sums_beside_results"), 6);
+	ck_assert_int_eq(carried("sums_beside_results"), 6 + 3 + 5);
 	ck_assert_int_eq(carried("rows_of_their_group"), 0);
 	ck_assert_int_eq(carried("sums_of_groups"), 0);
 	ck_assert_int_eq(carried("places_in_groups"), 0);
@@ -444,8 +463,8 @@ static void add(TCase *t)
 	tcase_add_test(t, other_phases_are_launches);
 	tcase_add_test(t, the_interpreter_waits_for_all);
 	tcase_add_test(t, parts_that_others_ask_for_are_not_carried);
-	tcase_add_loop_test(t, values_are_kept, 0, 17);
-	tcase_add_loop_test(t, values_are_kept_without_a_ring, 0, 3);
+	tcase_add_loop_test(t, values_are_kept, 0, 20);
+	tcase_add_loop_test(t, values_are_kept_without_a_ring, 0, 6);
 	tcase_add_loop_test(t, amd_chips_carry_sums, 0, AMD_CALLS);
 	tcase_add_loop_test(t, carried_sums_compute, 0, CALLS);
 	tcase_add_loop_test(t, rows_are_on_their_way, 0, 7);
