@@ -22,9 +22,9 @@ struct target {
 	int lds_banks, lds_wide_banks; /* of group memory, a word of 4 bytes each; that reads of 8 and 16 bytes find */
 	int few_threads, vectors;      /* of a workgroup without reductions across it; accesses of 16 bytes that its lanes begin before they wait */
 	int tile_threads;              /* of a workgroup that holds groups both ways, whose code an element is short: a compute unit has room for two */
-	/* Tiles of a matrix that are turned in group memory; of few rows; where lanes access single elements; both.  The latter three where variants of that
-	 * kind are planned. */
-	struct turned_tile turned, turned_few, turned_single, turned_few_single;
+	/* Tiles of a matrix that are turned in group memory; of few rows; where lanes access single elements; both; of rows that such a tile holds whole.  All
+	 * but the first where variants of that kind are planned. */
+	struct turned_tile turned, turned_few, turned_single, turned_few_single, turned_narrow_single;
 	int ahead_bytes;               /* that workgroups read between asking the L2 for a line and the one that loads it; 0 = it is not asked */
 	int line_ahead_bytes;          /* the same of long lines of which nothing is reduced */
 	int l2_bytes;                  /* that its L2 holds; where no lines are asked for ahead or kept it does not matter, and is 0 */

@@ -297,11 +297,27 @@ static bool is_square(const struct planner *p)
 	return square;
 }
 
+/* The columns of a matrix of which the first phase turns tiles, where few rows have variants of their own; -1 = none. */
+static int turned_columns(const struct planner *p)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	struct shape s = phase_shape(NULL, ph);
+	int last = ph->naxes - 1;
+	if (!p->target->few_rows || s.open || s.tiled < 2 || s.fixed > 1 || !phase_is_turning(p->k, ph))
+		return -1;
+	while (!ph->axes[last].tiled)
+		last--;
+	const struct hexpr *n = ph->axes[last].extent;
+	return n && n->op == HX_SYM ? (int)n->imm : -1;
+}
+
 /* What is left over of aligned tensors, or of any. */
 static void plan_rest(struct planner *p, bool is_aligned, bool open)
 {
 	bool square = is_square(p);
 	struct variant *v = plan_add(p);
+	if (p->narrow)
+		plan_limit(p, v, turned_columns(p), p->target->turned_narrow_single.columns);
 	if (is_aligned)
 		plan_aligned(p, v);
 	else
@@ -585,18 +601,11 @@ static void plan_empty_rows(struct planner *p)
 	v->text = "short or empty";
 }
 
-/* The rows of a matrix of which the first phase turns tiles, where few have variants of their own; NULL = none. */
+/* The rows of such a matrix; NULL = none. */
 static const struct hexpr *turned_rows(const struct planner *p)
 {
-	const struct ir_phase *ph = &p->k->phases[0];
-	struct shape s = phase_shape(NULL, ph);
-	int last = ph->naxes - 1;
-	if (!p->target->few_rows || s.open || s.tiled < 2 || s.fixed > 1 || !phase_is_turning(p->k, ph))
-		return NULL;
-	while (!ph->axes[last].tiled)
-		last--;
-	const struct hexpr *n = ph->axes[last].extent;
-	return n && n->op == HX_SYM ? plan_rows_beside(p, (int)n->imm) : NULL;
+	int columns = turned_columns(p);
+	return columns >= 0 ? plan_rows_beside(p, columns) : NULL;
 }
 
 /* The rows of a matrix of one tensor that is taken in small groups both ways: a crowd of them has variants whose tiles have longer lines, in
@@ -630,6 +639,15 @@ static void plan_many_and_few(struct planner *p, const struct hexpr *rows, bool 
 	plan_rest(p, true, open);
 	p->out.items[p->out.n - 1].few = rows;
 	p->few = false;
+}
+
+/* Many rows so short that of a tile of others most would be empty. */
+static void plan_narrow(struct planner *p, const struct hexpr *rows)
+{
+	p->narrow = true;
+	plan_rest(p, true, false);
+	plan_many_rows(p, &p->out.items[p->out.n - 1], rows);
+	p->narrow = false;
 }
 
 /* What no class holds, of aligned tensors: few rows and many. */
@@ -740,8 +758,11 @@ void plan_rows(struct planner *p)
 			plan_short_rows(p);
 		if (held)
 			plan_classes(p, true);
+		const struct hexpr *turned = set || !p->sets ? turned_rows(p) : NULL;
+		if (turned)
+			plan_narrow(p, turned);
 		if (p->target->more_variants && !pieces)
-			plan_many_and_few(p, set || !p->sets ? turned_rows(p) : NULL, true, open);
+			plan_many_and_few(p, turned, true, open);
 		p->single = false;
 	}
 	if (sweeps && p->target->more_variants && (set || !p->sets) && !plan_has_lists(p) && !p->brief && plan_can_fold(p)) {

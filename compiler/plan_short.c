@@ -11,6 +11,8 @@
  * better have a workgroup each; columns of the shortest and the longest lines' class, and of the longest that begin anywhere; tensors that are loaded of
  * rows behind which sums follow. */
 enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024, SINGLE_LINE = 256, SUMMED_ROWS = 2 };
+/* Columns of tiles' lines, the shortest class and the longest: of longer ones a workgroup has as many rows anyway. */
+enum { SHORTEST_TILE = 64, SHORT_TILE = 128 };
 /* Elements of a lane that accesses them one by one, of few rows, and of many where these are told apart (docs/performance.md). */
 enum { SINGLE_FEW = 4, SINGLE_LANE = 8 };
 
@@ -132,16 +134,18 @@ static void plan_class(struct planner *p, int symbol, int most, const struct hex
 	*plan_add(p) = v;
 }
 
-/* The axis of a short line's columns, or of groups of them, in a kernel of lines of which nothing whole is made; NULL = no such kernel. */
+/* The axis of a short line's columns, or of groups of them, in a kernel of lines of which nothing whole is made; of tiles, along the last of whose axes
+ * lines lie, that one; NULL = no such kernel. */
 static const struct ir_axis *line_axis(const struct planner *p)
 {
 	const struct ir_phase *ph = &p->k->phases[0];
 	const struct ir_axis *line = NULL;
+	bool lines = phase_is_lines(p->k, ph);
 	for (int a = 0; a < ph->naxes; a++) {
 		const struct ir_axis *ax = &ph->axes[a];
 		bool groups = ax->kind == AXIS_GRID && ax->extent && ax->extent->op == HX_CDIV && ax->extent->a->op == HX_SYM;
 		if (groups || (ax->tiled && ax->extent && ax->extent->op == HX_SYM)) {
-			if (line)
+			if (line && !(lines && line->tiled && ax->tiled))
 				return NULL;
 			line = ax;
 		}
@@ -159,7 +163,7 @@ static bool find_lines(const struct planner *p, struct lines *l)
 	int grids = 0, rows, symbols;
 	*l = (struct lines){.line = line_axis(p)};
 	for (int a = 0; a < ph->naxes; a++)
-		if (&ph->axes[a] != l->line && ph->axes[a].kind == AXIS_GRID && !ph->axes[a].tiled) {
+		if (&ph->axes[a] != l->line && ph->axes[a].kind == AXIS_GRID) {
 			l->row = &ph->axes[a];
 			grids++;
 		}
@@ -169,6 +173,14 @@ static bool find_lines(const struct planner *p, struct lines *l)
 	l->by = l->line->extent->op == HX_CDIV ? plan_axis_by(l->line) : 1;
 	l->symbol = (int)(l->by > 1 ? l->line->extent->a : l->line->extent)->imm;
 	return s.fixed == l->by && !(l->by & (l->by - 1));
+}
+
+/* Elements of a lane that takes several lines.  Of tiles whose elements are accesses each, the more tensors are loaded the fewer (docs/performance.md). */
+static int line_elements(const struct planner *p, const struct variant *v, const struct lines *l)
+{
+	if (p->single && l->row->tiled)
+		return p->f.rows > 2 ? SINGLE_FEW : SINGLE_LANE;
+	return l->by > 1 ? plan_filled(p, v, SHARED_LANE) : plan_vector(p, v, SHARED_LANE);
 }
 
 /* Many lines of up to so many columns, several to a workgroup, which would have one with few of its lanes.  Where rows mean nothing the runtime joins
@@ -181,7 +193,7 @@ static void plan_short_line(struct planner *p, const struct lines *l, int column
 	v.shares = true;
 	v.waves = waves_of(p, p->target->few_threads);
 	plan_many_rows(p, &v, plan_rows_beside(p, l->symbol));
-	int each = p->target->few_threads * (l->by > 1 ? plan_filled(p, &v, SHARED_LANE) : plan_vector(p, &v, SHARED_LANE)) / columns;
+	int each = p->target->few_threads * line_elements(p, &v, l) / columns;
 	if (columns < l->by || each < 2)
 		return;
 	plan_tile(&v, 0, l->row->name, each);
@@ -201,7 +213,8 @@ static void plan_short_lines(struct planner *p)
 	struct lines l;
 	if (p->f.reduces || (p->sets && !(p->given | p->absent)) || (p->single && !p->target->more_variants) || !find_lines(p, &l))
 		return;
-	for (int columns = SHORTEST_LINE; columns <= (p->single ? SINGLE_LINE : SHORT_LINE); columns *= 2) {
+	int longest = p->single ? SINGLE_LINE : l.row->tiled ? SHORT_TILE : SHORT_LINE;
+	for (int columns = l.row->tiled ? SHORTEST_TILE : SHORTEST_LINE; columns <= longest; columns *= 2) {
 		bool listed = p->target->more_variants;
 		for (int i = 0; i < p->npins; i++)
 			listed = listed || (plan_symbol(p, p->pins[i].symbol) == l.symbol && power_above(p->pins[i].value) == columns);

@@ -213,7 +213,7 @@ int plan_one_by_one(const struct planner *p)
 static struct turned_tile turned_tile(const struct planner *p)
 {
 	const struct target *t = p->target;
-	struct turned_tile tile = p->single ? p->few ? t->turned_few_single : t->turned_single : p->few ? t->turned_few : t->turned;
+	struct turned_tile tile = p->single ? p->narrow ? t->turned_narrow_single : p->few ? t->turned_few_single : t->turned_single : p->few ? t->turned_few : t->turned;
 	if (p->f.stored == 4)                            /* as many bytes of group memory */
 		tile.rows = tile.rows > MOST_WORDS / tile.columns ? MOST_WORDS / tile.columns : tile.rows;
 	return tile;

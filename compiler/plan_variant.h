@@ -37,6 +37,7 @@ struct planner {
 	bool unnamed;                      /* the set in hand is no pack line's */
 	bool brief;                        /* and has the classes that most calls take alone */
 	bool few;                          /* of the variant in hand: one access a lane */
+	bool narrow;                       /* of the variant in hand: rows that a tile which is turned holds whole */
 	bool broad;                        /* of the variant in hand: tiles of groups both ways for as many rows */
 	enum band band;                    /* of the variant in hand (plan_bands.c) */
 	bool single;                       /* of the variant in hand: rows begin anywhere, so that elements are accessed one by one */

@@ -84,6 +84,20 @@ static const struct bands_of classes[] = {
 	{"swiglu_rows", "", 4001, {{1, 8, "N<=4096 unaligned bare"}}},
 	{"layernorm", "w b", 7001, {{1, 16, "N<=8192 unaligned with w b"}, {2048, 8, "N<=8192 unaligned rows>=2048 with w b"}}},
 	{"rmsnorm_quant", "", 7001, {{1, 16, "N<=8192 unaligned"}}},
+	/* gradients with sums of columns where rows begin anywhere, which workgroups take one after the other; gates and tiles of such short rows */
+	{"rmsnorm_bwd", "w dw", 60, {{1, 8, "N<=64 unaligned with w dw"}}}, {"layernorm_bwd", "w dw db", 513, {{1, 2, "N<=1024 unaligned with w dw db"},
+		{2048, 4, "N<=1024 N>512 unaligned rows>=2048 with w dw db"}}},
+	{"layernorm_bwd", "w dw db", 2047, {{1, 4, "N<=2048 unaligned with w dw db"}, {2048, 8, "N<=2048 N>1024 unaligned rows>=2048 with w dw db"}}},
+	{"rmsnorm_bwd", "w dw", 3001, {{1, 8, "N<=3072 unaligned with w dw"}, {1024, 16, "N<=3072 N>2048 unaligned rows>=1024 with w dw"}}},
+	{"rmsnorm_bwd", "w dw", 6001, {{1, 16, "N<=6144 unaligned with w dw"}, {128, 32, "N<=6144 N>5120 unaligned rows>=128 with w dw"}}},
+	{"rmsnorm_bwd", "w dw", 8193, {{1, 16, "N<=10240 unaligned with w dw"}}}, {"silu_bwd", "db", 513, {{1, 4, "unaligned"}}}, {"swiglu_bwd", "b db", 5001, {{1, 2, "unaligned"}}},
+	{"silu_bwd", "db", 65, {{1, 8, "N<=128 unaligned"}}}, {"silu_bwd", "db", 56, {{1, 4, "M<=16 N%8=0 aligned"}, {17, 4, "M<=64 N%8=0 aligned"}, {65, 4, "M<=256 N%8=0 aligned"},
+		{257, 8, "N%8=0 aligned"}, {65536, 4, "N<=64 N%8=0 aligned rows>=65536"}}},
+	{"swiglu", "", 60, {{1, 4, "unaligned bare"}, {4096, 4, "N<=64 unaligned rows>=4096 bare"}}}, {"geglu", "", 257, {{1, 4, "unaligned bare"}}},
+	{"swiglu_bwd", "", 250, {{1, 4, "unaligned bare"}, {4096, 4, "N<=256 unaligned rows>=4096 bare"}}},
+	{"swiglu", "", 128, {{1, 4, "N%8=0 aligned bare"}, {512, 4, "N%8=0 aligned rows>=512 bare"}, {4096, 4, "N<=128 N%8=0 aligned rows>=4096 bare"}}},
+	{"cast_transpose", "y yt", 60, {{1, 4, "unaligned with y yt"}, {512, 4, "N<=64 unaligned rows>=512 with y yt"}}},
+	{"cast_transpose", "y yt", 65, {{1, 4, "unaligned with y yt"}, {512, 8, "unaligned rows>=512 with y yt"}}},
 };
 enum { CLASSES = sizeof classes / sizeof *classes };
 
@@ -186,6 +200,8 @@ static const struct { const char *kernel, *given; int pin, m, n; const char *var
 	{"layernorm_quant", "w b", 1536, 5, 1536, "N=1536 aligned rows>=8192 with w b"}, {"layernorm", "w b", 2560, 2, 2560, "N=2560 aligned rows>=512 with w b"},
 	{"layernorm_128", "w b", 0, 2, 3001, "N<=3072 unaligned rows>=2048 with w b"}, {"swiglu_rows", "", 0, 2, 6001, "N<=6144 unaligned rows>=2048 bare"},
 	{"quantize_rows", "", 0, 3, 1040, "N<=2048 N%16=0 aligned rows>=2048 bare"}, {"rmsnorm", "w", 0, 3, 2056, "N<=4096 N%8=0 aligned rows>=640 with w"},
+	{"swiglu", "", 0, 19, 61, "N<=64 unaligned rows>=4096 bare"}, {"geglu_bwd", "", 0, 5, 129, "N<=256 unaligned rows>=4096 bare"},
+	{"swiglu_clamped", "", 0, 37, 40, "N<=64 N%8=0 aligned rows>=4096 bare"}, {"cast_transpose", "y yt", 0, 131, 33, "N<=64 unaligned rows>=512 with y yt"},
 };
 enum { VERY_MANY = sizeof very_many / sizeof *very_many };
 

@@ -21,9 +21,9 @@ static const struct { const char *kernel, *given, *variant; int m, n; } odd[] = 
 	{"quantize_128", "", "unaligned bare", 3, 1001},                                    /* the last group is of 105 */
 	{"dequantize_128", "", "unaligned", 3, 301},
 	{"swiglu_bwd", "", "unaligned bare", 5, 1001},
-	{"rmsnorm_bwd", "w dw", "N<=1024 unaligned with w dw", 65, 263},
+	{"rmsnorm_bwd", "w dw", "N<=1024 unaligned with w dw", 65, 563},
 	{"cast_transpose", "y yt", "unaligned with y yt", 70, 301},                         /* turned */
-	{"cast_transpose", "y yt", "unaligned rows>=512 with y yt", 517, 33},
+	{"cast_transpose", "y yt", "unaligned rows>=512 with y yt", 517, 65}, {"cast_transpose", "y yt", "N<=64 unaligned rows>=512 with y yt", 517, 33},
 	{"quantize_both_mxfp8", "y scale yt scale_t", "unaligned", 67, 133},
 	{"quantize_both_128", "y scale yt scale_t", "unaligned", 131, 259},
 	{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=1024 unaligned with w y scale yt scale_t", 67, 401},
@@ -74,8 +74,8 @@ END_TEST
 START_TEST(lanes_hold_few)
 {
 	static const struct { const char *kernel, *variant; int waves, each; } cases[] = {
-		{"add", "unaligned", 4, 4}, {"dequantize_rows", "unaligned", 4, 8}, {"swiglu", "unaligned bare", 4, 4},
-		{"cast_transpose", "unaligned rows>=512 with y yt", 8, 32}, {"cast_transpose", "unaligned with y yt", 4, 16},
+		{"add", "unaligned", 4, 4}, {"dequantize_rows", "unaligned", 4, 8}, {"swiglu", "unaligned bare", 4, 4}, {"swiglu", "N<=128 unaligned rows>=4096 bare", 4, 8}, {"swiglu_bwd", "N<=128 unaligned rows>=4096 bare", 4, 4},
+		{"cast_transpose", "unaligned rows>=512 with y yt", 8, 32}, {"cast_transpose", "N<=64 unaligned rows>=512 with y yt", 4, 32}, {"cast_transpose", "unaligned with y yt", 4, 16},
 		{"quantize_both_mxfp8", "unaligned", 4, 32}, {"quantize_both_128", "unaligned", 16, 32},
 		{"rmsnorm_both_mxfp8", "unaligned with w y scale yt scale_t", 4, 32}, {"layernorm_both_mxfp8", "unaligned with w y scale yt scale_t", 4, 32},
 		{"rmsnorm_quant", "N<=5120 unaligned", 16, 10}, {"rmsnorm_quant", "N<=6144 unaligned", 16, 12}, {"rmsnorm_128", "N<=8192 unaligned", 16, 16},

@@ -70,7 +70,7 @@ static const struct target targets[] = {
 		.name = "sm_90a", .triple = "nvptx64-nvidia-cuda", .cpu = "sm_90a", .features = "+ptx84",
 		.wave = 32, .registers = 65536, .lds_bytes = 232448, .lds_banks = 32, .lds_wide_banks = 32, .max_threads = 1024,
 		.few_threads = 128, .vectors = 2, .tile_threads = 256, .turned = {256, 64, 32}, .turned_few = {64, 64, 16},
-		.turned_single = {32, 256, 32}, .turned_few_single = {32, 64, 16}, .ahead_bytes = 6 << 20, .line_ahead_bytes = 4 << 20, .l2_bytes = 50 << 20,
+		.turned_single = {32, 256, 32}, .turned_few_single = {32, 64, 16}, .turned_narrow_single = {64, 64, 32}, .ahead_bytes = 6 << 20, .line_ahead_bytes = 4 << 20, .l2_bytes = 50 << 20,
 		.early_bytes = 4 << 20, .early_counted = 1 << 20, .gap_workgroups = 8192, .counted_workgroups = 2048, .counted_least = 1056, .resident_threads = 2048, .multiprocessors = 132, .added_threads = 256, .added_parts = 16, .cluster = 16, .line_bytes = 8192, .joins = true, .stored_first = true, .fast_memory = 4000, .sideways = true,
 		.few_rows = true, .whole_chunks = true, .more_variants = true, .widens_again = true, .late_weights = true, .staged_bytes = 96 << 10, .ring_bytes = 216 << 10, .late_stores = true, .whole_runs = true, .cvt_pk_bf16 = true,
 		.lanes_adjacent = true, .lanes_share = true, .cvt8_clamps = true, ROWS(sm90_mma),
