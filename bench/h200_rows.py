@@ -694,6 +694,9 @@ SUMMED = {"rmsnorm_bwd", "layernorm_bwd"} | {k for k, families in KERNELS.items(
 CROWDS = [(8200, 520), (4200, 1288), (2100, 4096), (1100, 5128),       # of rows that workgroups take in turn, of each class
           (8200, 1000), (2103, 4000), (2800, 3000)]                    # in one piece and in several, of both widths, the last of which ends early
 HEADS = [(16928, 64), (16901, 40), (8464, 128), (8451, 104), (4232, 256), (2116, 512), (2115, 456), (8200, 1024), (4100, 2048), (1100, 8192)]   # rows of heads, and as long as a class, of norms
+ODD_CROWDS = [(300, 500), (1030, 5001)]                                   # that begin anywhere
+ODD_ROWS = [(2051, 1001), (2050, 2001), (1030, 4001), (140, 6001), (520, 8001)]      # of each class of norms
+SHORT_PIECES = [(65539, 56), (65537, 120), (65543, 248)]                   # of gates and activations, several to a workgroup
 FULL = {"": "", "sums": " with sums of columns", "all": " with all options"}
 
 
@@ -702,7 +705,7 @@ def cases(name, place, shapes):
     if "_both_" in name:
         shapes = shapes + SQUARES[:3 if place.device == "cuda" else 1]
     if name in SUMMED and place.device == "cuda":
-        shapes = shapes + CROWDS + HEADS * ("norm" in name)
+        shapes = shapes + CROWDS + ODD_CROWDS + (HEADS + ODD_ROWS if "norm" in name else SHORT_PIECES)
     for family, constants in KERNELS[name]:
         constants = {k: place.fp8 if v is FP8 else v for k, v in constants.items()}
         for m, n in shapes:
