@@ -40,15 +40,14 @@ enum { HELD_COLUMNS = 1024, HELD_EACH = 8, HELD_MOST = 16384, HELD_THREADS = 102
 /* Of pieces of rows of which more tensors than `more` are loaded, at most `loads`, the first that a row fills: the lanes of a workgroup, each of which
  * accesses 16 bytes of a row's tensors, how many workgroups a multiprocessor has, and for how much of its rate they ask memory, per mille (plan_pace): what
  * is read and written in turns at that rate it serves evenly, at a hundredth more unevenly (docs/performance.md).
- * whole: rows of one piece at most, whose sums are added up by more workgroups; beside: so many of them share the lanes. */
-static const struct piece { int more, loads; bool whole; int threads, each, beside, paced; } pieces[] = {
-	{0, 2, true, 128, 2, 16, 905}, {0, 2, true, 128, 2, 8, 905}, {0, 2, true, 128, 2, 4, 905}, {0, 2, true, 64, 4, 1, 905}, {0, 2, true, 128, 2, 1, 905},
-	{0, 2, false, 128, 2, 1, 905},
-	{2, 3, true, 128, 2, 16, 895}, {2, 3, true, 128, 2, 8, 895}, {2, 3, true, 128, 2, 4, 895}, {2, 3, true, 64, 4, 1, 895}, {2, 3, true, 128, 2, 1, 895},
-	{2, 3, false, 128, 2, 1, 895}, {2, 3, false, 64, 4, 1, 895},
+ * whole: rows of one piece at most, whose sums are added up by more workgroups; beside: so many of them share the lanes, from so many `rows` on.  Of the
+ * places of a row's pieces less than one in `parts` is empty: what is left to tiles of 64 rows takes more than that of three tensors, and less of two. */
+static const struct piece { int more, loads; bool whole; int threads, each, beside, rows, parts, paced; } pieces[] = {
+	{0, 2, true, 128, 2, 16, 65536, 0, 905}, {0, 2, true, 128, 2, 8, 65536, 0, 905}, {0, 2, true, 128, 2, 4, 65536, 0, 905},
+	{0, 2, true, 64, 4, 1, 0, 9, 905}, {0, 2, true, 128, 2, 1, 0, 9, 905}, {0, 2, false, 128, 2, 1, 0, 9, 905},
+	{2, 3, true, 128, 2, 16, 65536, 0, 895}, {2, 3, true, 128, 2, 8, 65536, 0, 895}, {2, 3, true, 128, 2, 4, 65536, 0, 895},
+	{2, 3, true, 128, 2, 2, 16384, 2, 895}, {2, 3, true, 128, 2, 1, 0, 2, 895}, {2, 3, false, 128, 2, 1, 0, 2, 895},
 };
-/* Rows of which several share a workgroup, from so many on. */
-enum { MANY_SHORT = 65536 };
 /* Of rounds of pieces that have places: five are on their way, so that memory has something to do whatever a round waits for. */
 enum { PIECE_ROUNDS = 6 };
 
@@ -71,8 +70,6 @@ static const struct single_piece { int more, loads, columns, threads, each, besi
  * one workgroup less (docs/performance.md). */
 enum { SAME_CHANNELS = 16 };
 
-/* Of the places of a row's pieces one in PIECE_PARTS is empty at most. */
-enum { PIECE_PARTS = 9 };
 /* What registers hold: sums, and tensors of which rows are loaded. */
 enum { PIECE_SUMS = 2, PIECE_LOADS = 3 };
 /* The lanes of a workgroup that takes few rows. */
@@ -251,7 +248,7 @@ static void plan_many_pieces(struct planner *p, struct planner *q, const struct 
 	const struct ir_axis *n = &q->k->phases[0].axes[sums->column];
 	int columns = piece->threads * 16 / width / piece->beside;
 	const struct hexpr *number = hexpr_op(ar, HX_CDIV, n->extent, hexpr_const(ar, columns));
-	const struct hexpr *places = hexpr_op(ar, HX_MUL, number, hexpr_const(ar, columns * (PIECE_PARTS - 1))), *full = hexpr_op(ar, HX_MUL, n->extent, hexpr_const(ar, PIECE_PARTS));
+	const struct hexpr *places = hexpr_op(ar, HX_MUL, number, hexpr_const(ar, columns * (piece->parts - 1))), *full = hexpr_op(ar, HX_MUL, n->extent, hexpr_const(ar, piece->parts));
 	struct variant many = plan_variant(q);
 	many.carries = piece->each * p->target->multiprocessors;
 	many.pieces = true;
@@ -264,12 +261,13 @@ static void plan_many_pieces(struct planner *p, struct planner *q, const struct 
 	if (piece->whole)
 		plan_limit(q, &many, (int)n->extent->imm, columns);
 	struct variant *v = plan_pieces(p, q, many, n, piece->threads, columns);
+	if (piece->parts)
+		v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LT, places, full));
 	if (piece->beside > 1) {
-		plan_rows_from(p, v, MANY_SHORT, sums->rows);
+		plan_rows_from(p, v, piece->rows, sums->rows);
 		return;
 	}
 	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, hexpr_const(ar, MANY_CARRIED / columns), hexpr_op(ar, HX_MUL, sums->rows, number)));
-	v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LE, places, full));
 	plan_say(p, v, arena_printf(ar, "pieces>=%d", MANY_CARRIED / columns));
 }
 
