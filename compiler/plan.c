@@ -378,7 +378,7 @@ static void plan_pins(struct planner *p)
 		int64_t n = p->pins[i].value;
 		if (s < 0 || (p->f.multiple[s] && n % p->f.multiple[s]) || (p->f.held[s] && n > plan_row_most(p, NULL)) || n <= p->clustered)
 			continue;
-		if (s == line && plan_is_short_line(p, s, n))
+		if ((s == line && plan_is_short_line(p, s, n)) || plan_is_short_tile(p, s, n))
 			continue;
 		if (s == line && !p->target->line_bytes) {
 			whole = true;

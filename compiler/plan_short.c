@@ -11,8 +11,9 @@
  * better have a workgroup each; columns of the shortest and the longest lines' class, and of the longest that begin anywhere; tensors that are loaded of
  * rows behind which sums follow. */
 enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024, SINGLE_LINE = 256, SUMMED_ROWS = 2 };
-/* Columns of tiles' lines, the shortest class and the longest: of longer ones a workgroup has as many rows anyway. */
-enum { SHORTEST_TILE = 64, SHORT_TILE = 128 };
+/* Columns of tiles' lines, the shortest class and the longest: of longer ones a workgroup has as many rows anyway.  Those of 256, of whose tile of 512 half
+ * would be empty, memory holds on sm_90a; elsewhere they are half of the instructions. */
+enum { SHORTEST_TILE = 64, SHORT_TILE = 128, LISTED_TILE = 256 };
 /* Elements of a lane that accesses them one by one, of few rows, and of many where these are told apart (docs/performance.md). */
 enum { SINGLE_FEW = 4, SINGLE_LANE = 8 };
 
@@ -207,13 +208,21 @@ bool plan_is_short_line(const struct planner *p, int symbol, int64_t columns)
 	return columns <= SHORT_LINE && !p->f.reduces && find_lines(p, &l) && l.symbol == symbol;
 }
 
+static int longest_tile(const struct planner *p) { return p->target->more_variants ? SHORT_TILE : LISTED_TILE; }
+
+bool plan_is_short_tile(const struct planner *p, int symbol, int64_t columns)
+{
+	struct lines l;
+	return columns <= longest_tile(p) && !p->f.reduces && find_lines(p, &l) && l.row->tiled && l.symbol == symbol;
+}
+
 /* Where packs have no room for all classes, those of the sizes that the text lists. */
 static void plan_short_lines(struct planner *p)
 {
 	struct lines l;
 	if (p->f.reduces || (p->sets && !(p->given | p->absent)) || (p->single && !p->target->more_variants) || !find_lines(p, &l))
 		return;
-	int longest = p->single ? SINGLE_LINE : l.row->tiled ? SHORT_TILE : SHORT_LINE;
+	int longest = p->single ? SINGLE_LINE : l.row->tiled ? longest_tile(p) : SHORT_LINE;
 	for (int columns = l.row->tiled ? SHORTEST_TILE : SHORTEST_LINE; columns <= longest; columns *= 2) {
 		bool listed = p->target->more_variants;
 		for (int i = 0; i < p->npins; i++)

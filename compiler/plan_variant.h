@@ -83,6 +83,7 @@ void plan_share_lanes(struct planner *, struct variant *, int64_t columns);
 void plan_short_rows(struct planner *);
 bool plan_sums_follow(const struct planner *);                          /* phases behind that of the rows only sum groups of them, and the parts that these leave */
 bool plan_is_short_line(const struct planner *, int symbol, int64_t columns);                      /* lines of so many are several to a workgroup */
+bool plan_is_short_tile(const struct planner *, int symbol, int64_t columns);                      /* the same of tiles */
 /* The phase by workgroups of its own, as those of a kernel that has no other; open: whose rows are swept. */
 void plan_apart(struct planner *, struct variant *, int phase, bool open);
 void plan_clusters(struct planner *);                                                              /* plan_cluster.c: of a kernel whose two phases can be one */

@@ -31,6 +31,8 @@ static const struct row rows[] = {
 	{"swiglu_mxfp8", "gfx942", "", "N<=128 N%32=0 aligned rows>=2048 bare", 100, 96, 2}, {"swiglu_128", "gfx942", "", "N%2048=0 aligned bare", 14336, 4096, 8},
 	{"dequantize_rows", "sm_90a", "", "N<=256 N%16=0 aligned rows>=4096", 0, 240, 32},
 	{"layernorm_bwd", "sm_90a", "w", "N<=64 N%8=0 aligned rows>=4096 with w", 0, 40, 8},
+	{"swiglu", "gfx942", "", "N<=64 N%8=0 aligned rows>=2048 bare", 64, 64, 8}, {"geglu", "gfx950", "", "N<=128 N%8=0 aligned rows>=2048 bare", 120, 104, 16},
+	{"swiglu_bwd", "gfx942", "", "N<=256 N%8=0 aligned rows>=2048 bare", 256, 248, 32}, {"swiglu_bwd", "sm_90a", "", "N<=128 N%8=0 aligned rows>=4096 bare", 0, 128, 16},
 	/* that begin anywhere: lanes side by side, an element each */
 	{"rmsnorm_quant", "sm_90a", "", "N<=64 unaligned rows>=4096", 4096, 61, 32}, {"layernorm_quant", "sm_90a", "w b", "N<=128 unaligned with w b", 4096, 101, 32},
 	{"rmsnorm_bwd", "sm_90a", "w", "N<=256 unaligned rows>=4096 with w", 4096, 201, 32}, {"swiglu_rows", "sm_90a", "", "N<=512 unaligned bare", 4096, 333, 32},
@@ -144,6 +146,26 @@ START_TEST(odd_sizes_are_listed)
 }
 END_TEST
 
+/* Of tiles a size that is listed and short has its class, for few rows what all sizes have: a tile of its own would be one of 512 columns. */
+START_TEST(short_tiles_are_not_pinned)
+{
+	static const struct { const char *kernel, *target; int size; bool pinned; } who[] = {
+		{"swiglu", "gfx942", 64, false}, {"swiglu_bwd", "gfx950", 256, false}, {"geglu", "gfx942", 264, true}, {"swiglu", "sm_90a", 128, false}, {"swiglu_bwd", "sm_90a", 136, true},
+		{"swiglu_rows", "gfx942", 64, true},
+	};
+	for (unsigned c = 0; c < sizeof who / sizeof *who; c++) {
+		struct dsl_pin pin = {"N", who[c].size};
+		struct built b;
+		bool pinned = false;
+		built_open_for(&b, who[c].kernel, who[c].target, &pin);
+		for (int v = 0; v < b.n; v++)
+			pinned = pinned || strncmp(b.v[v].text, "N=", 2) == 0;
+		ck_assert_msg(pinned == who[c].pinned, "%s %s %d", who[c].kernel, who[c].target, who[c].size);
+		built_close(&b);
+	}
+}
+END_TEST
+
 /* Calls of such sizes take them. */
 START_TEST(listed_sizes_compute)
 {
@@ -228,6 +250,7 @@ static void add(TCase *t)
 {
 	tcase_add_loop_test(t, rows_share_lanes, 0, ROWS * COUNTS);
 	tcase_add_test(t, who_has_short_rows);
+	tcase_add_test(t, short_tiles_are_not_pinned);
 	tcase_add_test(t, odd_sizes_are_listed);
 	tcase_add_loop_test(t, listed_sizes_compute, 0, 6);
 	tcase_add_test(t, waves_hold_groups_whole);
