@@ -642,10 +642,10 @@ static void plan_many_and_few(struct planner *p, const struct hexpr *rows, bool 
 }
 
 /* Many rows so short that of a tile of others most would be empty. */
-static void plan_narrow(struct planner *p, const struct hexpr *rows)
+static void plan_narrow(struct planner *p, const struct hexpr *rows, bool open)
 {
 	p->narrow = true;
-	plan_rest(p, true, false);
+	plan_rest(p, true, open);
 	plan_many_rows(p, &p->out.items[p->out.n - 1], rows);
 	p->narrow = false;
 }
@@ -760,7 +760,7 @@ void plan_rows(struct planner *p)
 			plan_classes(p, true);
 		const struct hexpr *turned = set || !p->sets ? turned_rows(p) : NULL;
 		if (turned)
-			plan_narrow(p, turned);
+			plan_narrow(p, turned, open);
 		if (p->target->more_variants && !pieces)
 			plan_many_and_few(p, turned, true, open);
 		p->single = false;

@@ -327,7 +327,7 @@ static void plan_single_piece(struct planner *p, struct planner *q, const struct
 	plan_pieces(p, q, v, n, piece->threads, piece->columns);
 }
 
-/* Of rows that begin anywhere: fewer of them than a class is for are no longer class's. */
+/* Of rows that begin anywhere.  Those that are fewer than their class is for are not left to the class of longer ones. */
 static void plan_single(struct planner *p, struct planner *q, const struct carried_sums *sums)
 {
 	struct accesses a = {.k = q->k};

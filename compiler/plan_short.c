@@ -3,7 +3,8 @@
  * In: a planner, for the set in hand.  Out: variants of classes of columns, and a fixed size's tiles, in which a wave's lanes hold several rows beside
  * each other and each lane some more: 128 columns of bf16 are sixteen lanes' accesses, so four rows of a wave of 64.  They share weights and a wave's
  * exchanges.  With a row to a wave, of which few lanes did anything, heads of 64 to 256 columns, of which attention's norms are, and scores of as
- * many experts took up to ten times as long (docs/performance.md).  So have rows that begin anywhere, of whose elements each lane accesses one at a time. */
+ * many experts took up to ten times as long (docs/performance.md).  So have rows that begin anywhere, of whose elements each lane accesses one at a time, and
+ * short lines of which nothing whole is made, as gates' are: a workgroup's tile of one would be mostly empty. */
 #include "pass.h"
 #include "plan_tiles.h"
 
@@ -11,8 +12,8 @@
  * better have a workgroup each; columns of the shortest and the longest lines' class, and of the longest that begin anywhere; tensors that are loaded of
  * rows behind which sums follow. */
 enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024, SINGLE_LINE = 256, SUMMED_ROWS = 2 };
-/* Columns of tiles' lines, the shortest class and the longest: of longer ones a workgroup has as many rows anyway.  Those of 256, of whose tile of 512 half
- * would be empty, memory holds on sm_90a; elsewhere they are half of the instructions. */
+/* Columns of tiles' lines, the shortest class and the longest: longer ones gain nothing on sm_90a, where memory is what they wait for.  Where packs have classes for
+ * listed sizes alone, those of 256 too: of a tile of 512 half would be empty, which is half of the instructions (docs/performance.md). */
 enum { SHORTEST_TILE = 64, SHORT_TILE = 128, LISTED_TILE = 256 };
 /* Elements of a lane that accesses them one by one, of few rows, and of many where these are told apart (docs/performance.md). */
 enum { SINGLE_FEW = 4, SINGLE_LANE = 8 };

@@ -100,7 +100,7 @@ END_TEST
 
 /* Where packs have room those of every class, few, many, and of two strides where rows may have two; for the sets that are named also where rows begin
  * anywhere, few and many.  Else of the one that most short rows are in, not of groups; where rows begin anywhere, if the text lists such a size
- * (odd_sizes_are_listed).  Not of rows that may not be there, of tiles, or where every tensor is asked for besides sets of them. */
+ * (odd_sizes_are_listed).  Not of rows that may not be there, of tiles that are turned, or where every tensor is asked for besides sets of them. */
 START_TEST(who_has_short_rows)
 {
 	static const struct { const char *kernel, *target; int n; } who[] = {
