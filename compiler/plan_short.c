@@ -12,8 +12,8 @@
  * better have a workgroup each; columns of the shortest and the longest lines' class, and of the longest that begin anywhere; tensors that are loaded of
  * rows behind which sums follow. */
 enum { ACCESS = 16, SHORT_ROW = 512, SHARED_LANE = 16, SEVERAL_ROWS = 512, SHORTEST_LINE = 128, SHORT_LINE = 1024, SINGLE_LINE = 256, SUMMED_ROWS = 2 };
-/* Columns of tiles' lines, the shortest class and the longest: longer ones gain nothing on sm_90a, where memory is what they wait for.  Where packs have classes for
- * listed sizes alone, those of 256 too: of a tile of 512 half would be empty, which is half of the instructions (docs/performance.md). */
+/* Columns of tiles' lines, the shortest class and the longest: longer ones gain nothing on sm_90a, where memory is what they wait for.  Where packs have
+ * classes for listed sizes alone, those of 256 too: of a tile of 512 half would be empty, which is half of the instructions (docs/performance.md). */
 enum { SHORTEST_TILE = 64, SHORT_TILE = 128, LISTED_TILE = 256 };
 /* Elements of a lane that accesses them one by one, of few rows, and of many where these are told apart (docs/performance.md). */
 enum { SINGLE_FEW = 4, SINGLE_LANE = 8 };
