@@ -49,8 +49,9 @@ static bool is_index(const struct ir_phase *ph, const struct ir_ins *i)
 
 /* --- the axis along which memory is contiguous ------------------------------------------------------------------------ */
 
-/* Of the elements along an axis the narrowest and the widest; tile: of those with a place in the whole tile, not of numbers for a part of it. */
-struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES]; int least[LAYOUT_AXES], most[LAYOUT_AXES], tile[LAYOUT_AXES]; };
+/* How many accesses run along each axis, and how many of them of tensors with a place in the whole tile, not of numbers for a part of it; of their
+ * elements the narrowest and the widest, and the widest with a place in the whole tile. */
+struct contiguity { struct assign *s; ir_axes axes; int votes[LAYOUT_AXES], whole[LAYOUT_AXES], least[LAYOUT_AXES], most[LAYOUT_AXES], tile[LAYOUT_AXES]; };
 
 static void vote(struct ir_ins *i, void *ctx)
 {
@@ -71,7 +72,10 @@ static void vote(struct ir_ins *i, void *ctx)
 				c->least[a] = bits;
 			if (bits > c->most[a])
 				c->most[a] = bits;
-			if (bits > c->tile[a] && !(c->axes & ~i->axes))
+			if (c->axes & ~i->axes)
+				continue;
+			c->whole[a]++;
+			if (bits > c->tile[a])
 				c->tile[a] = bits;
 		}
 }
@@ -163,6 +167,12 @@ static struct turned across(struct assign *s, ir_axes axes, int inner)
 	return t;
 }
 
+/* Of what takes turns to be contiguous: tensors with a place in the whole tile count first, for numbers of rows are few however many there are. */
+static bool is_before(const struct contiguity *c, int a, int b)
+{
+	return c->whole[a] != c->whole[b] ? c->whole[a] > c->whole[b] : c->votes[a] >= c->votes[b];
+}
+
 /* bits: of the element whose 16 bytes a lane holds side by side: the narrowest, so that all accesses are of 16 bytes; or the widest where
  * lanes must lie side by side as well; or where tiles are turned, since lanes then hold several rows as well, the widest of these tiles. */
 static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
@@ -171,7 +181,7 @@ static int contiguous_axis(struct assign *s, ir_axes axes, int *bits)
 	int best = -1;
 	ir_walk(s->ph->body, vote, &c);
 	for (int a = 0; a < s->ph->naxes; a++)
-		if (c.votes[a] && (best < 0 || c.votes[a] >= c.votes[best]))
+		if (c.votes[a] && (best < 0 || is_before(&c, a, best)))
 			best = a;
 	struct turned t = across(s, axes, best);
 	bool tile = best >= 0 && t.turns && c.tile[best];

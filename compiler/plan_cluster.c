@@ -8,21 +8,37 @@
 #include "pass.h"
 #include "plan_tiles.h"
 
-/* As the tiles that a kernel of nothing but them has: small workgroups, five of which share a multiprocessor and wait for different things. */
-enum { MEMBER_THREADS = 128, LANE_ELEMENTS = 64, FEWEST = 2 };
+/* What a workgroup of a cluster holds, and how many there are at most: of more, waiting for each other costs what reading rows once spares. */
+struct member { int threads, each, most; };
+
+/* As the tiles that a kernel of nothing but them has: small workgroups, five of which share a multiprocessor and wait for different things.  A block
+ * of groups of 128 both ways takes twice as many lanes, of which two workgroups share it; what is long, of two tensors, would take 168 registers and
+ * more, and has lanes that hold half.  Of these blocks rows of two exchanges in turn and what is long are of few members (docs/performance.md). */
+enum { FEWEST = 2, HELD = 128 * 64, TURNS = 3, LONG = 26 };
+
+static struct member member_of(const struct planner *p, const struct fused_axes *f)
+{
+	int most = p->target->cluster;
+	if (f->rows_by * f->columns_by <= HELD)
+		return (struct member){128, 64, most};
+	if (p->f.rows > 1 && p->f.cost >= LONG)
+		return (struct member){512, 32, most < 4 ? most : 4};
+	return (struct member){256, 64, p->f.rounds >= TURNS && most > 8 ? 8 : most};
+}
 
 /* For rows up to `most`, or of so many columns whose tensors' rows lie one behind the other: these have no masks, and the addresses of a lane's
  * rows differ by numbers: most of a fifth of the instructions. */
 static void plan_cluster(struct planner *p, const struct fused_axes *f, int symbol, int64_t most, int cluster, bool exactly)
 {
+	struct member m = member_of(p, f);
 	struct variant v = plan_variant(p);
 	const struct ir_phase *ph = &p->k->phases[0];
 	v.cluster = cluster;
 	v.sideways = true;
 	v.stored_first = p->target->stored_first ? STORED_FIRST : STORED_AS_READ;
 	if (p->f.rows && (cluster > FEWEST || f->rows_by * f->columns_by >= most))     /* what lies beside the end of a row, and is asked for as well, is a tensor's still */
-		v.ahead = p->target->ahead_bytes / (MEMBER_THREADS * LANE_ELEMENTS * p->f.widest * p->f.rows);
-	v.waves = waves_of(p, MEMBER_THREADS);
+		v.ahead = p->target->ahead_bytes / (m.threads * m.each * p->f.widest * p->f.rows);
+	v.waves = waves_of(p, m.threads);
 	if (exactly)
 		plan_pin_symbol(p, &v, symbol, most);
 	else
@@ -81,8 +97,9 @@ static void plan_clusters_without(struct planner *p, uint64_t tensors)
 	if (p->rows && q.f.rows > 1)                                     /* what lanes hold of two tensors takes longer than reading once spares */
 		return;
 	const struct hexpr *columns = q.k->phases[0].axes[f.columns].extent->a;
-	int64_t held = MEMBER_THREADS * LANE_ELEMENTS / f.rows_by, most = 0;     /* columns of a workgroup, and of a cluster */
-	for (int cluster = FEWEST; held >= f.columns_by && cluster <= p->target->cluster; cluster *= 2) {
+	struct member m = member_of(&q, &f);
+	int64_t held = m.threads * m.each / f.rows_by, most = 0;         /* columns of a workgroup, and of a cluster */
+	for (int cluster = FEWEST; held >= f.columns_by && cluster <= m.most; cluster *= 2) {
 		most = cluster * held;
 		if (is_pinned(p, (int)columns->imm, most))
 			plan_cluster(&q, &f, (int)columns->imm, most, cluster, true);

@@ -19,6 +19,9 @@ START_TEST(clusters_compute)
 		{"layernorm_both_mxfp8", "w b y scale", "N<=1024 M%32=0 N%32=0 aligned clusters with w b y? scale? yt? scale_t?", 32, 640},
 		{"rmsnorm", "w amax yt rstd", "N<=512 M%32=0 N%32=0 aligned clusters with w? scale? amax? yt res_out? rstd?", 64, 288},       /* in one place, by each member */
 		{"layernorm", "b yt", "N<=1024 M%8=0 N%32=0 aligned clusters with w? b? scale? yt", 40, 640},
+		{"layernorm_both_128", "w b y scale yt scale_t", "N<=512 M%128=0 N%128=0 aligned clusters", 128, 384},
+		{"rows_then_blocks", "", "N<=2048 M%128=0 N%128=0 aligned clusters", 128, 1152}, {"rows_then_blocks", "", "N<=256 M%128=0 N%128=0 aligned clusters", 256, 128},
+		{"rows_then_long_blocks", "", "N<=512 M%128=0 N%128=0 aligned clusters", 128, 512},
 	};
 	built_call(cases[_i].kernel, NULL, cases[_i].m, cases[_i].n, cases[_i].given, cases[_i].variant);
 }
@@ -217,7 +220,7 @@ START_TEST(who_has_clusters)
 {
 	static const struct { const char *kernel, *target; int n; } cases[] = {
 		{"rmsnorm_both_mxfp8", "sm_90a", 16}, {"layernorm_both_mxfp8", "sm_90a", 24}, {"rmsnorm_both_mxfp8", "gfx942", 0}, {"rmsnorm_both_mxfp8", "gfx950", 0},
-		{"rmsnorm_both_128", "sm_90a", 0},                       /* a workgroup would have half a group */
+		{"layernorm_both_128", "sm_90a", 3}, {"rows_then_blocks", "sm_90a", 4}, {"rows_then_long_blocks", "sm_90a", 2}, {"rows_then_blocks", "gfx950", 0},
 		{"rows_then_tiles", "sm_90a", 4}, {"rows_then_wide_tiles", "sm_90a", 4},
 		{"rows_then_small_tiles", "sm_90a", 4}, {"rows_then_columns_of_tiles", "sm_90a", 4}, {"rows_of_products", "sm_90a", 4},
 		{"rows_then_rows_apart", "sm_90a", 0}, {"rows_then_tiles_of_24", "sm_90a", 0}, {"rows_kept_twice", "sm_90a", 0},
@@ -262,7 +265,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, clusters_compute, 0, 8);
+	tcase_add_loop_test(t, clusters_compute, 0, 12);
 	tcase_add_loop_test(t, long_rows_compute, 0, LONG);
 	tcase_add_test(t, parts_are_folded_by_lanes);
 	tcase_add_test(t, weights_are_staged);

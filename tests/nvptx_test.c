@@ -91,6 +91,20 @@ START_TEST(many_row_variants)
 }
 END_TEST
 
+/* Lanes hold what lies side by side in the tensors that the tile is of, however many numbers of its rows are read beside them. */
+START_TEST(numbers_of_rows_turn_no_tile)
+{
+	static const char *const kernel = "tiles_of_many_numbers", *const variant = "M%32=0 N%32=0 aligned";
+	struct built b;
+	built_open_for(&b, kernel, "sm_90a", NULL);
+	const char *ptx = built_ptx(&b, variant);
+	ck_assert_int_eq(built_times(ptx, "cache_hint.b16"), 0);
+	ck_assert_int_eq(built_times(ptx, "st.global.v4.b32"), 1);
+	built_close(&b);
+	built_call(kernel, NULL, 64, 256, "", variant);
+}
+END_TEST
+
 START_TEST(products)
 {
 	static const int heads[] = {64, 72, 128, 192, 256, 512};
@@ -470,6 +484,7 @@ static void add_tests(TCase *t)
 	tcase_add_loop_test(t, computes, 0, nvptx_kernels.n);
 	tcase_add_loop_test(t, long_rows, 0, 4);
 	tcase_add_test(t, many_row_variants);
+	tcase_add_test(t, numbers_of_rows_turn_no_tile);
 	tcase_add_test(t, products);
 }
 
