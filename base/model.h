@@ -86,7 +86,7 @@ struct model_kernel {
 	struct model_require { const struct hexpr *expr; const char *text; } *requires; int nrequires;
 	struct model_instance *instances; int ninstances;
 	struct model_variant *variants; int nvariants;
-	bool has_workspace;                  /* some variant needs one: the C function takes it */
+	bool has_workspace;                  /* a variant, of the pack or compiled at a call, may need one: the C function takes it */
 	bool pointwise; int rows, columns;   /* symbols: tensors [rows, columns] may be given as others of as many elements (runtime/join.c) */
 };
 

@@ -48,6 +48,7 @@ def options():
                    help="quick: three shapes a kernel; odd: sizes that are multiples of nothing; between: that no variant is pinned to; long: rows longer than a workgroup holds; short: of up to 512 columns")
     p.add_argument("--kernels", default="", help="these alone, separated by commas")
     p.add_argument("--check-only", action="store_true")
+    p.add_argument("--rest", action="store_true", help="checks the kernels that packs hold as text alone: compiled at their first call, or in --pack (make h200-rest)")
     p.add_argument("--large", action="store_true", help="the sizes of a GPU's checks on a simulated device as well")
     for part in ("check", "triton", "compile", "eager", "host", "profile", "graph"):
         p.add_argument(f"--no-{part}", action="store_true")
@@ -159,7 +160,8 @@ def worker_run(o, names, results, until):
 
 
 def check_all(o, report):
-    names, results = wanted(o, sorted(rows.KERNELS, key=lambda k: (k in rows.MATRIX, k))), {}
+    asked = rows.REST if o.rest else rows.KERNELS
+    names, results = wanted(o, sorted(asked, key=lambda k: (k in rows.MATRIX, k))), {}
     left, until = names, o.budget * (1 if o.check_only else 0.5)
     while left and time.monotonic() - o.started < until:
         left = worker_run(o, left, results, until)

@@ -502,7 +502,7 @@ static int choose_targets(FILE *out, const char *const *names, const struct targ
 }
 
 /* Kernels with their signatures into the pack, and the items to work on.  A kernel that the pack block leaves out is there with all its
- * choices and no variant: a call compiles what it needs. */
+ * choices and no variant: a call compiles what it needs, and gives a workspace where that may need one. */
 static int choose_items(struct compilation *c, struct compile_result *r, struct diag *diag, const struct target **targets, int ntargets)
 {
 	const struct dsl_file *f = c->file;
@@ -520,6 +520,7 @@ static int choose_items(struct compilation *c, struct compile_result *r, struct 
 			continue;
 		if (dsl_signature(&r->arena, f, chosen, diag, &r->pack.kernels[r->pack.nkernels]))
 			continue;
+		r->pack.kernels[r->pack.nkernels].has_workspace = chosen->temps;
 		for (int i = 0; i < chosen->npacked && !left_out; i++)
 			for (int t = 0; t < ntargets; t++)
 				ARENA_PUSH(&r->arena, &items, (struct item){.text = chosen, .binding = &chosen->packed[i], .target = targets[t],

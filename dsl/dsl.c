@@ -386,6 +386,8 @@ static void list_kernels(struct arena *ar, struct diag *d, const struct ast_file
 		*to = (struct dsl_kernel){.name = k->name.text, .doc = k->doc, .line = k->name.at.line, .ast = k};
 		if (!ast_wanted(k, kernels))
 			continue;
+		for (int s = 0; s < k->body.n; s++)
+			to->temps |= k->body.items[s]->kind == STMT_TEMP;
 		bool types = check_types(d, k);
 		if (signature_build(ar, d, k, &m) < 0 || !types)
 			continue;

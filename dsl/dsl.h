@@ -33,6 +33,7 @@ struct dsl_kernel {
 	struct dsl_binding *packed; int npacked;            /* those the pack block names (`none`: no one); all of them where no pack block names the kernel */
 	struct dsl_schedule *schedules; int nschedules;     /* specific targets first */
 	int line;
+	bool temps;                                         /* phases keep numbers for later ones, in a workspace */
 	void *ast;
 };
 
