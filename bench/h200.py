@@ -28,6 +28,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "python")]
 CHECK_SHAPES = {"gpu": [(1, 4096), (7, 769), (130, 4096), (3, 16384), (65, 1000), (2, 20000), (5, 2880), (3, 5376), (2, 10240), (2, 49152),
                         (600, 4608), (515, 10240), (513, 14848), (3, 18432), (2, 152064), (4200, 128), (33, 64), (4128, 512),
                         (3080, 896), (2052, 1536), (700, 3584), (37, 60), (4099, 99), (4101, 250), (2049, 2051)], "sim": [(2, 256), (3, 77), (33, 384)]}
+NOT_HELD = "it was not compiled"                             # no code for the call, and nothing to compile it
 KERNEL_SECONDS = 90                                          # for the checks of one kernel
 
 try:
@@ -42,13 +43,13 @@ def options():
     p = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     p.add_argument("out", help="folder for h200.json")
     p.add_argument("--build", default=str(HERE.parent / "build"))
-    p.add_argument("--pack", help="the pack (default: BUILD/h200.tpack, else BUILD/kernels.tpack)")
+    p.add_argument("--pack", help="the pack (default: BUILD/h200.tpack, else BUILD/kernels.tpack); checks: packs, separated by commas, of which the first with code for a call serves it")
     p.add_argument("--device", default="cuda:0")
     p.add_argument("--rows", choices=("quick", "all", "odd", "between", "long", "short"), default="all",
                    help="quick: three shapes a kernel; odd: sizes that are multiples of nothing; between: that no variant is pinned to; long: rows longer than a workgroup holds; short: of up to 512 columns")
     p.add_argument("--kernels", default="", help="these alone, separated by commas")
     p.add_argument("--check-only", action="store_true")
-    p.add_argument("--rest", action="store_true", help="checks the kernels that packs hold as text alone: compiled at their first call, or in --pack (make h200-rest)")
+    p.add_argument("--rest", action="store_true", help="checks the kernels that nothing is timed of: most are compiled at their first call, or lie in --pack BUILD/h200.tpack,BUILD/h200_rest.tpack (make h200-rest)")
     p.add_argument("--large", action="store_true", help="the sizes of a GPU's checks on a simulated device as well")
     for part in ("check", "triton", "compile", "eager", "host", "profile", "graph"):
         p.add_argument(f"--no-{part}", action="store_true")
@@ -79,12 +80,24 @@ def device_lost():
         return True
 
 
+def call(packs, name, case):
+    """By the first pack that has code for it, or a compiler at hand; False = none has."""
+    for pack in packs:
+        try:
+            getattr(pack, name)(**case.given, **case.out)
+            return True
+        except tdsl.Error as e:
+            if NOT_HELD not in str(e):
+                raise
+    return False
+
+
 def worker(o):
     """Checks the kernels of --worker; a line of JSON as each case begins and ends."""
     def say(**what):
         print(json.dumps(what), flush=True)
     device = tdsl.open(o.device)
-    pack = tdsl.open_pack(o.pack)
+    packs = [tdsl.open_pack(p) for p in o.pack.split(",")]
     fp8 = torch.float8_e4m3fnuz if device.target == "gfx942" else torch.float8_e4m3fn
     place = rows.Place("cuda" if o.gpu else "cpu", fp8)
     for name in o.worker.split(","):
@@ -92,7 +105,9 @@ def worker(o):
         for case in rows.cases(name, place, CHECK_SHAPES["gpu" if o.gpu or o.large else "sim"]):
             say(begin=case.label)
             try:
-                getattr(pack, name)(**case.given, **case.out)
+                if not call(packs, name, case):
+                    say(end=case.label, wrong=[], missing=True)
+                    continue
                 variant = tdsl.last_call()["predicate"]
                 if o.gpu:
                     torch.cuda.synchronize()
@@ -128,7 +143,7 @@ def worker_run(o, names, results, until):
                 process.kill()
                 break
         except queue.Empty:
-            results.setdefault(current or names[0], []).append(dict(label=begun, wrong=[f"no answer in {KERNEL_SECONDS} s"], fatal=True))
+            results.setdefault(current or names[0], []).append(dict(label=begun, wrong=[f"no answer in {KERNEL_SECONDS} s"], fatal=True, missing=False))
             process.kill()
             break
         if line is None:
@@ -145,14 +160,14 @@ def worker_run(o, names, results, until):
         elif "begin" in said:
             begun = said["begin"]
         elif "end" in said:
-            results[current].append(dict(label=said["end"], wrong=said["wrong"], variant=said.get("variant"), fatal=said.get("fatal", False)))
+            results[current].append(dict(label=said["end"], wrong=said["wrong"], variant=said.get("variant"), fatal=said.get("fatal", False), missing=said.get("missing", False)))
             begun = None
         finished = finished or "done" in said
     process.wait()
     if time.monotonic() - o.started > until and not finished and current:
         return [current] + left                              # its cases are not all there
     if not finished and begun:
-        results[current].append(dict(label=begun, wrong=[f"the process ended with status {process.returncode}"] + noise[-3:], fatal=True))
+        results[current].append(dict(label=begun, wrong=[f"the process ended with status {process.returncode}"] + noise[-3:], fatal=True, missing=False))
     elif not finished and current is None:
         print("\n".join(noise[-15:]), flush=True)
         raise RuntimeError(f"the checking process ended with status {process.returncode} before the first kernel")
@@ -168,7 +183,9 @@ def check_all(o, report):
     for name in left:
         results.pop(name, None)
     report["checks"] = results
-    cases = sum(len(r) for r in results.values())
+    missing = sum(c["missing"] for r in results.values() for c in r)
+    cases = sum(len(r) for r in results.values()) - missing
+    absent = sum(all(c["missing"] for c in r) for r in results.values())
     wrong = {k: [c for c in r if c["wrong"]] for k, r in results.items()}
     bad = {k: w for k, w in wrong.items() if w}
     for k, w in bad.items():
@@ -179,7 +196,8 @@ def check_all(o, report):
     report["wrong"] = sorted(bad)
     report["unchecked"] = left
     report["fatal"] = sorted(k for k, r in results.items() if any(c.get("fatal") for c in r))
-    print(f"checks on {o.device}: {len(results) - len(bad)} of {len(names)} kernels right, {cases} calls" + (f"; not reached: {', '.join(left)}" if left else ""), flush=True)
+    print(f"checks on {o.device}: {len(results) - absent - len(bad)} of {len(names) - absent} kernels right, {cases} calls"
+          + (f"; {missing} calls more, of {absent} kernels all, that no pack here has code for" if missing else "") + (f"; not reached: {', '.join(left)}" if left else ""), flush=True)
 
 
 def save(o, report):

@@ -87,7 +87,7 @@ def back(p, m, n, full, of=unit_slope, kind="plain", q=BF16, g=0, mx=False, **ho
 
 
 def back_masked(p, m, n, full, f="silu", kind="plain", q=BF16, g=0, mx=False):
-    even = 2 if q == FP4 else 1                              # whose columns across are stored two a byte
+    even = 2 if q == FP4 and kind == "both" else 1           # whose columns across are stored two a byte
     tokens = [m, 0, max(m // 2 // even * even, even)]
     dy, h = p.normal(3, m, n), p.normal(3, m, 2 * n, scale=2.0)
     given, out, rules, s = {"dy": dy, "h": h, "tokens": p.ints(tokens)}, {}, {}, 1.0

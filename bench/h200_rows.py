@@ -110,7 +110,7 @@ def gate_of(u, n, f, clamped=False):
 
 
 def masked(p, m, n, full, f="silu", kind="plain", q=BF16, g=128, mx=False):
-    even = 2 if q == FP4 else 1                              # whose columns across are stored two a byte
+    even = 2 if q == FP4 and kind == "both" else 1           # whose columns across are stored two a byte
     tokens = [m, 0, max(m // 2 // even * even, even)]
     h = p.normal(3, m, 2 * n)
     given, out, rules = {"h": h, "tokens": p.ints(tokens)}, {}, {}
@@ -337,7 +337,7 @@ BARE = {"rmsnorm_quant", "swiglu_quant", "quantize_128", "quantize_128_e8m0", "q
         "multi_tensor_l2norm", "multi_tensor_scale", "multi_tensor_adam", "grouped_gemm"}
 
 
-# ---- kernels that packs hold as text alone, and compile at their first call: the same formulas, stored in every other way
+# ---- kernels that nothing is timed of, most of which packs hold as text alone and compile at their first call: the same formulas, stored in every other way
 KINDS = {"static": dict(q=FP8), "rows": dict(kind="rows", q=FP8), "128": dict(kind="groups", q=FP8, g=128), "128_e8m0": dict(kind="groups", q=FP8, g=128, mx=True),
          "mxfp8": dict(kind="groups", q=FP8, g=32, mx=True), "mxfp4": dict(kind="groups", q=FP4, g=32, mx=True),
          "both_128": dict(kind="both", q=FP8, g=128), "both_128_e8m0": dict(kind="both", q=FP8, g=128, mx=True),

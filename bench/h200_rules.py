@@ -182,8 +182,9 @@ def powers(code, edge):
 # ---- formulas, f64
 
 ACT = {
-    "silu": lambda x: x * torch.sigmoid(x), "gelu": lambda x: 0.5 * x * (1 + torch.erf(x * math.sqrt(0.5))),
-    "gelu_tanh": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))),
+    # (1 + erf(z)) / 2 is erfc(-z) / 2, and (1 + tanh(z)) / 2 sigmoid(2 z): where they are near 0 nothing of them is left in f64 otherwise
+    "silu": lambda x: x * torch.sigmoid(x), "gelu": lambda x: 0.5 * x * torch.erfc(-x * math.sqrt(0.5)),
+    "gelu_tanh": lambda x: x * torch.sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3)),
     "relu": torch.relu, "srelu": lambda x: torch.relu(x) ** 2, # the slope at 0 is 0, as lib/act.tdsl has it: that of clamp_min is 1
     "qgelu": lambda x: x * torch.sigmoid(1.702 * x),
     "none": lambda x: x,
