@@ -92,13 +92,22 @@ static void look_at_rows(struct ir_ins *i, void *ctx)
 	}
 }
 
+/* The largest or the smallest of a tile: each member of a cluster has tiles of its own. */
+static bool is_tile_extreme(const struct fusion *f, const struct ir_ins *update)
+{
+	bool one = update->kind == RED_MAX || update->kind == RED_MIN;
+	for (int a = 0; a < f->k->params[update->imm].rank; a++)
+		one = one && !update->args[a]->axes;
+	return one && !is_temp(f, update) && !is_read(f, update->imm);
+}
+
 /* The position of a row in the second phase. */
 static bool is_row(const struct fusion *f, const struct ir_ins *at) { return split_numbers(&f->of_row, f->tiles, at); }
 
 static void look_at_tiles(struct ir_ins *i, void *ctx)
 {
 	struct fusion *f = ctx;
-	f->ok = f->ok && ir_is_plain(i) && !(i->over & (IR_AXIS(f->of_row.outer) | IR_AXIS(f->of_column.outer)));
+	f->ok = f->ok && (ir_is_plain(i) || (i->op == IR_UPDATE && is_tile_extreme(f, i))) && !(i->over & (IR_AXIS(f->of_row.outer) | IR_AXIS(f->of_column.outer)));
 	if (i->op == IR_LOAD && is_temp(f, i))
 		f->ok = f->ok && i->imm < 64 && (f->stored >> i->imm & 1) && is_row(f, i->args[0]);
 	if (i->op == IR_STORE)

@@ -126,6 +126,40 @@ static int plan_lone_rows(struct planner *p, const struct ir_kernel *k, char *er
 	return p->target->more_variants && k->nphases == 1 && stores && rows && rows != ir_optional(k) ? plan_set(p, k, err, errlen) : 0;
 }
 
+/* Optional tensors that a kernel's phases behind the second store. */
+struct stored { const struct ir_kernel *k; uint64_t tensors; };
+
+static void look_for_stored(struct ir_ins *i, void *ctx)
+{
+	struct stored *s = ctx;
+	if (i->op == IR_STORE && i->imm < 64 && s->k->params[i->imm].optional)
+		s->tensors |= UINT64_C(1) << i->imm;
+}
+
+/* Rows and then their tiles are one launch where a cluster holds them, but not with sums of columns behind them: calls without these have such variants,
+ * which ask for all else.  Longer rows gain nothing by it. */
+static int plan_without_sums(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
+{
+	struct stored sums = {k, 0};
+	struct fused_axes axes;
+	for (int i = 2; i < k->nphases; i++)
+		ir_walk(k->phases[i].body, look_for_stored, &sums);
+	struct variant without = {.target = p->target, .absent = sums.tensors};
+	struct pass specialise = {ir_clone(p->arena, k), &without, err, errlen};
+	p->given = 0;
+	p->absent = sums.tensors;
+	if (!p->target->cluster || !sums.tensors)
+		return 0;
+	int first = p->out.n, n = first;
+	if (pass_specialise(&specialise) || (kernel_can_fuse(specialise.k, &axes) && plan_set(p, k, err, errlen)))
+		return -1;
+	for (int i = first; i < p->out.n; i++)
+		if (p->out.items[i].cluster)
+			p->out.items[n++] = p->out.items[i];
+	p->out.n = n;
+	return 0;
+}
+
 static int plan_sets(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
 {
 	static const struct dsl_set nothing;
@@ -148,7 +182,7 @@ static int plan_sets(struct planner *p, const struct ir_kernel *k, char *err, si
 	if (plan_across(p, k, err, errlen))
 		return -1;
 	p->brief = true;
-	if (plan_lone_rows(p, k, err, errlen))
+	if (plan_lone_rows(p, k, err, errlen) || plan_without_sums(p, k, err, errlen))
 		return -1;
 	p->unnamed = p->brief = false;
 	p->sets = p->out.n > 0;                         /* of none of them there was anything to do: all outputs are optional */

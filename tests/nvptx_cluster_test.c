@@ -20,6 +20,10 @@ START_TEST(clusters_compute)
 		{"rmsnorm", "w amax yt rstd", "N<=512 M%32=0 N%32=0 aligned clusters with w? scale? amax? yt res_out? rstd?", 64, 288},       /* in one place, by each member */
 		{"layernorm", "b yt", "N<=1024 M%8=0 N%32=0 aligned clusters with w? b? scale? yt", 40, 640},
 		{"layernorm_both_128", "w b y scale yt scale_t", "N<=512 M%128=0 N%128=0 aligned clusters", 128, 384},
+		{"rmsnorm_both_mxfp4", "w amax y scale yt scale_t", "N<=512 M%32=0 N%32=0 aligned clusters", 64, 288},       /* the largest, by each member of its tiles */
+		{"rmsnorm_bwd_both_mxfp8", "w dx scale dxt scale_t amax", "N<=512 M%32=0 N%32=0 aligned clusters with w? mu? dres? amax? dx? scale? dxt? scale_t?", 32, 512},
+		{"rmsnorm_bwd_both_mxfp8", "w dx scale dxt scale_t dw", "N<=1024 M%32=0 N%32=0 aligned", 64, 288},           /* sums of columns: launches of their own */
+		{"softmax_bwd_both_128", "amax dx scale", "N<=1024 M%128=0 N%128=0 aligned clusters", 128, 640},
 		{"rows_then_blocks", "", "N<=2048 M%128=0 N%128=0 aligned clusters", 128, 1152}, {"rows_then_blocks", "", "N<=256 M%128=0 N%128=0 aligned clusters", 256, 128},
 		{"rows_then_long_blocks", "", "N<=512 M%128=0 N%128=0 aligned clusters", 128, 512},
 	};
@@ -265,7 +269,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, clusters_compute, 0, 12);
+	tcase_add_loop_test(t, clusters_compute, 0, 16);
 	tcase_add_loop_test(t, long_rows_compute, 0, LONG);
 	tcase_add_test(t, parts_are_folded_by_lanes);
 	tcase_add_test(t, weights_are_staged);

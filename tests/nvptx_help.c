@@ -149,8 +149,8 @@ const char *built_ptx(struct built *b, const char *variant)
 
 void built_asks(struct built *b, const char *variant, struct device_code *c, const char **planned, const char **asked)
 {
-	const char *tensors[16];
-	ck_assert_int_le(b->r.k->nparams, 16);
+	const char *tensors[32];
+	ck_assert_int_le(b->r.k->nparams, 32);
 	for (int p = 0; p < b->r.k->nparams; p++)
 		tensors[p] = b->r.k->params[p].name;
 	device_compile(&b->d, &b->v[built_variant(b, variant)], c, variant);
