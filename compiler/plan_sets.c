@@ -111,19 +111,28 @@ static int plan_some(struct planner *p, const struct ir_kernel *k, const struct 
 }
 
 /* Rows of one tensor, with whatever else: what asks for rows of a second one as well computes with them, there or not, and holds fewer of a row a lane.
- * Where packs have room. */
+ * Without the other matrices that are stored, too; where any of them may be left out, with all, and with the second tensor known to be there as well.  Where
+ * packs have room. */
 static int plan_lone_rows(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
 {
-	uint64_t rows = 0;
+	uint64_t loaded = 0, stored = 0;
 	bool stores = false;
 	for (int i = 0; i < k->nparams && i < 64; i++) {
 		const struct ir_param *t = &k->params[i];
-		rows |= t->optional && t->rank > 1 ? UINT64_C(1) << i : 0;
+		if (t->optional && t->rank > 1)
+			*(t->role == IR_OUT ? &stored : &loaded) |= UINT64_C(1) << i;
 		stores = stores || (t->role == IR_OUT && !t->optional && t->rank > 1);
 	}
 	p->given = 0;
-	p->absent = rows;
-	return p->target->more_variants && k->nphases == 1 && stores && rows && rows != ir_optional(k) ? plan_set(p, k, err, errlen) : 0;
+	p->absent = loaded | (stores ? stored : 0);
+	bool rows = stores ? k->nphases == 1 && p->absent : k->nphases == 2 && loaded;
+	if (!p->target->more_variants || !rows || p->absent == ir_optional(k))
+		return 0;
+	if (plan_set(p, k, err, errlen))
+		return -1;
+	p->given = loaded;
+	p->absent = 0;
+	return stores ? 0 : plan_set(p, k, err, errlen);
 }
 
 /* Optional tensors that a kernel's phases behind the second store. */
