@@ -41,12 +41,11 @@ def compiled(t):
     t.check(y.dtype == np.float32 and np.allclose(y.reshape(2, 3, 128), g / (1 + np.exp(-g)) * up, rtol=1e-5, atol=1e-6), "an instance of no pack")
     # a kernel of no instance in the pack, whose phases keep numbers in a workspace
     z, p = np.float32(np.random.default_rng(5).standard_normal((2, 64, 256))).astype(ml_dtypes.bfloat16)
-    f8 = ml_dtypes.float8_e4m3fnuz if tdsl.open().target == "gfx942" else ml_dtypes.float8_e4m3fn
-    dx, s = np.zeros((64, 256), f8), np.zeros((2, 64), np.float32)
+    dx, s = np.zeros((64, 256), ml_dtypes.float8_e4m3fnuz), np.zeros((2, 64), np.float32)
     tdsl.softmax_bwd_both_128(z, p, dx=dx, scale=s)
     dy, prob = z.astype(np.float64), p.astype(np.float64)
     v = prob * (dy - (dy * prob).sum(-1, keepdims=True))
-    t.check(np.allclose(s.T, np.abs(v).reshape(64, 2, 128).max(-1) / float(ml_dtypes.finfo(f8).max), rtol=1e-4), "a kernel of no instance: other scales")
+    t.check(np.allclose(s.T, np.abs(v).reshape(64, 2, 128).max(-1) / 240, rtol=1e-4), "a kernel of no instance: other scales")
     t.check((np.abs(dx.astype(np.float64) * np.repeat(s.T, 128, 1) - v) <= np.abs(v) / 15 + np.repeat(s.T, 128, 1) / 64).all(), "a kernel of no instance: another result")
     raises(t, tdsl.Error, "text.tdsl:", lambda: tdsl.compile("kernel broken("))
     raises(t, tdsl.Error, "/k\ufffd.tdsl:1:", lambda: tdsl.compile("kernel broken(", file=Path(os.fsdecode(b"/k\xff.tdsl"))))
