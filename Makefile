@@ -99,7 +99,7 @@ SYSTEM = -ldl -lpthread -lm
 
 PRODUCTS = $(B)/tdslc $(B)/libtdslc.so $(B)/libtdsl_rt.so $(B)/libtdsl_sim.so $(B)/tdsl-sim
 
-.PHONY: h200 gpu-test all profile random run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
+.PHONY: h200 h200-rest gpu-test all profile random run test test-types test-full test-native fuzz-run tsan tsan-run bench wheel san fuzz clean bless setup print-sources
 all: $(PRODUCTS)
 
 setup: ; sh tests/setup.sh

@@ -35,6 +35,7 @@ try:
     import torch
     import tdsl
     import h200_rows as rows
+    import h200_rules as rules
 except ImportError as absent:
     sys.exit(f"h200.py: {absent}")
 
@@ -43,13 +44,15 @@ def options():
     p = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     p.add_argument("out", help="folder for h200.json")
     p.add_argument("--build", default=str(HERE.parent / "build"))
-    p.add_argument("--pack", help="the pack (default: BUILD/h200.tpack, else BUILD/kernels.tpack); checks: packs, separated by commas, of which the first with code for a call serves it")
+    p.add_argument("--pack", 
+                   help="the pack (default: BUILD/h200.tpack, else BUILD/kernels.tpack); for checks some, separated by commas: the first with code for a call serves it")
     p.add_argument("--device", default="cuda:0")
     p.add_argument("--rows", choices=("quick", "all", "odd", "between", "long", "short"), default="all",
                    help="quick: three shapes a kernel; odd: sizes that are multiples of nothing; between: that no variant is pinned to; long: rows longer than a workgroup holds; short: of up to 512 columns")
     p.add_argument("--kernels", default="", help="these alone, separated by commas")
     p.add_argument("--check-only", action="store_true")
-    p.add_argument("--rest", action="store_true", help="checks the kernels that nothing is timed of: most are compiled at their first call, or lie in --pack BUILD/h200.tpack,BUILD/h200_rest.tpack (make h200-rest)")
+    p.add_argument("--rest", action="store_true", 
+                   help="checks the kernels that nothing is timed of: compiled at their first call, or in --pack BUILD/h200.tpack,BUILD/h200_rest.tpack (make h200-rest)")
     p.add_argument("--large", action="store_true", help="the sizes of a GPU's checks on a simulated device as well")
     for part in ("check", "triton", "compile", "eager", "host", "profile", "graph"):
         p.add_argument(f"--no-{part}", action="store_true")
@@ -99,7 +102,7 @@ def worker(o):
     device = tdsl.open(o.device)
     packs = [tdsl.open_pack(p) for p in o.pack.split(",")]
     fp8 = torch.float8_e4m3fnuz if device.target == "gfx942" else torch.float8_e4m3fn
-    place = rows.Place("cuda" if o.gpu else "cpu", fp8)
+    place = rules.Place("cuda" if o.gpu else "cpu", fp8)
     for name in o.worker.split(","):
         say(kernel=name)
         for case in rows.cases(name, place, CHECK_SHAPES["gpu" if o.gpu or o.large else "sim"]):
@@ -117,7 +120,7 @@ def worker(o):
                 say(end=case.label, wrong=[f"{type(e).__name__}: {str(e)[:300]}"], fatal=fatal)
                 if fatal:                                    # the next process has a context of its own
                     os._exit(3)
-        beside = rows.Beside.take()
+        beside = rules.Beside.take()
         if beside:
             say(begin=f"{name}, all calls")
             say(end=f"{name}, all calls", wrong=[beside])
@@ -160,7 +163,8 @@ def worker_run(o, names, results, until):
         elif "begin" in said:
             begun = said["begin"]
         elif "end" in said:
-            results[current].append(dict(label=said["end"], wrong=said["wrong"], variant=said.get("variant"), fatal=said.get("fatal", False), missing=said.get("missing", False)))
+            results[current].append(dict(label=said["end"], wrong=said["wrong"], variant=said.get("variant"), fatal=said.get("fatal", False),
+                                         missing=said.get("missing", False)))
             begun = None
         finished = finished or "done" in said
     process.wait()

@@ -5,7 +5,7 @@ Each gradient is written once, as the number that is stored with the magnitude o
 """
 import torch
 
-from h200_rules import ACT, BF16, F32, F64, FP4, add_experts, add_stored, plain_sum, single, slope, total
+from h200_rules import ACT, BF16, F32, F64, FP4, add_experts, add_stored, largest, plain_sum, single, slope, total
 
 STEP = 2.0 ** -20                                            # of the terms' magnitudes: what f32 brings to their sum
 
@@ -97,7 +97,7 @@ def back_masked(p, m, n, full, f="silu", kind="plain", q=BF16, g=0, mx=False):
         s = given["scale"].to(F64)
     if full and (kind != "plain" or q != BF16):
         given["amax"] = torch.full((1,), 0.25, device=p.device, dtype=F32)
-        rules["amax"] = single(max(float(v[e, :t].abs().amax()) if t else 0.0 for e, t in enumerate(tokens)) + torch.zeros(1, device=p.device, dtype=F64), 8, float(size.max()) * STEP)
+        rules["amax"] = single(largest(v, tokens), 8, float(size.max()) * STEP)
     ragged = kind == "both" and n % g
     names = {"y": None if ragged else "dh", "yt": "dht", "scale": None if ragged else "scale"}
     add_experts(p, out, rules, kind, tokens, v, q, g, mx, names, size * STEP, s, size / s)

@@ -9,8 +9,8 @@ import math
 import torch
 
 from h200_back import back, back_masked, norm_slope, softmax_slope
-from h200_rules import (ACT, BF16, E8, F32, F64, FP4, TOP, U8, Beside, Case, Place, add_experts, add_stored, cast, cdiv, exact_groups, mx_of, numbers_of, plain, plain_sum, same,
-                        single, spread, total, turned)
+from h200_rules import (ACT, BF16, E8, F32, F64, FP4, TOP, U8, Case, add_experts, add_stored, cast, cdiv, exact_groups, largest, mx_of, numbers_of, plain, plain_sum,
+                        same, single, spread, total, turned)
 
 # ---- families: (place, M, N, full, **constants) -> (given, out, rules).  full: with every optional argument.
 
@@ -118,7 +118,7 @@ def masked(p, m, n, full, f="silu", kind="plain", q=BF16, g=128, mx=False):
     s = static_scale(p, given, full, q) if kind == "plain" else 1.0
     if full:
         given["amax"] = torch.full((1,), 0.25, device=p.device, dtype=F32)
-        rules["amax"] = single(max(float(v[e, :t].abs().amax()) if t else 0.0 for e, t in enumerate(tokens)) + torch.zeros(1, device=p.device, dtype=F64), 8)
+        rules["amax"] = single(largest(v, tokens), 8)
     add_experts(p, out, rules, kind, tokens, v, q, g, mx, error=terms * 2.0 ** -21, s=s, terms=terms / s)
     return given, out, rules
 

@@ -334,6 +334,11 @@ def add_experts(p, out, rules, kind, tokens, v, q, g=0, mx=False, names=None, er
             rules[called] = by_expert([r.get(name) for r in found], there, int(across))
 
 
+def largest(v, tokens):
+    """The largest magnitude of what is there, f64[1]."""
+    return torch.stack([v[e, :t].abs().amax() if t else v.new_zeros(()) for e, t in enumerate(tokens)]).amax().reshape(1)
+
+
 def by_expert(found, there, dim):
     def rule(got):
         raw = got.view(U8) if got.dtype == FP4 else got

@@ -66,23 +66,30 @@ static bool is_read(const struct fusion *f, int64_t tensor)
 	return r.found;
 }
 
-/* The largest or the smallest of each row, of all of which one element has the largest or the smallest. */
+/* Raises or lowers one element, which nothing reads: each member of a cluster may do so by what it has. */
 static bool is_extreme(const struct fusion *f, const struct ir_ins *update)
+{
+	bool one = update->kind == RED_MAX || update->kind == RED_MIN;
+	for (int a = 0; a < f->k->params[update->imm].rank; a++)
+		one = one && !update->args[a]->axes;
+	return one && !is_temp(f, update) && !is_read(f, update->imm);
+}
+
+/* By the largest or the smallest of each row. */
+static bool is_extreme_of_rows(const struct fusion *f, const struct ir_ins *update)
 {
 	int rank = f->k->params[update->imm].rank;
 	const struct ir_ins *of = update->args[rank];
-	bool one = !(update->flags & IR_MASKED) || !(update->args[rank + 1]->axes & ~IR_AXIS(f->row));
-	for (int a = 0; a < rank; a++)
-		one = one && !update->args[a]->axes;
-	return one && (update->kind == RED_MAX || update->kind == RED_MIN) && of->op == IR_REDUCE && of->kind == update->kind && of->over == IR_AXIS(f->column) &&
-	       !is_temp(f, update) && !is_read(f, update->imm);
+	bool all = !(update->flags & IR_MASKED) || !(update->args[rank + 1]->axes & ~IR_AXIS(f->row));
+	return all && is_extreme(f, update) && of->op == IR_REDUCE && of->kind == update->kind && of->over == IR_AXIS(f->column);
 }
 
 static void look_at_rows(struct ir_ins *i, void *ctx)
 {
 	struct fusion *f = ctx;
 	bool temp = i->op == IR_STORE && is_temp(f, i);
-	f->ok = f->ok && (ir_is_plain(i) || (i->op == IR_UPDATE && is_extreme(f, i))) && !(i->over & ~IR_AXIS(f->column)) && !(i->op == IR_REDUCE && i->dtype == DT_I64);
+	f->ok = f->ok && (ir_is_plain(i) || (i->op == IR_UPDATE && is_extreme_of_rows(f, i))) && !(i->over & ~IR_AXIS(f->column)) &&
+	        !(i->op == IR_REDUCE && i->dtype == DT_I64);
 	if (temp) {
 		f->ok = f->ok && i->imm < 64 && !(f->stored >> i->imm & 1);
 		f->stored |= f->ok ? UINT64_C(1) << i->imm : 0;
@@ -92,22 +99,13 @@ static void look_at_rows(struct ir_ins *i, void *ctx)
 	}
 }
 
-/* The largest or the smallest of a tile: each member of a cluster has tiles of its own. */
-static bool is_tile_extreme(const struct fusion *f, const struct ir_ins *update)
-{
-	bool one = update->kind == RED_MAX || update->kind == RED_MIN;
-	for (int a = 0; a < f->k->params[update->imm].rank; a++)
-		one = one && !update->args[a]->axes;
-	return one && !is_temp(f, update) && !is_read(f, update->imm);
-}
-
 /* The position of a row in the second phase. */
 static bool is_row(const struct fusion *f, const struct ir_ins *at) { return split_numbers(&f->of_row, f->tiles, at); }
 
 static void look_at_tiles(struct ir_ins *i, void *ctx)
 {
 	struct fusion *f = ctx;
-	f->ok = f->ok && (ir_is_plain(i) || (i->op == IR_UPDATE && is_tile_extreme(f, i))) && !(i->over & (IR_AXIS(f->of_row.outer) | IR_AXIS(f->of_column.outer)));
+	f->ok = f->ok && (ir_is_plain(i) || (i->op == IR_UPDATE && is_extreme(f, i))) && !(i->over & (IR_AXIS(f->of_row.outer) | IR_AXIS(f->of_column.outer)));
 	if (i->op == IR_LOAD && is_temp(f, i))
 		f->ok = f->ok && i->imm < 64 && (f->stored >> i->imm & 1) && is_row(f, i->args[0]);
 	if (i->op == IR_STORE)
