@@ -18,8 +18,8 @@ def lines(kernel):
 
 def main():
     listed, text = json.load(open(sys.argv[1])), open(sys.argv[2]).read()
-    rest = [line for k in listed["kernels"] if not k["variants"] for line in lines(k)]
-    if not rest:
+    rest = [line for k in listed["kernels"] for line in (lines(k) if not k["variants"] else [f"    {k['kernel']}: none"])]
+    if all(k["variants"] for k in listed["kernels"]):
         sys.exit(f"h200_rest.py: {sys.argv[1]}: every kernel has variants; expected some that the pack block leaves out")
     print(re.sub(r"^pack \{.*?^\}", lambda _: "pack {\n" + "\n".join(rest) + "\n}", text, count=1, flags=re.M | re.S), end="")
 
