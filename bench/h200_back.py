@@ -5,7 +5,7 @@ Each gradient is written once, as the number that is stored with the magnitude o
 """
 import torch
 
-from h200_rules import ACT, BF16, F32, F64, FP4, add_experts, add_stored, largest, plain_sum, single, slope, total
+from h200_rules import ACT, BF16, F32, F64, add_experts, add_stored, largest, plain_sum, single, slope, tokens_of, total
 
 STEP = 2.0 ** -20                                            # of the terms' magnitudes: what f32 brings to their sum
 
@@ -67,19 +67,26 @@ def unit_slope(p, m, n, full, f="silu", gated=True, clamped=False):
     return given, ref, size, {"db": (ref.sum(0), size.sum(0))}, "dh" if gated else "dx"
 
 
+def static_scale(p, given, kind, q):
+    """The scale of the whole tensor, where 8 bits have one, put among what is given."""
+    if kind != "plain" or q == BF16:
+        return 1.0
+    given["scale"] = torch.full((1,), 0.0037, device=p.device, dtype=F32)
+    return given["scale"].to(F64)
+
+
 def back(p, m, n, full, of=unit_slope, kind="plain", q=BF16, g=0, mx=False, **how):
     """kind: plain (16 bits, or 8 in units of a scale), rows, both.  full: "" plain, "sums" with the sums of columns, "all"."""
     given, v, size, sums, name = of(p, m, n, full, **how)
-    out, rules, s = {}, {}, 1.0
-    if kind == "plain" and q != BF16:
-        given["scale"] = torch.full((1,), 0.0037, device=p.device, dtype=F32)
-        s = given["scale"].to(F64)
+    out, rules = {}, {}
+    s = static_scale(p, given, kind, q)
     if full == "all" and (kind != "plain" or q != BF16):
         given["amax"] = torch.full((1,), 0.25 * float(v.abs().max()), device=p.device, dtype=F32)
         rules["amax"] = single(v.abs().amax().reshape(1), 8, float(size.max()) * STEP)
     ragged = kind == "both" and g and v.shape[1] != n and n % g  # a group of both halves: not row-wise
     names = {"y": None if ragged else name, "yt": name + "t", "scale": None if ragged else "scale"}
-    add_stored(p, out, rules, kind, v, q, g, mx, full == "all" and q != BF16, names, error=size * STEP, ulps=8, s=s, wide=lambda ref: plain_sum(ref, size / s))
+    add_stored(p, out, rules, kind, v, q, g, mx, full == "all" and q != BF16, names, error=size * STEP, ulps=8, s=s,
+               wide=lambda ref: plain_sum(ref, size / s))
     for column, (ref, terms) in sums.items() if full else ():
         out[column] = p.empty(tuple(ref.shape), F32)
         rules[column] = total(ref, terms)
@@ -87,14 +94,11 @@ def back(p, m, n, full, of=unit_slope, kind="plain", q=BF16, g=0, mx=False, **ho
 
 
 def back_masked(p, m, n, full, f="silu", kind="plain", q=BF16, g=0, mx=False):
-    even = 2 if q == FP4 and kind == "both" else 1           # whose columns across are stored two a byte
-    tokens = [m, 0, max(m // 2 // even * even, even)]
+    tokens = tokens_of(m, kind, q)
     dy, h = p.normal(3, m, n), p.normal(3, m, 2 * n, scale=2.0)
-    given, out, rules, s = {"dy": dy, "h": h, "tokens": p.ints(tokens)}, {}, {}, 1.0
+    given, out, rules = {"dy": dy, "h": h, "tokens": p.ints(tokens)}, {}, {}
     v, size = unit_slopes(dy.to(F64), h.to(F64), n, f)
-    if kind == "plain" and q != BF16:
-        given["scale"] = torch.full((1,), 0.0037, device=p.device, dtype=F32)
-        s = given["scale"].to(F64)
+    s = static_scale(p, given, kind, q)
     if full and (kind != "plain" or q != BF16):
         given["amax"] = torch.full((1,), 0.25, device=p.device, dtype=F32)
         rules["amax"] = single(largest(v, tokens), 8, float(size.max()) * STEP)

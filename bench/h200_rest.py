@@ -24,4 +24,5 @@ def main():
     print(re.sub(r"^pack \{.*?^\}", lambda _: "pack {\n" + "\n".join(rest) + "\n}", text, count=1, flags=re.M | re.S), end="")
 
 
-main()
+if __name__ == "__main__":
+    main()

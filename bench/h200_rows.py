@@ -10,7 +10,7 @@ import torch
 
 from h200_back import back, back_masked, norm_slope, softmax_slope
 from h200_rules import (ACT, BF16, E8, F32, F64, FP4, TOP, U8, Case, add_experts, add_stored, cast, cdiv, exact_groups, largest, mx_of, numbers_of, plain, plain_sum,
-                        same, single, spread, total, turned)
+                        same, single, spread, tokens_of, total, turned)
 
 # ---- families: (place, M, N, full, **constants) -> (given, out, rules).  full: with every optional argument.
 
@@ -110,8 +110,7 @@ def gate_of(u, n, f, clamped=False):
 
 
 def masked(p, m, n, full, f="silu", kind="plain", q=BF16, g=128, mx=False):
-    even = 2 if q == FP4 and kind == "both" else 1           # whose columns across are stored two a byte
-    tokens = [m, 0, max(m // 2 // even * even, even)]
+    tokens = tokens_of(m, kind, q)
     h = p.normal(3, m, 2 * n)
     given, out, rules = {"h": h, "tokens": p.ints(tokens)}, {}, {}
     v, terms = gate_of(h.to(F64), n, f)

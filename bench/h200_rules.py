@@ -321,6 +321,12 @@ def add_stored(p, out, rules, kind, v, q, g=0, mx=False, turned_too=False, names
             out[name], rules[name] = p.empty(shape, dtype), rule
 
 
+def tokens_of(m, kind, q):
+    """Rows that are there of three experts' m: all, none and half; an even number of what is stored across two a byte."""
+    even = 2 if q == FP4 and kind == "both" else 1
+    return [m, 0, max(m // 2 // even * even, even)]
+
+
 def add_experts(p, out, rules, kind, tokens, v, q, g=0, mx=False, names=None, error=None, s=1.0, terms=None):
     """The same by expert, of the first tokens[e] of whose rows v [E, M, N] counts; what is not there must hold the poison still."""
     names, (_, m, n) = names or {}, v.shape
@@ -329,7 +335,7 @@ def add_experts(p, out, rules, kind, tokens, v, q, g=0, mx=False, names=None, er
         called = names.get(name, name)
         if called:
             across = name == "yt" or (name == "scale" and kind == "both")
-            there = [cdiv(t, g) if name == "scale_t" else t // 2 if across and q == FP4 and name == "yt" else t for t in tokens]
+            there = [cdiv(t, g) if name == "scale_t" else t // 2 if name == "yt" and q == FP4 else t for t in tokens]
             out[called] = p.empty((len(tokens), *shape), dtype)
             rules[called] = by_expert([r.get(name) for r in found], there, int(across))
 

@@ -502,7 +502,7 @@ static int choose_targets(FILE *out, const char *const *names, const struct targ
 }
 
 /* Kernels with their signatures into the pack, and the items to work on.  A kernel that the pack block leaves out is there with all its
- * choices and no variant: a call compiles what it needs, and gives a workspace where that may need one. */
+ * choices and no variant: a call compiles what it needs.  Whether one may need a workspace is the text's to say, for the pack may hold no variant that does. */
 static int choose_items(struct compilation *c, struct compile_result *r, struct diag *diag, const struct target **targets, int ntargets)
 {
 	const struct dsl_file *f = c->file;
@@ -563,7 +563,6 @@ static void assemble(struct compilation *c, struct compile_result *r)
 				struct model_variant *m = &k->variants[k->nvariants++];
 				*m = copy_variant(&r->arena, &c->items[i].built[v]);
 				m->object = p->nobjects;
-				k->has_workspace |= m->workspace != NULL;
 				p->objects[p->nobjects++] = (struct model_object){o->target, arena_copy(&r->arena, o->bytes, o->size), o->size};
 			}
 	}

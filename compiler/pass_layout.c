@@ -167,7 +167,8 @@ static struct turned across(struct assign *s, ir_axes axes, int inner)
 	return t;
 }
 
-/* Of what takes turns to be contiguous: tensors with a place in the whole tile count first, for numbers of rows are few however many there are. */
+/* Whether lanes lie along axis a rather than b: tensors with a place in the whole tile count first, for numbers of rows are little to read however many
+ * there are of them. */
 static bool is_before(const struct contiguity *c, int a, int b)
 {
 	return c->whole[a] != c->whole[b] ? c->whole[a] > c->whole[b] : c->votes[a] >= c->votes[b];

@@ -153,13 +153,13 @@ static int plan_without_sums(struct planner *p, const struct ir_kernel *k, char 
 	struct fused_axes axes;
 	for (int i = 2; i < k->nphases; i++)
 		ir_walk(k->phases[i].body, look_for_stored, &sums);
-	struct variant without = {.target = p->target, .absent = sums.tensors};
-	struct pass specialise = {ir_clone(p->arena, k), &without, err, errlen};
-	p->given = 0;
-	p->absent = sums.tensors;
 	if (!p->target->cluster || !sums.tensors)
 		return 0;
+	struct variant without = {.target = p->target, .absent = sums.tensors};
+	struct pass specialise = {ir_clone(p->arena, k), &without, err, errlen};
 	int first = p->out.n, n = first;
+	p->given = 0;
+	p->absent = sums.tensors;
 	if (pass_specialise(&specialise) || (kernel_can_fuse(specialise.k, &axes) && plan_set(p, k, err, errlen)))
 		return -1;
 	for (int i = first; i < p->out.n; i++)
