@@ -404,10 +404,10 @@ static void plan_pins(struct planner *p)
 		plan_whole_lines(p, line);
 }
 
-/* Rows of one tensor, of which nothing is reduced or turned, stored as wide as they are loaded. */
+/* Rows of one tensor, with a number a group or without, of which nothing is reduced or turned, stored as wide as they are loaded, or wider. */
 static bool is_light(const struct planner *p)
 {
-	return p->k->nphases == 1 && p->f.rows == 1 && !p->f.reduces && !phase_is_turning(p->k, &p->k->phases[0]) && p->f.stored == p->f.widest;
+	return p->k->nphases == 1 && p->f.rows - p->f.numbers == 1 && !p->f.reduces && !phase_is_turning(p->k, &p->k->phases[0]) && p->f.stored == p->f.widest;
 }
 
 /* Many rows that are made of the target's long lines: fewer workgroups that read more side by side.  Few rows are better spread.  Light ones are
@@ -685,18 +685,18 @@ static void plan_ahead(const struct planner *p, struct variant *v)
 	int bytes = light ? p->target->line_ahead_bytes : p->target->ahead_bytes;
 	if (!(below || light) || p->k->nphases > 1 || !v->aligned || v->single)
 		return;
-	v->ahead = (int)(bytes / (n * p->f.widest * p->f.rows));
+	v->ahead = (int)(bytes / (n * p->f.widest * (p->f.rows - p->f.numbers)));
 	v->ahead_from = light && p->f.narrowest < p->f.stored ? (int)(p->target->l2_bytes / (n * (p->f.narrowest + p->f.stored))) : 0;
 }
 
 /* Whether workgroups that follow each other lie side by side in rows.  Where tiles do not end with sectors of memory, the two that share one
  * then write it at about the same time, and it goes to memory once; other tiles are of fewer pages at a time.  Few rows are as fast one
- * behind the other, or faster; lines that are asked for ahead keep the order in which their distance was measured (docs/performance.md). */
+ * behind the other, or faster (docs/performance.md). */
 static bool is_sideways(const struct planner *p, const struct variant *v)
 {
 	bool turns = phase_is_turning(p->k, &p->k->phases[0]) || any_apart(p);
-	bool lines = v->many && plan_line_symbol(p) >= 0 && !plan_line(p, v);
-	return p->target->sideways && (turns || (!v->ahead && (v->single || lines)));
+	bool lines = v->many && plan_line_symbol(p) >= 0;
+	return p->target->sideways && (turns || v->single || lines);
 }
 
 /* Of which calls what is stored leaves the L2 first (nvptx/memory.c): not by single elements, the code of which suffers; nor by several short rows
@@ -709,7 +709,7 @@ static enum stored_first stored_first_of(const struct planner *p, const struct v
 		joined = joined || (v->npins && !v->abreast && !v->alone && p->f.reduces && p->f.weights && v->tiles[t].tile > 1);
 	if (!p->target->stored_first || v->single || plan_waits_twice(p) || joined)
 		return STORED_AS_READ;
-	return v->ahead && !v->sideways ? STORED_FIRST_OF_FEW : STORED_FIRST;
+	return v->ahead && plan_line(p, v) ? STORED_FIRST_OF_FEW : STORED_FIRST;
 }
 
 void plan_rows(struct planner *p)

@@ -83,10 +83,12 @@ static void note_access(struct ir_ins *i, void *ctx)
 	f->early = f->early || (i->op == IR_STORE && t->rank > 1 && !rounds);
 	f->weights += i->op == IR_LOAD && t->rank == 1;
 	f->long_weights += i->op == IR_LOAD && t->rank == 1 && i->args[0]->axes && f->ph->axes[__builtin_ctz(i->args[0]->axes)].kind == AXIS_HELD;
+	bool elements = false;
 	for (int a = 0; s.ok && a < f->ph->naxes; a++) {
 		const struct ir_axis *ax = &f->ph->axes[a];
 		if (s.coef[a] != 1 || (ax->kind == AXIS_GRID && !ax->tiled && !ax->tile) || (t->rank == 1 && f->lines && !(f->lines & IR_AXIS(a))))
 			continue;
+		elements = true;
 		int bytes = dtype_info(t->dtype)->bits / 8, width = 16 / (bytes ? bytes : 1);
 		bool numbers = is_of_groups(f->ph, i, a);
 		if (!numbers && bytes < f->narrowest)
@@ -102,6 +104,7 @@ static void note_access(struct ir_ins *i, void *ctx)
 				note_multiple(f, groups->a, width);
 		}
 	}
+	f->numbers += row && !elements;
 }
 
 /* Instructions that an operation becomes for one element, about. */

@@ -12,6 +12,7 @@ struct facts {
 	bool held[MODEL_MAX_SYMBOL];       /* extent of a held axis without a fixed size */
 	bool has_dot;
 	int rows, weights, long_weights;   /* loads of tensors of rows, of what all rows share, of such as are as long as a row */
+	int numbers;                       /* of those of rows, such as load a number a group */
 	bool guarded;                      /* of its rows some are not there (pass_guard.c) */
 	int cost;                          /* instructions an element, about: of the longest phase */
 	bool reduces;                      /* over a held axis of any length */

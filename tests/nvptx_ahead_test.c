@@ -36,19 +36,19 @@ static void expect_lines(uint64_t *asked, int nasked, const struct ir_tensor *t,
 	ck_assert_msg(n == nwant && memcmp(asked, want, (size_t)n * sizeof *want) == 0, "%s, %d: %d lines, expected %d", what, of, n, nwant);
 }
 
-/* The L2 is asked for each line of a tile once: by the workgroup so many before its own, of lines, whose rows follow each other; of turned tiles
- * by that of as many rows of tiles above as hold so many, or one, but for the last row, which may end early; where there are too few, by nobody. */
+/* The L2 is asked for each line of a tile once: by the workgroup as many rows of tiles above as hold so many, or one, but for the last row, which may
+ * end early; where there are too few, by nobody. */
 START_TEST(later_tiles_are_asked_for)
 {
 	enum { MOST = 1 << 14 };
 	static uint64_t asked[MOST], want[MOST];
-	static const struct { const char *kernel, *given, *variant, *tensor; int m, n, rows, columns, from; bool below; } cases[] = {
-		{"quantize_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned", "x", 640, 512, 128, 128, 0, true},
-		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", "x", 256, 384, 64, 128, 0, true},
-		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 3, 8192, 1, 4096, 0, false},
-		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 3, 8192, 1, 4096, 5, false},
-		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 3, 8192, 1, 4096, 6, false},
-		{"silu_act", "", "N%4096=0 aligned rows>=512 with b? scale? amax?", "x", 3, 8192, 1, 4096, 0, false},      /* of what may be there nothing */
+	static const struct { const char *kernel, *given, *variant, *tensor; int m, n, rows, columns, from; } cases[] = {
+		{"quantize_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned", "x", 640, 512, 128, 128, 0},
+		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", "x", 256, 384, 64, 128, 0},
+		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 5, 8192, 1, 4096, 0},
+		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 5, 8192, 1, 4096, 9},
+		{"silu_act", "", "N%4096=0 aligned rows>=512 bare", "x", 5, 8192, 1, 4096, 10},
+		{"silu_act", "", "N%4096=0 aligned rows>=512 with b? scale? amax?", "x", 5, 8192, 1, 4096, 0},      /* of what may be there nothing */
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++)
 		for (int ahead = 1; ahead < 15; ahead += 4) {
@@ -64,7 +64,7 @@ START_TEST(later_tiles_are_asked_for)
 			int n = 0, across = cases[c].n / cases[c].columns, down = cases[c].m / cases[c].rows, below = ahead / across > 1 ? ahead / across : 1;
 			for (int r = 0; r < down && across * down > cases[c].from; r++)
 				for (int at = 0; at < across; at++)
-					if (cases[c].below ? r >= below && r < down - 1 : at * down + r >= ahead)
+					if (r >= below && r < down - 1)
 						n = lines_of(want, n, r, at, cases[c].rows, cases[c].columns, 0, cases[c].n * 2);
 			ck_assert_int_eq(b.d.nfetched, n);             /* none beyond it either */
 			expect_lines(asked, n, ir_run_find(&b.r, cases[c].tensor), (size_t)(cases[c].m * cases[c].n * 2), want, n, cases[c].kernel, ahead);
@@ -83,7 +83,7 @@ START_TEST(first_rows_are_asked_for_early)
 		{"quantize_both_mxfp8", "y scale yt scale_t", "M%32=0 N%32=0 aligned", "x", 96, 512, 64, 128, 1},
 		{"swiglu_both_128", "y scale yt scale_t", "M%128=0 N%128=0 aligned with y scale yt scale_t", "h", 256, 256, 128, 128, 2},
 		{"rmsnorm_128", "w", "N=4096 aligned rows>=529 with w", "x", 5, 4096, 1, 4096, 1},
-		{"add", "", "N%4096=0 aligned rows>=512", "res", 4, 8192, 1, 4096, 1},     /* its rows follow each other */
+		{"add", "", "N%4096=0 aligned rows>=512", "res", 4, 8192, 1, 4096, 1},     /* of two tensors */
 		{"softmax_rows", "", "N=4096 aligned rows>=529 bare", "x", 6, 4096, 1, 4096, 1},     /* three dimensions */
 		{"rmsnorm_128", "w", "N=4096 aligned with w", "x", 0, 4096, 1, 4096, 1},     /* of few rows */
 		{"layernorm_quant", "w", "N=4096 aligned rows>=512 memory<4000 with w", "x", 5, 4096, 1, 4096, 1},
@@ -103,8 +103,7 @@ START_TEST(first_rows_are_asked_for_early)
 			built_give(&b, cases[c].given);
 			struct variant *v = &b.v[built_variant(&b, cases[c].variant)];
 			struct target chip = *v->target;
-			bool behind = strcmp(cases[c].kernel, "add") == 0;             /* which loads two tensors */
-			int tensors = behind ? 2 : cases[c].halves, first = all ? across * down : FIRST;
+			int tensors = strcmp(cases[c].kernel, "add") == 0 ? 2 : cases[c].halves, first = all ? across * down : FIRST;
 			chip.early_bytes = cases[c].rows * cases[c].columns * 2 * tensors * first;
 			v->target = &chip;
 			b.d.soon = asked;
@@ -112,7 +111,7 @@ START_TEST(first_rows_are_asked_for_early)
 			built_run(&b, v);
 			for (int h = 0; h < cases[c].halves; h++)
 				for (int at = 0; cases[c].m && !all && at < first; at++) {
-					int r = behind ? at % down : at / across, column = behind ? at / down : at % across;
+					int r = at / across, column = at % across;
 					int rows = m - r * cases[c].rows < cases[c].rows ? m - r * cases[c].rows : cases[c].rows;
 					for (int i = 0; i < rows; i++)
 						n = lines_of(want, n, r * cases[c].rows + i, column, 1, cases[c].columns, h * cases[c].n * 2, cases[c].halves * cases[c].n * 2);
@@ -165,8 +164,8 @@ START_TEST(rows_are_asked_for_before_they_are_known)
 }
 END_TEST
 
-/* Tiles of groups of one tensor and of three, rows of one tensor of which many are called for, if they are stored wider than they are loaded more than
- * 50 MB together; not tiles of two tensors, nothing behind another phase, no tiles without groups, no rows that are reduced, stored narrower than they
+/* Tiles of groups of one tensor and of three, rows of one tensor, with a number a group or without, of which many are called for, if they are stored
+ * wider than they are loaded more than 50 MB together; not tiles of two tensors, nothing behind another phase, no tiles without groups, no rows that are reduced, stored narrower than they
  * are loaded, or of two. */
 START_TEST(who_asks_ahead)
 {
@@ -175,7 +174,7 @@ START_TEST(who_asks_ahead)
 		{"swiglu_both_128", "sm_90a", "M%128=0 N%128=0 aligned with y scale yt scale_t", false, 0}, {"quantize_both_128_e8m0", "sm_90a", "M%128=0 N%128=0 aligned", true, 0},
 		{"products_both_128", "sm_90a", "M%128=0 N%128=0 aligned", true, 0},
 		{"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 bare", true, 0}, {"silu_act", "sm_90a", "N%4096=0 aligned rows>=512 memory<4000 bare", false, 0}, {"silu_act", "sm_90a", "N%8=0 aligned bare", false, 0},
-		{"dequantize_rows", "sm_90a", "N%4096=0 aligned rows>=512", true, L2 / (4096 * (1 + 2))}, {"add", "sm_90a", "N%4096=0 aligned rows>=512", false, 0},
+		{"dequantize_rows", "sm_90a", "N%4096=0 aligned rows>=512", true, L2 / (4096 * (1 + 2))}, {"dequantize_128x128", "sm_90a", "N%4096=0 aligned rows>=512", true, L2 / (4096 * (1 + 2))}, {"add", "sm_90a", "N%4096=0 aligned rows>=512", false, 0},
 		{"quantize_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned", true, 0}, {"swiglu_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned with y scale yt scale_t", false, 0},
 		{"rmsnorm_both_mxfp8", "sm_90a", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", false, 0}, {"rmsnorm_both_mxfp8", "sm_90a", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", true, 0},
 		{"cast_transpose", "sm_90a", "M%8=0 N%8=0 aligned with y yt", false, 0},

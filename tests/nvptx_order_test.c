@@ -36,7 +36,7 @@ static const struct { const char *kernel, *variant; enum order order; int rows, 
 	{"gelu_tanh_both_mxfp8", "M%32=0 N%32=0 aligned with y scale yt scale_t", TURNED, 64, 64},   /* more code an element */
 	{"gelu_tanh_both_mxfp8", "M%32=0 N%32=0 aligned rows>=8192 memory>=4000 with y scale yt scale_t", TURNED, 64, 128},
 	{"add", "N%8=0 aligned", BEHIND, 1, 2048},                                              /* few rows */
-	{"add", "N%4096=0 aligned rows>=512", BEHIND, 1, 4096},                                 /* long lines */
+	{"add", "N%4096=0 aligned rows>=512", SIDE, 1, 4096}, {"silu_act", "N%4096=0 aligned rows>=512 bare", SIDE, 1, 4096},   /* long lines */
 	{"rmsnorm_both_mxfp8", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", TURNED, 64, 128},
 	{"layernorm_both_mxfp8", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", TURNED, 64, 128},   /* behind another phase */
 };
@@ -98,6 +98,7 @@ START_TEST(workgroups_without_rows_leave)
 {
 	static const struct { const char *kernel, *variant, *given; int m, n; } cases[] = {
 		{"swiglu", "unaligned bare", "", 5, 601}, {"dequantize_rows", "unaligned", "", 7, 33}, {"quantize_128", "unaligned bare", "", 3, 301},
+		{"silu_act", "N%4096=0 aligned rows>=512 bare", "", 5, 8192},      /* asked for ahead */
 	};
 	for (int y = 2; y <= 3; y++) {
 		struct built b;
@@ -147,7 +148,7 @@ static void add_tests(TCase *t)
 {
 	tcase_add_loop_test(t, workgroups_follow, 0, ORDERS);
 	tcase_add_test(t, turned_tiles_end);
-	tcase_add_loop_test(t, workgroups_without_rows_leave, 0, 3);
+	tcase_add_loop_test(t, workgroups_without_rows_leave, 0, 4);
 	tcase_add_test(t, the_last_rows_first);
 }
 

@@ -1,7 +1,7 @@
 /* ahead.c -- what a later workgroup loads, asked for by this one.
- * In: loads of a tile, variant.ahead.  Out: behind them, the L2 is asked for the tile of the workgroup so many further on in the grid's order,
- * or, where those that follow each other lie side by side, about so many: below this one, so that one number is as far for all; of few workgroups
- * (variant.ahead_from) nothing is asked for.
+ * In: loads of a tile, variant.ahead, workgroups that lie side by side in rows.  Out: behind them, the L2 is asked for the tile of the workgroup
+ * about so many further on: below this one, so that one number, which the launch makes, is as far for all; of few workgroups (variant.ahead_from)
+ * nothing is asked for.
  * All that is resident waits for memory at the same time: what is in the L2 by then comes in half of it.  Asked for too early it has left
  * the L2 again (docs/performance.md). */
 #include "machine.h"
@@ -9,66 +9,42 @@
 
 #include "../../pass.h"
 
-enum { LINE = 128 };                         /* bytes that the L2 brings at a time (CUDA's guide to best practices) */
+enum {
+	LINE = 128,                          /* bytes that the L2 brings at a time (CUDA's guide to best practices) */
+	NOWHERE = 1 << 30,                   /* rows below: more than there are */
+};
 
-/* How far away along dimension `dim`, in positions of its axis. */
-static void set_distance(struct emit *e, int dim, LLVMValueRef tiles)
+const struct hexpr *ahead_below(struct emit *e, const struct hexpr *columns, const struct hexpr *rows)
 {
-	e->ahead[e->grid_axis[dim]] = op_times(e, tiles, e->ph->axes[e->grid_axis[dim]].tile);
-}
-
-const struct hexpr *ahead_below(struct emit *e, const struct hexpr *columns)
-{
-	const struct hexpr *one = hexpr_const(e->arena, 1), *row = hexpr_op(e->arena, HX_MAX, columns, one);
-	return hexpr_op(e->arena, HX_MAX, hexpr_op(e->arena, HX_DIV, hexpr_const(e->arena, e->v->ahead), row), one);
+	struct arena *a = e->arena;
+	const struct hexpr *one = hexpr_const(a, 1), *row = hexpr_op(a, HX_MAX, columns, one);
+	const struct hexpr *below = hexpr_op(a, HX_MAX, hexpr_op(a, HX_DIV, hexpr_const(a, e->v->ahead), row), one);
+	const struct hexpr *few = hexpr_op(a, HX_LE, hexpr_op(a, HX_MUL, columns, rows), hexpr_const(a, e->v->ahead_from));
+	return e->v->ahead_from ? hexpr_op(a, HX_ADD, below, hexpr_op(a, HX_MUL, few, hexpr_const(a, NOWHERE))) : below;
 }
 
 /* The last row of tiles is asked for by nobody: it may end early. */
-static void bind_below(struct emit *e)
+void ahead_bind(struct emit *e)
 {
-	set_distance(e, 1, e->told[TOLD_BELOW]);
-	LLVMValueRef at = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, e->machine->workgroup(e, 1), e->told[TOLD_BELOW], ""), emit_int(e, 1), "");
-	e->ahead_there = LLVMBuildICmp(e->b, LLVMIntULT, at, e->machine->workgroups(e, 1), "");
-}
-
-void ahead_bind(struct emit *e, const struct hexpr *const *grid, int dims)
-{
-	if (dims > 2)
-		return;
-	e->ahead = arena_alloc(e->arena, sizeof *e->ahead * LAYOUT_AXES);
-	if (e->told[TOLD_BELOW]) {
-		bind_below(e);
-		return;
-	}
-	LLVMValueRef x = e->machine->workgroup(e, 0), columns = emit_hexpr(e, grid[0]);
-	LLVMValueRef later = LLVMBuildAdd(e->b, x, emit_int(e, e->v->ahead), "");
-	LLVMValueRef many = e->v->ahead_from ? LLVMBuildICmp(e->b, LLVMIntUGT, grid_workgroups(e), emit_int(e, e->v->ahead_from), "") : NULL;
-	if (dims == 1) {
-		set_distance(e, 0, emit_int(e, e->v->ahead));
-		e->ahead_there = emit_both(e, many, LLVMBuildICmp(e->b, LLVMIntULT, later, columns, ""));
-		return;
-	}
-	LLVMValueRef down = LLVMBuildUDiv(e->b, later, columns, ""), at = LLVMBuildSub(e->b, later, LLVMBuildMul(e->b, down, columns, ""), "");
-	LLVMValueRef row = LLVMBuildAdd(e->b, e->machine->workgroup(e, 1), down, "");
-	set_distance(e, 0, LLVMBuildSub(e->b, at, x, ""));
-	set_distance(e, 1, down);
-	e->ahead_there = emit_both(e, many, LLVMBuildICmp(e->b, LLVMIntULT, row, emit_hexpr(e, grid[1]), ""));
+	e->ahead = op_times(e, e->told[TOLD_BELOW], e->ph->axes[e->grid_axis[1]].tile);
+	LLVMValueRef at = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, grid_row(e), e->told[TOLD_BELOW], ""), emit_int(e, 1), "");
+	e->ahead_there = LLVMBuildICmp(e->b, LLVMIntULT, at, grid_rows(e), "");
 }
 
 /* From what the access loads to what it would load there, i64; NULL = it would be the same. */
 static LLVMValueRef bytes_ahead(struct emit *e, const struct access *a)
 {
 	LLVMValueRef bytes = NULL;
-	for (int d = 0; d < a->t->rank; d++)
-		for (int x = 0; x < e->ph->naxes; x++) {
-			if (!a->sub[d].coef[x] || !e->ahead[x])
-				continue;
-			LLVMValueRef stride = e->tensors[a->i->imm].stride[d], n = LLVMBuildSExt(e->b, e->ahead[x], e->i64, "");
-			n = op_times(e, n, a->sub[d].coef[x] * a->bytes);
-			if (stride)
-				n = LLVMBuildMul(e->b, n, LLVMBuildZExt(e->b, stride, e->i64, ""), "");
-			bytes = bytes ? LLVMBuildAdd(e->b, bytes, n, "") : n;
-		}
+	for (int d = 0; d < a->t->rank; d++) {
+		int64_t each = a->sub[d].coef[e->grid_axis[1]] * a->bytes;
+		LLVMValueRef stride = e->tensors[a->i->imm].stride[d];
+		if (!each)
+			continue;
+		LLVMValueRef n = op_times(e, LLVMBuildSExt(e->b, e->ahead, e->i64, ""), each);
+		if (stride)
+			n = LLVMBuildMul(e->b, n, LLVMBuildZExt(e->b, stride, e->i64, ""), "");
+		bytes = bytes ? LLVMBuildAdd(e->b, bytes, n, "") : n;
+	}
 	return bytes;
 }
 

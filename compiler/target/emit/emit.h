@@ -71,7 +71,7 @@ struct emit {
 	LLVMValueRef turn, turns;                /* i32, of a phase behind another of its launch: which workgroup's work this is, of how many; NULL = the grid says */
 	int grid_axis[3];                        /* by dimension of a grid whose axes have one each */
 	const struct ir_axis *rows_there;        /* whose positions are below its extent, for waves whose row is not have left (grid.c); NULL = perhaps none */
-	LLVMValueRef *ahead, ahead_there;        /* ahead.c: by axis, i32: how far away the later tile lies; i1: there is one.  NULL = none is asked for */
+	LLVMValueRef ahead, ahead_there;         /* ahead.c: i32, positions of the second axis of the grid to the later tile, and i1, there is one; NULL = none is asked for */
 	LLVMValueRef told[TOLD];                 /* i32; NULL = the launch does not say */
 	struct value *values;                    /* by instruction id */
 	const int *uses;                         /* of each, by id */
@@ -174,9 +174,12 @@ LLVMValueRef grid_is_last(struct emit *);                                      /
 LLVMValueRef grid_is_beyond(struct emit *);                                    /* i1, never true: this one's number is as large as that of all; no compiler knows */
 LLVMValueRef grid_workgroup(struct emit *);                                    /* this one's number, in the order in which they begin */
 
+LLVMValueRef grid_row(struct emit *);                                          /* where what lies side by side has x: this one's row of tiles, i32, */
+LLVMValueRef grid_rows(struct emit *);                                         /* and how many there are */
+
 /* ahead.c */
-void ahead_bind(struct emit *, const struct hexpr *const *grid, int dims);     /* bound; of one or two dimensions, of others nothing is done */
-const struct hexpr *ahead_below(struct emit *, const struct hexpr *columns);    /* how many, of so many tiles each, hold what is read ahead */
+void ahead_bind(struct emit *);                                                /* the grid is bound, TOLD_BELOW told */
+const struct hexpr *ahead_below(struct emit *, const struct hexpr *columns, const struct hexpr *rows);     /* rows of tiles to the one that is asked for */
 
 /* rounds.c, counted.c: around the phase's code */
 void rounds_begin(struct emit *, struct rounds *);

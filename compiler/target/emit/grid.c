@@ -283,6 +283,18 @@ static void bind_declared(struct emit *e, const struct grid_slots *s, const stru
 	}
 }
 
+LLVMValueRef grid_row(struct emit *e)
+{
+	struct grid_slots s = slots_of(e);
+	return is_folded(e, &s) ? folded_row(e) : e->machine->workgroup(e, 1);
+}
+
+LLVMValueRef grid_rows(struct emit *e)
+{
+	struct grid_slots s = slots_of(e);
+	return is_folded(e, &s) ? emit_hexpr(e, s.of[0].tiles) : e->machine->workgroups(e, 1);
+}
+
 LLVMValueRef grid_workgroups(struct emit *e)
 {
 	if (e->turn)
@@ -333,9 +345,9 @@ static void tell_few(struct emit *e, const struct grid_slots *s, const struct he
 void grid_told(struct emit *e, const struct hexpr *told[TOLD])
 {
 	struct grid_slots s = slots_of(e);
-	bool below = e->v->ahead && is_short(e, &s) && is_sideways(e, &s) && !is_folded(e, &s);
+	bool below = e->v->ahead && is_sideways(e, &s) && (is_short(e, &s) || is_folded(e, &s));
 	told[TOLD_WORKGROUPS] = told[TOLD_LAST] = NULL;
-	told[TOLD_BELOW] = below ? ahead_below(e, s.of[s.n - 1].tiles) : NULL;
+	told[TOLD_BELOW] = below ? ahead_below(e, s.of[s.n - 1].tiles, s.of[s.n - 2].tiles) : NULL;
 	tell_few(e, &s, told);
 }
 
@@ -351,7 +363,7 @@ const struct hexpr *grid_tiles(const struct emit *e)
 bool grid_needs_extents(const struct emit *e)
 {
 	struct grid_slots s = slots_of(e);
-	return (e->v->ahead && !is_sideways(e, &s)) || is_folded(e, &s) || has_rounds(e, &s) || (s.n > e->machine->grid_dims && !is_short(e, &s));
+	return is_folded(e, &s) || has_rounds(e, &s) || (s.n > e->machine->grid_dims && !is_short(e, &s));
 }
 
 void grid_bind(struct emit *e, const struct hexpr *grid[3])
@@ -369,6 +381,6 @@ void grid_bind(struct emit *e, const struct hexpr *grid[3])
 		bind_short(e, &s, grid);
 	else
 		bind_declared(e, &s, grid);
-	if (e->v->ahead && !e->turn && (is_short(e, &s) || s.n == 1))
-		ahead_bind(e, grid, s.n);
+	if (e->told[TOLD_BELOW] && !e->turn)
+		ahead_bind(e);
 }
