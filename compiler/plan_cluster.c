@@ -179,7 +179,7 @@ static int pairs_from(const struct long_rows *r)
 static bool has_class(const struct long_rows *r, const struct members *c, bool pairs)
 {
 	bool pair = c->n == FEWEST, longer = pairs_from(r) && c->n * c->columns > pairs_from(r);
-	if (pair != pairs || c->n > r->q.target->cluster || !row_units(r, c->columns))
+	if (pair != pairs || c->n > r->q.target->cluster || row_lanes(r, c->columns) > r->q.target->max_threads || !row_units(r, c->columns))
 		return false;
 	return pair ? longer : !(c->columns == UNEVEN_ROW && c->n >= 8 && r->q.f.rows > 1);
 }

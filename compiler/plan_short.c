@@ -136,8 +136,8 @@ static void plan_class(struct planner *p, int symbol, int most, const struct hex
 	*plan_add(p) = v;
 }
 
-/* The axis of a short line's columns, or of groups of them, in a kernel of lines of which nothing whole is made; of tiles, along the last of whose axes
- * lines lie, that one; NULL = no such kernel. */
+/* The axis of a short line's columns, or of groups of them, in a kernel of lines of which nothing whole is made and nothing is taken in turns; of tiles,
+ * along the last of whose axes lines lie, that one; NULL = no such kernel. */
 static const struct ir_axis *line_axis(const struct planner *p)
 {
 	const struct ir_phase *ph = &p->k->phases[0];
@@ -146,6 +146,8 @@ static const struct ir_axis *line_axis(const struct planner *p)
 	for (int a = 0; a < ph->naxes; a++) {
 		const struct ir_axis *ax = &ph->axes[a];
 		bool groups = ax->kind == AXIS_GRID && ax->extent && ax->extent->op == HX_CDIV && ax->extent->a->op == HX_SYM;
+		if (ax->tiled && ax->kind != AXIS_GRID)
+			return NULL;
 		if (groups || (ax->tiled && ax->extent && ax->extent->op == HX_SYM)) {
 			if (line && !(lines && line->tiled && ax->tiled))
 				return NULL;
