@@ -674,19 +674,21 @@ static void plan_aligned_rest(struct planner *p, bool open)
 
 /* How many workgroups later the one is whose tile the L2 is asked for: those between read as much as stays there.  For tiles that are turned, of
  * groups of one tensor, or of one group both ways of three, of which few are resident, and for long lines of one tensor of which nothing is reduced
- * and that are stored as wide as they are loaded; if they are stored wider, where a call moves more than the L2 holds: to have room for what is asked
- * for, it gives up what it could have kept.  Others wait for more than memory, or have as much in flight as it takes (docs/performance.md). */
+ * and that are stored as wide as they are loaded.  To have room for what is asked for, a call gives up what it could have kept: tiles of one tensor
+ * without groups are asked for where a call reads more than the L2 holds, lines that are stored wider where it moves more.  Others wait for more than
+ * memory, or have as much in flight as it takes (docs/performance.md). */
 static void plan_ahead(const struct planner *p, struct variant *v)
 {
 	const struct ir_phase *ph = &p->k->phases[0];
 	int64_t n = tile_elements(v, ph, 0), fixed = phase_shape(v, ph).fixed;
-	bool below = phase_is_turning(p->k, ph) && fixed > 1 && (p->f.rows == 1 || (p->f.rows > 2 && n == fixed));
-	bool light = plan_line(p, v) && is_light(p) && !v->slow;
+	bool turns = phase_is_turning(p->k, ph), groups = turns && fixed > 1 && (p->f.rows == 1 || (p->f.rows > 2 && n == fixed));
+	bool light = plan_line(p, v) && is_light(p) && !v->slow, plain = turns && fixed == 1 && p->f.rows == 1 && v->many;
 	int bytes = light ? p->target->line_ahead_bytes : p->target->ahead_bytes;
-	if (!(below || light) || p->k->nphases > 1 || !v->aligned || v->single)
+	if (!(groups || plain || light) || p->k->nphases > 1 || !v->aligned || v->single)
 		return;
 	v->ahead = (int)(bytes / (n * p->f.widest * (p->f.rows - p->f.numbers)));
-	v->ahead_from = light && p->f.narrowest < p->f.stored ? (int)(p->target->l2_bytes / (n * (p->f.narrowest + p->f.stored))) : 0;
+	int64_t element = plain ? p->f.read : light && p->f.narrowest < p->f.stored ? p->f.narrowest + p->f.stored : 0;
+	v->ahead_from = element ? (int)(p->target->l2_bytes / (n * element)) : 0;
 }
 
 /* Whether workgroups that follow each other lie side by side in rows.  Where tiles do not end with sectors of memory, the two that share one

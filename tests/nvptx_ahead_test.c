@@ -164,9 +164,9 @@ START_TEST(rows_are_asked_for_before_they_are_known)
 }
 END_TEST
 
-/* Tiles of groups of one tensor and of three, rows of one tensor, with a number a group or without, of which many are called for, if they are stored
- * wider than they are loaded more than 50 MB together; not tiles of two tensors, nothing behind another phase, no tiles without groups, no rows that are reduced, stored narrower than they
- * are loaded, or of two. */
+/* Tiles of groups of one tensor and of three, many tiles of one tensor without groups if they read more than 50 MB, rows of one tensor, with a number a
+ * group or without, of which many are called for, if they are stored wider than they are loaded more than 50 MB together; not tiles of two tensors,
+ * nothing behind another phase, no rows that are reduced, stored narrower than they are loaded, or of two. */
 START_TEST(who_asks_ahead)
 {
 	enum { L2 = 50 << 20 };
@@ -177,7 +177,7 @@ START_TEST(who_asks_ahead)
 		{"dequantize_rows", "sm_90a", "N%4096=0 aligned rows>=512", true, L2 / (4096 * (1 + 2))}, {"dequantize_128x128", "sm_90a", "N%4096=0 aligned rows>=512", true, L2 / (4096 * (1 + 2))}, {"add", "sm_90a", "N%4096=0 aligned rows>=512", false, 0},
 		{"quantize_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned", true, 0}, {"swiglu_both_mxfp8", "sm_90a", "M%32=0 N%32=0 aligned with y scale yt scale_t", false, 0},
 		{"rmsnorm_both_mxfp8", "sm_90a", "N<=8192 M%32=0 N%32=0 aligned with w y scale yt scale_t", false, 0}, {"rmsnorm_both_mxfp8", "sm_90a", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", true, 0},
-		{"cast_transpose", "sm_90a", "M%8=0 N%8=0 aligned with y yt", false, 0},
+		{"cast_transpose", "sm_90a", "M%8=0 N%8=0 aligned rows>=512 with y yt", true, L2 / (64 * 256 * 2)}, {"cast_transpose", "sm_90a", "M%8=0 N%8=0 aligned with y yt", false, 0},
 		{"rmsnorm_quant", "sm_90a", "N=4096 aligned", false, 0}, {"quantize_mxfp8", "sm_90a", "N%4096=0 aligned rows>=512 bare", false, 0}, {"quantize_128x128", "sm_90a", "M%128=0 N%128=0 aligned with y", false, 0},
 		{"quantize_both_128", "gfx942", "M%128=0 N%128=0 aligned", false, 0}, {"swiglu_both_128", "sm_90a", "unaligned with y scale yt scale_t", false, 0},
 	};
