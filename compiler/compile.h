@@ -176,8 +176,8 @@ int variant_code(struct arena *, const struct ir_kernel *final, const struct var
  * none fit, or -1. */
 int variant_build(struct arena *, const struct ir_kernel *generic, struct variant *, struct object_session *, struct variant_code *out,
                   char *err, size_t errlen);
-/* Number v of all that an instance has on a target: a class of sizes, which is not missed where it does not fit, for there is the same for fewer, or
- * rows are swept. */
+/* Number v of all that an instance has on a target: one that is not missed where it does not fit, for the last takes any call, or there is the same for
+ * fewer columns, or rows are swept. */
 bool variant_is_spare(const struct variant *all, int n, int v);
 
 /* The whole way for one text.  Lists end in NULL; a NULL list means both targets, all kernels, the pack block's instances. */

@@ -105,7 +105,10 @@ int pass_specialise(struct pass *p)
 			p->k->params[i].extent[d] = pinned(p, p->k->params[i].extent[d]);
 	FOR_PHASES(p, ph) {
 		for (int a = 0; a < ph->naxes; a++) {
-			ph->axes[a].extent = pinned(p, ph->axes[a].extent);
+			const struct hexpr *n = ph->axes[a].extent;
+			ph->axes[a].extent = pinned(p, n);
+			if (n && n->op == HX_CDIV && ph->axes[a].extent->op == HX_CONST)
+				ph->axes[a].grouped = pinned(p, n->a);
 			ph->axes[a].ragged_total = pinned(p, ph->axes[a].ragged_total);
 		}
 		ir_walk(ph->body, replace_leaf, p);

@@ -40,11 +40,16 @@ static void join(struct ir_ins *i, void *ctx)
 	ir_remove(i);
 }
 
-static bool is_pair(const struct ir_phase *ph, int outer, int inner, int64_t *by)
+/* S, of groups of `by`; NULL = it is no such pair. */
+static const struct hexpr *positions_of(const struct ir_phase *ph, int outer, int inner, int64_t *by)
 {
 	const struct ir_axis *o = &ph->axes[outer], *i = &ph->axes[inner];
-	return o->kind == AXIS_GRID && !o->ragged && o->extent && o->extent->op == HX_CDIV && hexpr_is_const(o->extent->b, by) && i->kind == AXIS_HELD &&
-	       i->tile == *by;
+	if (o->kind != AXIS_GRID || o->ragged || !o->extent || i->kind != AXIS_HELD)
+		return NULL;
+	*by = i->tile;
+	if (o->grouped)
+		return o->grouped;
+	return o->extent->op == HX_CDIV && hexpr_is_const(o->extent->b, by) && i->tile == *by ? o->extent->a : NULL;
 }
 
 /* The variant was planned for the axis as it is; plans are made of what this pass leaves where tensors are absent. */
@@ -59,14 +64,16 @@ int pass_ungroup(struct pass *p)
 	FOR_PHASES(p, ph)
 		for (int a = 0; a + 1 < ph->naxes; a++) {
 			struct group g = {.p = p, .outer = a, .inner = a + 1};
-			if (!is_pair(ph, a, a + 1, &g.by) || is_planned_apart(p, ph, a))
+			const struct hexpr *positions = positions_of(ph, a, a + 1, &g.by);
+			if (!positions || is_planned_apart(p, ph, a))
 				continue;
 			ir_walk(ph->body, look, &g);
 			if (g.apart || !g.sums)
 				continue;
 			ir_walk(ph->body, join, &g);
 			ir_walk(ph->body, ir_recompute_axes, NULL);
-			ph->axes[a].extent = ph->axes[a].extent->a;
+			ph->axes[a].extent = positions;
+			ph->axes[a].grouped = NULL;
 			ph->axes[a].tiled = true;
 			ph->axes[a + 1].extent = hexpr_const(p->k->arena, 1);
 			ph->axes[a + 1].tile = 1;

@@ -5,8 +5,8 @@
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
  * built again with arguments that are loaded where they are used, then with the larger side of its tiles halved, then by workgroups of
  * twice the waves; where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On
- * others a class of sizes can be left out where there is the same for fewer, or rows are swept.  A schedule's own tiles are kept: who writes
- * them wants to hear that they do not fit. */
+ * others it can be left out where another takes its calls: one of any call, the same for fewer columns, or one that sweeps rows.  A schedule's own
+ * tiles are kept: who writes them wants to hear that they do not fit. */
 #include "compile.h"
 #include "ir.h"
 #include "object.h"
@@ -127,8 +127,10 @@ static bool is_swept(const struct variant *all, const struct variant *v)
 
 bool variant_is_spare(const struct variant *all, int n, int v)
 {
-	for (int i = 0; i < n && v < n - 1; i++)         /* the last takes what all others do not */
-		if (!all[v].scheduled && (is_smaller(&all[i], &all[v]) || is_swept(&all[i], &all[v])))
-			return true;
-	return false;
+	if (v == n - 1 || all[v].scheduled)
+		return false;
+	bool any = !all[n - 1].predicate;                /* the last takes what all others do not */
+	for (int i = 0; i < n && !any; i++)
+		any = is_smaller(&all[i], &all[v]) || is_swept(&all[i], &all[v]);
+	return any;
 }

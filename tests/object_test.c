@@ -325,6 +325,27 @@ START_TEST(altered_objects_are_refused_or_read)
 }
 END_TEST
 
+/* One whose registers do not suffice is missed where nothing else takes its calls, and where somebody wrote its tiles. */
+START_TEST(a_variant_is_spare_where_another_takes_its_calls)
+{
+	struct arena a = {0};
+	const struct hexpr *few = hexpr_op(&a, HX_LE, hexpr_leaf(&a, HX_SYM, 0), hexpr_const(&a, 4096));
+	struct variant v[4] = {{.predicate = few, .given = 1, .npins = 1}, {.predicate = few, .ntiles = 1}, {.predicate = few, .ntiles = 1}, {.ntiles = 0}};
+	v[1].tiles[0].axis = v[2].tiles[0].axis = "n";
+	v[1].tiles[0].tile = 2048;
+	v[2].tiles[0].tile = 4096;
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(variant_is_spare(v, 4, i), i < 3);
+	v[3].predicate = few;                            /* the last takes some calls: the same for fewer columns is left */
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(variant_is_spare(v, 4, i), i == 2);
+	v[3].predicate = NULL;
+	v[0].scheduled = true;
+	ck_assert(!variant_is_spare(v, 4, 0));
+	arena_free(&a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("object");
@@ -343,6 +364,7 @@ int main(void)
 	tcase_add_loop_test(c, disassembly_names_lines_and_branch_targets, 0, 2);
 	tcase_add_loop_test(c, assembly_is_text_of_the_chip, 0, 2);
 	tcase_add_test(c, altered_objects_are_refused_or_read);
+	tcase_add_test(c, a_variant_is_spare_where_another_takes_its_calls);
 	suite_add_tcase(suite, c);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

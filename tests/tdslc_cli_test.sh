@@ -192,6 +192,13 @@ expect 0 '' build "$dir/open.tdsl" --kernel rmsnorm --target gfx942 -o "$dir/ope
 expect 0 'N<=32768 M%16=0 N%16=0 aligned with w scale amax? yt rstd? | N<=32768 M%16=0 N%16=0 aligned with res? w? scale? amax? yt res_out? rstd? | N<=16384 N%16=0 aligned |' list "$dir/open.tpack"
 expect 0 'clusters with w? scale? amax? yt res_out? rstd?: ' dump "$dir/open.tdsl" --kernel rmsnorm --target sm_90a --explain
 
+# Rows' groups that nobody asks for are no groups, of a pinned size either: tiles of 64 columns, where they had been of 64 groups.
+sed '/^pack {$/,/^}$/d' kernels.tdsl >"$dir/turned.tdsl"
+printf 'pack {\n    quantize_both_mxfp8: T bf16, N 4096 5120, with yt scale_t\n}\n' >>"$dir/turned.tdsl"
+for n in 4096 5120; do
+	expect 0 "axis n.o grid tile 64 : $n " dump "$dir/turned.tdsl" --kernel quantize_both_mxfp8 --target gfx942 --stage schedule --variant "N=$n M%32=0 aligned with yt scale_t"
+done
+
 # Files of kernels that the tests lower make packs of sm_90a, without a variant left out: of fourteen tensors no member of a cluster has more lanes than a
 # workgroup, and rows that are taken in turns share none.
 for file in tests/lower/*.tdsl; do
