@@ -196,7 +196,7 @@ expect 0 'clusters with w? scale? amax? yt res_out? rstd?: ' dump "$dir/open.tds
 sed '/^pack {$/,/^}$/d' kernels.tdsl >"$dir/turned.tdsl"
 printf 'pack {\n    quantize_both_mxfp8: T bf16, N 4096 5120, with yt scale_t\n}\n' >>"$dir/turned.tdsl"
 for n in 4096 5120; do
-	expect 0 "axis n.o grid tile 64 : $n " dump "$dir/turned.tdsl" --kernel quantize_both_mxfp8 --target gfx942 --stage schedule --variant "N=$n M%32=0 aligned with yt scale_t"
+	expect 0 "axis n.o grid tiled tile 64 : $n" dump "$dir/turned.tdsl" --kernel quantize_both_mxfp8 --target gfx942 --stage schedule --variant "N=$n M%32=0 aligned with yt scale_t"
 done
 
 # Files of kernels that the tests lower make packs of sm_90a, without a variant left out: of fourteen tensors no member of a cluster has more lanes than a
