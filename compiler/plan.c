@@ -686,7 +686,7 @@ static void plan_ahead(const struct planner *p, struct variant *v)
 	int bytes = light ? p->target->line_ahead_bytes : p->target->ahead_bytes;
 	if (!(groups || plain || light) || p->k->nphases > 1 || !v->aligned || v->single)
 		return;
-	v->ahead = (int)(bytes / (n * p->f.widest * (p->f.rows - p->f.numbers)));
+	v->ahead = (int)(bytes / (n * p->f.widest * (light ? 1 : p->f.rows)));
 	int64_t element = plain ? p->f.read : light && p->f.narrowest < p->f.stored ? p->f.narrowest + p->f.stored : 0;
 	v->ahead_from = element ? (int)(p->target->l2_bytes / (n * element)) : 0;
 }
