@@ -14,7 +14,7 @@ struct member { int threads, each, most; };
 /* As the tiles that a kernel of nothing but them has: small workgroups, five of which share a multiprocessor and wait for different things.  A block
  * of groups of 128 both ways takes twice as many lanes, of which two workgroups share it; what is long, of two tensors, would take 168 registers and
  * more, and has lanes that hold half.  Of these blocks rows of two exchanges in turn and what is long are of few members (docs/performance.md). */
-enum { FEWEST = 2, HELD = 128 * 64, TURNS = 3, LONG = 26 };
+enum { FEWEST = 2, HELD = 128 * 64, TURNS = 3, LONG = 26, LANE_BYTES = 256 };
 
 static struct member member_of(const struct planner *p, const struct fused_axes *f)
 {
@@ -26,29 +26,65 @@ static struct member member_of(const struct planner *p, const struct fused_axes 
 	return (struct member){256, 64, p->f.rounds >= TURNS && most > 8 ? 8 : most};
 }
 
+/* Loads of a number a column, and for those that may be absent what stands in their place. */
+struct weights { const struct planner *p; int n; };
+
+static void look_for_weights(struct ir_ins *i, void *ctx)
+{
+	struct weights *w = ctx;
+	const struct ir_param *t = i->op == IR_LOAD ? &w->p->k->params[i->imm] : NULL;
+	if (t && t->rank == 1 && i->args[0]->axes)
+		w->n += 1 + (t->optional && !(w->p->given >> i->imm & 1));
+}
+
+/* Of rows twice as long, in blocks of groups of 32, whose members hold twice as many columns: lanes hold what they have registers for, so that three
+ * workgroups share a multiprocessor.  Two launches are as fast where the code is long, as of two tensors or of half bytes, and where more takes
+ * registers: a bias beside weights, weights that may be absent, what may be stored beside a row.  No threads = there are no such members. */
+static struct member long_member_of(const struct planner *p, const struct fused_axes *f)
+{
+	int rows = p->f.rows > 1 ? p->f.rows : 1, each = LANE_BYTES / (p->f.widest * rows), held = 2 * HELD;
+	struct weights w = {p, 0};
+	ir_walk(p->k->phases[0].body, look_for_weights, &w);
+	bool slow = p->f.narrowest == 0 || (rows > 1 ? p->f.cost >= LONG : p->f.early || w.n > 1);
+	return f->rows_by * f->columns_by > HELD || slow ? (struct member){0} : (struct member){held / each, each, p->target->cluster};
+}
+
+/* Rows that are longer than so. */
+static void leave_shorter(struct planner *p, struct variant *v, const struct hexpr *columns, int64_t most)
+{
+	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LT, hexpr_const(p->arena, most), columns));
+	plan_say(p, v, arena_printf(p->arena, "%s>%lld", hexpr_text(p->arena, columns, p->k->symbols, NULL), (long long)most));
+}
+
+/* Rows that clusters of so many members hold: of that symbol's columns, more than `least` and up to `most`; least = most: of so many exactly. */
+struct held_rows { struct member member; int symbol, cluster; int64_t least, most; };
+
 /* For rows up to `most`, or of so many columns whose tensors' rows lie one behind the other: these have no masks, and the addresses of a lane's
  * rows differ by numbers: most of a fifth of the instructions. */
-static void plan_cluster(struct planner *p, const struct fused_axes *f, int symbol, int64_t most, int cluster, bool exactly)
+static void plan_cluster(struct planner *p, const struct fused_axes *f, const struct held_rows *r)
 {
-	struct member m = member_of(p, f);
 	struct variant v = plan_variant(p);
 	const struct ir_phase *ph = &p->k->phases[0];
-	v.cluster = cluster;
+	bool exactly = r->least == r->most;
+	v.cluster = r->cluster;
 	v.sideways = true;
 	v.stored_first = p->target->stored_first ? STORED_FIRST : STORED_AS_READ;
-	if (p->f.rows && (cluster > FEWEST || f->rows_by * f->columns_by >= most))     /* what lies beside the end of a row, and is asked for as well, is a tensor's still */
-		v.ahead = p->target->ahead_bytes / (m.threads * m.each * p->f.widest * p->f.rows);
-	v.waves = waves_of(p, m.threads);
+	/* what lies beside the end of a row, and is asked for as well, is a tensor's still */
+	if (p->f.rows && (r->cluster > FEWEST || f->rows_by * f->columns_by >= r->most))
+		v.ahead = p->target->ahead_bytes / (r->member.threads * r->member.each * p->f.widest * p->f.rows);
+	v.waves = waves_of(p, r->member.threads);
 	if (exactly)
-		plan_pin_symbol(p, &v, symbol, most);
+		plan_pin_symbol(p, &v, r->symbol, r->most);
 	else
-		plan_limit(p, &v, symbol, most);
+		plan_limit(p, &v, r->symbol, r->most);
+	if (r->least && !exactly)
+		leave_shorter(p, &v, hexpr_leaf(p->arena, HX_SYM, r->symbol), r->least);
 	plan_aligned(p, &v);
 	if (exactly)
 		plan_dense(p, &v);
 	plan_say(p, &v, "clusters");
 	plan_tile(&v, 0, ph->axes[f->rows].name, ph->axes[f->rows].tiled ? (int)f->rows_by : 1);     /* of groups; of rows that are stored across, as many */
-	plan_tile(&v, 0, ph->axes[f->columns].name, (int)(most / f->columns_by / cluster));
+	plan_tile(&v, 0, ph->axes[f->columns].name, (int)(r->most / f->columns_by / r->cluster));
 	*plan_add(p) = v;
 }
 
@@ -82,6 +118,18 @@ static void look_for_open(struct ir_ins *i, void *ctx)
 	l->loaded |= !stores && t->rank > 1 ? open : 0;
 }
 
+/* Rows of more columns than `most`.  Of others than pinned ones, which leave members empty, those that leave few, and do not wait for each other twice;
+ * of what is stored across, nothing is made behind that. */
+static void plan_longer(const struct planner *p, struct planner *q, const struct fused_axes *f, int symbol, int64_t most)
+{
+	struct member m = long_member_of(q, f);
+	int64_t longest = (int64_t)m.threads * m.each / f->rows_by * m.most;
+	if (longest > most && is_pinned(p, symbol, longest))
+		plan_cluster(q, f, &(struct held_rows){m, symbol, m.most, longest, longest});
+	if (longest > most && q->f.rounds < (p->rows ? TURNS - 1 : TURNS))
+		plan_cluster(q, f, &(struct held_rows){m, symbol, m.most, longest / 4 * 3, longest});
+}
+
 /* For calls without these tensors besides those that the set has not. */
 static void plan_clusters_without(struct planner *p, uint64_t tensors)
 {
@@ -96,16 +144,17 @@ static void plan_clusters_without(struct planner *p, uint64_t tensors)
 	facts_look(&q.f, q.k);
 	if (p->rows && q.f.rows > 1)                                     /* what lanes hold of two tensors takes longer than reading once spares */
 		return;
-	const struct hexpr *columns = q.k->phases[0].axes[f.columns].extent->a;
+	int symbol = (int)q.k->phases[0].axes[f.columns].extent->a->imm;
 	struct member m = member_of(&q, &f);
 	int64_t held = m.threads * m.each / f.rows_by, most = 0;         /* columns of a workgroup, and of a cluster */
 	for (int cluster = FEWEST; held >= f.columns_by && cluster <= m.most; cluster *= 2) {
 		most = cluster * held;
-		if (is_pinned(p, (int)columns->imm, most))
-			plan_cluster(&q, &f, (int)columns->imm, most, cluster, true);
+		if (is_pinned(p, symbol, most))
+			plan_cluster(&q, &f, &(struct held_rows){m, symbol, cluster, most, most});
 	}
 	for (int cluster = FEWEST; cluster * held <= most; cluster *= 2)
-		plan_cluster(&q, &f, (int)columns->imm, cluster * held, cluster, false);
+		plan_cluster(&q, &f, &(struct held_rows){m, symbol, cluster, 0, cluster * held});
+	plan_longer(p, &q, &f, symbol, most);
 	for (int i = 0; i < q.out.n; i++)
 		*plan_add(p) = q.out.items[i];
 	if (!p->rows || q.k->phases[0].axes[f.rows].tiled)                       /* of as many rows as accesses ask for */
@@ -196,14 +245,6 @@ static void limit_row(struct planner *p, struct variant *v, const struct ir_axis
 	plan_say_most(p, v, row->extent, each);
 }
 
-/* Many rows that are longer than so: the others are a workgroup's. */
-static void leave_rows(struct planner *p, struct variant *v, const struct hexpr *columns, int most)
-{
-	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LT, hexpr_const(p->arena, most), columns));
-	plan_say(p, v, arena_printf(p->arena, "%s>%d", hexpr_text(p->arena, columns, p->k->symbols, NULL), most));
-	plan_many_rows(p, v, plan_rows_beside(p, -1));
-}
-
 static void plan_row_class(struct planner *p, struct long_rows *r, const struct members *c)
 {
 	struct planner *q = &r->q;
@@ -212,8 +253,10 @@ static void plan_row_class(struct planner *p, struct long_rows *r, const struct 
 	int units = row_units(r, c->columns);
 	v.waves = waves_of(p, row_lanes(r, c->columns));
 	limit_row(q, &v, r->axis, (int64_t)units * c->n);
-	if (c->n == FEWEST)
-		leave_rows(q, &v, n->op == HX_CDIV ? n->a : n, pairs_from(r));
+	if (c->n == FEWEST) {                            /* many rows: the others are a workgroup's */
+		leave_shorter(q, &v, n->op == HX_CDIV ? n->a : n, pairs_from(r));
+		plan_many_rows(q, &v, plan_rows_beside(q, -1));
+	}
 	plan_aligned(q, &v);
 	plan_say(q, &v, "clusters");
 	plan_phase_tiles(q, &v, 0, units, r->each);

@@ -17,6 +17,8 @@ START_TEST(clusters_compute)
 		{"layernorm_both_mxfp8", "w y scale yt scale_t", "N<=4096 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 32, 2080},
 		{"rmsnorm_both_mxfp8", "w yt scale_t", "N<=512 M%32=0 N%32=0 aligned clusters with w y? scale? yt? scale_t?", 64, 288},
 		{"layernorm_both_mxfp8", "w b y scale", "N<=1024 M%32=0 N%32=0 aligned clusters with w b y? scale? yt? scale_t?", 32, 640},
+		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=8192 N>6144 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 32, 6176},      /* lanes of 128 elements */
+		{"rmsnorm_both_mxfp8", "res w y scale yt scale_t res_out rstd", "N<=8192 N>6144 M%32=0 N%32=0 aligned clusters with res w? amax? y? scale? yt? scale_t? res_out? rstd?", 32, 7168},
 		{"rmsnorm", "w amax yt rstd", "N<=512 M%32=0 N%32=0 aligned clusters with w? scale? amax? yt res_out? rstd?", 64, 288},       /* in one place, by each member */
 		{"layernorm", "b yt", "N<=1024 M%8=0 N%32=0 aligned clusters with w? b? scale? yt", 40, 640},
 		{"layernorm_both_128", "w b y scale yt scale_t", "N<=512 M%128=0 N%128=0 aligned clusters with w? b? y? scale? yt? scale_t? res_out? rstd? mu?", 128, 384},
@@ -89,7 +91,7 @@ START_TEST(weights_are_staged)
 }
 END_TEST
 
-enum { NORMS = 3, DENSE = 8 };
+enum { NORMS = 3, DENSE = 10 };
 static const struct { const char *kernel, *given, *variant; int m, n; } dense[DENSE] = {
 	{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N=512 M%32=0 aligned dense clusters with w y scale yt scale_t", 64, 512},
 	{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N=4096 M%32=0 aligned dense clusters with w y scale yt scale_t", 32, 4096},
@@ -97,6 +99,8 @@ static const struct { const char *kernel, *given, *variant; int m, n; } dense[DE
 	{"rows_then_tiles", "", "N=512 M%32=0 aligned dense clusters", 96, 512}, {"rows_then_wide_tiles", "", "N=1024 M%64=0 aligned dense clusters", 64, 1024},
 	{"rows_then_small_tiles", "", "N=1024 M%16=0 aligned dense clusters", 48, 1024}, {"rows_then_columns_of_tiles", "", "N=512 M%32=0 aligned dense clusters", 64, 512},
 	{"rows_of_products", "", "N=1024 M%32=0 aligned dense clusters", 32, 1024},
+	{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N=8192 M%32=0 aligned dense clusters with w y scale yt scale_t", 32, 8192},
+	{"layernorm_both_mxfp8", "w y scale yt scale_t", "N=8192 M%32=0 aligned dense clusters with w y scale yt scale_t", 32, 8192},
 };
 
 START_TEST(rows_behind_each_other_compute)
@@ -224,7 +228,7 @@ END_TEST
 START_TEST(who_has_clusters)
 {
 	static const struct { const char *kernel, *target; int n; } cases[] = {
-		{"rmsnorm_both_mxfp8", "sm_90a", 4 * 6}, {"layernorm_both_mxfp8", "sm_90a", 4 * 8}, {"rmsnorm_both_mxfp8", "gfx942", 0}, {"rmsnorm_both_mxfp8", "gfx950", 0},
+		{"rmsnorm_both_mxfp8", "sm_90a", 4 * 6 + 5}, {"layernorm_both_mxfp8", "sm_90a", 4 * 8}, {"rmsnorm_both_mxfp8", "gfx942", 0}, {"rmsnorm_both_mxfp8", "gfx950", 0},
 		{"layernorm_both_128", "sm_90a", 2 * 3}, {"rows_then_blocks", "sm_90a", 4}, {"rows_then_long_blocks", "sm_90a", 2}, {"rows_then_blocks", "gfx950", 0},
 		{"rows_then_tiles", "sm_90a", 4}, {"rows_then_wide_tiles", "sm_90a", 4},
 		{"rows_then_small_tiles", "sm_90a", 4}, {"rows_then_columns_of_tiles", "sm_90a", 4}, {"rows_of_products", "sm_90a", 4},
@@ -270,7 +274,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, clusters_compute, 0, 17);
+	tcase_add_loop_test(t, clusters_compute, 0, 19);
 	tcase_add_loop_test(t, long_rows_compute, 0, LONG);
 	tcase_add_test(t, parts_are_folded_by_lanes);
 	tcase_add_test(t, weights_are_staged);
