@@ -37,9 +37,9 @@ static void look_for_weights(struct ir_ins *i, void *ctx)
 		w->n += 1 + (t->optional && !(w->p->given >> i->imm & 1));
 }
 
-/* Of rows twice as long, in blocks of groups of 32, whose members hold twice as many columns: lanes hold what they have registers for, so that three
- * workgroups share a multiprocessor.  Two launches are as fast where the code is long, as of two tensors or of half bytes, and where more takes
- * registers: a bias beside weights, weights that may be absent, what may be stored beside a row.  No threads = there are no such members. */
+/* Of rows twice as long, in blocks no larger than those of groups of 32, whose members hold twice as many columns: lanes hold what they have registers
+ * for, so that three workgroups share a multiprocessor.  Two launches are as fast where the code is long, as of two tensors or of half bytes, and where
+ * more takes registers: a bias beside weights, weights that may be absent, what may be stored beside a row.  No threads = there are no such members. */
 static struct member long_member_of(const struct planner *p, const struct fused_axes *f)
 {
 	int rows = p->f.rows > 1 ? p->f.rows : 1, each = LANE_BYTES / (p->f.widest * rows), held = 2 * HELD;

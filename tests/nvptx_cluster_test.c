@@ -19,6 +19,7 @@ START_TEST(clusters_compute)
 		{"layernorm_both_mxfp8", "w b y scale", "N<=1024 M%32=0 N%32=0 aligned clusters with w b y? scale? yt? scale_t?", 32, 640},
 		{"rmsnorm_both_mxfp8", "w y scale yt scale_t", "N<=8192 N>6144 M%32=0 N%32=0 aligned clusters with w y scale yt scale_t", 32, 6176},      /* lanes of 128 elements */
 		{"rmsnorm_both_mxfp8", "res w y scale yt scale_t res_out rstd", "N<=8192 N>6144 M%32=0 N%32=0 aligned clusters with res w? amax? y? scale? yt? scale_t? res_out? rstd?", 32, 7168},
+		{"rows_then_wide_tiles", "", "N<=4096 N>3072 M%64=0 N%32=0 aligned clusters", 64, 3104},
 		{"rmsnorm", "w amax yt rstd", "N<=512 M%32=0 N%32=0 aligned clusters with w? scale? amax? yt res_out? rstd?", 64, 288},       /* in one place, by each member */
 		{"layernorm", "b yt", "N<=1024 M%8=0 N%32=0 aligned clusters with w? b? scale? yt", 40, 640},
 		{"layernorm_both_128", "w b y scale yt scale_t", "N<=512 M%128=0 N%128=0 aligned clusters with w? b? y? scale? yt? scale_t? res_out? rstd? mu?", 128, 384},
@@ -230,7 +231,7 @@ START_TEST(who_has_clusters)
 	static const struct { const char *kernel, *target; int n; } cases[] = {
 		{"rmsnorm_both_mxfp8", "sm_90a", 4 * 6 + 5}, {"layernorm_both_mxfp8", "sm_90a", 4 * 8}, {"rmsnorm_both_mxfp8", "gfx942", 0}, {"rmsnorm_both_mxfp8", "gfx950", 0},
 		{"layernorm_both_128", "sm_90a", 2 * 3}, {"rows_then_blocks", "sm_90a", 4}, {"rows_then_long_blocks", "sm_90a", 2}, {"rows_then_blocks", "gfx950", 0},
-		{"rows_then_tiles", "sm_90a", 4}, {"rows_then_wide_tiles", "sm_90a", 4},
+		{"rows_then_tiles", "sm_90a", 4}, {"rows_then_wide_tiles", "sm_90a", 4 + 1},
 		{"rows_then_small_tiles", "sm_90a", 4}, {"rows_then_columns_of_tiles", "sm_90a", 4}, {"rows_of_products", "sm_90a", 4},
 		{"rows_then_rows_apart", "sm_90a", 0}, {"rows_then_tiles_of_24", "sm_90a", 0}, {"rows_kept_twice", "sm_90a", 0},
 		{"rows_then_other_rows", "sm_90a", 0},                   /* what is kept of a row is asked for by another */
@@ -274,7 +275,7 @@ END_TEST
 
 static void add_tests(TCase *t)
 {
-	tcase_add_loop_test(t, clusters_compute, 0, 19);
+	tcase_add_loop_test(t, clusters_compute, 0, 20);
 	tcase_add_loop_test(t, long_rows_compute, 0, LONG);
 	tcase_add_test(t, parts_are_folded_by_lanes);
 	tcase_add_test(t, weights_are_staged);
