@@ -41,7 +41,7 @@ struct ir_axis {
 	                                       * reduced over the axis is reduced over all of them, which makes it one held axis in what it computes; 0 = as others */
 	bool tiled;                           /* `tiled` in the text: the schedule chooses; otherwise GRID axes default to 1 and the schedule may give more */
 	const struct hexpr *extent;           /* positions (GRID, HELD); NULL for LOOP and ragged axes */
-	const struct hexpr *grouped;          /* S of what was cdiv(S, by) until its symbols were pinned (pass_specialise.c); NULL = nothing was */
+	const struct hexpr *grouped;          /* S of what was cdiv(S, by) until it was pinned (pass_specialise.c), by the next axis's positions; NULL = nothing was */
 	/* `i in x[k]`: as below with ragged_tensor the list x (of_list); positions 0 .. length of tensor k - 1.
 	 * `m in first[e] .. first[e+1]`: axis m is ragged over group axis e.  Positions first[e] .. first[e+1]-1, clamped to
 	 * 0..ragged_total and taken as non-decreasing; LIMIT gives the end.  Both axes share one grid dimension. */

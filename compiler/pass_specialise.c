@@ -98,6 +98,16 @@ static void drop_absent(struct pass *p)
 			p->k->params[i].extent[d] = hexpr_const(p->k->arena, 0);
 }
 
+/* next: perhaps the axis of positions in groups that this one numbers. */
+static void pin_extent(struct pass *p, struct ir_axis *ax, const struct ir_axis *next)
+{
+	const struct hexpr *n = ax->extent;
+	int64_t by;
+	ax->extent = pinned(p, n);
+	bool groups = n && n->op == HX_CDIV && ax->extent->op == HX_CONST && hexpr_is_const(n->b, &by) && next && next->kind == AXIS_HELD && next->tile == by;
+	ax->grouped = groups ? pinned(p, n->a) : ax->grouped;
+}
+
 int pass_specialise(struct pass *p)
 {
 	for (int i = 0; i < p->k->nparams; i++)
@@ -105,10 +115,7 @@ int pass_specialise(struct pass *p)
 			p->k->params[i].extent[d] = pinned(p, p->k->params[i].extent[d]);
 	FOR_PHASES(p, ph) {
 		for (int a = 0; a < ph->naxes; a++) {
-			const struct hexpr *n = ph->axes[a].extent;
-			ph->axes[a].extent = pinned(p, n);
-			if (n && n->op == HX_CDIV && ph->axes[a].extent->op == HX_CONST)
-				ph->axes[a].grouped = pinned(p, n->a);
+			pin_extent(p, &ph->axes[a], a + 1 < ph->naxes ? &ph->axes[a + 1] : NULL);
 			ph->axes[a].ragged_total = pinned(p, ph->axes[a].ragged_total);
 		}
 		ir_walk(ph->body, replace_leaf, p);

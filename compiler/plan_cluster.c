@@ -14,7 +14,7 @@ struct member { int threads, each, most; };
 /* As the tiles that a kernel of nothing but them has: small workgroups, five of which share a multiprocessor and wait for different things.  A block
  * of groups of 128 both ways takes twice as many lanes, of which two workgroups share it; what is long, of two tensors, would take 168 registers and
  * more, and has lanes that hold half.  Of these blocks rows of two exchanges in turn and what is long are of few members (docs/performance.md). */
-enum { FEWEST = 2, HELD = 128 * 64, TURNS = 3, LONG = 26, LANE_BYTES = 256 };
+enum { FEWEST = 2, HELD = 128 * 64, TURNS = 3, LONG = 26, LANE_BYTES = 256, LONG_THREADS = 256 };
 
 static struct member member_of(const struct planner *p, const struct fused_axes *f)
 {
@@ -39,14 +39,18 @@ static void look_for_weights(struct ir_ins *i, void *ctx)
 
 /* Of rows twice as long, in blocks no larger than those of groups of 32, whose members hold twice as many columns: lanes hold what they have registers
  * for, so that three workgroups share a multiprocessor.  Two launches are as fast where the code is long, as of two tensors or of half bytes, and where
- * more takes registers: a bias beside weights, weights that may be absent, what may be stored beside a row.  No threads = there are no such members. */
+ * more takes registers: a bias beside weights, weights that may be absent, what may be stored beside a row; of more lanes nothing was
+ * measured.  No threads = there are no such members. */
 static struct member long_member_of(const struct planner *p, const struct fused_axes *f)
 {
-	int rows = p->f.rows > 1 ? p->f.rows : 1, each = LANE_BYTES / (p->f.widest * rows), held = 2 * HELD;
+	int rows = p->f.rows > 1 ? p->f.rows : 1, threads = 128;
 	struct weights w = {p, 0};
 	ir_walk(p->k->phases[0].body, look_for_weights, &w);
+	while (2 * HELD / threads * p->f.widest * rows > LANE_BYTES)
+		threads *= 2;
 	bool slow = p->f.narrowest == 0 || (rows > 1 ? p->f.cost >= LONG : p->f.early || w.n > 1);
-	return f->rows_by * f->columns_by > HELD || slow ? (struct member){0} : (struct member){held / each, each, p->target->cluster};
+	bool none = slow || f->rows_by * f->columns_by > HELD || threads > LONG_THREADS;
+	return none ? (struct member){0} : (struct member){threads, 2 * HELD / threads, p->target->cluster};
 }
 
 /* Rows that are longer than so. */

@@ -199,6 +199,10 @@ for n in 4096 5120; do
 	expect 0 "axis n.o grid tiled tile 64 : $n" dump "$dir/turned.tdsl" --kernel quantize_both_mxfp8 --target gfx942 --stage schedule --variant "N=$n M%32=0 aligned with yt scale_t"
 done
 
+# Held positions beside groups that are not theirs are no pair: 32 of each 64.
+printf 'kernel halves(x: f32[M, N]) -> y: f32[M, N]\n{\n    each m in M, o in cdiv(N, 64) {\n        i = 0..32\n        y[m, o * 32 + i] = x[m, o * 32 + i]\n    }\n}\npack {\n    halves: N 256\n}\n' >"$dir/halves.tdsl"
+expect 0 'axis o grid : 4 ' dump "$dir/halves.tdsl" --kernel halves --target gfx942 --stage ungroup --variant 'N=256 aligned'
+
 # Files of kernels that the tests lower make packs of sm_90a, without a variant left out: of fourteen tensors no member of a cluster has more lanes than a
 # workgroup, and rows that are taken in turns share none.
 for file in tests/lower/*.tdsl; do
