@@ -232,7 +232,7 @@ START_TEST(who_has_clusters)
 		{"rmsnorm_both_mxfp8", "sm_90a", 4 * 6 + 5}, {"layernorm_both_mxfp8", "sm_90a", 4 * 8}, {"rmsnorm_both_mxfp8", "gfx942", 0}, {"rmsnorm_both_mxfp8", "gfx950", 0},
 		{"layernorm_both_128", "sm_90a", 2 * 3}, {"rows_then_blocks", "sm_90a", 4}, {"rows_then_long_blocks", "sm_90a", 2}, {"rows_then_blocks", "gfx950", 0},
 		{"rows_then_tiles", "sm_90a", 4}, {"rows_then_wide_tiles", "sm_90a", 4 + 1},
-		{"rows_then_small_tiles", "sm_90a", 4}, {"rows_then_columns_of_tiles", "sm_90a", 4}, {"rows_of_products", "sm_90a", 4},
+		{"rows_then_small_tiles", "sm_90a", 4 + 1}, {"rows_then_columns_of_tiles", "sm_90a", 4 + 1}, {"rows_of_products", "sm_90a", 4},
 		{"rows_then_rows_apart", "sm_90a", 0}, {"rows_then_tiles_of_24", "sm_90a", 0}, {"rows_kept_twice", "sm_90a", 0},
 		{"rows_then_other_rows", "sm_90a", 0},                   /* what is kept of a row is asked for by another */
 		{"rows_then_tiles_in_place", "sm_90a", 0},               /* what is read is stored */
