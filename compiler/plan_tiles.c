@@ -225,9 +225,10 @@ int plan_few_waves(const struct planner *p, const struct variant *v)
 	bool lines = plan_is_wide(v), turned = false;
 	int line = plan_line(p, v);
 	struct turned_tile tile = turned_tile(p);
-	int threads = line / plan_vector(p, v, plan_lane_elements(p, v));
-	if (line)
+	if (line) {
+		int threads = line / plan_vector(p, v, plan_lane_elements(p, v));
 		return waves_of(p, threads < p->target->max_threads ? threads : p->target->max_threads);
+	}
 	for (int i = 0; i < p->k->nphases; i++) {
 		bool square = phase_shape(v, &p->k->phases[i]).tiled > 1;
 		lines = lines && (!square || phase_is_lines(p->k, &p->k->phases[i]));
