@@ -385,7 +385,7 @@ ODD_ROWS = [(2051, 1001), (2050, 2001), (1030, 4001), (140, 6001), (520, 8001)] 
 SHORT_PIECES = [(65539, 56), (65537, 120), (65543, 248)]                   # of gates and activations, several to a workgroup
 FULL = {"": "", "sums": " with sums of columns", "all": " with all options"}
 # Of the rest's: short and long rows, few and many, that begin anywhere, whole blocks, members of a cluster.
-FEW = [(1, 4096), (7, 770), (130, 4096), (66, 1000), (2, 20000), (34, 64), (300, 502), (256, 1024), (384, 2048), (2050, 250)]
+FEW = [(1, 4096), (7, 770), (130, 4096), (66, 1000), (2, 20000), (34, 64), (300, 502), (256, 1024), (384, 2048), (2050, 250), (64, 7168), (96, 8192)]
 
 
 def halves_fit(kind, q, m, n):

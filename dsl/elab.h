@@ -37,6 +37,7 @@ struct value {
 	struct ir_ins *ins;                   /* NULL: an error was reported, keep quiet */
 	bool literal;                         /* a constant of the text, i64 or f32, that takes the type of its partner */
 	ir_axes extra;                        /* axes that fill() adds for the text; the instruction does not carry them */
+	ir_axes folded;                       /* those of what constants folded away: by the text it may vary with them */
 	double number;                        /* of an i64 literal: what it is where it meets a float; 3.5 of 7 / 2, whose i64 is 3 */
 };
 struct type { enum dtype dtype; int native; };
@@ -166,7 +167,9 @@ struct value value_fixed(struct elab *, struct value, struct diag_span);        
 bool value_as(struct elab *, struct value *, enum dtype, struct diag_span);                  /* a literal takes the type; else false */
 bool value_pair(struct elab *, struct value *, struct value *, struct diag_span, const char *what);
 struct value value_binary(struct elab *, enum ir_op, struct value, struct value, struct diag_span, const char *what);
+struct value value_made(struct ir_ins *, int n, const struct value *of);                     /* the instruction, of n values' */
 ir_axes value_axes(const struct elab *, struct value);                                       /* explicit ones */
+ir_axes value_axes_of_text(const struct elab *, struct value);                               /* and those of what folded away */
 struct type elab_type(struct elab *, const char *name, struct diag_span);                    /* reports an unknown one */
 
 /* --- names that are nearly right (near.c) */
@@ -185,6 +188,7 @@ typedef bool guard_set[MAX_GUARDS];
 void guards_for_reduction(struct elab *, ir_axes over, guard_set);
 struct ir_ins *guards_and(struct elab *, const guard_set);        /* NULL: none */
 struct ir_ins *and_of(struct elab *, struct ir_ins *, struct ir_ins *);   /* either may be NULL */
+struct ir_ins *elab_number(struct elab *, enum dtype, int n);             /* a constant of any type that is computed or loaded */
 struct value elab_load(struct elab *, const struct ast_expr *);
 void elab_store(struct elab *, const struct ast_expr *target, struct value, const enum ast_update *update, struct diag_span);
 struct ir_ins *elab_present(struct elab *, struct ir_ins *, ir_axes over);   /* 0 where absent: an operand of dot */

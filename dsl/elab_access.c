@@ -54,6 +54,11 @@ struct ir_ins *guards_and(struct elab *E, const guard_set used)
 	return all;
 }
 
+struct ir_ins *elab_number(struct elab *E, enum dtype t, int n)
+{
+	return dtype_is_float(t) ? ir_float(&E->b, t, n) : ir_int(&E->b, t, n);
+}
+
 /* --- operands of dot */
 
 static bool zero_where_absent(const struct ir_ins *a)
@@ -74,10 +79,7 @@ struct ir_ins *elab_present(struct elab *E, struct ir_ins *a, ir_axes over)
 		used[i] = used[i] && covered && !loaded[i];
 	}
 	struct ir_ins *mask = guards_and(E, used);
-	if (!mask)
-		return a;
-	struct ir_ins *zero = dtype_is_float((enum dtype)a->dtype) ? ir_float(&E->b, (enum dtype)a->dtype, 0) : ir_int(&E->b, (enum dtype)a->dtype, 0);
-	return ir_select(&E->b, mask, a, zero);
+	return mask ? ir_select(&E->b, mask, a, elab_number(E, (enum dtype)a->dtype, 0)) : a;
 }
 
 /* --- subscripts */
@@ -178,7 +180,7 @@ struct value elab_load(struct elab *E, const struct ast_expr *e)
  * must be named by a store, since several workgroups would write one element, but not by an update. */
 static bool axes_agree(struct elab *E, const struct ast_expr *target, struct value v, ir_axes place, bool update, struct diag_span at)
 {
-	ir_axes value = value_axes(E, v), to = place & E->explicit_axes, hidden = v.ins->axes & E->implicit_axes & ~place;
+	ir_axes value = value_axes(E, v), text = value_axes_of_text(E, v), to = place & E->explicit_axes, hidden = v.ins->axes & E->implicit_axes & ~place;
 	for (int a = 0; a < E->ph->naxes; a++)        /* a row of a ragged range belongs to one group */
 		if (place & IR_AXIS(a) && E->ph->axes[a].ragged)
 			hidden &= ~IR_AXIS(E->ph->axes[a].ragged_group);
@@ -186,8 +188,8 @@ static bool axes_agree(struct elab *E, const struct ast_expr *target, struct val
 		ELAB_ERROR(E, E_AXIS_DROPPED, at, target->name, elab_axis_name(E, value & ~to));
 		return false;
 	}
-	if (value && to & ~value) {
-		ELAB_ERROR(E, E_AXIS_ADDED, at, target->name, elab_axis_name(E, to & ~value));
+	if (value && to & ~text) {
+		ELAB_ERROR(E, E_AXIS_ADDED, at, target->name, elab_axis_name(E, to & ~text));
 		return false;
 	}
 	if (hidden && !update) {

@@ -96,14 +96,33 @@ static ir_axes over_axes(struct elab *E, const struct ast_exprs *over, bool *hel
 	return axes;
 }
 
-static bool has_axes(struct elab *E, struct value v, ir_axes over, struct diag_span at)
+/* a, along `axes` as well, which it does not vary with: chosen where a position is not negative, as all are.  The other choice
+ * is another number, or the two would be one. */
+static struct ir_ins *spread(struct elab *E, struct ir_ins *a, ir_axes axes)
 {
-	if (!v.ins)
+	struct ir_ins *always = NULL, *zero = elab_number(E, (enum dtype)a->dtype, 0);
+	for (ir_axes left = axes; left; left &= left - 1)
+		always = and_of(E, always, ir_bin(&E->b, IR_LE, ir_int(&E->b, DT_I32, 0), ir_leaf(&E->b, IR_IOTA, DT_I32, __builtin_ctz(left))));
+	return ir_select(&E->b, always, a, ins_same(a, zero) ? elab_number(E, (enum dtype)a->dtype, 1) : zero);
+}
+
+/* The value is there along `over`, which by its text it varies with; false after a message. */
+static bool has_axes(struct elab *E, struct value *v, ir_axes over, struct diag_span at)
+{
+	if (!v->ins)
 		return false;
-	if (!(over & ~v.ins->axes))
-		return true;
-	ELAB_ERROR(E, E_OVER_MISSING, at, elab_axis_name(E, over & ~v.ins->axes));
-	return false;
+	ir_axes missing = over & ~v->ins->axes, unnamed = missing & ~(v->extra | v->folded);
+	if (unnamed)
+		ELAB_ERROR(E, E_OVER_MISSING, at, elab_axis_name(E, unnamed));
+	else if (missing)
+		v->ins = spread(E, v->ins, missing);
+	return !unnamed;
+}
+
+/* What is left of v, reduced over axes. */
+static struct value over_done(struct ir_ins *ins, struct value v, ir_axes over)
+{
+	return (struct value){.ins = ins, .extra = v.extra & ~over, .folded = v.folded & ~over};
 }
 
 /* --- reductions */
@@ -127,10 +146,10 @@ static struct value reduced(struct elab *E, const struct ast_expr *e, enum ir_re
 	struct value v = elab_expr(E, e->args.items[0]);
 	guard_set used;
 	elab_at(E, e->at);
-	if (!over || !of_type(E, &v, e->name, logical, !logical, !logical, e->args.items[0]->at) || !has_axes(E, v, over, e->args.items[0]->at))
+	if (!over || !of_type(E, &v, e->name, logical, !logical, !logical, e->args.items[0]->at) || !has_axes(E, &v, over, e->args.items[0]->at))
 		return none;
 	guards_for_reduction(E, over, used);
-	return (struct value){.ins = ir_reduce(&E->b, kind, v.ins, over, guards_and(E, used)), .extra = v.extra & ~over};
+	return over_done(ir_reduce(&E->b, kind, v.ins, over, guards_and(E, used)), v, over);
 }
 
 /* How many elements of `over` are present: from the guards' counts where there is one a held axis, else counted. */
@@ -163,7 +182,7 @@ static struct value mean(struct elab *E, const struct ast_expr *e)
 	struct value v = elab_expr(E, e->args.items[0]);
 	guard_set used;
 	elab_at(E, e->at);
-	if (!over || !of_type(E, &v, "mean", false, true, false, e->args.items[0]->at) || !has_axes(E, v, over, e->args.items[0]->at))
+	if (!over || !of_type(E, &v, "mean", false, true, false, e->args.items[0]->at) || !has_axes(E, &v, over, e->args.items[0]->at))
 		return none;
 	if (!held) {
 		ELAB_ERROR(E, E_NEEDS_WHOLE, e->at, "mean", elab_axis_name(E, over));
@@ -172,7 +191,7 @@ static struct value mean(struct elab *E, const struct ast_expr *e)
 	guards_for_reduction(E, over, used);
 	struct ir_ins *sum = ir_reduce(&E->b, RED_SUM, v.ins, over, guards_and(E, used));
 	struct ir_ins *count = ir_bin(&E->b, IR_MAX, present_count(E, over, used), ir_int(&E->b, DT_I32, 1));
-	return (struct value){.ins = ir_bin(&E->b, IR_DIV, sum, ir_cvt(&E->b, count, DT_F32, false)), .extra = v.extra & ~over};
+	return over_done(ir_bin(&E->b, IR_DIV, sum, ir_cvt(&E->b, count, DT_F32, false)), v, over);
 }
 
 /* argmax, scan: along one held axis. */
@@ -183,7 +202,7 @@ static struct value along(struct elab *E, const struct ast_expr *e, enum ir_op o
 	struct value v = elab_expr(E, e->args.items[0]);
 	guard_set used;
 	elab_at(E, e->at);
-	if (!over || !of_type(E, &v, e->name, false, true, true, e->args.items[0]->at) || !has_axes(E, v, over, e->args.items[0]->at))
+	if (!over || !of_type(E, &v, e->name, false, true, true, e->args.items[0]->at) || !has_axes(E, &v, over, e->args.items[0]->at))
 		return none;
 	if (!held) {
 		ELAB_ERROR(E, E_NEEDS_WHOLE, e->at, e->name, elab_axis_name(E, over));
@@ -208,7 +227,7 @@ static struct value along(struct elab *E, const struct ast_expr *e, enum ir_op o
 		struct ir_ins *empty = ir_bin(&E->b, IR_LT, out, ir_int(&E->b, DT_I32, 0));
 		out = ir_select(&E->b, empty, out, ir_bin(&E->b, IR_ADD, out, x->first));
 	}
-	return (struct value){.ins = out, .extra = v.extra & ~over};
+	return over_done(out, v, over);
 }
 
 /* --- dot */
@@ -237,7 +256,7 @@ static struct ir_ins *mask_rest(struct elab *E, struct ir_ins *a, const struct i
 		used[i] = used[i] && axes & ~(a->axes | E->implicit_axes) && axes & ~(b->axes | E->implicit_axes);
 	}
 	struct ir_ins *mask = guards_and(E, used);
-	return mask ? ir_select(&E->b, mask, a, dtype_is_float((enum dtype)a->dtype) ? ir_float(&E->b, (enum dtype)a->dtype, 0) : ir_int(&E->b, (enum dtype)a->dtype, 0)) : a;
+	return mask ? ir_select(&E->b, mask, a, elab_number(E, (enum dtype)a->dtype, 0)) : a;
 }
 
 static struct value dot(struct elab *E, const struct ast_expr *e)
@@ -254,7 +273,7 @@ static struct value dot(struct elab *E, const struct ast_expr *e)
 	}
 	struct value a = elab_expr(E, x), b = elab_expr(E, y);
 	elab_at(E, e->at);
-	if (!over || !dot_operand(E, &a, x->at) || !dot_operand(E, &b, y->at) || !has_axes(E, a, over, x->at) || !has_axes(E, b, over, y->at))
+	if (!over || !dot_operand(E, &a, x->at) || !dot_operand(E, &b, y->at) || !has_axes(E, &a, over, x->at) || !has_axes(E, &b, over, y->at))
 		return none;
 	enum dtype ta = (enum dtype)a.ins->dtype, tb = (enum dtype)b.ins->dtype;
 	bool both8 = dtype_info(ta)->cls == 'Q' && dtype_info(tb)->cls == 'Q' && dtype_info(ta)->bits == dtype_info(tb)->bits;
@@ -264,7 +283,8 @@ static struct value dot(struct elab *E, const struct ast_expr *e)
 	}
 	struct ir_ins *l = elab_present(E, a.ins, over), *r = elab_present(E, b.ins, over);
 	l = mask_rest(E, l, r, over);
-	return (struct value){.ins = ir_dot(&E->b, l, r, over, NULL), .extra = (a.extra | b.extra) & ~over};
+	struct value both = value_made(ir_dot(&E->b, l, r, over, NULL), 2, (struct value[]){a, b});
+	return over_done(both.ins, both, over);
 }
 
 /* --- the others */
@@ -283,7 +303,7 @@ static struct value select_value(struct elab *E, const struct ast_expr *e)
 	b = value_fixed(E, b, e->at);
 	if (!a.ins || !b.ins)
 		return none;
-	return (struct value){.ins = ir_select(&E->b, c.ins, a.ins, b.ins), .extra = a.extra | b.extra | c.extra};
+	return value_made(ir_select(&E->b, c.ins, a.ins, b.ins), 3, (struct value[]){c, a, b});
 }
 
 static struct value fma_value(struct elab *E, const struct ast_expr *e)
@@ -297,7 +317,7 @@ static struct value fma_value(struct elab *E, const struct ast_expr *e)
 			return none;
 	}
 	elab_at(E, e->at);
-	return (struct value){.ins = ir_fma(&E->b, v[0].ins, v[1].ins, v[2].ins), .extra = v[0].extra | v[1].extra | v[2].extra};
+	return value_made(ir_fma(&E->b, v[0].ins, v[1].ins, v[2].ins), 3, v);
 }
 
 /* Adds axes for the text: an assignment may not do so silently. */
@@ -329,11 +349,10 @@ static struct value cdiv_value(struct elab *E, const struct ast_expr *e)
 		return none;
 	bool nonnegative = never_negative(E, a.ins) && never_negative(E, b.ins);
 	if (!nonnegative || a.ins->dtype != DT_I32 || b.ins->op != IR_CONST)
-		return (struct value){.ins = ir_cdiv(&E->b, a.ins, b.ins, nonnegative), .extra = a.extra | b.extra};
+		return value_made(ir_cdiv(&E->b, a.ins, b.ins, nonnegative), 2, (struct value[]){a, b});
 	/* As an operator of the text, which finds the groups of an index in it. */
-	struct ir_ins *up = ir_bin(&E->b, IR_ADD, a.ins, ir_int(&E->b, DT_I32, b.ins->imm - 1));
-	struct value over = {.ins = ir_int(&E->b, DT_I32, b.ins->imm), .extra = b.extra};
-	return value_binary(E, IR_DIV, (struct value){.ins = up, .extra = a.extra}, over, e->at, "cdiv");
+	struct value up = value_made(ir_bin(&E->b, IR_ADD, a.ins, ir_int(&E->b, DT_I32, b.ins->imm - 1)), 1, &a);
+	return value_binary(E, IR_DIV, up, value_made(ir_int(&E->b, DT_I32, b.ins->imm), 1, &b), e->at, "cdiv");
 }
 
 static struct value has(struct elab *E, const struct ast_expr *e)
@@ -358,14 +377,14 @@ static struct value elementwise(struct elab *E, const struct ast_expr *e, const 
 		if (!of_type(E, &a, f->name, false, false, true, e->args.items[0]->at) || !of_type(E, &b, f->name, false, false, true, e->args.items[1]->at) ||
 		    !value_pair(E, &a, &b, e->at, f->name))
 			return none;
-		return (struct value){.ins = ir_bin(&E->b, (enum ir_op)f->op, a.ins, b.ins), .extra = a.extra | b.extra};
+		return value_made(ir_bin(&E->b, (enum ir_op)f->op, a.ins, b.ins), 2, (struct value[]){a, b});
 	}
 	elab_at(E, e->at);
 	if (f->kind == FLOAT && a.literal && !value_as(E, &a, DT_F32, e->at))
 		return none;
 	if (!of_type(E, &a, f->name, false, true, f->kind == NUMBER, e->args.items[0]->at))
 		return none;
-	return (struct value){.ins = ir_un(&E->b, (enum ir_op)f->op, a.ins), .extra = a.extra};
+	return value_made(ir_un(&E->b, (enum ir_op)f->op, a.ins), 1, &a);
 }
 
 static struct value bitcast(struct elab *E, const struct ast_expr *e, enum dtype to)
@@ -435,7 +454,7 @@ static struct value cast(struct elab *E, const struct ast_expr *e, struct type t
 		ELAB_ERROR(E, E_CAST, e->at, elab_type_name(v.ins), "i1");
 		return none;
 	}
-	return (struct value){.ins = ir_cvt(&E->b, v.ins, t.dtype, narrow), .extra = v.extra};
+	return value_made(ir_cvt(&E->b, v.ins, t.dtype, narrow), 1, &v);
 }
 
 /* --- functions: inlined */

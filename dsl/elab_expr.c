@@ -10,6 +10,18 @@
 static const struct value none;
 
 ir_axes value_axes(const struct elab *E, struct value v) { return v.ins ? (v.ins->axes | v.extra) & E->explicit_axes : 0; }
+ir_axes value_axes_of_text(const struct elab *E, struct value v) { return v.ins ? value_axes(E, v) | (v.folded & E->explicit_axes) : 0; }
+
+struct value value_made(struct ir_ins *ins, int n, const struct value *of)
+{
+	struct value v = {.ins = ins};
+	for (int i = 0; i < n; i++) {
+		v.extra |= of[i].extra;
+		v.folded |= of[i].folded | of[i].ins->axes;
+	}
+	v.folded &= ~ins->axes;
+	return v;
+}
 
 /* --- literals: i64 or f32 constants until they meet a type */
 
@@ -158,13 +170,14 @@ struct value value_binary(struct elab *E, enum ir_op op, struct value a, struct 
 		ELAB_ERROR(E, E_NARROW, at, what, dtype_info(t)->name);
 		return none;
 	}
-	struct value v = {.extra = a.extra | b.extra};
-	if (a.literal && b.literal && t == DT_I64 && !literal_number(op, &a, &b, &v.number)) {
+	double number = 0;
+	if (a.literal && b.literal && t == DT_I64 && !literal_number(op, &a, &b, &number)) {
 		ELAB_ERROR(E, E_INTEGER, at, "this number");
 		return none;
 	}
 	bool whole = t == DT_I32 && (op == IR_DIV || op == IR_REM);
-	v.ins = whole ? quotient(E, op, a.ins, b.ins) : ir_bin(&E->b, op, a.ins, b.ins);
+	struct value v = value_made(whole ? quotient(E, op, a.ins, b.ins) : ir_bin(&E->b, op, a.ins, b.ins), 2, (struct value[]){a, b});
+	v.number = number;
 	v.literal = a.literal && b.literal && v.ins->op == IR_CONST && v.ins->dtype != DT_I1;
 	return v;
 }
@@ -178,7 +191,7 @@ static struct value logic(struct elab *E, const struct ast_expr *e, struct value
 		ELAB_ERROR(E, E_NOT_CONDITION, left ? e->a->at : e->b->at, elab_type_name(left ? a.ins : b.ins));
 		return none;
 	}
-	return (struct value){.ins = ir_bin(&E->b, e->op == AST_AND ? IR_AND : IR_OR, a.ins, b.ins), .extra = a.extra | b.extra};
+	return value_made(ir_bin(&E->b, e->op == AST_AND ? IR_AND : IR_OR, a.ins, b.ins), 2, (struct value[]){a, b});
 }
 
 /* One operator of a chain. */

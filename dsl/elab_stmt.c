@@ -45,7 +45,7 @@ static void assign_state(struct elab *E, struct entry *e, struct value v, struct
 	if (!v.ins || !e->value.ins)
 		return;
 	struct ir_ins *was = v.ins;
-	ir_axes axes = value_axes(E, v);
+	ir_axes axes = value_axes(E, v), text = value_axes_of_text(E, v);
 	if (!value_as(E, &v, e->type.dtype, at) && !v.ins)
 		return;
 	if (v.ins->dtype != e->type.dtype) {
@@ -54,8 +54,8 @@ static void assign_state(struct elab *E, struct entry *e, struct value v, struct
 	} else if (axes & ~e->axes) {
 		ELAB_ERROR(E, E_AXIS_DROPPED, at, e->name, elab_axis_name(E, axes & ~e->axes));
 		diag_note(E->d, e->at, "%s comes from here", e->name);
-	} else if (axes && e->axes & ~axes) {
-		ELAB_ERROR(E, E_AXIS_ADDED, at, e->name, elab_axis_name(E, e->axes & ~axes));
+	} else if (axes && e->axes & ~text) {
+		ELAB_ERROR(E, E_AXIS_ADDED, at, e->name, elab_axis_name(E, e->axes & ~text));
 		diag_note(E->d, e->at, "%s comes from here", e->name);
 	} else {
 		e->value = (struct value){.ins = guarded(E, e, v.ins), .extra = e->axes};
@@ -150,9 +150,9 @@ static void update_state(struct elab *E, struct entry *e, const struct ast_stmt 
 	if (!v.ins || !old.ins)
 		return;
 	/* What is added must have the state's axes itself: the sum always has them. */
-	ir_axes axes = value_axes(E, v);
-	if (axes && e->axes & ~axes) {
-		ELAB_ERROR(E, E_AXIS_ADDED, s->rhs.lo->at, e->name, elab_axis_name(E, e->axes & ~axes));
+	ir_axes named = value_axes_of_text(E, v);
+	if (value_axes(E, v) && e->axes & ~named) {
+		ELAB_ERROR(E, E_AXIS_ADDED, s->rhs.lo->at, e->name, elab_axis_name(E, e->axes & ~named));
 		diag_note(E->d, e->at, "%s comes from here", e->name);
 		return;
 	}

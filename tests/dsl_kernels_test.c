@@ -617,10 +617,44 @@ START_TEST(conditions)
 }
 END_TEST
 
+static void of_the_text_case(int m, int n)
+{
+	struct ir_run r;
+	dsl_run_open(&r, "tests/dsl/rows.tdsl", "of_the_text", "");
+	ir_run_symbol(&r, "M", m);
+	ir_run_symbol(&r, "N", n);
+	struct ir_tensor *x = ir_run_tensor(&r, "x", 2), *w = ir_run_tensor(&r, "w", 1), *count = ir_run_tensor(&r, "count", 0),
+	                 *none = ir_run_tensor(&r, "none", 0), *every = ir_run_tensor(&r, "every", 0), *best = ir_run_tensor(&r, "best", 0),
+	                 *mean = ir_run_tensor(&r, "mean_w", 0), *product = ir_run_tensor(&r, "product", 0), *y = ir_run_tensor(&r, "y", 0);
+	go(&r);
+	for (int i = 0; i < m; i++) {
+		double sum = 0, weight = ir_tensor_get(w, i);
+		for (int j = 0; j < n; j++) {
+			sum += weight * at(x, i, j);
+			near(at(y, i, j), 2 * weight, 0, 0, "y", i * n + j);
+		}
+		near(ir_tensor_get(count, i), n, 0, 0, "count", i);
+		near(ir_tensor_get(none, i), 0, 0, 0, "none", i);
+		near(ir_tensor_get(every, i), n > 0, 0, 0, "every", i);
+		near(ir_tensor_get(best, i), n > 0 ? 0 : -1, 0, 0, "best", i);
+		near(ir_tensor_get(mean, i), n > 0 ? weight : 0, 1e-6, 0, "mean_w", i);
+		near(ir_tensor_get(product, i), sum, 1e-5, 1e-5, "product", i);
+	}
+	ir_run_close(&r);
+}
+
+START_TEST(of_the_text)
+{
+	of_the_text_case(3, 13);
+	of_the_text_case(2, 1);
+	of_the_text_case(2, 0);
+}
+END_TEST
+
 int main(void)
 {
 	const TTest *tests[] = {rmsnorm_quant, swiglu_quant, grouped_gemm, attention, decode, ragged_for, gemm_blockscale, gemm_optional_bias, quantize_mx,
-		phases, updates, add_rmsnorm, layernorm_inplace, route, best_of_groups, decay, conditions};
+		phases, updates, add_rmsnorm, layernorm_inplace, route, best_of_groups, decay, conditions, of_the_text};
 	Suite *s = suite_create("dsl_kernels");
 	TCase *c = tcase_create("kernels");
 	tcase_set_timeout(c, 60);
