@@ -61,7 +61,7 @@ COMPILER = $(addsuffix .c,$(addprefix compiler/, absent affine binding build dic
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
 # With LLVM's archives alone.
 LLVM_STATIC = compiler/llvm_static.cpp
-TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_dump tdslc_pack tdslc_progress tdslc_run tdslc_tune))
+TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_compile tdslc_dump tdslc_pack tdslc_progress tdslc_run tdslc_tune))
 LIBTDSLC = compiler/libtdslc.c
 RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_cuda device_hip device_null \
 	env error fork heading jit join list module once pack_compress pack_load pack_model pack_read pack_write packs plan trace tune view))

@@ -105,4 +105,8 @@ struct model_pack {
 
 /* Native 8-bit float of a target, e.g. ("gfx942", 8) -> DT_E4M3FNUZ; DT_NONE for an unknown target. */
 enum dtype model_native(const char *target, int native);
+/* "bf16", or "fp8", "bf8" where the target decides. */
+const char *model_type_name(const struct model_instance *, int param);
+/* Formal extents of a tensor parameter, in the arena: "M, N". */
+char *model_extents(struct arena *, const struct model_kernel *, int param);
 #endif

@@ -69,7 +69,7 @@ static void put_types(FILE *out, const struct model_kernel *k, int param)
 	const char *seen[64];
 	int n = 0;
 	for (int i = 0; i < k->ninstances && n < 64; i++) {
-		const char *t = instance_type(&k->instances[i], param);
+		const char *t = model_type_name(&k->instances[i], param);
 		int j = 0;
 		while (j < n && strcmp(seen[j], t))
 			j++;
@@ -103,7 +103,7 @@ static void put_doc(FILE *out, struct arena *a, const struct model_kernel *k)
 		put_types(out, k, i);
 		if (p->is_tensor) {
 			fputc('[', out);
-			put_comment_text(out, param_extents(a, k, i));
+			put_comment_text(out, model_extents(a, k, i));
 			fputc(']', out);
 		}
 		if (p->optional)

@@ -65,14 +65,6 @@ static bool asks(const struct guard *g, const struct ir_ins *mask, const struct 
 	return mask->op == IR_AND && mask->dtype == DT_I1 && (asks(g, mask->args[0], c) || asks(g, mask->args[1], c));
 }
 
-bool value_is_of_memory(const struct ir_ins *i)
-{
-	bool load = i->op == IR_LOAD;
-	for (int a = 0; a < i->nargs; a++)
-		load = load || value_is_of_memory(i->args[a]);
-	return load;
-}
-
 /* The position of the tile's first row (RED_MIN) or its last. */
 static struct ir_ins *bound_of(const struct guard *g, struct ir_builder *b, struct ir_ins *a, enum ir_reduce which)
 {

@@ -87,6 +87,14 @@ bool ir_crosses_cluster(const struct ir_phase *ph, const struct ir_ins *reduce)
 	return false;
 }
 
+bool value_is_of_memory(const struct ir_ins *i)
+{
+	bool load = i->op == IR_LOAD;
+	for (int a = 0; a < i->nargs; a++)
+		load = load || value_is_of_memory(i->args[a]);
+	return load;
+}
+
 bool ir_holds_rows(const struct ir_block *b)
 {
 	ir_axes along = ~(ir_axes)0;

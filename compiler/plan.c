@@ -16,7 +16,7 @@
 
 /* --- rows --------------------------------------------------------------------------------------------------------------- */
 
-enum { ROW_BESIDE = 1024, MANY_SHARED = 4096, MANY_LINES = 2048, LONGEST = 16384, WHOLE_GROUP = 32 };
+enum { ROW_BESIDE = 1024, LONGEST = 16384, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
 enum { SUMMING_THREADS = 256 };                   /* at least, of groups of rows that are summed */
@@ -175,33 +175,6 @@ static bool can_stream(const struct planner *p)
 		if (!plan_can_sweep(p, i))
 			return false;
 	return true;
-}
-
-/* Of each axis of a grid, but the last that numbers positions of `symbol`, the extent, multiplied: rows may be as many as they are long. */
-const struct hexpr *plan_rows_beside(const struct planner *p, int symbol)
-{
-	const struct ir_phase *ph = &p->k->phases[0];
-	const struct hexpr *rows = NULL;
-	int columns = -1;
-	for (int a = 0; a < ph->naxes; a++) {
-		const struct hexpr *n = ph->axes[a].extent;
-		const struct hexpr *of = n && n->op == HX_CDIV ? n->a : n;
-		columns = of && of->op == HX_SYM && of->imm == symbol ? a : columns;
-	}
-	for (int a = 0; a < ph->naxes; a++) {
-		const struct hexpr *n = ph->axes[a].extent;
-		if (ph->axes[a].kind == AXIS_GRID && n && a != columns)
-			rows = rows ? hexpr_op(p->arena, HX_MUL, rows, n) : n;
-	}
-	return rows;
-}
-
-void plan_many_rows(struct planner *p, struct variant *v, const struct hexpr *rows)
-{
-	int shared = p->target->few_rows ? MANY_SHARED : MANY_LINES;
-	int least = v->shares ? shared : p->broad ? CROWD_ROWS : p->f.guarded ? MANY_GUARDED : MANY_ROWS;
-	plan_rows_from(p, v, least, rows);
-	v->many = true;
 }
 
 /* The axis that numbers all rows, so that a workgroup can have several; NULL = there is no such. */

@@ -21,7 +21,8 @@ struct bands { int n; struct row_band of[8]; };
  * whether lanes of fewer hold a single access. */
 struct class_band { int least; bool joins, spread; };
 enum { SHORT_ROWS = 256 };             /* columns of the class of short rows that every chip's packs have room for */
-enum { MANY_ROWS = 512, MANY_GUARDED = 768, CROWD_ROWS = 8192 };      /* from which on there are many; of those that may not be there; of a crowd */
+/* From which on there are many; of those that may not be there; of long lines; that share a workgroup's lanes; of a crowd. */
+enum { MANY_ROWS = 512, MANY_GUARDED = 768, MANY_LINES = 2048, MANY_SHARED = 4096, CROWD_ROWS = 8192 };
 
 struct planner {
 	struct arena *arena;

@@ -219,25 +219,6 @@ char *report_json(struct arena *a, const struct model_pack *p, const double *com
 }
 
 /* --- list */
-const char *instance_type(const struct model_instance *i, int param)
-{
-	return i->native[param] == 8 ? "fp8" : i->native[param] == 9 ? "bf8" : dtype_info(i->dtype[param])->name;
-}
-
-char *param_extents(struct arena *a, const struct model_kernel *k, int param)
-{
-	const char *symbols[MODEL_MAX_SYMBOL], *tensors[MODEL_MAX_PARAM];
-	const struct model_param *p = &k->params[param];
-	char *text = arena_printf(a, "%s", "");
-	for (int i = 0; i < k->nsymbols; i++)
-		symbols[i] = k->symbols[i].name;
-	for (int i = 0; i < k->nparams; i++)
-		tensors[i] = k->params[i].name;
-	for (int d = 0; d < p->rank; d++)
-		text = arena_printf(a, "%s%s%s", text, d ? ", " : "", hexpr_text(a, p->extent[d], symbols, tensors));
-	return text;
-}
-
 static const char *role_name(enum model_role r)
 {
 	return r == ROLE_IN ? "in" : r == ROLE_OUT ? "out" : "inout";
@@ -247,7 +228,7 @@ static const char *role_name(enum model_role r)
 static bool type_seen(const struct model_kernel *k, int instance, int param)
 {
 	for (int i = 0; i < instance; i++)
-		if (strcmp(instance_type(&k->instances[i], param), instance_type(&k->instances[instance], param)) == 0)
+		if (strcmp(model_type_name(&k->instances[i], param), model_type_name(&k->instances[instance], param)) == 0)
 			return true;
 	return false;
 }
@@ -259,9 +240,9 @@ static void put_param(FILE *out, struct arena *a, const struct model_kernel *k, 
 	fprintf(out, "%s%s%s: %s", p->role == ROLE_INOUT ? "inout " : "", p->name, p->optional ? "?" : "", p->list ? "list " : "");
 	for (int n = 0; n < k->ninstances; n++)
 		if (!type_seen(k, n, i))
-			fprintf(out, "%s%s", n ? "|" : "", instance_type(&k->instances[n], i));
+			fprintf(out, "%s%s", n ? "|" : "", model_type_name(&k->instances[n], i));
 	if (p->is_tensor)
-		fprintf(out, "[%s]", param_extents(a, k, i));
+		fprintf(out, "[%s]", model_extents(a, k, i));
 	if (p->has_default)
 		fprintf(out, " = %g", p->default_value);
 }
@@ -328,7 +309,7 @@ static void put_param_json(FILE *out, struct arena *a, const struct model_kernel
 		fputs(",\"list\":true", out);
 	if (p->is_tensor) {
 		fprintf(out, ",\"rank\":%d,\"extents\":", p->rank);
-		put_string(out, param_extents(a, k, i));
+		put_string(out, model_extents(a, k, i));
 	}
 	if (p->has_default)
 		fprintf(out, ",\"default\":%.17g", p->default_value);
@@ -386,7 +367,7 @@ static void put_kernel_json(FILE *out, struct arena *a, const struct model_pack 
 		for (int j = 0; j < k->nparams; j++) {
 			fputs(j ? "," : "", out);
 			put_string(out, k->params[j].name);
-			fprintf(out, ":\"%s\"", instance_type(&k->instances[i], j));
+			fprintf(out, ":\"%s\"", model_type_name(&k->instances[i], j));
 		}
 		fputs("}}", out);
 	}

@@ -17,11 +17,6 @@ char *report_json(struct arena *, const struct model_pack *, const double *compi
 /* `tdslc list`. */
 char *list_table(struct arena *, const struct model_pack *);
 char *list_json(struct arena *, const struct model_pack *);
-/* "bf16", or "fp8", "bf8" where the target decides. */
-const char *instance_type(const struct model_instance *, int param);
-/* Formal extents of a tensor parameter: "M, N". */
-char *param_extents(struct arena *, const struct model_kernel *, int param);
-
 /* C header with one function per kernel, and the source that calls the runtime (binding.c).  header_name: what the source
  * includes, and where the include guard's name comes from. */
 char *binding_header(struct arena *, const struct model_pack *, const char *header_name);

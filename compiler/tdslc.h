@@ -44,11 +44,12 @@ int command_extract(const struct arguments *);
 int command_run(const struct arguments *);       /* tdslc_run.c */
 int command_tune(const struct arguments *);      /* tdslc_tune.c */
 
-/* The text FILE and options.library from --library, into the arena.  0, or an exit code after a message. */
+/* --- tdslc_compile.c
+ * The text FILE and options.library from --library, into the arena.  0, or an exit code after a message. */
 int read_text(const struct arguments *, const char *path, char **text, size_t *n, const char **library);
 /* Refuses `path`, which `what` ("-o") names for a result, where it is a file that the command reads: FILE, one of --library, or --in. */
 int output_check(const struct arguments *, const char *what, const char *path);
-/* Compiles FILE with the options given, where --target is not for `target`, or for both AMD chips where that is NULL; messages are printed.  The result is the caller's to free in every case (tdslc_build.c). */
+/* Compiles FILE with the options given, where --target is not for `target`, or for both AMD chips where that is NULL; messages are printed.  The result is the caller's to free in every case. */
 int compile_file(const struct arguments *, const char *target, bool check, bool keep_going, struct compile_result *);
 /* How far a build is, on a terminal (tdslc_progress.c).  progress_step is compile_options.progress. */
 struct progress { bool on, shown; double start, next; int done; pthread_mutex_t lock; };
