@@ -64,7 +64,7 @@ LLVM_STATIC = compiler/llvm_static.cpp
 TDSLC = $(addsuffix .c,$(addprefix compiler/, tdslc tdslc_build tdslc_compile tdslc_dump tdslc_pack tdslc_progress tdslc_run tdslc_tune))
 LIBTDSLC = compiler/libtdslc.c
 RUNTIME = $(addsuffix .c,$(addprefix runtime/, bind binding cache call compiler device device_cuda device_hip device_null \
-	env error fork heading jit join list module once pack_compress pack_load pack_model pack_read pack_write packs plan trace tune view))
+	env error follow fork heading jit join list module once pack_compress pack_load pack_model pack_read pack_write packs plan trace tune view))
 SIM = $(addsuffix .c,$(addprefix sim/, check check_hazard check_lds check_memory check_undef check_use chip core decode exec_atomic exec_branch exec_compare exec_convert exec_f16 \
 	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_round exec_scalar \
 	exec_scalef32 exec_smem exec_typed hip hip_image hip_memory hip_module hip_properties hip_stream kernarg lanes line memory mfma_operand msgpack object operand race stats))

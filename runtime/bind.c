@@ -319,3 +319,24 @@ bool bind_sizes(struct bind *b, tdsl_kernel k, tdsl_device device, const union t
 			return false;
 	return symbols_solve(b) == 0;
 }
+
+int bind_within(const struct bind *b, struct pack_code_ref c, const char *what, int64_t low, int64_t high, int64_t *value)
+{
+	const char *why = NULL;
+	char text[200];
+	int rc = bind_eval(b, c, value, &why);
+	if (rc == 0 && *value >= low && *value <= high)
+		return 0;
+	bind_text(b, c, text, sizeof text);
+	if (rc < 0)
+		FAIL(TDSL_ESHAPE, "%s: %s %s: %s", b->name, what, text, why);
+	FAIL(TDSL_ESHAPE, "%s: %s %s = %" PRId64 "; expected %" PRId64 " to %" PRId64, b->name, what, text, *value, low, high);
+}
+
+int64_t bind_fold_inner(const struct bind *b)
+{
+	for (int p = 0; p < b->kernel->nparams; p++)
+		if (b->views[p].present && !b->views[p].empty && !b->views[p].flat)
+			return b->views[p].fold_inner;
+	return 1;
+}

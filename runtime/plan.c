@@ -1,159 +1,15 @@
 /* plan.c -- bound arguments -> a plan: the variant, its launches' grids and their argument blocks with what to patch.
- *
- * Variants are tried in the pack's order.  One whose predicate holds may still be unable to follow a tensor (it takes no stride
- * for a dimension that is not compact, or no second stride for two folded groups): it is passed over, so that strides are never
- * ignored; if none is left the error names the tensor.  So is one whose clusters the device has no place for, which its loaded code tells.
- * A predicate that cannot be evaluated does not hold. */
+ * In: a call.  Out: a plan, made once for each shape.  Which variant of a kernel serves it is trace.c's choice; which kernel, where the pack's own
+ * has none, is chosen here, among those that this process compiled or compiles now. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "env.h"
+#include "follow.h"
 #include "jit.h"
 #include "trace.h"
-
-static const struct pack_launch *launch_at(const struct bind *b, const struct pack_variant *v, uint32_t i)
-{
-	return &b->file->launches[v->launches.first + i];
-}
-
-static const struct pack_karg *karg_at(const struct bind *b, const struct pack_launch *l, uint32_t i)
-{
-	return &b->file->kargs[l->kargs.first + i];
-}
-
-static const char *param_name(const struct bind *b, int param)
-{
-	return pack_string(b->file, b->kernel->params[param].name);
-}
-
-/* ---- can a variant follow the tensors */
-
-/* True where the launch gets the stride of dimension `dim` of `param`, as an argument of its own or inside an expression. */
-static bool stride_given(const struct bind *b, const struct pack_launch *l, int param, int dim)
-{
-	for (uint32_t i = 0; i < l->kargs.count; i++) {
-		const struct pack_karg *a = karg_at(b, l, i);
-		if ((a->kind == KA_STRIDE || a->kind == KA_STRIDE32) && a->a == param && a->b == dim)
-			return true;
-	}
-	bool found = false;
-	struct arena arena = {0};
-	for (uint32_t i = 0; i < l->exprs.count && !found; i++) {
-		struct pack_code_ref c = b->file->exprs[l->exprs.first + i];
-		found = hexpr_has(hexpr_decode(&arena, b->file->code + c.offset, c.size), HX_STRIDE, param * 16 + dim);
-	}
-	arena_free(&arena);
-	return found;
-}
-
-static bool karg_has(const struct bind *b, const struct pack_launch *l, int kind, int param)
-{
-	for (uint32_t i = 0; i < l->kargs.count; i++)
-		if (karg_at(b, l, i)->kind == kind && karg_at(b, l, i)->a == param)
-			return true;
-	return false;
-}
-
-/* Rows are divided once for all tensors: the inner extent of those that do not fold into one stride, which must agree; else 1. */
-static int64_t fold_inner(const struct bind *b)
-{
-	for (int p = 0; p < b->kernel->nparams; p++)
-		if (b->views[p].present && !b->views[p].empty && !b->views[p].flat)
-			return b->views[p].fold_inner;
-	return 1;
-}
-
-/* 0, or TDSL_ESTRIDE with the text set. */
-static int tensor_followed(const struct bind *b, const struct pack_launch *l, int param)
-{
-	const struct view *v = &b->views[param];
-	int64_t compact = 1;
-	if (v->empty || !v->present || v->list)
-		return 0;
-	if (!v->flat && v->fold_inner != fold_inner(b))
-		FAIL(TDSL_ESTRIDE, "%s: argument '%s': its leading dimensions fold by %" PRId64 ", those of another argument by %" PRId64
-		     "; expected the same shape", b->name, param_name(b, param), v->fold_inner, fold_inner(b));
-	if (!v->flat && !karg_has(b, l, KA_FOLD_STRIDE, param))
-		FAIL(TDSL_ESTRIDE, "%s: argument '%s': its leading dimensions do not fold into one stride (%" PRId64 " x stride %" PRId64
-		     ", then stride %" PRId64 "), which this kernel cannot follow", b->name, param_name(b, param),
-		     v->extent[0] / v->fold_inner, v->fold_stride, v->stride[0]);
-	for (int d = v->rank - 1; d >= 0; d--) {
-		if (v->extent[d] > 1 && v->stride[d] != compact && !stride_given(b, l, param, d))
-			FAIL(TDSL_ESTRIDE, "%s: argument '%s', dimension %d: stride %" PRId64 "; this kernel follows stride %" PRId64 " only",
-			     b->name, param_name(b, param), d + v->extra, v->stride[d], compact);
-		compact *= v->extent[d];
-	}
-	for (uint32_t i = 0; i < l->kargs.count; i++) {
-		const struct pack_karg *a = karg_at(b, l, i);
-		if (a->kind == KA_STRIDE32 && a->a == param && v->extent[a->b] > 1 && v->stride[a->b] > INT32_MAX)
-			FAIL(TDSL_ESTRIDE, "%s: argument '%s', dimension %d: stride %" PRId64 " is over 2^31 - 1", b->name, param_name(b, param),
-			     a->b + v->extra, v->stride[a->b]);
-	}
-	return 0;
-}
-
-int variant_follows(const struct bind *b, const struct pack_variant *v)
-{
-	for (uint32_t i = 0; i < v->launches.count; i++) {
-		const struct pack_launch *l = launch_at(b, v, i);
-		for (uint32_t j = 0; j < l->kargs.count; j++)
-			if (karg_at(b, l, j)->kind == KA_POINTER)
-				TRY(tensor_followed(b, l, karg_at(b, l, j)->a));
-	}
-	return 0;
-}
-
-/* What a predicate asks of a call that does not hold: anything but strides, or the first stride that is too large, and the most it may be. */
-struct reach { const struct bind *bind; bool other, far; int param, dim; int64_t most; };
-
-static bool holds(const struct bind *b, const struct hexpr *e, int64_t *value)
-{
-	struct hexpr_env env = {b->symbols, (int)b->kernel->k->symbols.count, bind_leaf, (void *)(uintptr_t)b};
-	const char *why;
-	return hexpr_eval(e, &env, value, &why) == 0 && *value != 0;
-}
-
-/* "stride <= most", or "stride * extent <= most", as the compiler writes them (limit_strides): offsets inside a tile have 32 bits. */
-static void reach_take(struct reach *r, const struct hexpr *e)
-{
-	const struct hexpr *left = e->op == HX_LE ? e->a : NULL, *stride = left && left->op == HX_MUL ? left->a : left;
-	int64_t most, extent = 1;
-	if (!stride || stride->op != HX_STRIDE || !hexpr_is_const(e->b, &most) || (left != stride && (!holds(r->bind, left->b, &extent) || extent < 1))) {
-		r->other = true;
-		return;
-	}
-	if (!r->far)
-		*r = (struct reach){r->bind, r->other, true, (int)(stride->imm / 16), (int)(stride->imm % 16), most / extent};
-}
-
-static void reach_find(struct reach *r, const struct hexpr *e)
-{
-	int64_t value;
-	if (holds(r->bind, e, &value))
-		return;
-	if (e->op == HX_AND) {
-		reach_find(r, e->a);
-		reach_find(r, e->b);
-	} else {
-		reach_take(r, e->op == HX_OR ? e->b : e); /* "extent <= 1 or stride <= most" */
-	}
-}
-
-int variant_in_reach(const struct bind *b, const struct pack_variant *v)
-{
-	struct arena a = {0};
-	struct reach r = {.bind = b};
-	const struct hexpr *e = hexpr_decode(&a, b->file->code + v->predicate.offset, v->predicate.size);
-	if (e)
-		reach_find(&r, e);
-	arena_free(&a);
-	if (!r.far || r.other || r.param < 0 || r.param >= b->kernel->nparams || r.dim < 0 || r.dim >= b->views[r.param].rank)
-		return 0;
-	FAIL(TDSL_ESTRIDE, "%s: argument '%s', dimension %d: stride %" PRId64 " is too large; this kernel follows strides of at most %" PRId64, b->name,
-	     param_name(b, r.param), r.dim + b->views[r.param].extra, b->views[r.param].stride[r.dim], r.most);
-}
 
 /* ---- which kernel and variant serve a call */
 
@@ -241,59 +97,6 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 
 /* ---- building */
 
-static int eval_or_fail(const struct bind *b, struct pack_code_ref c, const char *what, int64_t low, int64_t high, int64_t *value)
-{
-	const char *why = NULL;
-	char text[200];
-	int rc = bind_eval(b, c, value, &why);
-	if (rc == 0 && *value >= low && *value <= high)
-		return 0;
-	bind_text(b, c, text, sizeof text);
-	if (rc < 0)
-		FAIL(TDSL_ESHAPE, "%s: %s %s: %s", b->name, what, text, why);
-	FAIL(TDSL_ESHAPE, "%s: %s %s = %" PRId64 "; expected %" PRId64 " to %" PRId64, b->name, what, text, *value, low, high);
-}
-
-/* Grid of a launch; *any = false where there is nothing to launch. */
-static int grid_make(const struct bind *b, const struct pack_launch *l, uint32_t grid[3], bool *any)
-{
-	*any = true;
-	for (int d = 0; d < 3; d++) {
-		int64_t n;
-		TRY(eval_or_fail(b, l->grid[d], "grid", 0, d == 0 && b->device->ops->counts_lanes ? UINT32_MAX / l->block : INT32_MAX, &n));
-		grid[d] = (uint32_t)n;
-		*any = *any && n > 0;
-	}
-	return 0;
-}
-
-/* The launch has a place on the device: for its clusters, or for all workgroups of the grid where they wait for each other. */
-static int launch_placed(const struct bind *b, const struct pack_variant *v, const struct pack_launch *l)
-{
-	struct launch_need need;
-	void *function;
-	uint32_t grid[3];
-	bool any;
-	TRY(kernel_function(&function, &need, b->kernel, b->device, v->object, l));
-	if (need.unplaced)
-		FAIL(TDSL_ELAUNCH, "%s: %s has no place where clusters of %u workgroups start together", b->name, b->device->name, need.members);
-	if (!(l->flags & PACK_MEETS))
-		return 0;
-	TRY(grid_make(b, l, grid, &any));
-	uint64_t row = (uint64_t)grid[0] * grid[1], all = row * grid[2];
-	if (any && (row > UINT32_MAX || all > need.room))
-		FAIL(TDSL_ELAUNCH, "%s: %s has room for %u workgroups at a time; %" PRIu64 " are to wait for each other", b->name, b->device->name, need.room, all);
-	return 0;
-}
-
-int variant_placed(const struct bind *b, const struct pack_variant *v)
-{
-	for (uint32_t i = 0; i < v->launches.count; i++)
-		if (launch_at(b, v, i)->flags & (PACK_TOGETHER | PACK_MEETS))
-			TRY(launch_placed(b, v, launch_at(b, v, i)));
-	return 0;
-}
-
 static int patch_of_scalar(const struct bind *b, const struct pack_karg *a, uint8_t *kind)
 {
 	static const struct { enum dtype type; uint8_t kind, size; } scalars[] = {
@@ -304,7 +107,7 @@ static int patch_of_scalar(const struct bind *b, const struct pack_karg *a, uint
 			*kind = scalars[i].kind;
 			return 0;
 		}
-	FAIL(TDSL_EPACK, "%s: scalar '%s' of type %s in %d bytes: not a form that can be passed", b->name, param_name(b, a->a),
+	FAIL(TDSL_EPACK, "%s: scalar '%s' of type %s in %d bytes: not a form that can be passed", b->name, bind_param_name(b, a->a),
 	     dtype_info(t)->name, a->size);
 }
 
@@ -326,10 +129,10 @@ static int karg_make(const struct bind *b, const struct pack_launch *l, const st
 	case KA_WORKSPACE: patch.kind = PATCH_WORKSPACE; break;
 	case KA_STRIDE: case KA_STRIDE32: value = v->present ? v->stride[a->b] : 0; goto constant;
 	case KA_SYMBOL: value = b->symbols[a->a]; goto constant;
-	case KA_FOLD_INNER: value = fold_inner(b); goto constant;
-	case KA_FOLD_STRIDE: value = v->flat ? v->stride[0] * fold_inner(b) : v->fold_stride; goto constant;
+	case KA_FOLD_INNER: value = bind_fold_inner(b); goto constant;
+	case KA_FOLD_STRIDE: value = v->flat ? v->stride[0] * bind_fold_inner(b) : v->fold_stride; goto constant;
 	case KA_EXPR:
-		TRY(eval_or_fail(b, b->file->exprs[l->exprs.first + a->b], "argument", INT32_MIN, INT32_MAX, &value));
+		TRY(bind_within(b, b->file->exprs[l->exprs.first + a->b], "argument", INT32_MIN, INT32_MAX, &value));
 		goto constant;
 	}
 	if (patch.kind == PATCH_POINTER && !v->present)
@@ -352,7 +155,7 @@ static int launch_make(const struct bind *b, const struct pack_variant *v, const
 	out->shape.block = l->block;
 	if (l->lanes.size) {
 		int64_t lanes;
-		TRY(eval_or_fail(b, l->lanes, "workgroup of lanes", 1, l->block, &lanes));
+		TRY(bind_within(b, l->lanes, "workgroup of lanes", 1, l->block, &lanes));
 		out->shape.block = (uint32_t)lanes;
 	}
 	out->shape.overlaps = l->flags & PACK_OVERLAPS;
@@ -361,8 +164,8 @@ static int launch_make(const struct bind *b, const struct pack_variant *v, const
 	out->shape.offsets = offsets;
 	out->shape.narguments = l->kargs.count;
 	for (uint32_t i = 0; i < l->kargs.count; i++) {
-		offsets[i] = karg_at(b, l, i)->offset;
-		TRY(karg_make(b, l, karg_at(b, l, i), block, plan, out));
+		offsets[i] = bind_karg(b, l, i)->offset;
+		TRY(karg_make(b, l, bind_karg(b, l, i), block, plan, out));
 	}
 	struct launch_need need;
 	TRY(kernel_function(&out->function, &need, b->kernel, b->device, v->object, l));
@@ -376,8 +179,8 @@ static struct plan *plan_alloc(const struct bind *b, const struct pack_variant *
 {
 	size_t nlaunches = v ? v->launches.count : 0, npatches = 0, kernargs = 0;
 	for (uint32_t i = 0; i < nlaunches; i++) {
-		npatches += launch_at(b, v, i)->kargs.count;
-		kernargs += (launch_at(b, v, i)->kernarg_bytes + 15) & ~15u;
+		npatches += bind_launch(b, v, i)->kargs.count;
+		kernargs += (bind_launch(b, v, i)->kernarg_bytes + 15) & ~15u;
 	}
 	size_t at_tensors = (sizeof(struct plan) + 15) & ~(size_t)15;
 	size_t at_launches = at_tensors + (size_t)b->kernel->nparams * sizeof(struct plan_tensor);
@@ -403,13 +206,13 @@ static int plan_fill(struct plan *p, const struct bind *b, const struct pack_var
 	uint32_t kernarg = 0, patch = 0, argument = 0;
 	int64_t workspace = 0;
 	if (v->workspace.size)
-		TRY(eval_or_fail(b, v->workspace, "workspace", 0, INT64_MAX, &workspace));
+		TRY(bind_within(b, v->workspace, "workspace", 0, INT64_MAX, &workspace));
 	p->workspace = (uint64_t)workspace;
 	for (uint32_t i = 0; i < v->launches.count; i++) {
-		const struct pack_launch *l = launch_at(b, v, i);
+		const struct pack_launch *l = bind_launch(b, v, i);
 		struct plan_launch *out = &p->launches[p->nlaunches];
 		bool any;
-		TRY(grid_make(b, l, out->shape.grid, &any));
+		TRY(launch_grid(b, l, out->shape.grid, &any));
 		if (!any)
 			continue;
 		out->kernarg = kernarg;
@@ -468,7 +271,7 @@ static int variant_workspace(struct bind *b, uint32_t index, int64_t *most)
 	const struct pack_variant *v = &b->file->variants[b->kernel->k->variants.first + index];
 	int64_t bytes = 0;
 	if (v->workspace.size)
-		TRY(eval_or_fail(b, v->workspace, "workspace", 0, INT64_MAX, &bytes));
+		TRY(bind_within(b, v->workspace, "workspace", 0, INT64_MAX, &bytes));
 	*most = bytes > *most ? bytes : *most;
 	return 0;
 }
@@ -531,7 +334,7 @@ int plan_output(DLDataType *dtype, int64_t shape[8], tdsl_kernel k, tdsl_stream 
 	const struct pack_param *p = &b->kernel->params[param]; /* not k's where it is served by another: a pack has its own code */
 	const struct dtype_info *t = dtype_info(bind_type(b, b->instance, param));
 	for (int d = 0; d < p->rank; d++)
-		TRY(eval_or_fail(b, p->extent[d], "extent", 0, INT64_MAX, &shape[d]));
+		TRY(bind_within(b, p->extent[d], "extent", 0, INT64_MAX, &shape[d]));
 	*dtype = (DLDataType){t->dl_code, t->dl_bits, 1};
 	return p->rank;
 }

@@ -4,7 +4,7 @@
  * optional tensor, one that this process has compiled for exactly those of the call (plan.c).  A variant
  * is passed over where TDSL_DISABLE names it, where TDSL_BATCH_INVARIANT is set and its predicate depends on the batch (the first
  * dimension of the first tensor) and it is not the general one, which is left where no other serves, where its predicate does not hold,
- * which may be for a stride beyond its reach, or where it cannot follow the tensors (plan.c).  The
+ * which may be for a stride beyond its reach, or where it cannot follow the tensors (follow.c).  The
  * environment is looked at when a shape is first called: plans made before stay. */
 #include "trace.h"
 
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "env.h"
+#include "follow.h"
 #include "tune.h"
 
 static _Atomic uint64_t counters[TRACE_COUNTERS];

@@ -17,11 +17,4 @@ int choose_variant(const struct bind *, enum choice, uint32_t *index, void (*say
 bool variant_is_tailored(const struct bind *, const struct pack_variant *);
 /* What became of every variant, a line each after one that names the call; this thread's until it asks again. */
 const char *explain(const struct bind *);
-/* 0, or TDSL_ESTRIDE with the text set: can a variant follow the tensors (plan.c)? */
-int variant_follows(const struct bind *, const struct pack_variant *);
-/* 0, or TDSL_ELAUNCH with the text set: has the device a place for its clusters (plan.c)?  Loads the code of those that have any. */
-int variant_placed(const struct bind *, const struct pack_variant *);
-/* Of a variant whose predicate does not hold: TDSL_ESTRIDE with the text set where that is for strides that are too large and for nothing
- * else, or 0. */
-int variant_in_reach(const struct bind *, const struct pack_variant *);
 #endif
