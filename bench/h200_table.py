@@ -3,6 +3,7 @@
 In: OUT/h200.json of a whole run.  Out: a table in Markdown on standard output: a line a kernel, for each shape our us by graph replays,
 Triton's time over ours, and of the copy's bandwidth where more than 100 MB move; with --json, one object with a line a row instead.
 """
+import argparse
 import json
 import sys
 
@@ -41,8 +42,15 @@ def cell(row):
 
 
 def main():
-    report = json.load(open(sys.argv[1]))
-    if "--json" in sys.argv:
+    p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    p.add_argument("report", help="h200.json, as bench/h200.py writes it")
+    p.add_argument("--json", action="store_true", help="the rows without what the table does not need, as docs/ has them; else the table")
+    o = p.parse_args()
+    try:
+        report = json.load(open(o.report))
+    except (OSError, ValueError) as e:
+        sys.exit(f"h200_table.py: {o.report}: {e}")
+    if o.json:
         head = {k: report.get(k) for k in ("date", "versions", "copy_GBs", "nothing_us", "copies_us", "host_ns", "verdicts", "apart", "wrong", "failed", "left_out")}
         rows = ",\n".join(json.dumps(short(r), separators=(",", ":")) for r in report["rows"] if "us" in r.get("ours", {}))
         print(json.dumps(head, indent=1)[:-2] + ',\n "rows": [\n' + rows + "\n]}")
