@@ -281,6 +281,24 @@ struct ir_ins *ir_update(struct ir_builder *b, enum ir_reduce kind, int tensor, 
 	return ins;
 }
 
+bool ir_begins_beyond(const struct ir_ins *i)
+{
+	return dtype_is_float((enum dtype)i->dtype) && ((i->kind == RED_MAX && i->args[0]->op != IR_ABS) || i->kind == RED_MIN);
+}
+
+int64_t ir_int_identity(enum ir_reduce kind, enum dtype t)
+{
+	int bits = dtype_info(t)->bits;
+	bool sign = t != DT_U8 && t != DT_I1;
+	int64_t most = (int64_t)(UINT64_MAX >> (64 - bits + sign));
+	switch (kind) {
+	case RED_MAX: return sign ? -most - 1 : 0;
+	case RED_MIN: return most;
+	case RED_PROD: case RED_ALL: return 1;
+	default: return 0;
+	}
+}
+
 struct ir_ins *ir_reduce(struct ir_builder *b, enum ir_reduce kind, struct ir_ins *a, ir_axes over, struct ir_ins *mask)
 {
 	if (mask && is_int(mask, 1))

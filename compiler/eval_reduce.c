@@ -263,6 +263,14 @@ static float fold_ascending(const struct folder *f)
 	return acc;
 }
 
+static float fold_floats(const struct folder *f)
+{
+	float x = f->kept->order.fixed ? fold_fixed(f) : fold_ascending(f);
+	enum ir_reduce kind = f->ins->kind;
+	enum dtype t = f->ins->dtype;
+	return ir_begins_beyond(f->ins) ? float_fold(kind, t, float_identity(kind, t), x) : x;
+}
+
 static int64_t fold_ints(const struct folder *f)
 {
 	int64_t acc = int_identity(f->ins->kind, f->ins->dtype);
@@ -329,7 +337,7 @@ static void fold_all(struct evaluator *ev, struct folder *f, const struct ir_ins
 			else if (f->ints)
 				eval_ints(ev, ins)[to] = fold_ints(f);
 			else
-				eval_floats(ev, ins)[to] = f->kept->order.fixed ? fold_fixed(f) : fold_ascending(f);
+				eval_floats(ev, ins)[to] = fold_floats(f);
 		}
 }
 

@@ -141,6 +141,10 @@ struct ir_ins *ir_load(struct ir_builder *, int tensor, struct ir_ins **subs, st
 struct ir_ins *ir_store(struct ir_builder *, int tensor, struct ir_ins **subs, struct ir_ins *value, struct ir_ins *mask);
 struct ir_ins *ir_update(struct ir_builder *, enum ir_reduce kind, int tensor, struct ir_ins **subs, struct ir_ins *value, struct ir_ins *mask);
 struct ir_ins *ir_reduce(struct ir_builder *, enum ir_reduce kind, struct ir_ins *a, ir_axes over, struct ir_ins *mask);
+int64_t ir_int_identity(enum ir_reduce, enum dtype);             /* what a reduction of integers or conditions begins with */
+/* The first element may lie beyond what the reduction begins with, the type's lowest or largest finite value: an infinity does, and a NaN is nothing.
+ * A magnitude is no such element.  Where some are masked, they are that value. */
+bool ir_begins_beyond(const struct ir_ins *reduce);
 struct ir_ins *ir_dot(struct ir_builder *, struct ir_ins *a, struct ir_ins *b, ir_axes over, struct ir_ins *acc /* or NULL */);
 /* Opens a for: the returned for has a body with one ARG per initial value; build into its body, then ir_yield, then ir_result.
  * An ARG may be given more axes than its initial value (`acc: f32[m, n] = 0`): the value is then the same along them. */

@@ -64,9 +64,7 @@ static struct ir_ins *swept(struct stream *s, struct ir_builder *b, struct ir_in
 static struct ir_ins *identity(struct ir_builder *b, const struct ir_ins *r)
 {
 	if (!dtype_is_float(r->dtype))
-		return ir_int(b, r->dtype, r->kind == RED_PROD || r->kind == RED_ALL ? 1 :
-			      r->kind == RED_MAX ? (r->dtype == DT_I8 ? -128 : INT32_MIN) :
-			      r->kind == RED_MIN ? (r->dtype == DT_I8 ? 127 : INT32_MAX) : 0);
+		return ir_int(b, r->dtype, ir_int_identity(r->kind, r->dtype));
 	return ir_float(b, r->dtype, r->kind == RED_PROD ? 1 : r->kind == RED_MAX ? -FLT_MAX : r->kind == RED_MIN ? FLT_MAX : 0);
 }
 

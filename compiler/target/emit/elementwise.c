@@ -323,8 +323,7 @@ LLVMValueRef op_identity(struct emit *e, enum ir_reduce kind, enum dtype t)
 		double most = t == DT_F32 ? FLT_MAX : num_max(t);
 		return LLVMConstReal(type, kind == RED_PROD ? 1 : kind == RED_MAX ? -most : kind == RED_MIN ? most : 0);
 	}
-	int64_t most = (int64_t)num_max(t);
-	return LLVMConstInt(type, (uint64_t)(kind == RED_PROD || kind == RED_ALL ? 1 : kind == RED_MAX ? -most - 1 : kind == RED_MIN ? most : 0), 1);
+	return LLVMConstInt(type, (uint64_t)ir_int_identity(kind, t), 1);
 }
 
 /* select(has t, load of t, constant), as elaboration makes it of every optional tensor.  An absent tensor loads as zeros, so the

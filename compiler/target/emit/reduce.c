@@ -121,7 +121,8 @@ static void join_parts(struct emit *e, struct part *parts, int n)
 		for (int r = 0; r < parts[k].regs; r++) {
 			struct part *p = &parts[k];
 			const struct chains *c = &p->chains[r];
-			p->x[r] = c->whole ? present(e, p->i, mask_of(e, p->i, p->from, c->reg, 1), 1, c->acc[0]) : c->acc[0];
+			LLVMValueRef x = ir_begins_beyond(p->i) ? op_combine(e, p->i->kind, p->i->dtype, c->acc[0], op_identity(e, p->i->kind, p->i->dtype)) : c->acc[0];
+			p->x[r] = c->whole ? present(e, p->i, mask_of(e, p->i, p->from, c->reg, 1), 1, x) : x;
 			if (p->i->dtype == DT_I1)
 				p->x[r] = LLVMBuildZExt(e->b, p->x[r], e->i32, "");
 		}
