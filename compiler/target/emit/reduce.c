@@ -11,6 +11,7 @@
 #include "reduce.h"
 
 #include <limits.h>
+#include <math.h>
 
 enum { FEW = 2, TOGETHER = 4 };
 
@@ -108,6 +109,19 @@ static bool join_chains(struct emit *e, const struct ir_ins *i, struct chains *c
 	return true;
 }
 
+/* All that is made of it is the next value of a state that has begun with a finite number, as the running maximum of a softmax has. */
+static bool is_taken_by_state(const struct emit *e, const struct ir_ins *i)
+{
+	const struct ir_ins *user = i->next;
+	while (user && (user->nargs != 2 || (user->args[0] != i && user->args[1] != i)))
+		user = user->next;
+	if (e->uses[i->id] != 1 || !user || user->op != (i->kind == RED_MAX ? IR_MAX : IR_MIN))
+		return false;
+	const struct ir_ins *state = user->args[user->args[0] == i], *loop = state->op == IR_ARG ? state->block->owner : NULL;
+	const struct ir_ins *start = loop && loop->op == IR_FOR ? loop->args[2 + state->imm] : NULL;
+	return start && start->op == IR_CONST && isfinite(start->num) && state->block->last->args[state->imm] == user;
+}
+
 /* Of several parts in turns: a sum that has just been made is not added to at once. */
 static void join_parts(struct emit *e, struct part *parts, int n)
 {
@@ -121,7 +135,8 @@ static void join_parts(struct emit *e, struct part *parts, int n)
 		for (int r = 0; r < parts[k].regs; r++) {
 			struct part *p = &parts[k];
 			const struct chains *c = &p->chains[r];
-			LLVMValueRef x = ir_begins_beyond(p->i) ? op_combine(e, p->i->kind, p->i->dtype, c->acc[0], op_identity(e, p->i->kind, p->i->dtype)) : c->acc[0];
+			bool begins = ir_begins_beyond(p->i) && !is_taken_by_state(e, p->i);
+			LLVMValueRef x = begins ? op_combine(e, p->i->kind, p->i->dtype, c->acc[0], op_identity(e, p->i->kind, p->i->dtype)) : c->acc[0];
 			p->x[r] = c->whole ? present(e, p->i, mask_of(e, p->i, p->from, c->reg, 1), 1, x) : x;
 			if (p->i->dtype == DT_I1)
 				p->x[r] = LLVMBuildZExt(e->b, p->x[r], e->i32, "");
