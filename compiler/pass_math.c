@@ -7,7 +7,7 @@
  *          and down to -6 (normcdf, 1e-9) 4e-6, of which 2e-6 are roundings of the exponent; beyond it grows, 1e-3 at 5 and -7.  Each
  *          has coefficients of its own, for a rounded x sqrt(1/2) would err by 2e-6 more.  A normcdf of which only products are kept, in 16
  *          bits or fewer, gets a shorter one, of degree 7, which falls as well: within 1.5e-5 down to -7 (1e-12), where half a unit of bf16 is 2e-3, of f16 2e-4.
- *          sin and cos in turns, reduced by floor.  Division by a power of two becomes a product, which is exact.
+ *          sin and cos in turns, reduced to half a turn with twice f32's digits: absolute error about 1e-6 up to a million.  Division by a power of two becomes a product, which is exact.
  * Needs:   any IR.   Keeps: values within those errors; f32 only (narrower operands are converted by the text). */
 #include "pass.h"
 
@@ -95,10 +95,14 @@ static struct ir_ins *normcdf_of(struct ir_builder *b, struct ir_ins *x, bool is
 	return ir_select(b, ir_bin(b, IR_LT, x, num(b, 0)), tail, ir_bin(b, IR_SUB, num(b, 1), tail));
 }
 
+/* x / (2 pi) less the nearest whole number.  What the product's rounding took, and 1 / (2 pi) has beyond 24 bits, are added to what is left: without
+ * them an angle of 8191 would be wrong by 3e-4. */
 static struct ir_ins *turns(struct ir_builder *b, struct ir_ins *x)
 {
-	struct ir_ins *t = mul(b, x, 0.15915494309189535);
-	return ir_bin(b, IR_SUB, t, ir_un(b, IR_FLOOR, t));
+	const double turn = 0.15915494309189535;
+	struct ir_ins *high = num(b, turn), *t = ir_bin(b, IR_MUL, x, high);
+	struct ir_ins *lost = ir_fma(b, x, num(b, turn - (float)turn), ir_fma(b, x, high, ir_un(b, IR_NEG, t)));
+	return ir_bin(b, IR_ADD, ir_bin(b, IR_SUB, t, ir_un(b, IR_ROUND, t)), lost);
 }
 
 static bool power_of_two(const struct ir_ins *i)
