@@ -165,7 +165,8 @@ static LLVMValueRef shift(struct emit *e, const struct ir_ins *i, LLVMValueRef *
 	return i->op == IR_SHL ? LLVMBuildShl(e->b, a[0], by, "") : LLVMBuildAShr(e->b, a[0], by, "");
 }
 
-/* Philox-4x32-10 (Salmon et al., SC'11): first word of the block numbered by the counter, keyed by the seed; as eval_op.h. */
+/* Philox-4x32-10 (Salmon et al., SC'11): first word, 32 bits, of the block numbered by the counter, keyed by the seed, both of 32 or 64;
+ * as eval_op.h. */
 static LLVMValueRef philox(struct emit *e, LLVMValueRef seed, LLVMValueRef counter)
 {
 	LLVMValueRef c[4], k[2], hi[2], lo[2];
@@ -193,7 +194,7 @@ static LLVMValueRef philox(struct emit *e, LLVMValueRef seed, LLVMValueRef count
 		for (int h = 0; h < 2; h++)
 			k[h] = LLVMBuildAdd(e->b, k[h], op_splat(e, LLVMConstInt(e->i32, bump[h], 0), n), "");
 	}
-	return wide ? LLVMBuildSExt(e->b, c[0], t64, "") : c[0];
+	return c[0];
 }
 
 /* A NaN in this value has 16 zeros in its lower half: what came from bf16 or from an operation itself (0x7fc00000) does, and operations

@@ -204,7 +204,7 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 {
 	a->list = arena_alloc(e->arena, 512 * sizeof *a->list);
 	a->types = arena_alloc(e->arena, 512 * sizeof *a->types);
-	bool fold = false;
+	int folds = -1;                                    /* the last tensor whose rows have two strides; how they are divided is one for all */
 	for (int i = 0; i < e->k->nparams; i++) {
 		const struct ir_param *t = &e->k->params[i];
 		if (!t->is_tensor || !u->tensor[i])
@@ -217,11 +217,11 @@ static void choose_arguments(struct emit *e, struct arguments *a, const struct u
 				add_argument(e, a, e->v->aligned ? KA_STRIDE32 : KA_STRIDE, i, d, e->v->aligned ? e->i32 : e->i64);
 		if (may_fold(e, t)) {
 			add_argument(e, a, KA_FOLD_STRIDE, i, 0, e->i64);
-			fold = true;
+			folds = i;
 		}
 	}
-	if (fold)
-		add_argument(e, a, KA_FOLD_INNER, 0, 0, e->i32);
+	if (folds >= 0)
+		add_argument(e, a, KA_FOLD_INNER, folds, 0, e->i32);
 	for (int i = 0; i < e->k->nparams; i++)
 		if (!e->k->params[i].is_tensor && u->scalar[i])
 			add_argument(e, a, KA_SCALAR, i, 0, emit_type(e, e->k->params[i].dtype));
