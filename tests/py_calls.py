@@ -11,6 +11,7 @@ import inspect
 import os
 import pickle
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -214,6 +215,20 @@ def errors(t):
     raises(t, tdsl.Error, "negative strides", lambda: tdsl.rmsnorm_quant(x[::-1], w))
     raises(t, TypeError, "no parameter 'nothing'", lambda: tdsl.rmsnorm_quant(x, w, nothing=1))
     raises(t, tdsl.Error, "null:gfx1", lambda: tdsl.open("null:gfx1"))
+    for call, words in ((lambda: tdsl.open(3), "tdsl.open: a device's name is expected"), (lambda: tdsl.open([]), "tdsl.open: "),
+                        (lambda: tdsl.rmsnorm_quant(x, w, device=3), "rmsnorm_quant: device is 3"), (lambda: tdsl.set_default(3), "device is 3"),
+                        (lambda: tdsl.rmsnorm_quant(x, w, stream="a"), "rmsnorm_quant: stream is 'a'"),
+                        (lambda: tdsl.rmsnorm_quant(x, w, stream=2**70), "rmsnorm_quant: stream is 118"), (lambda: tdsl.open("null:gfx942").on(-1), "stream is -1"),
+                        (lambda: tdsl.compile(3), "tdsl.compile: text is a str, not int"),
+                        (lambda: tdsl.compile("", targets="gfx950"), "targets is a list of names, found 'gfx950'"),
+                        (lambda: tdsl.compile("", kernels=[3]), "tdsl.compile: kernels is a list of names, found 3 in it"),
+                        (lambda: tdsl.warm_up([tdsl.rmsnorm], targets="gfx950"), "tdsl.warm_up: targets is a list of names"),
+                        (lambda: tdsl.warm_up([(tdsl.rmsnorm, 3)]), "rmsnorm: instance is a text"),
+                        (lambda: tdsl.warm_up([(tdsl.rmsnorm, None, [3])]), "rmsnorm: given is a list of names, found 3 in it"),
+                        (lambda: tdsl.e2m1(3), "e2m1: an array of uint8 is expected, not int"),
+                        (lambda: tdsl.rmsnorm_quant(x, w, y=np.int16), "rmsnorm_quant: y: no kernel takes elements of type int16"),
+                        (lambda: tdsl.rmsnorm_quant(x, w, y="integer"), "rmsnorm_quant: y is 'integer'; a type of numpy is expected")):
+        raises(t, TypeError, words, call)
     raises(t, tdsl.Error, "nowhere", lambda: tdsl.open_pack("/nowhere.tpack"))
 
 
@@ -284,7 +299,8 @@ def other_packs(t):
     x, w = np.ones((3, 40), np.float32), np.arange(40, dtype=np.float32)
     raises(t, AttributeError, "rmsnorm_quant", lambda: tdsl.scaled)
     os.environ["TDSL_PACK_PATH"] = "/nowhere"
-    raises(t, tdsl.Error, "/nowhere", lambda: tdsl.scaled)
+    raises(t, AttributeError, "no 'scaled': neither the bundled pack nor TDSL_PACK_PATH, where an entry cannot be opened: /nowhere", lambda: tdsl.scaled)
+    t.check(not hasattr(tdsl, "scaled"), "hasattr with an entry that is not there")
     os.environ["TDSL_PACK_PATH"] = f"/nowhere:{folder}"
     t.check((tdsl.scaled(x, w) == w).all(), "a kernel of TDSL_PACK_PATH, beside an entry that is not there")
     del os.environ["TDSL_PACK_PATH"]
@@ -295,6 +311,14 @@ def other_packs(t):
     gc.collect()
     t.check((kernel(x, w) == w).all(), "a kernel whose pack is gone")
     raises(t, AttributeError, "import tdsl.torch", lambda: getattr(tdsl, "torch"))
+
+
+def library(t):
+    """TDSL_LIBRARY naming what is no library, or another one: an ImportError that says so."""
+    for path, words in ((__file__, "invalid ELF header"), (Path(os.environ["B"]) / "libtdsl_sim.so", "undefined symbol: tdsl_error")):
+        r = subprocess.run([sys.executable, "-c", "import tdsl"], env={**os.environ, "TDSL_LIBRARY": str(path)}, capture_output=True, text=True)
+        last = (r.stderr.splitlines() or [""])[-1]
+        t.check(last.startswith(f"ImportError: TDSL_LIBRARY names {path}, which is no libtdsl_rt.so") and words in last, f"TDSL_LIBRARY={path}: {last}")
 
 
 def kept(t):
@@ -424,5 +448,5 @@ def lists(t):
 
 
 def checks(totals):
-    for function in (capsules, lists, outputs, warm_is_slow, heads, workspace, errors, scalars, items, paths, described, other_packs, kept, threads, opened_once):
+    for function in (capsules, lists, outputs, warm_is_slow, heads, workspace, errors, scalars, items, paths, described, other_packs, library, kept, threads, opened_once):
         totals.run(function)

@@ -6,6 +6,7 @@ torch has; the device that follows from them, and the stream that the launch get
 """
 import ctypes
 import importlib.util
+import os
 import sys
 from types import SimpleNamespace
 
@@ -229,9 +230,32 @@ def operators(t):
     torch.version.hip = before
 
 
+def forked(t):
+    """A child does not get the devices that were open before: opening one is refused as in C, the simulated ones work."""
+    x, w = rows()
+    wanted = tdsl.rmsnorm_quant(x, w, device="sim:gfx942")
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        for name in ("hip:0", "hip:1"):
+            try:
+                tdsl.open(name)
+                os.write(write, b"opened\n")
+            except tdsl.Error as error:
+                os.write(write, f"{error.name} {error}\n".encode())
+        os.write(write, b"same\n" if same(tdsl.rmsnorm_quant(x, w, device="sim:gfx942"), wanted) else b"another\n")
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        lines = pipe.read().splitlines()
+    os.waitpid(child, 0)
+    t.check(len(lines) == 3 and all(s.startswith("TDSL_EDEVICE") and "before this process was forked" in s for s in lines[:2]) and lines[2] == "same", f"a forked child: {lines}")
+    t.check(tdsl.open("hip:0") is tdsl.open("hip:0"), "the parent's device")
+
+
 totals = Totals()
 tdsl.open("hip:0")
 totals.run(torch_places, "hip", "6.4")
-for function in (staged, on_device, workspace, lists, operators):
+for function in (staged, on_device, workspace, lists, operators, forked):
     totals.run(function)
 totals.finish()

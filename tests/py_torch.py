@@ -5,6 +5,7 @@ import inspect
 import os
 import threading
 from pathlib import Path
+from unittest.mock import patch
 
 import ml_dtypes
 import numpy as np
@@ -102,6 +103,9 @@ def tensors(t):
     for found in ((y, scale), slow):
         t.check((found[0].view(torch.uint8).numpy() == wanted[0].view(np.uint8)).all() and (found[1].numpy() == wanted[1]).all(), "torch and numpy differ")
     t.check(tdsl.rmsnorm_quant(x, w, y=torch.int8)[0].dtype == torch.int8, "y=torch.int8")
+    for dtype in (np.int8, "int8"):
+        raises(t, TypeError, f"rmsnorm_quant: y is {dtype!r}; a type of torch is expected", lambda: tdsl.rmsnorm_quant(x, w, y=dtype))
+    raises(t, TypeError, "rmsnorm_quant: y is torch.int8; a type of numpy is expected", lambda: tdsl.rmsnorm_quant(nx, nw, y=torch.int8))
     back = tdsl.rmsnorm_quant(x, w, out=(y, scale))
     t.check(back[0] is y and back[1] is scale, "out= of torch")
     x.requires_grad_()
@@ -142,6 +146,15 @@ def operators(t):
         found = torch.library.opcheck(op, args)
         t.check(set(found.values()) == {"SUCCESS"}, f"{op}: {found}")
     t.check(torch.ops.tdsl.rmsnorm_quant(x, w, y_dtype=torch.int8)[0].dtype == torch.int8, "y_dtype")
+    for dtype in (torch.int16, torch.uint16, torch.uint32, torch.uint64, torch.complex64, torch.qint8):
+        words = f"rmsnorm_quant: y: no kernel takes elements of type {dtype}"
+        raises(t, TypeError, words, lambda: tdsl.torch.rmsnorm_quant(x, w, y_dtype=dtype))
+        raises(t, TypeError, words, lambda: tdsl.torch._kernels["rmsnorm_quant"].fake(x, w, y_dtype=dtype))
+        if dtype != torch.qint8:                             # which is made by quantising alone
+            raises(t, TypeError, f"rmsnorm_quant: x: no kernel takes elements of type {dtype}", lambda: tdsl.torch.rmsnorm_quant(torch.empty(6, 256, dtype=dtype), w))
+    with patch("logging.Logger.error"):                      # torch logs what a fake function raises
+        raises(t, Exception, "rmsnorm_quant: y: no kernel takes elements of type torch.int16", lambda: torch.compile(
+            lambda x, w: tdsl.torch.rmsnorm_quant(x, w, y_dtype=torch.int16)[1], fullgraph=True, backend="eager")(x, w))
     # what an operator remembers of a call: other shapes, other types, another device
     wanted, raw = tdsl.rmsnorm_quant(x, w), torch.ops.tdsl.rmsnorm_quant
     for shape in ((6, 256), (2, 3, 256), (6, 256), (1, 6, 1, 256)):
@@ -316,6 +329,11 @@ def partly(t):
         t.check(set(found.values()) == {"SUCCESS"}, f"{name}: {found}")
     # another pack's, by its names alone
     t.check(tdsl.torch.register(tdsl.compile(TEXT)) == ["scaled", "scaled_bwd"], "register")
+    t.check(tdsl.torch.register(tdsl.compile(TEXT)) == [] and tdsl.torch.register(tdsl.bundled()) == [], "the same kernels again")
+    other = tdsl.compile(TEXT.replace("* w[n]", "+ w[n]") + "kernel more[T: f32](x: T[M, N]) -> y: T[M, N] { each m in M { n = 0..N\n y[m, n] = x[m, n] } }")
+    raises(t, ValueError, "tdsl.torch.scaled is a kernel of another pack; nothing was registered", lambda: tdsl.torch.register(other))
+    t.check(not hasattr(tdsl.torch, "more"), "a part of a refused pack is registered")
+    raises(t, TypeError, "tdsl.torch.register: a Pack is expected, not int", lambda: tdsl.torch.register(3))
     a, b = torch.randn(3, 40, requires_grad=True), torch.randn(40)
     tdsl.torch.scaled(a, b).sum().backward()
     t.check((a.grad == b).all(), "the gradient by a backward kernel")

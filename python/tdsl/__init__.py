@@ -59,7 +59,7 @@ def add_pack(pack):
 def _environment(name):
     """The first pack with this kernel of those in TDSL_PACK_PATH: files, and folders of *.tpack, separated by colons.
 
-    An entry that cannot be opened hides no other; where none has the kernel, its Error is raised.
+    An entry that cannot be opened hides no other; where none has the kernel, the AttributeError tells of it.
     """
     trouble = None
     for place in filter(None, os.environ.get("TDSL_PACK_PATH", "").split(":")):
@@ -72,7 +72,7 @@ def _environment(name):
             if name in pack.kernels:
                 return pack
     if trouble:
-        raise trouble
+        raise AttributeError(f"tdsl has no {name!r}: neither the bundled pack nor TDSL_PACK_PATH, where an entry cannot be opened: {trouble}") from trouble
     return None
 
 

@@ -85,6 +85,7 @@ PROTOTYPES = {
     "tdsl_pack_open": (c_int, [POINTER(c_void_p), c_char_p]),
     "tdsl_pack_close": (None, [c_void_p]),
     "tdsl_pack_query": (c_int, [POINTER(PackInfo), c_void_p]),
+    "tdsl_pack_source": (c_char_p, [c_void_p]),
     "tdsl_pack_kernel": (c_int, [POINTER(c_void_p), c_void_p, c_int]),
     "tdsl_kernel_query": (c_int, [POINTER(KernelInfo), c_void_p]),
     "tdsl_kernel_param": (c_int, [POINTER(ParamInfo), c_void_p, c_int]),
@@ -107,12 +108,17 @@ BUILD = HERE.parent.parent / "build"                         # in the source tre
 
 
 def load():
-    for place in (os.environ.get("TDSL_LIBRARY"), HERE / "libtdsl_rt.so", BUILD / "libtdsl_rt.so"):
+    named = os.environ.get("TDSL_LIBRARY")
+    for place in (named, HERE / "libtdsl_rt.so", BUILD / "libtdsl_rt.so"):
         if place and Path(place).exists():
-            library = CDLL(str(place))
-            for name, (result, arguments) in PROTOTYPES.items():
-                function = getattr(library, name)
-                function.restype, function.argtypes = result, arguments
+            try:
+                library = CDLL(str(place))
+                for name, (result, arguments) in PROTOTYPES.items():
+                    function = getattr(library, name)
+                    function.restype, function.argtypes = result, arguments
+            except (OSError, AttributeError) as error:       # no library, or another one
+                said = "TDSL_LIBRARY names " if place is named else ""
+                raise ImportError(f"{said}{place}, which is no libtdsl_rt.so that this package can use: {error}") from None
             return library
     raise ImportError("libtdsl_rt.so is neither beside the package nor named by TDSL_LIBRARY")
 

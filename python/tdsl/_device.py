@@ -3,6 +3,7 @@
 In: names of devices, streams as integers or as the objects of torch and cupy.  Out: Device objects, each with the runtime's
 handles; they are opened once, on whatever thread, and stay open, as the runtime's default device does.
 """
+import os
 import sys
 import threading
 from ctypes import byref, c_void_p
@@ -37,17 +38,20 @@ def fail(code):
     raise Error(code)
 
 
-def native_of(stream):
+def native_of(stream, what="stream"):
     """The driver's stream as an integer (0 = its default one): of an integer, None, or an object of torch (cuda_stream) or cupy (ptr)."""
-    if stream is not None and not isinstance(stream, int):
-        stream = stream.cuda_stream if hasattr(stream, "cuda_stream") else stream.ptr
-    return stream or 0
+    native = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream)) or 0
+    if not isinstance(native, int) or not 0 <= native < 2**64:
+        raise TypeError(f"{what} is {stream!r:.80}; the driver's stream is expected: an integer, or a stream of torch or cupy")
+    return native
 
 
 class Device:
     """An open device.  `stream` is the runtime's stream for the driver's default one; `on` gives those for others."""
 
     def __init__(self, name):
+        if not isinstance(name, str):
+            raise TypeError(f"a device's name is expected, such as \"hip:0\", not {name!r:.80}")
         self.handle, info = c_void_p(), DeviceInfo()
         check(lib.tdsl_open(byref(self.handle), name.encode()))
         check(lib.tdsl_device_query(byref(info), self.handle))
@@ -79,18 +83,32 @@ class Device:
 _devices = {}
 
 
+def _forked():
+    """In a forked child, where a driver's devices do not work: opening one there asks the library, which refuses it."""
+    for name in [n for n, device in _devices.items() if device.kind in GPU_KINDS]:
+        del _devices[name]
+    lock.release()
+
+
+os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=_forked)
+
+
 def open(name):
     """The device of this name ("hip:0", "cuda:0", "sim:gfx942", "null:gfx942"), opened once.  The first one is the default of every call."""
+    if not isinstance(name, str):
+        raise TypeError(f"tdsl.open: a device's name is expected, such as \"hip:0\", not {name!r:.80}")
     with lock:
         if name not in _devices:
             _devices[name] = Device(name)
         return _devices[name]
 
 
-def device_of(device):
+def device_of(device, what="device"):
     """A Device for a Device, a name, or None: the default device by the runtime's rules."""
     if isinstance(device, Device):
         return device
+    if device is not None and not isinstance(device, str):
+        raise TypeError(f"{what} is {device!r:.80}; a Device is expected, or a name such as \"hip:0\"")
     if device is not None:
         return open(device)
     handle, info = c_void_p(), DeviceInfo()

@@ -150,7 +150,7 @@ class Kernel(core.Kernel):
         try:
             self._stage(tensors, stage and device, upload=True)        # outputs too: a kernel may leave elements unwritten
             self._give(tensors, tensors, array, device)
-            made = {i: (TensorList if self.params[i].is_list else Tensor)(self._allocate(i, dtype, array, stream, tensors), self.params[i].name, True)
+            made = {i: (TensorList if self.params[i].is_list else Tensor)(self._allocate(i, dtype, array, stream, tensors), f"{self.__name__}: {self.params[i].name}", True)
                     for i, dtype in wanted.items()}
             tensors.update(made)
             self._stage(made, stage and device, upload=False)
@@ -210,12 +210,12 @@ class Kernel(core.Kernel):
         if device is None and gpu is not None:
             kind = "cuda" if gpu.t.device.device_type in (2, 13) else "hip"
             device = f"{kind}:{gpu.t.device.device_id}"
-        device = device_of(device)
+        device = device_of(device, f"{self.__name__}: device")
         owner = None if isinstance(stream, int) else stream or "the library"
         if stream is None and gpu is not None:
             stream = current_stream(gpu)
             owner = stream or owner
-        native = native_of(stream)
+        native = native_of(stream, f"{self.__name__}: stream")
         handle = device.on(native)
         for tensor in tensors.values():
             if not tensor.on_host and tensor.library != "torch":
@@ -230,8 +230,6 @@ class Kernel(core.Kernel):
         other = next((t for t in tensors.values() if not t.on_host and t.library not in ("torch", "numpy")), None)
         if other is not None and torch is None:
             raise TypeError(f"{name}: outputs of {type(other.value).__name__} on a GPU are not allocated here; give them by name")
-        if isinstance(dtype, str):
-            dtype = np.dtype(dtype)
         if self.params[index].is_list:
             like = next(t for i, t in tensors.items() if self.params[i].is_list and self.params[i].extents == self.params[index].extents)
             return [allocate(like.library, t.value, (found.code, found.bits), tuple(t.t.shape[:t.t.ndim]), dtype, name) for t in like.items]
@@ -359,18 +357,30 @@ def open_pack(path):
     return Pack(handle)
 
 
+def _names(values, what):
+    """A list of names; one that is no list, or has what is no name, is a TypeError."""
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__"):
+        raise TypeError(f"{what} is a list of names, found {values!r:.80}")
+    values = list(values)
+    for value in values:
+        if not isinstance(value, str):
+            raise TypeError(f"{what} is a list of names, found {value!r:.80} in it")
+    return values
+
+
 def compile(text, file="text.tdsl", targets=None, kernels=None, instances=None):
     """Compiles text of the tile language in this process and returns a Pack.
 
     file: the text's name in messages, a path.  targets, kernels, instances: lists of names ("gfx950"; "T=bf16,Q=fp8"); None = the default device's target, all kernels, and
     the instances of the text's pack block.  Where the text is wrong, Error's text has all diagnostics.  Needs libtdslc.so: docs/python.md says from where.
     """
-    def names(values):
-        return ctypes.cast((c_char_p * (len(values) + 1))(*(v.encode() for v in values), None), POINTER(c_char_p))
+    if not isinstance(text, str):
+        raise TypeError(f"tdsl.compile: text is a str, not {type(text).__name__}")
     options = CompileOptions()
     for field, values in (("targets", targets), ("kernels", kernels), ("instances", instances)):
         if values is not None:
-            setattr(options, field, names(values))
+            names = [v.encode() for v in _names(values, f"tdsl.compile: {field}")]
+            setattr(options, field, ctypes.cast((c_char_p * (len(names) + 1))(*names, None), POINTER(c_char_p)))
     handle, data = c_void_p(), text.encode()
     code = lib.tdsl_compile(byref(handle), data, len(data), os.fsencode(file), byref(options))
     error = Error(code) if code < 0 else None
@@ -390,13 +400,15 @@ def warm_up(kernels, targets=None, jobs=0):
     allow.  What cannot be compiled is an Error, of the first; the others are ready all the same.
     """
     items = []
+    targets = [None] if targets is None else _names(targets, "tdsl.warm_up: targets")
     for entry in kernels:
         kernel, instance, given = (*entry, None, None)[:3] if isinstance(entry, tuple) else (entry, None, None)
         if not isinstance(kernel, Kernel) or (isinstance(entry, tuple) and len(entry) > 3):
             raise TypeError(f"expected a kernel, (kernel, instance) or (kernel, instance, given), found {entry!r}")
-        if isinstance(given, str):
-            raise TypeError(f"{kernel.__name__}: given is a list of names, found {given!r}")
-        for target in [None] if targets is None else targets:
+        if instance is not None and not isinstance(instance, str):
+            raise TypeError(f"{kernel.__name__}: instance is a text such as \"T=bf16\", found {instance!r:.80}")
+        given = None if given is None else _names(given, f"{kernel.__name__}: given")
+        for target in targets:
             items.append(Warm(pack=kernel.pack.handle, kernel=kernel.__name__.encode(), instance=None if instance is None else instance.encode(), target=target and target.encode(),
                               given=None if given is None else " ".join(given).encode()))
     return check(lib.tdsl_warm_up((Warm * len(items))(*items), len(items), jobs))

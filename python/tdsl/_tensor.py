@@ -31,6 +31,7 @@ NUMPY = {code: dtype for dtype, code in DTYPES.items()}
 TORCH = {(6, 8): "bool", (0, 8): "int8", (0, 32): "int32", (0, 64): "int64", (1, 8): "uint8", (2, 16): "float16", (2, 32): "float32",
          (2, 64): "float64", (4, 16): "bfloat16", (10, 8): "float8_e4m3fn", (11, 8): "float8_e4m3fnuz", (12, 8): "float8_e5m2",
          (13, 8): "float8_e5m2fnuz", (14, 8): "float8_e8m0fnu", (17, 4): "float4_e2m1fn_x2"}
+CODES = {name: code for code, name in TORCH.items()}
 for _dtype, _code in DTYPES.items():
     core.dtype(_dtype, *_code)
 
@@ -39,6 +40,8 @@ class e2m1:
     """A numpy array of bytes, each with two e2m1 numbers (low bits first), as an argument of that type."""
 
     def __init__(self, packed):
+        if not isinstance(packed, np.ndarray):
+            raise TypeError(f"e2m1: an array of uint8 is expected, not {type(packed).__name__}")
         if packed.dtype != np.uint8 or not packed.ndim:
             raise TypeError(f"e2m1: an array of uint8 is expected, not of {packed.dtype} with {packed.ndim} dimensions")
         self.packed = packed
@@ -52,6 +55,14 @@ def is_torch(value):
 def torch_dtype(code):
     """torch's type for a DLPack code, None where this torch has none."""
     return getattr(sys.modules["torch"], TORCH.get(code, ""), None)
+
+
+def torch_code(dtype, what):
+    """DLPack's code for a type of torch; TypeError where no kernel takes it."""
+    code = CODES.get(str(dtype).partition(".")[2])
+    if code is None:
+        raise TypeError(f"{what}: no kernel takes elements of type {dtype}")
+    return code
 
 
 class Tensor:
@@ -92,10 +103,7 @@ class Tensor:
         self.fill(array.ctypes.data, array.shape, [s // array.itemsize for s in array.strides], code, 1, (CPU, 0))
 
     def from_torch(self, tensor, what):
-        name = str(tensor.dtype).partition(".")[2]
-        code = next((c for c, n in TORCH.items() if n == name), None)
-        if code is None:
-            raise TypeError(f"{what}: no kernel takes elements of type {tensor.dtype}")
+        code = torch_code(tensor.dtype, what)
         kind = tensor.device.type
         if kind not in ("cpu", "cuda"):
             raise TypeError(f"{what}: a tensor on {tensor.device}; the CPU or a GPU is expected")
@@ -161,12 +169,18 @@ def allocate(library, like, code, shape, dtype, what):
     """A new array of `library` ("torch": where the tensor `like` lies; else numpy) with elements of `code`, or of `dtype` if given."""
     if library == "torch":
         torch = sys.modules["torch"]
-        dtype = dtype or torch_dtype(code)
+        dtype = torch_dtype(code) if dtype is None else dtype
         if dtype is None:
             raise TypeError(f"{what} has a type that this torch lacks; give it by name")
+        if not isinstance(dtype, torch.dtype):
+            raise TypeError(f"{what} is {dtype!r}; a type of torch is expected, as the inputs are torch's")
         if code == E2M1:
             shape = (*shape[:-1], shape[-1] // 2)
         return torch.empty(shape, dtype=dtype, device=like.device)
     if code == E2M1 and dtype is None:
         return e2m1(np.empty((*shape[:-1], shape[-1] // 2), np.uint8))
-    return np.empty(shape, dtype or NUMPY[code])
+    try:
+        dtype = NUMPY[code] if dtype is None else np.dtype(dtype)
+    except TypeError:
+        raise TypeError(f"{what} is {dtype!r}; a type of numpy is expected, as the inputs are not torch's") from None
+    return np.empty(shape, dtype)

@@ -22,12 +22,11 @@ import operator
 import torch
 
 from . import bundled
-from ._abi import Arg, DLDataType, DLTensor, lib
+from ._abi import Arg, DLDataType, DLTensor, PackInfo, lib
 from ._device import check, device_at
 from ._kernel import Pack, shown
-from ._tensor import E2M1, TORCH, torch_dtype
+from ._tensor import E2M1, torch_code, torch_dtype
 
-CODES = {name: code for code, name in TORCH.items()}
 OPERATIONS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv, ast.FloorDiv: operator.floordiv,
               ast.Mod: operator.mod}
 FUNCTIONS = {"cdiv": lambda a, b: (a + b - 1) // b, "min": min, "max": max}
@@ -124,6 +123,8 @@ class _Operator:
         values = dict(zip((p.name for p in self.takes), args))
         values.update((k, v) for k, v in named.items() if not k.endswith("_dtype") and k not in self.flags)
         types = {k[:-6]: v for k, v in named.items() if k.endswith("_dtype") and v is not None}
+        for name, dtype in types.items():
+            torch_code(dtype, f"{self.kernel.__name__}: {name}")
         return {k: v for k, v in values.items() if v is not None}, types, {n for n in self.flags if named.get(n)}
 
     def run(self, *args, **named):
@@ -162,7 +163,7 @@ class _Operator:
             if not p.is_tensor or value is None:
                 continue
             like = value if like is None else like
-            given[p.name] = CODES.get(str(value.dtype).partition(".")[2])
+            given[p.name] = torch_code(value.dtype, f"{self.kernel.__name__}: {p.name}")
             extents, shape = _extents(p), list(value.shape)
             if given[p.name] == E2M1:
                 shape[-1] = shape[-1] * 2
@@ -232,7 +233,7 @@ class _Operator:
         kernel, hold, found = self.kernel, [], {}
         args, shape = (Arg * len(kernel.params))(), (ctypes.c_int64 * 8)()
         for i, p in enumerate(kernel.params):
-            code = CODES.get(str(types[p.name]).partition(".")[2]) if p.name in types else given.get(p.name)
+            code = torch_code(types[p.name], p.name) if p.name in types else given.get(p.name)
             if code is not None:
                 sizes = (ctypes.c_int64 * 8)(*shapes[p.name])
                 hold.append(DLTensor(ndim=len(shapes[p.name]), dtype=DLDataType(*code, 1), shape=sizes))
@@ -336,8 +337,27 @@ def _function(op):
     return function
 
 
+def _is_one(a, b):
+    """Whether two kernels of one name are one: of the same pack, or of packs of one text with code for the same targets and types."""
+    def known(kernel):
+        info = PackInfo()
+        check(lib.tdsl_pack_query(ctypes.byref(info), kernel.pack.handle))
+        return lib.tdsl_pack_source(kernel.pack.handle), [info.targets[i] for i in range(info.ntargets)], kernel.instances
+    return a is b or (known(a) == known(b) and known(a)[0] != b"")
+
+
 def register(pack: Pack):
-    """Registers the kernels of a pack as operators; names registered before stay as they are.  Returns the new names."""
+    """Registers the kernels of a pack as operators.  Returns the new names: those that are there already stay.
+
+    An operator's name is one for the process: where another pack's kernel has it, ValueError says so and nothing is registered.
+    """
+    if not isinstance(pack, Pack):
+        raise TypeError(f"tdsl.torch.register: a Pack is expected, not {type(pack).__name__}")
+    for name in pack.kernels:
+        there = _kernels[name].kernel if name in _kernels else _functions.get(name)
+        if there is not None and not _is_one(there, pack[name]):
+            raise ValueError(f"tdsl.torch.register: tdsl.torch.{name} is a kernel of another pack; nothing was registered.  "
+                             "Give the kernel another name, or call it as the pack's own")
     new = [name for name in pack.kernels if name not in _functions]
     lists = {name: pack[name] for name in new if any(p.is_list for p in pack[name].params)}
     new = [name for name in new if name not in lists]
