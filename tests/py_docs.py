@@ -1,10 +1,16 @@
-"""py_docs.py -- runs the Python lines of README.md, docs/python.md and docs/shipping.md from the installed wheel; run by wheel_test.py.
+"""py_docs.py -- runs the Python lines of README.md, docs/python.md and docs/shipping.md from the installed wheel, and compares the dumps in
+docs/tour.md with what `tdslc dump` prints; run by wheel_test.py.
 
 README's lines are the indented block that starts with "import"; in the others every ```python block runs, in order, in one
 namespace; a block that mentions torch runs where torch is.  The blocks assert what they state.
 """
 import importlib.util
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,7 +37,19 @@ def page(t, name, least):
         t.check(True, "")
 
 
+def tour(t):
+    """tests/tour.py, which `make bless` runs on the page, would write nothing else into it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name in ("tests/tour.py", "docs/tour.md", "kernels.tdsl"):
+            Path(folder, name).parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / name, Path(folder, name))
+        r = subprocess.run([sys.executable, Path(folder, "tests/tour.py"), os.environ["B"]], capture_output=True, text=True)
+        t.check(r.returncode == 0, f"tests/tour.py: {r.stdout}{r.stderr}")
+        t.check(Path(folder, "docs/tour.md").read_text() == (ROOT / "docs/tour.md").read_text(), "docs/tour.md is not what tdslc dump prints; make bless")
+
+
 def checks(totals):
     totals.run(readme)
     totals.run(page, "docs/python.md", 5)
     totals.run(page, "docs/shipping.md", 1)
+    totals.run(tour)
