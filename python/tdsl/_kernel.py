@@ -394,10 +394,11 @@ def compile(text, file="text.tdsl", targets=None, kernels=None, instances=None):
 def warm_up(kernels, targets=None, jobs=0):
     """Compiles kernels ahead, in parallel, so that no call waits for it; returns how many entries are ready.
 
-    kernels: for each a Kernel, whose pack's text is compiled, or (Kernel, instance) or (Kernel, instance, given).  instance: "T=bf16,Q=fp8"; None = those of the
-    text's pack block, which must not leave a kernel of several out.  given: the names of the optional tensors that calls will bring, for code of exactly those, which calls take in place of
-    what asks for each of them; None = as the pack block has it.  targets: names; None = the default device's.  jobs: threads; 0 = as many as processors and memory
-    allow.  What cannot be compiled is an Error, of the first; the others are ready all the same.
+    kernels: for each a Kernel, whose pack's text is compiled, or (Kernel, instance) or (Kernel, instance, given).  instance: "T=bf16,Q=fp8"; None = the
+    instances in the text's pack block, where a kernel with several possible ones must be listed.  given: the names of the optional tensors that calls
+    will bring, for code specialised for exactly those, which calls use in place of code that tests for each; None = as the pack block has it.  targets:
+    names; None = the default device's.  jobs: threads; 0 = as many as processors and memory allow.  If something cannot be compiled, the first failure
+    is raised as an Error; the other entries are ready all the same.
     """
     items = []
     targets = [None] if targets is None else _names(targets, "tdsl.warm_up: targets")

@@ -11,13 +11,13 @@
  * free accepts NULL.  Strings and structures returned belong to the library and live as long as the object they describe.
  *
  * Threads: every function may be called from any thread.  Closing something that another thread is using is the caller's
- * mistake.  What is used after it was closed is refused: a device by every function (TDSL_EDEVICE), also through a stream on it; a
- * pack and its kernels (TDSL_EINVAL) by all but tdsl_call, tdsl_workspace and the bindings, which do not look, to be fast.  The library prints nothing unless TDSL_LOG asks for it, never exits, and leaves the caller's current HIP
- * device or CUDA context as it was.
+ * mistake.  Using something after it was closed is refused: a device by every function (TDSL_EDEVICE), also through a stream on it; a
+ * pack and its kernels (TDSL_EINVAL) by all but tdsl_call, tdsl_workspace and the bindings, which do not check, to be fast.  The library
+ * prints nothing unless TDSL_LOG asks for it, never exits, and leaves the caller's current HIP device or CUDA context as it was.
  * Fork: a child goes on with packs, kernels, bindings, compiling, and simulated and null devices with their lists, whatever other
- * threads of the parent were doing, but for calls on a simulated device: fork between those.  A fork waits until no kernel is being
+ * threads of the parent were doing, except calls on a simulated device: fork between those.  A fork waits until no kernel is being
  * compiled (less than a second).  Devices of drivers (hip, cuda) do not survive it: the child's functions refuse those that the
- * parent opened, and others of that driver (TDSL_EDEVICE); a child that opens the first one itself has it.
+ * parent opened, and others of that driver (TDSL_EDEVICE).  If the parent opened none of a driver, the child may open its own.
  * docs/environment.md lists the environment variables; a value outside that table is an error (TDSL_EINVAL). */
 #ifndef TDSL_H
 #define TDSL_H
@@ -157,12 +157,12 @@ union tdsl_arg { const DLTensor *t; double f; int64_t i; };
 /* Calls a kernel: args in the order of its signature (inputs, scalars, outputs); tensors in .t (NULL = absent, if optional),
  * f32 scalars in .f, i32 and i64 scalars in .i.  The instance follows from the tensors' types, the variant from shapes,
  * strides and alignment.  A tensor with more dimensions than its formal folds the leading ones into the formal's first: x[M, N]
- * takes [B, S, N].  Where they do not fold into one stride, two are followed by tensors of rank 1 and 2 whose first extent is a plain
- * `each m in M` of every part of the kernel that touches them, if it has no dot: rows one at a time.  Rows that are `tiled` or `by` a
- * number, transposed outputs and tensors of rank 3 have one stride (docs/support.md lists kernel by kernel); all tensors that are
- * given with two have the same [B, S].  Others are TDSL_ESTRIDE, and so are strides too large for a kernel's 32-bit offsets inside a
- * tile.  Outputs may not share bytes with any other argument (interleaved views of
- * one buffer whose bytes are disjoint are recognised where their strides have a common period; else refused).
+ * takes [B, S, N].  If the leading dimensions do not fold into one stride, two are supported for
+ * rank-1 and rank-2 tensors whose first extent is taken row by row (`each m in M`) in every phase that uses them, in kernels without dot.
+ * Rows that are `tiled` or `by` a number, transposed outputs and tensors of rank 3 have one stride (docs/support.md lists kernel by kernel);
+ * all tensors that are given with two have the same [B, S].  Other strides are TDSL_ESTRIDE, and so are those too large for a kernel's 32-bit
+ * offsets inside a tile.  Outputs may not share bytes with any other argument; interleaved views of one buffer whose bytes are disjoint are
+ * accepted if their strides have a common period, and refused otherwise.
  * Nothing is written unless every check passed.  Workspace: NULL, 0 where the kernel needs none. */
 TDSL_API int tdsl_call(tdsl_kernel, tdsl_stream, const union tdsl_arg *args, int nargs, void *workspace, int64_t workspace_bytes);
 /* Bytes of workspace that this call needs (data pointers may be NULL), or a negative code. */
@@ -204,15 +204,15 @@ TDSL_API int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const cha
 TDSL_API const char *tdsl_compile_messages(void);
 
 /* A call whose element types no variant of the pack takes is served by compiling the text that the pack carries, once; TDSL_JIT=0
- * refuses it by name.  A call that the pack serves never waits for a compile, but takes a more specific variant that was compiled
- * before.  The warm-up list compiles such kernels ahead, in parallel: */
+ * refuses it by name.  A call that the pack can serve never compiles; if a more specific variant is already compiled, it uses that.
+ * The warm-up list compiles such kernels ahead, in parallel: */
 struct tdsl_warm {
 	tdsl_pack pack;                           /* whose text; or NULL and: */
 	const char *text; size_t n; const char *file;
-	const char *kernel, *instance;            /* instance NULL = those of the pack block, which must not leave a kernel of several out */
+	const char *kernel, *instance;            /* instance NULL = the instances in the pack block; a kernel with several possible instances must be listed there */
 	const char *target;                       /* NULL = the default device's */
-	/* The optional tensors that calls will bring, "w res_out", for code of exactly those besides what the pack block names; "": none of them; NULL = as
-	 * the pack block has it.  Calls that the pack serves by code that asks for each tensor take it as well. */
+	/* The optional tensors that calls will bring, "w res_out": code specialised for exactly those is made beside what the pack block names; "" = none
+	 * of them; NULL = as the pack block has it.  Calls otherwise served by pack code that tests for each optional tensor use this code too. */
 	const char *given;
 };
 /* Returns how many are ready (n), or the error of the first that failed; the others are compiled all the same. */
