@@ -237,14 +237,16 @@ def forked(t):
     read, write = os.pipe()
     child = os.fork()
     if not child:
-        for name in ("hip:0", "hip:1"):
-            try:
-                tdsl.open(name)
-                os.write(write, b"opened\n")
-            except tdsl.Error as error:
-                os.write(write, f"{error.name} {error}\n".encode())
-        os.write(write, b"same\n" if same(tdsl.rmsnorm_quant(x, w, device="sim:gfx942"), wanted) else b"another\n")
-        os._exit(0)
+        try:
+            for name in ("hip:0", "hip:1"):
+                try:
+                    tdsl.open(name)
+                    os.write(write, b"opened\n")
+                except tdsl.Error as error:
+                    os.write(write, f"{error.name} {error}\n".encode())
+            os.write(write, b"same\n" if same(tdsl.rmsnorm_quant(x, w, device="sim:gfx942"), wanted) else b"another\n")
+        finally:
+            os._exit(0)
     os.close(write)
     with os.fdopen(read) as pipe:
         lines = pipe.read().splitlines()
