@@ -87,7 +87,7 @@ struct variant {
 	bool single;                                           /* elements are accessed one by one; where aligned as well, HX_UNIT alone holds of all tensors */
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
 	bool late_arguments;                                   /* tensors' pointers and strides are loaded at each access: of many tensors they fill the scalar registers */
-	bool spills;                                           /* of what registers do not hold, more than a little may lie on the stack: nothing smaller fits */
+	bool spills;                                           /* of what registers do not hold, more than a little may lie on the stack, or scalars in lanes: nothing smaller fits */
 	bool scheduled;                                        /* tiles and waves are the text's own */
 	int waves;                                             /* in a workgroup, at most; 0 = the schedule pass decides */
 	struct { int phase, waves; } apart[PHASES_APART]; int napart;     /* phases whose workgroups have others */

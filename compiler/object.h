@@ -44,7 +44,7 @@ struct object_facts {
 	struct object_loop loop;
 };
 /* What is refused: nothing; what the comment above lists (instruction and address are named); that, but for words that a GPU keeps on a
- * stack which is there without being asked for: NVIDIA's. */
+ * stack which is there without being asked for, NVIDIA's, and scalars in lanes of vector registers, AMD's. */
 enum object_gate { OBJECT_AS_IT_IS, OBJECT_GATED, OBJECT_MAY_SPILL };
 /* Facts of every kernel in an object.  0, -1, or OBJECT_SPILLS where registers did not suffice: scratch or spills; text in both. */
 enum { OBJECT_SPILLS = 1 };

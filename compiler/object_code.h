@@ -14,7 +14,7 @@
 /* A kernel of the object: what its metadata says, and its code. */
 struct object_kernel {
 	const char *symbol;
-	int vgpr, agpr, sgpr, lds, scratch, spills, kernarg_bytes, threads;
+	int vgpr, agpr, sgpr, lds, scratch, spills, scalar_spills, kernarg_bytes, threads;   /* spills: of all registers */
 	const uint8_t *code; size_t size; uint64_t address;
 };
 /* Kernels in order of the metadata.  Checks every offset against `size`.  0, or -1 with text. */

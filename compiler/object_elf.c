@@ -140,7 +140,7 @@ static void kernel_metadata(struct arena *a, struct pack_cursor *c, struct objec
 		{".vgpr_count", offsetof(struct object_kernel, vgpr)}, {".agpr_count", offsetof(struct object_kernel, agpr)},
 		{".sgpr_count", offsetof(struct object_kernel, sgpr)}, {".group_segment_fixed_size", offsetof(struct object_kernel, lds)},
 		{".private_segment_fixed_size", offsetof(struct object_kernel, scratch)},
-		{".vgpr_spill_count", offsetof(struct object_kernel, spills)}, {".sgpr_spill_count", offsetof(struct object_kernel, spills)},
+		{".vgpr_spill_count", offsetof(struct object_kernel, spills)}, {".sgpr_spill_count", offsetof(struct object_kernel, scalar_spills)},
 		{".kernarg_segment_size", offsetof(struct object_kernel, kernarg_bytes)},
 		{".max_flat_workgroup_size", offsetof(struct object_kernel, threads)},
 	};
@@ -165,6 +165,7 @@ static void kernel_metadata(struct arena *a, struct pack_cursor *c, struct objec
 			pack_skip(c, 0);
 		}
 	}
+	k->spills += k->scalar_spills;
 	if (!k->symbol)
 		c->bad = true;
 }

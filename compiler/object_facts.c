@@ -11,30 +11,38 @@
 #include "object_code.h"
 #include "llvm_shim.h"
 
-/* The first instruction that the gate refuses, and why; -1 where there is none. */
-static int refused(const struct object_listing *l, const struct object_kernel *k, const char **why)
+/* Scalars that no scalar register holds may lie in lanes of a vector register: a move each time, and no memory. */
+static bool lanes_suffice(const struct object_kernel *k, enum object_gate gate)
 {
+	return gate == OBJECT_MAY_SPILL && !k->scratch && k->spills == k->scalar_spills;
+}
+
+/* The first instruction that the gate refuses, and why; -1 where there is none. */
+static int refused(const struct object_listing *l, const struct object_kernel *k, enum object_gate gate, const char **why)
+{
+	bool spills = k->spills && !lanes_suffice(k, gate);
 	for (int i = 0; i < l->n; i++) {
 		const struct object_ins *ins = &l->ins[i];
 		*why = ins->unit == UNIT_ILLEGAL ? "a word that this chip does not decode"
 		     : object_is(ins, "s_swappc_b64") ? "a call"
 		     : object_is(ins, "scratch_") ? "scratch memory"
-		     : k->spills && (object_is(ins, "v_writelane_b32") || object_is(ins, "v_accvgpr_write_b32")) ? "a register spill" : NULL;
+		     : spills && (object_is(ins, "v_writelane_b32") || object_is(ins, "v_accvgpr_write_b32")) ? "a register spill" : NULL;
 		if (*why)
 			return i;
 	}
 	return -1;
 }
 
-static int gate_check(struct arena *a, struct object_listing *l, const struct object_kernel *k, const struct target *t, char *err, size_t errlen)
+static int gate_check(struct arena *a, struct object_listing *l, const struct object_kernel *k, const struct target *t, enum object_gate gate, char *err,
+                      size_t errlen)
 {
 	const char *why;
-	int at = refused(l, k, &why);
+	int at = refused(l, k, gate, &why);
 	if (at >= 0) {
 		object_spell(a, t, k, l, at, at);
 		snprintf(err, errlen, "%s for %s: %s at 0x%llx: %s (%d spilled registers, %d bytes of scratch)", k->symbol, t->name, why,
 		         (unsigned long long)l->ins[at].address, l->ins[at].text, k->spills, k->scratch);
-	} else if (k->scratch || k->spills) {
+	} else if ((k->scratch || k->spills) && !lanes_suffice(k, gate)) {
 		snprintf(err, errlen, "%s for %s: %d spilled registers, %d bytes of scratch", k->symbol, t->name, k->spills, k->scratch);
 	} else {
 		return 0;
@@ -103,7 +111,7 @@ int object_facts(struct arena *a, const struct target *t, const void *elf, size_
 		const struct object_kernel *k = &kernels[i];
 		struct object_facts *f = &(*facts)[i];
 		struct object_listing listing = object_decode(a, t, k);
-		int refused = gate ? gate_check(a, &listing, k, t, err, errlen) : 0;
+		int refused = gate ? gate_check(a, &listing, k, t, gate, err, errlen) : 0;
 		if (refused)
 			return refused;
 		f->symbol = k->symbol;

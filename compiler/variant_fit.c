@@ -3,9 +3,10 @@
  *
  * How many registers the code of a kernel takes is known when it is compiled: masks, addresses and what an epilogue holds beside its
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
- * built again with arguments that are loaded where they are used, then with the larger side of its tiles halved, then by workgroups of
- * twice the waves; where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On
- * others it can be left out where another takes its calls: one of any call, the same for fewer columns, or one that sweeps rows.  A schedule's own
+ * built again: on AMD's chips with arguments that are loaded where they are used, then with scalars, and no more than these, in lanes of vector
+ * registers, a move each time; on all with the larger side of its tiles halved, then by workgroups of twice the waves.  Where none of it helps, NVIDIA's
+ * chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others it can be left out where another takes its calls: one of any
+ * call, the same for fewer columns, or one that sweeps rows.  A schedule's own
  * tiles are kept: who writes them wants to hear that they do not fit. */
 #include "compile.h"
 #include "ir.h"
@@ -86,6 +87,11 @@ int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v,
 	if (rc == OBJECT_SPILLS && !target_is_nvptx(v->target)) {         /* whose arguments lie in memory anyway */
 		v->late_arguments = true;
 		rc = build(a, k, v, session, out, other, sizeof other);
+	}
+	if (rc == OBJECT_SPILLS && !target_is_nvptx(v->target) && !v->scheduled) {
+		v->spills = true;
+		rc = build(a, k, v, session, out, other, sizeof other);
+		v->spills = !rc;
 	}
 	while (rc == OBJECT_SPILLS && make_smaller(k, v))
 		rc = build(a, k, v, session, out, other, sizeof other);
