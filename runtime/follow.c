@@ -3,7 +3,8 @@
  *
  * A variant whose predicate holds may still be unable to follow a tensor (it takes no stride for a dimension that is not compact, or no second
  * stride for two folded groups): it is passed over, so that strides are never ignored; if none is left the error names the tensor.  So is one whose
- * clusters the device has no place for, which its loaded code tells.  A predicate that cannot be evaluated does not hold. */
+ * clusters the device has no place for, which its loaded code tells, and one whose grid is more than a launch holds: another's workgroups may be
+ * smaller.  A predicate that cannot be evaluated does not hold. */
 #include "follow.h"
 
 #include <inttypes.h>
@@ -128,7 +129,6 @@ int variant_in_reach(const struct bind *b, const struct pack_variant *v)
 
 /* ---- places */
 
-/* Grid of a launch; *any = false where there is nothing to launch. */
 int launch_grid(const struct bind *b, const struct pack_launch *l, uint32_t grid[3], bool *any)
 {
 	*any = true;
@@ -139,6 +139,22 @@ int launch_grid(const struct bind *b, const struct pack_launch *l, uint32_t grid
 		*any = *any && n > 0;
 	}
 	return 0;
+}
+
+int launch_lanes(const struct bind *b, const struct pack_launch *l, int64_t *lanes)
+{
+	return bind_within(b, l->lanes, "workgroup of lanes", 1, l->block, lanes);
+}
+
+int launch_argument(const struct bind *b, const struct pack_launch *l, const struct pack_karg *a, int64_t *value)
+{
+	return bind_within(b, b->file->exprs[l->exprs.first + a->b], "argument", INT32_MIN, INT32_MAX, value);
+}
+
+int variant_workspace(const struct bind *b, const struct pack_variant *v, int64_t *bytes)
+{
+	*bytes = 0;
+	return v->workspace.size ? bind_within(b, v->workspace, "workspace", 0, INT64_MAX, bytes) : 0;
 }
 
 /* The launch has a place on the device: for its clusters, or for all workgroups of the grid where they wait for each other. */
@@ -158,6 +174,27 @@ static int launch_placed(const struct bind *b, const struct pack_variant *v, con
 	if (any && (row > UINT32_MAX || all > need.room))
 		FAIL(TDSL_ELAUNCH, "%s: %s has room for %u workgroups at a time; %" PRIu64 " are to wait for each other", b->name, b->device->name, need.room, all);
 	return 0;
+}
+
+/* Whether all that a plan evaluates for a launch is within bounds (plan.c makes the same of it). */
+static int launch_fits(const struct bind *b, const struct pack_launch *l)
+{
+	uint32_t grid[3];
+	int64_t value;
+	bool any;
+	TRY(launch_grid(b, l, grid, &any));
+	for (uint32_t i = 0; any && i < l->kargs.count; i++)
+		if (bind_karg(b, l, i)->kind == KA_EXPR)
+			TRY(launch_argument(b, l, bind_karg(b, l, i), &value));
+	return any && l->lanes.size ? launch_lanes(b, l, &value) : 0;
+}
+
+int variant_fits(const struct bind *b, const struct pack_variant *v)
+{
+	int64_t workspace;
+	for (uint32_t i = 0; i < v->launches.count; i++)
+		TRY(launch_fits(b, bind_launch(b, v, i)));
+	return variant_workspace(b, v, &workspace);
 }
 
 int variant_placed(const struct bind *b, const struct pack_variant *v)

@@ -132,7 +132,7 @@ static int karg_make(const struct bind *b, const struct pack_launch *l, const st
 	case KA_FOLD_INNER: value = bind_fold_inner(b); goto constant;
 	case KA_FOLD_STRIDE: value = v->flat ? v->stride[0] * bind_fold_inner(b) : v->fold_stride; goto constant;
 	case KA_EXPR:
-		TRY(bind_within(b, b->file->exprs[l->exprs.first + a->b], "argument", INT32_MIN, INT32_MAX, &value));
+		TRY(launch_argument(b, l, a, &value));
 		goto constant;
 	}
 	if (patch.kind == PATCH_POINTER && !v->present)
@@ -155,7 +155,7 @@ static int launch_make(const struct bind *b, const struct pack_variant *v, const
 	out->shape.block = l->block;
 	if (l->lanes.size) {
 		int64_t lanes;
-		TRY(bind_within(b, l->lanes, "workgroup of lanes", 1, l->block, &lanes));
+		TRY(launch_lanes(b, l, &lanes));
 		out->shape.block = (uint32_t)lanes;
 	}
 	out->shape.overlaps = l->flags & PACK_OVERLAPS;
@@ -204,9 +204,8 @@ static struct plan *plan_alloc(const struct bind *b, const struct pack_variant *
 static int plan_fill(struct plan *p, const struct bind *b, const struct pack_variant *v)
 {
 	uint32_t kernarg = 0, patch = 0, argument = 0;
-	int64_t workspace = 0;
-	if (v->workspace.size)
-		TRY(bind_within(b, v->workspace, "workspace", 0, INT64_MAX, &workspace));
+	int64_t workspace;
+	TRY(variant_workspace(b, v, &workspace));
 	p->workspace = (uint64_t)workspace;
 	for (uint32_t i = 0; i < v->launches.count; i++) {
 		const struct pack_launch *l = bind_launch(b, v, i);
@@ -266,30 +265,31 @@ int plan_make(struct plan **out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	return 0;
 }
 
-static int variant_workspace(struct bind *b, uint32_t index, int64_t *most)
+static int workspace_of(const struct bind *b, uint32_t index, int64_t *most)
 {
-	const struct pack_variant *v = &b->file->variants[b->kernel->k->variants.first + index];
-	int64_t bytes = 0;
-	if (v->workspace.size)
-		TRY(bind_within(b, v->workspace, "workspace", 0, INT64_MAX, &bytes));
+	int64_t bytes;
+	TRY(variant_workspace(b, &b->file->variants[b->kernel->k->variants.first + index], &bytes));
 	*most = bytes > *most ? bytes : *most;
 	return 0;
 }
 
-/* The most that either alignment would need, of the variants that the bound kernel has; *found: of any. */
+/* The most that either alignment would need, of the variants that the bound kernel has; *found: of any.  Refused where both would be: what aligned
+ * tensors say is kept, for they are offered every variant that others are. */
 static int workspace_of_either(struct bind *b, bool *found, int64_t *most)
 {
-	for (int aligned = 1; aligned >= 0; aligned--) {
+	bool any = false;
+	int last = 0;
+	for (int aligned = 0; aligned <= 1; aligned++) {
 		uint32_t index;
 		b->assume_aligned = aligned;
 		int rc = choose_variant(b, CHOOSE_ANY, &index, NULL, NULL);
-		if (rc == TDSL_ETARGET)
+		last = rc == TDSL_ETARGET ? 0 : rc;
+		if (rc < 0)
 			continue;
-		TRY(rc);
-		TRY(variant_workspace(b, index, most));
-		*found = true;
+		TRY(workspace_of(b, index, most));
+		*found = any = true;
 	}
-	return 0;
+	return any ? 0 : last;
 }
 
 int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
@@ -309,16 +309,19 @@ int64_t plan_workspace(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *args)
 	if (addresses) {
 		TRY(serve(b, k, s, args, true, JIT_VARIANT, &index));
 		choose_compiled(b, s->device, args, true, &index);
-		TRY(variant_workspace(b, index, &most));
+		TRY(workspace_of(b, index, &most));
 		return most;
 	}
-	TRY(workspace_of_either(b, &found, &most));
-	for (tdsl_kernel j = NULL; (j = jit_next(k, j));)
+	int rc = workspace_of_either(b, &found, &most);
+	for (tdsl_kernel j = NULL; rc == 0 && (j = jit_next(k, j));)
 		if (!j->extents_only && bind_make(&other, j, s->device, args, true) == 0)
 			workspace_of_either(&other, &found, &most);  /* one that cannot follow the call will not be chosen */
-	bind_join_rows(b);                               /* the call may */
-	if (found && b->joined)
-		TRY(workspace_of_either(b, &found, &most));
+	if (rc < 0 || found)
+		bind_join_rows(b);                       /* the call may, and then fit where its own rows do not */
+	if (b->joined)
+		rc = workspace_of_either(b, &found, &most);
+	if (rc < 0 && !found)
+		return rc;
 	if (!found) {                                    /* what was compiled for earlier calls serves neither */
 		TRY(jit_kernel(&whole, k, s, args, JIT_WHOLE));
 		TRY(bind_make(b, whole, s->device, args, true));
@@ -350,5 +353,5 @@ const char *tdsl_explain(tdsl_kernel k, tdsl_stream s, const union tdsl_arg *arg
 	}
 	if ((!s && device_default_stream(&s) < 0) || device_open_check(s->device, "tdsl_explain") < 0)
 		return NULL;
-	return bind_serve(&bind, k, s->device, args, true, true) < 0 ? NULL : explain(&bind);
+	return bind_serve(&bind, k, s->device, args, true, true) < 0 ? NULL : explain_call(&bind);
 }

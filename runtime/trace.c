@@ -4,8 +4,8 @@
  * optional tensor, one that this process has compiled for exactly those of the call (plan.c).  A variant
  * is passed over where TDSL_DISABLE names it, where TDSL_BATCH_INVARIANT is set and its predicate depends on the batch (the first
  * dimension of the first tensor) and it is not the general one, which is left where no other serves, where its predicate does not hold,
- * which may be for a stride beyond its reach, or where it cannot follow the tensors (follow.c).  The
- * environment is looked at when a shape is first called: plans made before stay. */
+ * which may be for a stride beyond its reach, or where it cannot follow the tensors or its grid is more than the device takes (follow.c; that ends a
+ * choice that may not depend on the batch).  The environment is looked at when a shape is first called: plans made before stay. */
 #include "trace.h"
 
 #include <inttypes.h>
@@ -150,6 +150,7 @@ static int variant_try(const struct bind *b, const struct rules *r, const struct
 	if (r->batch_invariant && !general && depends_on_batch(b, v))
 		return 0;
 	int rc = variant_follows(b, v);
+	rc = rc < 0 ? rc : variant_fits(b, v);
 	rc = rc < 0 ? rc : variant_placed(b, v);
 	*what = rc < 0 ? tdsl_error() : "runs";
 	return rc < 0 ? rc : 1;
@@ -173,13 +174,13 @@ int choose_variant(const struct bind *b, enum choice among, uint32_t *index, say
 	const struct pack_range r = b->kernel->k->variants;
 	struct rules rules = {0};
 	int last = 0;
-	bool off = false, done = false;
+	bool off = false, done = false, ended = false;
 	TRY(rules_get(&rules, b));
 	if (disabled(&rules, b->name, NULL))
 		FAIL(TDSL_EUNSUPPORTED, "%s: disabled by TDSL_DISABLE", b->name);
 	int passes = rules.has_tuned && among != CHOOSE_ANY ? 1 : 2;
 	for (int pass = rules.has_tuned ? 0 : 1; pass < passes; pass++) /* first the tuned choice alone */
-		for (uint32_t i = 0; i < r.count && (!done || say); i++) {
+		for (uint32_t i = 0; i < r.count && !ended && (!done || say); i++) {
 			const struct pack_variant *v = &b->file->variants[r.first + i];
 			const char *what;
 			if (!is_for(b, v) || (pass == 0 && strcmp(pack_string(b->file, v->predicate_text), rules.tuned) != 0))
@@ -189,6 +190,7 @@ int choose_variant(const struct bind *b, enum choice among, uint32_t *index, say
 				say(ctx, i, done && i != *index ? "not needed" : pass == 0 && rc > 0 ? "runs, by TDSL_TUNE" : what);
 			off = off || (rc == 0 && !done && what[0] == 'd' && strncmp(what, "disabled", 8) == 0);
 			last = rc < 0 ? rc : last;
+			ended = rc == TDSL_ESHAPE && rules.batch_invariant; /* another, chosen for the number of rows, is no substitute */
 			if (rc > 0 && !done) {
 				done = true;
 				*index = i;
@@ -216,7 +218,8 @@ static void tell(void *ctx, uint32_t index, const char *what)
 	t->n = n < 0 || (size_t)n >= t->size - t->n ? t->size - 1 : t->n + (size_t)n;
 }
 
-const char *explain(const struct bind *b)
+/* *rc: as choose_variant's. */
+static const char *explanation_make(const struct bind *b, int *rc)
 {
 	struct told t = {explanation, 0, sizeof explanation, b};
 	uint32_t index;
@@ -227,6 +230,19 @@ const char *explain(const struct bind *b)
 		                       pack_string(b->file, b->file->symbols[b->kernel->k->symbols.first + i].name), b->symbols[i]);
 	t.n = (size_t)snprintf(t.text, t.size, "%s[%s] on %s,%s%s, from %s:\n", b->name, instance_text(b), b->device->target, sizes,
 	                       b->joined ? " (as many elements in other rows)" : "", b->file->name);
-	choose_variant(b, CHOOSE_ANY, &index, tell, &t);
+	*rc = choose_variant(b, CHOOSE_ANY, &index, tell, &t);
 	return explanation;
+}
+
+const char *explain(const struct bind *b)
+{
+	int rc;
+	return explanation_make(b, &rc);
+}
+
+const char *explain_call(const struct bind *b)
+{
+	int rc;
+	const char *text = explanation_make(b, &rc);
+	return rc < 0 && rc != TDSL_ETARGET && !b->nothing ? NULL : text; /* what no variant takes is compiled; with no results there is no choice */
 }

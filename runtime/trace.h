@@ -17,4 +17,6 @@ int choose_variant(const struct bind *, enum choice, uint32_t *index, void (*say
 bool variant_is_tailored(const struct bind *, const struct pack_variant *);
 /* What became of every variant, a line each after one that names the call; this thread's until it asks again. */
 const char *explain(const struct bind *);
+/* The same, or NULL with the error set where the call is refused. */
+const char *explain_call(const struct bind *);
 #endif

@@ -47,6 +47,13 @@ static int run(struct call *c)
 	} } while (0)
 #define OK(call) ck_assert_msg((call) == 0, "%s", tdsl_error())
 
+/* Another error's text, so that what follows sets its own. */
+static void error_clear(void)
+{
+	tdsl_kernel k;
+	ck_assert_int_eq(tdsl_kernel_find(&k, pack, "gelu"), TDSL_ENOTFOUND);
+}
+
 static const char *variant(void)
 {
 	struct tdsl_last last;
@@ -148,6 +155,71 @@ START_TEST(many_shapes_do_not_disturb_each_other)
 			c->x[0] = c->y[0] = c->s[0] = m;
 			OK(run(c));
 		}
+}
+END_TEST
+
+/* The first variant's workgroups have 1,024 lanes: a dispatch of 2^32 lanes has place for 2^22 - 1 of them. */
+static void wide_pack(tdsl_pack *p, tdsl_kernel *k, void **its)
+{
+	struct arena a = {0};
+	struct model_pack m;
+	size_t size;
+	char err[200];
+	rt_model(&a, &m, false);
+	for (int v = 0; v < m.kernels[0].nvariants; v += 2)
+		m.kernels[0].variants[v].launches[0].block = 1024;
+	ck_assert_int_eq(pack_write(&m, its, &size, err, sizeof err), 0);
+	arena_free(&a);
+	OK(tdsl_pack_open_memory(p, *its, size));
+	OK(tdsl_kernel_find(k, *p, "rmsnorm_quant"));
+}
+
+START_TEST(variant_whose_grid_does_not_fit_is_passed_over)
+{
+	tdsl_pack p;
+	tdsl_kernel k;
+	void *its;
+	struct call *c = good();
+	const union tdsl_arg args[] = {{.t = &c->tx}, {.t = &c->tw}, {.f = 1e-6}, {.t = &c->ty}, {.t = &c->ts}};
+	static const char text[] = "rmsnorm_quant: grid M = 4194304; expected 0 to 4194303";
+	wide_pack(&p, &k, &its);
+	c->x[1] = c->y[1] = c->w[0] = c->xs[0] = c->ys[0] = 16;
+	c->tw.data = (void *)0x900000000;
+	c->ty.data = (void *)0xa00000000;
+	c->ts.data = (void *)0xb00000000;
+	c->x[0] = c->y[0] = c->s[0] = (1 << 22) - 1;
+	OK(tdsl_call(k, NULL, args, 5, NULL, 0));
+	ck_assert_str_eq(variant(), "N%8=0 aligned");
+	c->x[0] = c->y[0] = c->s[0] = 1 << 22;
+	ck_assert_ptr_nonnull(strstr(tdsl_explain(k, NULL, args, 5), text)); /* and why */
+	OK(tdsl_call(k, NULL, args, 5, NULL, 0));
+	ck_assert_str_eq(variant(), "any");
+	setenv("TDSL_BATCH_INVARIANT", "1", 1); /* results may not depend on how many rows there are */
+	ck_assert_ptr_null(tdsl_explain(k, NULL, args, 5));
+	ck_assert_str_eq(tdsl_error(), text);
+	unsetenv("TDSL_BATCH_INVARIANT");
+	tdsl_pack_close(p);
+	free(its);
+}
+END_TEST
+
+START_TEST(queries_of_a_call_that_is_refused)
+{
+	struct call *c = good();
+	const union tdsl_arg args[] = {{.t = &c->tx}, {.t = &c->tw}, {.f = 1e-6}, {.t = &c->ty}, {.t = &c->ts}};
+	static const char text[] = "rmsnorm_quant: grid M = 134217728; expected 0 to 67108863";
+	ck_assert_ptr_nonnull(strstr(tdsl_explain(norm, NULL, args, 5), "any                      not needed"));
+	ck_assert_int_eq(tdsl_workspace(norm, NULL, args, 5), 0);
+	c->x[0] = c->y[0] = c->s[0] = 1 << 27;
+	REFUSED(c, TDSL_ESHAPE, text);
+	ck_assert_ptr_null(tdsl_explain(norm, NULL, args, 5));
+	ck_assert_str_eq(tdsl_error(), text);
+	for (int known = 1; known >= 0; known--) {
+		error_clear();
+		ck_assert_int_eq(tdsl_workspace(norm, NULL, args, 5), TDSL_ESHAPE);
+		ck_assert_str_eq(tdsl_error(), text);
+		c->tx.data = NULL;
+	}
 }
 END_TEST
 
@@ -662,6 +734,8 @@ int main(void)
 	tcase_add_test(c, variant_that_cannot_follow_strides_is_passed_over);
 	tcase_add_test(c, calls_are_remembered_by_all_that_matters);
 	tcase_add_test(c, many_shapes_do_not_disturb_each_other);
+	tcase_add_test(c, variant_whose_grid_does_not_fit_is_passed_over);
+	tcase_add_test(c, queries_of_a_call_that_is_refused);
 	tcase_add_test(c, leading_dimensions_fold);
 	tcase_add_test(c, three_groups_are_refused_by_name);
 	tcase_add_test(c, folded_extent_is_checked);
