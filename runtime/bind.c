@@ -187,8 +187,8 @@ static int symbol_from(const struct bind *b, const struct pack_symbol *s, int te
 		FAIL(TDSL_ESHAPE, "%s: argument '%s', dimension %d: extent %" PRId64 "; expected %s[%s] with a whole %s", b->name,
 		     param_name(b, tensor), dim + v->extra, e, param_name(b, tensor), kernel_extents(b->kernel, tensor), name);
 	*value = (e - add) / mul;
-	if (*value > INT32_MAX)
-		FAIL(TDSL_ESHAPE, "%s: argument '%s', dimension %d: %s = %" PRId64 " is over 2^31 - 1", b->name, param_name(b, tensor),
+	if (*value > MOST_EXTENT)
+		FAIL(TDSL_ESHAPE, "%s: argument '%s', dimension %d: %s = %" PRId64 " is over " MOST_EXTENT_TEXT, b->name, param_name(b, tensor),
 		     dim + v->extra, name, *value);
 	return 0;
 }
@@ -232,6 +232,9 @@ static int extents_check(const struct bind *b)
 			const char *why;
 			int64_t want;
 			char text[200], values[400], place[48];
+			if (v->extent[d] > MOST_EXTENT) /* "2 * N" of an N that is not */
+				FAIL(TDSL_ESHAPE, "%s: argument '%s', dimension %d: extent %" PRId64 " is over " MOST_EXTENT_TEXT, b->name,
+				     param_name(b, p), d + v->extra, v->extent[d]);
 			int rc = bind_eval(b, c, &want, &why);
 			if (rc == 0 && want == v->extent[d])
 				continue;

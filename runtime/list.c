@@ -64,8 +64,8 @@ static int entry_write(const struct tdsl_list_s *l, const DLTensor *t, int64_t i
 		FAIL(TDSL_EDEVICE, "tdsl_list_open: tensor %" PRId64 " is on DLPack device (%d, %d); expected (%d, %d)", index, (int)t->device.device_type,
 		     t->device.device_id, (int)l->t.device.device_type, l->t.device.device_id);
 	TRY(length_read(t, index, &n));
-	if (n > INT32_MAX)
-		FAIL(TDSL_ESHAPE, "tdsl_list_open: tensor %" PRId64 " has %" PRId64 " elements; at most 2^31 - 1 are taken", index, n);
+	if (n > MOST_EXTENT)
+		FAIL(TDSL_ESHAPE, "tdsl_list_open: tensor %" PRId64 " has %" PRId64 " elements; at most " MOST_EXTENT_TEXT " are taken", index, n);
 	uint64_t at = (uint64_t)(uintptr_t)t->data + t->byte_offset;
 	if (n && !is_compact(t))
 		FAIL(TDSL_ESTRIDE, "tdsl_list_open: tensor %" PRId64 " is not contiguous", index);
@@ -89,8 +89,8 @@ static int table_fill(struct tdsl_list_s *l, const DLTensor *const *tensors, int
 	for (int64_t i = 0; i < n; i++) {
 		TRY(entry_write(l, tensors[i], i, &addresses[i], &lengths[i], &low));
 		total += lengths[i];
-		if (total > INT32_MAX)
-			FAIL(TDSL_ESHAPE, "tdsl_list_open: the tensors up to %" PRId64 " have %" PRId64 " elements; at most 2^31 - 1 are taken", i, total);
+		if (total > MOST_EXTENT)
+			FAIL(TDSL_ESHAPE, "tdsl_list_open: the tensors up to %" PRId64 " have %" PRId64 " elements; at most " MOST_EXTENT_TEXT " are taken", i, total);
 	}
 	l->shape[0] = n;
 	l->shape[1] = total;

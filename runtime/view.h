@@ -3,6 +3,11 @@
 #define TDSL_RT_VIEW_H
 #include "kernel.h"
 
+/* Extents and the sizes in them: a loop counts its positions in 32 bits, those behind the end that its last chunk has too, which is at most 65,536
+ * elements. */
+enum { MOST_EXTENT = INT32_MAX - 65536 };
+#define MOST_EXTENT_TEXT "2^31 - 65537"
+
 struct view {
 	bool present, host;
 	bool list;                              /* stride: what divides all addresses and sizes, the lengths' digest; bytes: the table's */

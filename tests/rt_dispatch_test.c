@@ -329,7 +329,16 @@ START_TEST(sizes_that_overflow)
 	c->x[0] = c->y[0] = c->s[0] = 1ll << 31;
 	c->x[1] = c->y[1] = c->w[0] = 8;
 	c->xs[0] = c->ys[0] = 8;
-	REFUSED(c, TDSL_ESHAPE, "rmsnorm_quant: argument 'x', dimension 0: M = 2147483648 is over 2^31 - 1");
+	REFUSED(c, TDSL_ESHAPE, "rmsnorm_quant: argument 'x', dimension 0: M = 2147483648 is over 2^31 - 65537");
+	c = good();
+	c->x[0] = c->y[0] = c->s[0] = 1;
+	c->tw.data = (void *)(1ull << 40);
+	c->ty.data = (void *)(1ull << 41);
+	c->ts.data = (void *)(1ull << 42);
+	c->x[1] = c->y[1] = c->w[0] = c->xs[0] = c->ys[0] = INT32_MAX - 65536; /* the most: the positions of its last chunk are below 2^31 */
+	OK(run(c));
+	c->x[1]++, c->y[1]++, c->w[0]++, c->xs[0]++, c->ys[0]++;
+	REFUSED(c, TDSL_ESHAPE, "rmsnorm_quant: argument 'x', dimension 1: N = 2147418112 is over 2^31 - 65537");
 	c = good();
 	c->tx.data = (void *)(UINTPTR_MAX - 15);
 	ck_assert_int_eq(run(c), TDSL_ESHAPE);

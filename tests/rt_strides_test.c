@@ -13,6 +13,7 @@
 
 static const char text[] =
 	"kernel twice(x: f32[M, N]) -> y: f32[M, N]\n{\n    each m in M tiled, n in N tiled {\n        y[m, n] = x[m, n] * 2\n    }\n}\n"
+	"kernel half(x: f32[M, 2*N]) -> y: f32[M, N]\n{\n    each m in M, n in N {\n        y[m, n] = x[m, n]\n    }\n}\n"
 	"kernel total(x: f32[M, N]) -> s: f32[M]\n{\n    each m in M {\n        n = 0..N\n        s[m] = sum(x[m, n] over n)\n    }\n}\n";
 static tdsl_pack pack;
 static int64_t *const compact = NULL;
@@ -44,6 +45,23 @@ static int call(const char *kernel, int rank, int64_t *shape, int64_t *strides, 
 }
 
 #define SAYS(expected) ck_assert_msg(strstr(tdsl_error(), expected) != NULL, "%s", tdsl_error())
+
+/* The size that the text names is within the limit, an extent made of it is not: half's x. */
+START_TEST(extents_of_a_size_in_the_limit)
+{
+	tdsl_kernel k;
+	int64_t n = (int64_t)1 << 30, of_x[] = {1, 2 * n - 65538}, of_y[] = {1, n - 32769};
+	DLTensor x = {(void *)(uintptr_t)(1ull << 40), {kDLROCM, 0}, 2, {TDSL_DL_FLOAT, 32, 1}, of_x, NULL, 0}, y = x;
+	const union tdsl_arg args[] = {{.t = &x}, {.t = &y}};
+	y.data = (void *)(uintptr_t)(1ull << 45);
+	y.shape = of_y;
+	OK(tdsl_kernel_find(&k, pack, "half"));
+	OK(tdsl_call(k, NULL, args, 2, NULL, 0));
+	of_x[1] += 2, of_y[1]++;
+	ck_assert_int_eq(tdsl_call(k, NULL, args, 2, NULL, 0), TDSL_ESHAPE);
+	SAYS("half: argument 'x', dimension 1: extent 2147418112 is over 2^31 - 65537");
+}
+END_TEST
 
 START_TEST(strides_beyond_32_bits)
 {
@@ -80,6 +98,7 @@ int main(int argc, char **argv)
 	TCase *c = tcase_create("strides");
 	tcase_set_timeout(c, 120);
 	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, extents_of_a_size_in_the_limit);
 	tcase_add_test(c, strides_beyond_32_bits);
 	tcase_add_test(c, leading_dimensions_that_do_not_fold);
 	suite_add_tcase(s, c);
