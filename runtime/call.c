@@ -4,7 +4,9 @@
  * up to 16 that divides each address) is written as words into a key; a plan made for an equal key by the same thread is run again
  * with pointers and scalars patched.  Plans live in a table per thread, two slots for each hash: no locks, no sharing, nothing to
  * reclaim across threads.  NULL data, overlap and workspace depend on addresses and are checked at every call. */
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@
 #include "list.h"
 
 enum { MEMO_SLOTS = 2048, KEY_NDIM = 12 };
+#define FIRST_BEYOND_F32 0x1.ffffffp127 /* what is less rounds to FLT_MAX or less */
 
 struct memo { struct plan *slots[MEMO_SLOTS]; };
 
@@ -198,9 +201,16 @@ static int workspace_check(const uintptr_t address[MODEL_MAX_PARAM], const struc
 	return 0;
 }
 
-/* Integers that are passed in 32 bits must fit. */
-static int scalars_check(const struct plan *p, tdsl_kernel k, const union tdsl_arg *args)
+/* Scalars that are passed in 32 bits must fit: an integer as it is, a number as one that is finite where it is. */
+static inline int scalars_check(const struct plan *p, tdsl_kernel k, const union tdsl_arg *args)
 {
+	for (uint32_t left = p->single; left; left &= left - 1) {
+		int i = __builtin_ctz(left);
+		double size = fabs(args[i].f);
+		if (size >= FIRST_BEYOND_F32 && size <= DBL_MAX)
+			FAIL(TDSL_EINVAL, "%s: argument '%s' is %.9g; expected an f32, at %s %.9g", kernel_name(k), param_name(k, i), args[i].f,
+			     args[i].f < 0 ? "least" : "most", copysign((double)FLT_MAX, args[i].f));
+	}
 	for (uint32_t left = p->narrow; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
 		if (args[i].i != (int32_t)args[i].i)
@@ -282,7 +292,7 @@ static int plan_run(const struct plan *p, tdsl_kernel k, tdsl_stream s, const un
 	int rc;
 	TRY(addresses_get(address, p, k, args));
 	TRY(overlap_check(address, p, k));
-	if (p->narrow)
+	if (p->narrow | p->single)
 		TRY(scalars_check(p, k, args));
 	if (p->workspace)
 		TRY(workspace_check(address, p, k, (uintptr_t)workspace, workspace_bytes));

@@ -55,7 +55,7 @@ struct plan {
 	uint64_t hash; uint32_t key_words;
 	uint64_t workspace;
 	uint32_t nlaunches;
-	uint32_t narrow;                   /* mask of the scalars passed as i32 */
+	uint32_t narrow, single;           /* masks of the scalars passed as i32, as f32 */
 	struct plan_last last;
 	_Atomic uint64_t *calls;
 	struct plan_tensor *tensors;       /* one for each parameter */

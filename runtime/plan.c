@@ -139,6 +139,8 @@ static int karg_make(const struct bind *b, const struct pack_launch *l, const st
 		return 0; /* stays 0 */
 	if (patch.kind == PATCH_I32)
 		plan->narrow |= 1u << a->a;
+	if (patch.kind == PATCH_F32)
+		plan->single |= 1u << a->a;
 	plan->patches[out->patch + out->npatch++] = patch;
 	return 0;
 constant:

@@ -1,6 +1,7 @@
 /* rt_dispatch_test.c -- what tdsl_call decides, on `null:gfx942`: which variant, which grid and arguments, and every refusal with
  * its text.  The kernels are those of rt_model.h; nothing runs. */
 #include <check.h>
+#include <math.h>
 #include <pthread.h>
 #include <xxhash.h>
 
@@ -475,6 +476,25 @@ START_TEST(integer_scalars_must_fit)
 }
 END_TEST
 
+START_TEST(numbers_must_fit_f32)
+{
+	int64_t shape[] = {4, 8};
+	DLTensor x = tensor(XBASE, 2, 32, 2, shape, NULL), y = tensor(YBASE, 2, 32, 2, shape, NULL);
+	union tdsl_arg args[] = {{.t = &x}, {.t = NULL}, {.f = 2}, {.i = 0}, {.t = &y}};
+	const double fine[] = {0x1.fffffep127, -0x1.fffffep127, 0x1.fffffe8p127 /* rounds to the largest */, 1e-300, INFINITY, -INFINITY, NAN};
+	for (unsigned i = 0; i < sizeof fine / sizeof *fine; i++) {
+		args[2].f = fine[i];
+		OK(tdsl_call(add, NULL, args, 5, NULL, 0));
+	}
+	args[2].f = 1e300;
+	ck_assert_int_eq(tdsl_call(add, NULL, args, 5, NULL, 0), TDSL_EINVAL);
+	ck_assert_str_eq(tdsl_error(), "scale_add: argument 'a' is 1e+300; expected an f32, at most 3.40282347e+38");
+	args[2].f = -0x1.ffffffp127; /* halfway to 2^128 */
+	ck_assert_int_eq(tdsl_call(add, NULL, args, 5, NULL, 0), TDSL_EINVAL);
+	ck_assert_str_eq(tdsl_error(), "scale_add: argument 'a' is -3.40282357e+38; expected an f32, at least -3.40282347e+38");
+}
+END_TEST
+
 START_TEST(strides_that_no_variant_takes)
 {
 	int64_t shape[] = {4, 8}, strides[] = {16, 2}, n[] = {8}, two[] = {2};
@@ -760,6 +780,7 @@ int main(void)
 	tcase_add_test(c, optional_and_empty_tensors);
 	tcase_add_test(c, require_lines);
 	tcase_add_test(c, integer_scalars_must_fit);
+	tcase_add_test(c, numbers_must_fit_f32);
 	tcase_add_test(c, strides_that_no_variant_takes);
 	tcase_add_test(c, workspace);
 	tcase_add_test(c, output_type_and_shape);
