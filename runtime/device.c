@@ -14,8 +14,6 @@
 #include "env.h"
 #include "fork.h"
 
-#define DEVICE_NAMES "hip:N, cuda:N, sim:gfx942, sim:gfx950 or null:gfx942"
-
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static tdsl_device registry;
 static _Atomic(tdsl_device) default_device;

@@ -11,14 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-enum kind { TEXT, FLAG, BYTES, NUMBER, LEVEL, ABSOLUTE };
+enum kind { TEXT, FLAG, BYTES, NUMBER, LEVEL, ABSOLUTE, DEVICE, DISABLED };
 static const char *const levels[] = {"off", "warn", "info", "debug"};
 enum { NLEVELS = sizeof levels / sizeof *levels };
 
 /* docs/environment.md has a row for each; tests/lists_test.sh compares them. */
 static const struct row { const char *name; enum kind kind; } table[] = {
-	{"TDSL_DEVICE", TEXT}, {"TDSL_PACK_PATH", TEXT}, {"TDSL_CACHE_DIR", ABSOLUTE}, {"TDSL_CACHE_MAX", BYTES}, {"TDSL_JIT", FLAG},
-	{"TDSL_REBUILD", FLAG}, {"TDSL_JOBS", NUMBER}, {"TDSL_TUNE", TEXT}, {"TDSL_DISABLE", TEXT}, {"TDSL_BATCH_INVARIANT", FLAG},
+	{"TDSL_DEVICE", DEVICE}, {"TDSL_PACK_PATH", TEXT}, {"TDSL_CACHE_DIR", ABSOLUTE}, {"TDSL_CACHE_MAX", BYTES}, {"TDSL_JIT", FLAG},
+	{"TDSL_REBUILD", FLAG}, {"TDSL_JOBS", NUMBER}, {"TDSL_TUNE", TEXT}, {"TDSL_DISABLE", DISABLED}, {"TDSL_BATCH_INVARIANT", FLAG},
 	{"TDSL_LOG", LEVEL}, {"TDSL_COMPILER", TEXT}, {"TDSL_HIP_LIBRARY", TEXT}, {"TDSL_CUDA_LIBRARY", TEXT}, {"TDSL_SIM_LIBRARY", TEXT}};
 
 /* The value, NULL where it is not set. */
@@ -61,6 +61,35 @@ static int level_parse(const char *text)
 	return -1;
 }
 
+/* The form alone: whether there is such a device its driver knows. */
+static bool device_parse(const char *text)
+{
+	static const char *const names[] = {"sim:gfx942", "sim:gfx950", "null:gfx942", "null:gfx950", "null:sm_90a"};
+	size_t n = strncmp(text, "hip:", 4) == 0 ? 4 : strncmp(text, "cuda:", 5) == 0 ? 5 : 0;
+	bool fits = n && text[n] && strlen(text + n) == strspn(text + n, "0123456789");
+	for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+		fits = fits || strcmp(text, names[i]) == 0;
+	return fits;
+}
+
+bool disabled_next(const char **at, struct disabled *d)
+{
+	*at += strspn(*at, ";");
+	size_t n = strcspn(*at, ";");
+	const char *slash = memchr(*at, '/', n);
+	*d = (struct disabled){*at, slash ? slash + 1 : NULL, slash ? (size_t)(slash - *at) : n, slash ? n - (size_t)(slash - *at) - 1 : 0};
+	*at += n;
+	return n != 0;
+}
+
+static bool disabled_parse(const char *text)
+{
+	bool fits = true;
+	for (struct disabled d; disabled_next(&text, &d);)
+		fits = fits && d.kernel_length && (!d.variant || d.variant_length);
+	return fits;
+}
+
 static int row_check(const struct row *r)
 {
 	const char *v = get(r->name), *expected = NULL;
@@ -74,6 +103,8 @@ static int row_check(const struct row *r)
 	case BYTES: expected = bytes_parse(v, &bytes) ? NULL : "a number of bytes such as 500000, 512K, 64M or 2G"; break;
 	case NUMBER: expected = number_parse(v, &number) ? NULL : "a number from 1 to 1024"; break;
 	case LEVEL: expected = level_parse(v) >= 0 ? NULL : "off, warn, info or debug"; break;
+	case DEVICE: expected = device_parse(v) ? NULL : DEVICE_NAMES; break;
+	case DISABLED: expected = disabled_parse(v) ? NULL : "kernel or kernel/variant, separated by ';'"; break;
 	case ABSOLUTE: expected = *v == '/' ? NULL : "an absolute path, or \"\" for no cache"; break;
 	}
 	if (expected)

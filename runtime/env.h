@@ -3,9 +3,12 @@
 #ifndef TDSL_RT_ENV_H
 #define TDSL_RT_ENV_H
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "error.h"
+
+#define DEVICE_NAMES "hip:N, cuda:N, sim:gfx942, sim:gfx950, null:gfx942, null:gfx950 or null:sm_90a"
 
 /* 0, or TDSL_EINVAL naming the variable, its value and what was expected.  Called wherever a process enters the library. */
 int env_check(void);
@@ -16,6 +19,11 @@ int env_bytes(uint64_t *value, const char *name, uint64_t unset);
 int env_number(int *value, const char *name, int unset);
 /* Threads for compiling: `asked`, else TDSL_JOBS, else one per processor that the process may use and 256 MB of free memory. */
 int env_jobs(int *jobs, int asked);
+
+/* An entry of TDSL_DISABLE, inside its text: a kernel, or with variant not NULL one of its variants. */
+struct disabled { const char *kernel, *variant; size_t kernel_length, variant_length; };
+/* The entry at *at, which goes on behind it; false at the end. */
+bool disabled_next(const char **at, struct disabled *);
 
 /* The log on standard error, off unless TDSL_LOG names a level. */
 enum log_level { LOG_OFF, LOG_WARN, LOG_INFO, LOG_DEBUG };

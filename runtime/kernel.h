@@ -18,6 +18,7 @@ struct tdsl_kernel_s {
 	char signature[MODEL_MAX_PARAM + 4];
 	const char **extents;              /* kernel_extents; NULL until one is asked for */
 	_Atomic uint64_t *calls;           /* of each variant, and of calls that had nothing to do */
+	_Atomic uint64_t told;             /* digest of the value of TDSL_DISABLE whose unknown variants were told */
 };
 
 struct tdsl_pack_s {
@@ -80,6 +81,8 @@ int pack_check(tdsl_pack, const char *where);
 int kernel_check(tdsl_kernel, const char *where);
 /* Is the pack of this number open? */
 bool pack_is_open(uint64_t serial);
+/* Has an open pack a kernel of this name (n letters)? */
+bool packs_have(const char *name, size_t n);
 /* "M, N": the extents of a tensor parameter; lives as long as the pack. */
 const char *kernel_extents(tdsl_kernel, int param);
 /* Sets the error for a reader's status. */

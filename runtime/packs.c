@@ -61,6 +61,19 @@ bool pack_is_open(uint64_t serial)
 	return at != NULL;
 }
 
+bool packs_have(const char *name, size_t n)
+{
+	bool found = false;
+	pthread_mutex_lock(&open_lock);
+	for (tdsl_pack p = open_packs; p && !found; p = p->next)
+		for (uint32_t i = 0; i < p->file->nkernels && !found; i++) {
+			const char *its = pack_string(p->file, p->file->kernels[i].name);
+			found = strlen(its) == n && memcmp(its, name, n) == 0;
+		}
+	pthread_mutex_unlock(&open_lock);
+	return found;
+}
+
 static void open_add(tdsl_pack p)
 {
 	pthread_mutex_lock(&open_lock);

@@ -2,9 +2,11 @@
  * In: a call.  Out: a plan, made once for each shape.  Which variant of a kernel serves it is trace.c's choice; which kernel, where the pack's own
  * has none, is chosen here, among those that this process compiled or compiles now. */
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "env.h"
 #include "follow.h"
@@ -93,6 +95,36 @@ static int serve(struct bind *b, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	TRY(jit_kernel(&j, k, s, args, JIT_WHOLE)); /* strides that the likely variant cannot follow: all of them */
 	TRY(bind_serve(b, j, s->device, args, lenient, choose));
 	return choose_variant(b, CHOOSE_ANY, index, NULL, NULL);
+}
+
+/* ---- what TDSL_DISABLE names and nothing has */
+
+/* In the pack, for whatever device, or compiled by now. */
+static bool variant_exists(tdsl_kernel k, const struct disabled *d)
+{
+	for (tdsl_kernel of = k; of; of = jit_next(k, of == k ? NULL : of))
+		for (uint32_t i = 0; i < of->k->variants.count; i++) {
+			const char *its = pack_string(of->pack->file, of->pack->file->variants[of->k->variants.first + i].predicate_text);
+			if (strlen(its) == d->variant_length && memcmp(its, d->variant, d->variant_length) == 0)
+				return true;
+		}
+	return false;
+}
+
+/* A misspelt entry passes nothing over: one that nothing answers to is told, once for each value; packs and variants may come yet. */
+static void disabled_tell(tdsl_kernel k)
+{
+	static _Atomic uint64_t told;
+	const char *at, *name = pack_string(k->pack->file, k->k->name);
+	if (!log_on(LOG_WARN) || env_text(&at, "TDSL_DISABLE") < 0 || !at)
+		return;
+	uint64_t digest = XXH3_64bits(at, strlen(at)) | 1;
+	bool again = atomic_exchange(&told, digest) == digest, its_again = atomic_exchange(&k->told, digest) == digest;
+	for (struct disabled d; disabled_next(&at, &d);)
+		if (!again && !packs_have(d.kernel, d.kernel_length))
+			log_write(LOG_WARN, "TDSL_DISABLE names '%.*s'; no open pack has a kernel of that name", (int)d.kernel_length, d.kernel);
+		else if (!its_again && d.variant && strlen(name) == d.kernel_length && memcmp(name, d.kernel, d.kernel_length) == 0 && !variant_exists(k, &d))
+			log_write(LOG_WARN, "TDSL_DISABLE names '%s/%.*s'; no variant of the kernel has that text (tdslc list)", name, (int)d.variant_length, d.variant);
 }
 
 /* ---- building */
@@ -234,6 +266,7 @@ int plan_make(struct plan **out, tdsl_kernel k, tdsl_stream s, const union tdsl_
 	tdsl_device device = s->device;
 	uint32_t index = UINT32_MAX;
 	TRY(serve(b, k, s, args, false, JIT_VARIANT, &index));
+	disabled_tell(k);
 	if (!b->nothing) {
 		choose_compiled(b, device, args, false, &index);
 		k = b->kernel;

@@ -74,17 +74,15 @@ int choice_is_open(bool *open, const struct bind *b)
 	return 0;
 }
 
-/* Does TDSL_DISABLE name the kernel (variant NULL) or this variant of it?  "kernel;kernel/variant text". */
+/* Does TDSL_DISABLE name the kernel (variant NULL) or this variant of it? */
 static bool disabled(const struct rules *r, const char *kernel, const char *variant)
 {
 	size_t k = strlen(kernel), v = variant ? strlen(variant) : 0;
-	for (const char *at = r->disabled; at && *at;) {
-		size_t n = strcspn(at, ";");
-		if (n >= k && memcmp(at, kernel, k) == 0 &&
-		    (variant ? n == k + 1 + v && at[k] == '/' && memcmp(at + k + 1, variant, v) == 0 : n == k))
+	const char *at = r->disabled;
+	for (struct disabled d; at && disabled_next(&at, &d);)
+		if (d.kernel_length == k && memcmp(d.kernel, kernel, k) == 0 && !d.variant == !variant && d.variant_length == v &&
+		    (!v || memcmp(d.variant, variant, v) == 0))
 			return true;
-		at += n + (at[n] == ';');
-	}
 	return false;
 }
 

@@ -296,7 +296,7 @@ static void refused(const char *name, int code, const char *text)
 
 START_TEST(names_that_are_no_devices)
 {
-	refused("", TDSL_EDEVICE, "'' is not a device; expected hip:N, cuda:N, sim:gfx942, sim:gfx950 or null:gfx942");
+	refused("", TDSL_EDEVICE, "'' is not a device; expected hip:N, cuda:N, sim:gfx942, sim:gfx950, null:gfx942, null:gfx950 or null:sm_90a");
 	refused("gpu", TDSL_EDEVICE, "'gpu' is not a device");
 	refused("hip:", TDSL_EDEVICE, "hip:: expected hip:N with N a device number");
 	refused("hip:-1", TDSL_EDEVICE, "expected hip:N");
@@ -326,9 +326,12 @@ START_TEST(no_gpu_is_a_clear_error)
 	ck_assert_int_eq(run_add(NULL, &tx, NULL, &tx), TDSL_EDEVICE); /* never a silent simulator */
 	ck_assert_ptr_nonnull(strstr(tdsl_error(), "no device was opened, TDSL_DEVICE is not set, and there is no GPU"));
 	ck_assert_int_eq(tdsl_default(&d), TDSL_EDEVICE);
-	setenv("TDSL_DEVICE", "sim:none", 1);
+	setenv("TDSL_DEVICE", "hip:4000", 1);
 	ck_assert_int_eq(tdsl_default(&d), TDSL_EDEVICE);
-	ck_assert_ptr_nonnull(strstr(tdsl_error(), "TDSL_DEVICE: sim:none: no simulated chip"));
+	ck_assert_ptr_nonnull(strstr(tdsl_error(), "TDSL_DEVICE: hip:4000: no device"));
+	setenv("TDSL_DEVICE", "sim:none", 1);
+	ck_assert_int_eq(tdsl_default(&d), TDSL_EINVAL);
+	ck_assert_ptr_nonnull(strstr(tdsl_error(), "TDSL_DEVICE is \"sim:none\"; expected hip:N"));
 	setenv("TDSL_DEVICE", "sim:gfx950", 1);
 	OK(tdsl_default(&d));
 	struct tdsl_device_info info;

@@ -165,6 +165,9 @@ START_TEST(values_outside_the_table)
 		{"TDSL_CACHE_MAX", "99999999999G", NULL}, {"TDSL_CACHE_MAX", "-1", NULL},
 		{"TDSL_JIT", "no", "TDSL_JIT is \"no\"; expected 0 or 1"}, {"TDSL_JIT", "2", NULL}, {"TDSL_REBUILD", "yes", NULL},
 		{"TDSL_BATCH_INVARIANT", "true", NULL}, {"TDSL_JOBS", "0", "TDSL_JOBS is \"0\"; expected a number from 1 to 1024"}, {"TDSL_JOBS", "4x", NULL},
+		{"TDSL_DEVICE", "foo", "TDSL_DEVICE is \"foo\"; expected hip:N, cuda:N, sim:gfx942, sim:gfx950, null:gfx942, null:gfx950 or null:sm_90a"},
+		{"TDSL_DEVICE", "hip:", NULL}, {"TDSL_DEVICE", "hip:-1", NULL}, {"TDSL_DEVICE", "cuda:0x", NULL}, {"TDSL_DEVICE", "sim:gfx999", NULL},
+		{"TDSL_DISABLE", "a;b/", "TDSL_DISABLE is \"a;b/\"; expected kernel or kernel/variant, separated by ';'"}, {"TDSL_DISABLE", "/any", NULL},
 		{"TDSL_LOG", "all", "TDSL_LOG is \"all\"; expected off, warn, info or debug"}};
 	for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
 		tdsl_pack p;
@@ -189,6 +192,78 @@ START_TEST(values_outside_the_table)
 	unsetenv("TDSL_REBUILD");
 	compile("one  \n\n", NULL); /* the same text */
 	ck_assert_int_eq(calls(), 2);
+}
+END_TEST
+
+/* ---- what is told on standard error */
+
+static FILE *log_file;
+static int log_saved;
+
+static void log_begin(const char *level)
+{
+	log_file = tmpfile();
+	ck_assert_ptr_nonnull(log_file);
+	setenv("TDSL_LOG", level, 1);
+	log_saved = dup(2);
+	dup2(fileno(log_file), 2);
+}
+
+static const char *log_end(void)
+{
+	static char text[4096];
+	dup2(log_saved, 2);
+	close(log_saved);
+	unsetenv("TDSL_LOG");
+	rewind(log_file);
+	text[fread(text, 1, sizeof text - 1, log_file)] = 0;
+	fclose(log_file);
+	return text;
+}
+
+/* A call of scale_add on a fresh shape. */
+static int call(tdsl_kernel k)
+{
+	static int64_t shape[] = {4, 8};
+	DLTensor x = {(void *)0x10000000, {kDLCPU, 0}, 2, {TDSL_DL_FLOAT, 32, 1}, shape, NULL, 0}, y = x;
+	const union tdsl_arg args[] = {{.t = &x}, {.t = NULL}, {.f = 2}, {.i = 0}, {.t = &y}};
+	y.data = (void *)0x20000000;
+	shape[0]++;
+	return tdsl_call(k, NULL, args, 5, NULL, 0);
+}
+
+static const char *call_told(tdsl_kernel k, const char *disable)
+{
+	setenv("TDSL_DISABLE", disable, 1);
+	log_begin("warn");
+	int rc = call(k);
+	const char *told = log_end();
+	OK(rc);
+	return told;
+}
+
+START_TEST(disabled_entries_that_nothing_answers_to_are_told_once)
+{
+	size_t size;
+	tdsl_pack p;
+	tdsl_kernel k;
+	void *bytes = rt_pack(&size, false);
+	OK(tdsl_pack_open_memory(&p, bytes, size));
+	OK(tdsl_kernel_find(&k, p, "scale_add"));
+	ck_assert_str_eq(call_told(k, "rmsnorm_quant/N%8=0 aligned;rmsnorm_quant;partial_sum/any"), "");
+	ck_assert_str_eq(call_told(k, "scale_add/N=4096"),
+	                 "tdsl: warn: TDSL_DISABLE names 'scale_add/N=4096'; no variant of the kernel has that text (tdslc list)\n");
+	ck_assert_str_eq(call_told(k, "scale_add/N=4096"), "");
+	ck_assert_str_eq(call_told(k, "Scale_add;;partial_sum/Any;nosuch/any"), /* partial_sum's is told when that is called */
+	                 "tdsl: warn: TDSL_DISABLE names 'Scale_add'; no open pack has a kernel of that name\n"
+	                 "tdsl: warn: TDSL_DISABLE names 'nosuch'; no open pack has a kernel of that name\n");
+	setenv("TDSL_DISABLE", "scale_add/", 1);
+	ck_assert_int_eq(call(k), TDSL_EINVAL);
+	ck_assert_str_eq(tdsl_error(), "TDSL_DISABLE is \"scale_add/\"; expected kernel or kernel/variant, separated by ';'");
+	setenv("TDSL_DISABLE", "scale_add/any", 1);
+	ck_assert_int_eq(call(k), TDSL_ETARGET);
+	tdsl_pack_close(p);
+	free(bytes);
 }
 END_TEST
 
@@ -258,6 +333,7 @@ int main(void)
 	tcase_add_test(c, damaged_entries_are_rebuilt);
 	tcase_add_test(c, cache_that_cannot_be_written_is_no_error);
 	tcase_add_test(c, values_outside_the_table);
+	tcase_add_test(c, disabled_entries_that_nothing_answers_to_are_told_once);
 	tcase_add_test(c, errors_of_the_text);
 	tcase_add_test(c, messages_are_of_the_last_compile);
 	tcase_add_test(c, no_compiler);
