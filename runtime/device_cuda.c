@@ -33,6 +33,11 @@ static int cuda_fail(tdsl_device d, int code, const char *call, unsigned error, 
 	unsigned cuda_rc_ = (d)->cuda->t.call args; \
 	if (cuda_rc_) return cuda_fail((d), (code), #call, cuda_rc_, (what)); } while (0)
 
+/* Of the memory functions: where a kernel failed before, that is what they tell of, and the code is that of the launch. */
+#define CUDA_MEMORY(d, code, call, args) do { \
+	unsigned cuda_rc_ = (d)->cuda->t.call args; \
+	if (cuda_rc_) return cuda_fail((d), cuda_rc_ >= CUDA_FAULT_FIRST && cuda_rc_ <= CUDA_FAULT_LAST ? TDSL_ELAUNCH : (code), #call, cuda_rc_, NULL); } while (0)
+
 static int cuda_enter(tdsl_device d, uintptr_t *saved)
 {
 	struct CUctx_st *now;
@@ -229,24 +234,24 @@ static bool cuda_capturing(tdsl_device d, void *native)
 static int cuda_alloc(tdsl_device d, void **ptr, size_t bytes)
 {
 	unsigned long long at = 0;
-	CUDA(d, TDSL_ENOMEM, NULL, cuMemAlloc_v2, (&at, bytes));
+	CUDA_MEMORY(d, TDSL_ENOMEM, cuMemAlloc_v2, (&at, bytes));
 	*ptr = (void *)(uintptr_t)at;
 	return 0;
 }
 
 static int cuda_free(tdsl_device d, void *ptr)
 {
-	CUDA(d, TDSL_EINVAL, NULL, cuMemFree_v2, ((uintptr_t)ptr));
+	CUDA_MEMORY(d, TDSL_EINVAL, cuMemFree_v2, ((uintptr_t)ptr));
 	return 0;
 }
 
 static int cuda_copy(tdsl_device d, void *dst, const void *src, size_t bytes, bool to_device)
 {
 	if (to_device) {
-		CUDA(d, TDSL_EINVAL, NULL, cuMemcpyHtoD_v2, ((uintptr_t)dst, src, bytes));
+		CUDA_MEMORY(d, TDSL_EINVAL, cuMemcpyHtoD_v2, ((uintptr_t)dst, src, bytes));
 		CUDA(d, TDSL_ELAUNCH, NULL, cuStreamSynchronize, (NULL)); /* pageable memory may be on its way still */
 	} else {
-		CUDA(d, TDSL_EINVAL, NULL, cuMemcpyDtoH_v2, (dst, (uintptr_t)src, bytes));
+		CUDA_MEMORY(d, TDSL_EINVAL, cuMemcpyDtoH_v2, (dst, (uintptr_t)src, bytes));
 	}
 	return 0;
 }

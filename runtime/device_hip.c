@@ -34,6 +34,11 @@ static int hip_fail(tdsl_device d, int code, const char *call, unsigned error, c
 	unsigned hip_rc_ = (d)->hip->call args; \
 	if (hip_rc_) return hip_fail((d), (code), #call, hip_rc_, (what)); } while (0)
 
+/* Of the memory functions: where a kernel failed before, that is what they tell of, and the code is that of the launch. */
+#define HIP_MEMORY(d, code, call, args) do { \
+	unsigned hip_rc_ = (d)->hip->call args; \
+	if (hip_rc_) return hip_fail((d), hip_rc_ >= HIP_FAULT_FIRST && hip_rc_ <= HIP_FAULT_LAST ? TDSL_ELAUNCH : (code), #call, hip_rc_, NULL); } while (0)
+
 static int hip_enter(tdsl_device d, uintptr_t *saved)
 {
 	int ordinal;
@@ -93,19 +98,19 @@ static int hip_sync(tdsl_device d, void *native)
 
 static int hip_alloc(tdsl_device d, void **ptr, size_t bytes)
 {
-	HIP(d, TDSL_ENOMEM, NULL, hipMalloc, (ptr, bytes));
+	HIP_MEMORY(d, TDSL_ENOMEM, hipMalloc, (ptr, bytes));
 	return 0;
 }
 
 static int hip_free(tdsl_device d, void *ptr)
 {
-	HIP(d, TDSL_EINVAL, NULL, hipFree, (ptr));
+	HIP_MEMORY(d, TDSL_EINVAL, hipFree, (ptr));
 	return 0;
 }
 
 static int hip_copy(tdsl_device d, void *dst, const void *src, size_t bytes, bool to_device)
 {
-	HIP(d, TDSL_EINVAL, NULL, hipMemcpy, (dst, src, bytes, to_device ? HIP_COPY_TO_DEVICE : HIP_COPY_TO_HOST));
+	HIP_MEMORY(d, TDSL_EINVAL, hipMemcpy, (dst, src, bytes, to_device ? HIP_COPY_TO_DEVICE : HIP_COPY_TO_HOST));
 	return 0;
 }
 

@@ -35,6 +35,7 @@ enum {
 	HIP_PROP_R0600_ARCH = 1160,     /* offset of gcnArchName[256] in hipDeviceProp_tR0600 (HIP 6 and 7) */
 	HIP_PROP_R0000_ARCH = 396,      /* the same in HIP 5's, which the name without suffix always fills */
 	HIP_COPY_TO_DEVICE = 1, HIP_COPY_TO_HOST = 2,
+	HIP_FAULT_FIRST = 700, HIP_FAULT_LAST = 719,   /* hipErrorIllegalAddress .. hipErrorLaunchFailure: of a kernel that ran */
 	HIP_CAPTURE_IMPLICIT = 906      /* asked of the default stream while another is captured */
 };
 #define HIP_EXTRA_POINTER ((void *)1)

@@ -188,6 +188,9 @@ START_TEST(fault_on_the_device_is_reported)
 	ck_assert_int_eq(tdsl_call(norm, NULL, args, 5, NULL, 0), TDSL_ELAUNCH);
 	ck_assert_msg(strstr(tdsl_error(), "sim:gfx942: scale_add: hip") == tdsl_error(), "%s", tdsl_error());
 	ck_assert_msg(strstr(tdsl_error(), "'x'") != NULL, "no argument is named: %s", tdsl_error());
+	void *memory;
+	ck_assert_int_eq(tdsl_alloc(&memory, d, 64), TDSL_ELAUNCH); /* there is memory, but not on a device that failed */
+	ck_assert_msg(strstr(tdsl_error(), "sim:gfx942: hipMalloc: ") == tdsl_error(), "%s", tdsl_error());
 	tdsl_close(d);
 	float a[64] = {1}, b[64]; /* opened again it works */
 	DLTensor ta = tensor(a, host, 2, shape, NULL), tb = tensor(b, host, 2, shape, NULL);
