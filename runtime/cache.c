@@ -66,7 +66,7 @@ const char *cache_trouble(void)
 
 /* ---- the folder */
 
-/* False where there is no cache. */
+/* False where there is none. */
 static bool folder_name(char *out, size_t size)
 {
 	const char *set = getenv("TDSL_CACHE_DIR"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
@@ -106,7 +106,11 @@ int cache_open(struct cache *c)
 	*c = (struct cache){.folder = -1};
 	TRY(env_bytes(&c->most, "TDSL_CACHE_MAX", CACHE_MOST));
 	if (!folder_name(c->path, sizeof c->path)) {
-		c->off = true;
+		const char *set = getenv("TDSL_CACHE_DIR");
+		c->off = set && !*set;
+		if (!c->off)
+			trouble_set("no folder: %s", set ? "the path of TDSL_CACHE_DIR is too long"
+			                                 : "TDSL_CACHE_DIR is not set, and neither XDG_CACHE_HOME nor HOME is an absolute path");
 		return 0;
 	}
 	enum { FLAGS = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC };
@@ -244,9 +248,18 @@ static void *entry_bytes(int fd, const struct stat *st, struct cache_key key, si
 	return NULL;
 }
 
+/* Once for each state of a file: who looks again after it waited for a lock finds the same. */
+static void damage_tell(struct cache *c, const char *name, const struct stat *st, bool entry)
+{
+	static _Atomic uint64_t told;
+	uint64_t state = XXH3_64bits_withSeed(name, strlen(name), (uint64_t)st->st_ino ^ (uint64_t)ns(st->st_mtim)) | 1;
+	if (atomic_exchange(&told, state) != state)
+		log_write(LOG_INFO, "compile cache: %s/%s is damaged, of another format or not ours: %s", c->path, name, entry ? "compiled again" : "passed over");
+}
+
 static bool file_read(struct cache *c, const char *name, struct cache_key key, bool used, void **bytes, size_t *size)
 {
-	struct stat st;
+	struct stat st = {0};
 	*bytes = NULL;
 	if (c->folder < 0)
 		return false;
@@ -258,7 +271,7 @@ static bool file_read(struct cache *c, const char *name, struct cache_key key, b
 	if (*bytes && used)
 		touch(c, fd, ns(st.st_mtim));
 	if (!*bytes)
-		log_write(LOG_INFO, "compile cache: %s/%s is damaged, of another format or not ours: compiled again", c->path, name);
+		damage_tell(c, name, &st, used);
 	close(fd);
 	return *bytes != NULL;
 }
@@ -436,8 +449,10 @@ static void sweep(struct cache *c, const char *kept)
 bool cache_write(struct cache *c, struct cache_key key, const void *bytes, size_t size)
 {
 	char name[64];
-	if (c->off || size > c->most || !file_write(c, entry_name(key, name), key, bytes, size, true))
+	bool fits = size + sizeof(struct entry) <= c->most;
+	if (c->off || (fits && !file_write(c, entry_name(key, name), key, bytes, size, true)))
 		return false;
-	sweep(c, name);
-	return true;
+	if (c->folder >= 0)
+		sweep(c, fits ? name : ""); /* also of what was kept under another limit */
+	return fits;
 }

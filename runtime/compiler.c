@@ -152,12 +152,13 @@ int compiler_identity(char *out, size_t size, struct cache *c)
 	bool there = loaded.handle != NULL;
 	pthread_mutex_unlock(&lock);
 	bool notes = c->folder >= 0 && strchr(path, '/');
-	if (!there && notes && identity_noted(out, size, c, path))
+	bool looked = !there && notes;
+	if (looked && identity_noted(out, size, c, path))
 		return 0;
 	TRY(compiler_get(&compiler));
 	snprintf(out, size, "%s", compiler->identity());
 	static atomic_bool noted;
-	if (notes && !atomic_exchange(&noted, true) && !identity_noted((char[IDENTITY]){0}, IDENTITY, c, path))
+	if (notes && !atomic_exchange(&noted, true) && (looked || !identity_noted((char[IDENTITY]){0}, IDENTITY, c, path)))
 		identity_note(out, c, path);
 	return 0;
 }
