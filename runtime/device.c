@@ -273,6 +273,9 @@ static int default_open(tdsl_device *out)
 	const char *name = getenv("TDSL_DEVICE");
 	bool named = name && *name;
 	char why[1024] = "";
+	const struct tdsl_device_s *other = registry;
+	while (other && atomic_load(&other->refs) <= 0)
+		other = other->next;
 	int rc = d ? 0 : named ? device_get(&d, name) : gpu_open(&d, why, sizeof why);
 	if (rc == 0) {
 		atomic_store(&default_device, d);
@@ -281,6 +284,9 @@ static int default_open(tdsl_device *out)
 	pthread_mutex_unlock(&registry_lock);
 	if (rc < 0 && named)
 		FAIL(rc, "TDSL_DEVICE: %s", tdsl_error());
+	if (rc < 0 && other)
+		FAIL(TDSL_EDEVICE, "the default device is closed, TDSL_DEVICE is not set, and there is no GPU (%s); tdsl_set_default makes another "
+		     "the default, such as %s, which is open", why, other->name);
 	if (rc < 0)
 		FAIL(TDSL_EDEVICE, "no device was opened, TDSL_DEVICE is not set, and there is no GPU (%s); "
 		     "tdsl_open or TDSL_DEVICE=sim:gfx942 selects a simulated one", why);

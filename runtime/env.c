@@ -50,7 +50,7 @@ static bool number_parse(const char *text, int *value)
 	char *end;
 	long n = strtol(text, &end, 10);
 	*value = (int)n;
-	return *text >= '0' && *text <= '9' && !*end && n >= 1 && n <= 1024;
+	return *text >= '0' && *text <= '9' && !*end && n >= 1 && n <= ENV_MOST_JOBS;
 }
 
 static int level_parse(const char *text)
@@ -199,7 +199,7 @@ int env_jobs(int *jobs, int asked)
 	long n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : sysconf(_SC_NPROCESSORS_ONLN);
 	long long fit = memory_free() / 256;
 	n = fit < n ? (long)fit : n;
-	*jobs = n < 1 ? 1 : n > 1024 ? 1024 : (int)n;
+	*jobs = n < 1 ? 1 : n > ENV_MOST_JOBS ? ENV_MOST_JOBS : (int)n;
 	return 0;
 }
 

@@ -17,6 +17,7 @@ int env_text(const char **value, const char *name);
 int env_flag(bool *value, const char *name, bool unset);
 int env_bytes(uint64_t *value, const char *name, uint64_t unset);
 int env_number(int *value, const char *name, int unset);
+enum { ENV_MOST_JOBS = 1024 };
 /* Threads for compiling: `asked`, else TDSL_JOBS, else one per processor that the process may use and 256 MB of free memory. */
 int env_jobs(int *jobs, int asked);
 

@@ -8,11 +8,13 @@
  * its lines, file name (in debug lines), targets, kernels, instances, library folder.  A failed compile is not remembered. */
 #include "jit.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <xxhash.h>
 
 #include "env.h"
@@ -121,7 +123,8 @@ static int compile_fail(const char *file, const char *all)
 		line--;
 	if (!line)
 		line = all && *all ? all : "the compiler gave no message";
-	FAIL(TDSL_ECOMPILE, "%s%.*s", strstr(line, ": error: ") ? "" : file, (int)strcspn(line, "\n"), line);
+	bool placed = strstr(line, ": error: ");
+	FAIL(TDSL_ECOMPILE, "%s%s%.*s", placed ? "" : file, placed ? "" : ": ", (int)strcspn(line, "\n"), line);
 }
 
 /* *bytes: the library's, to be given back to it. */
@@ -237,6 +240,34 @@ static int request_run(struct pack_file **out, const struct request *r)
 	return rc;
 }
 
+/* ---- what the caller asks for, before anything is looked up */
+
+static int jobs_check(const char *where, int jobs)
+{
+	if (jobs < 0 || jobs > ENV_MOST_JOBS)
+		FAIL(TDSL_EINVAL, "%s: jobs is %d; expected 0 to %d", where, jobs, ENV_MOST_JOBS);
+	return 0;
+}
+
+static int target_check(const char *where, const char *target)
+{
+	if (model_native(target, 8) == DT_NONE)
+		FAIL(TDSL_EINVAL, "%s: unknown target '%s'; expected gfx942, gfx950 or sm_90a", where, target);
+	return 0;
+}
+
+static int options_check(const struct tdsl_compile_options *o)
+{
+	struct stat st;
+	TRY(jobs_check("tdsl_compile", o->jobs));
+	for (const char *const *t = o->targets; t && *t; t++)
+		TRY(target_check("tdsl_compile", *t));
+	int rc = o->library_path ? stat(o->library_path, &st) : 0;
+	if (rc < 0 || (o->library_path && !S_ISDIR(st.st_mode)))
+		FAIL(TDSL_EINVAL, "tdsl_compile: library_path: %s: %s", o->library_path, rc < 0 ? strerror(errno) : "not a folder");
+	return 0;
+}
+
 int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, const struct tdsl_compile_options *options)
 {
 	static const struct tdsl_compile_options none;
@@ -246,6 +277,7 @@ int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, 
 	messages_set(NULL, NULL);
 	if (!pack || !text)
 		FAIL(TDSL_EINVAL, "tdsl_compile: %s is NULL", pack ? "text" : "pack");
+	TRY(options_check(q));
 	struct request r = {text, n, file ? file : "text", {TDSLC_ABI, q->targets, q->kernels, q->instances, q->jobs, q->library_path, NULL, NULL, 0}, false};
 	if (!q->targets) {
 		tdsl_device d;
@@ -524,9 +556,9 @@ static int warm_one(const struct tdsl_warm *w, int jobs)
 	tdsl_device d;
 	messages_set(NULL, NULL);
 	if (!w->kernel || (!w->text && !w->pack))
-		FAIL(TDSL_EINVAL, "tdsl_warm_up: an item without %s", w->kernel ? "text and pack" : "kernel");
+		FAIL(TDSL_EINVAL, "%s", w->kernel ? "found neither pack nor text; expected one of them" : "kernel is NULL");
 	if (!text) {
-		TRY(pack_check(w->pack, "tdsl_warm_up"));
+		TRY(pack_check(w->pack, w->kernel));
 		const struct pack_file *f = w->pack->file;
 		text = pack_string(f, f->meta->source);
 		file = pack_string(f, f->meta->source_name);
@@ -538,6 +570,7 @@ static int warm_one(const struct tdsl_warm *w, int jobs)
 		TRY(tdsl_default(&d));
 		target = d->target;
 	}
+	TRY(target_check(w->kernel, target));
 	struct part p = {w->kernel, w->instance, target, NULL, w->given, false};
 	p.alone = w->given && w->pack && pack_serves(w->pack, &p);
 	return warm_kernel(text, n, file ? file : "text", p, jobs);
@@ -567,6 +600,7 @@ int tdsl_warm_up(const struct tdsl_warm *items, int n, int jobs)
 	struct warming w = {.items = items, .n = n, .failed = -1, .lock = PTHREAD_MUTEX_INITIALIZER};
 	if (n < 0 || (n && !items))
 		FAIL(TDSL_EINVAL, "tdsl_warm_up: %d items%s", n, items ? "" : " at NULL");
+	TRY(jobs_check("tdsl_warm_up", jobs));
 	TRY(env_check());
 	TRY(env_jobs(&jobs, jobs));
 	w.each = n ? (jobs + n - 1) / n : 1;

@@ -357,6 +357,8 @@ int tdsl_kernel_dtype(const char **name, DLDataType *dl, tdsl_kernel k, int inst
 	TRY(kernel_check(k, "tdsl_kernel_dtype"));
 	TRY(index_check("tdsl_kernel_dtype", name, instance, k->k->instances.count));
 	TRY(index_check("tdsl_kernel_dtype", dl, param, k->k->params.count));
+	if (target && model_native(target, 8) == DT_NONE)
+		FAIL(TDSL_EINVAL, "tdsl_kernel_dtype: unknown target '%s'; expected gfx942, gfx950 or sm_90a", target);
 	const struct pack_file *f = k->pack->file;
 	const struct pack_type *t = &f->types[f->instances[k->k->instances.first + (uint32_t)instance].types + (uint32_t)param];
 	enum dtype type = t->native && target ? model_native(target, t->native) : dtype_by_dlpack(t->code, t->bits);

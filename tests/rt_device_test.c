@@ -329,6 +329,14 @@ START_TEST(no_gpu_is_a_clear_error)
 	ck_assert_int_eq(run_add(NULL, &tx, NULL, &tx), TDSL_EDEVICE); /* never a silent simulator */
 	ck_assert_ptr_nonnull(strstr(tdsl_error(), "no device was opened, TDSL_DEVICE is not set, and there is no GPU"));
 	ck_assert_int_eq(tdsl_default(&d), TDSL_EDEVICE);
+	tdsl_device first, other;
+	OK(tdsl_open(&first, "null:gfx942"));
+	OK(tdsl_open(&other, "null:gfx950"));
+	tdsl_close(first);
+	ck_assert_int_eq(run_add(NULL, &tx, NULL, &tx), TDSL_EDEVICE);
+	ck_assert_ptr_nonnull(strstr(tdsl_error(), "the default device is closed, TDSL_DEVICE is not set, and there is no GPU"));
+	ck_assert_ptr_nonnull(strstr(tdsl_error(), "; tdsl_set_default makes another the default, such as null:gfx950, which is open"));
+	tdsl_close(other);
 	setenv("TDSL_DEVICE", "hip:4000", 1);
 	ck_assert_int_eq(tdsl_default(&d), TDSL_EDEVICE);
 	ck_assert_ptr_nonnull(strstr(tdsl_error(), "TDSL_DEVICE: hip:4000: no device"));

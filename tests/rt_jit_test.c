@@ -3,6 +3,7 @@
 #include <check.h>
 #include <dirent.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "../runtime/include/tdsl.h"
 #include "rt_model.h"
@@ -20,6 +21,7 @@ static const char library[] =
 	"	*m = NULL;\n"
 	"	if (n >= 3 && !memcmp(t, \"bad\", 3)) { *m = malloc(200);\n"
 	"		snprintf(*m, 200, \"%s:1:2: warning: odd\\n%s:3:4: error: found bad; expected good\\nbad\\n^\\n\", f, f); return -1; }\n"
+	"	if (n >= 4 && !memcmp(t, \"none\", 4)) { *m = strdup(\"error: found nothing\\n\"); return -1; }\n"
 	"	snprintf(path, sizeof path, \"%s/pack\", getenv(\"RT_JIT\")); k = fopen(path, \"rb\");\n"
 	"	*p = malloc(1 << 20); *s = fread(*p, 1, 1 << 20, k); fclose(k);\n"
 	"	if (n >= 4 && !memcmp(t, \"junk\", 4)) *s /= 2;\n"
@@ -157,6 +159,46 @@ START_TEST(cache_that_cannot_be_written_is_no_error)
 }
 END_TEST
 
+START_TEST(no_folder_for_the_cache)
+{
+	unsetenv("TDSL_CACHE_DIR");
+	unsetenv("XDG_CACHE_HOME");
+	if (_i)
+		setenv("HOME", "relative", 1);
+	else
+		unsetenv("HOME");
+	compile("one", NULL);
+	ck_assert_str_eq(tdsl_compile_messages(), "warning: compile cache: no folder: TDSL_CACHE_DIR is not set, and neither XDG_CACHE_HOME nor HOME is "
+	                 "an absolute path\n");
+	compile("one", NULL); /* from memory, without a second warning */
+	ck_assert_str_eq(tdsl_compile_messages(), "");
+	ck_assert_int_eq(calls(), 1);
+}
+END_TEST
+
+static int entries(void)
+{
+	int n = 0;
+	DIR *d = opendir(cache);
+	ck_assert_ptr_nonnull(d);
+	for (struct dirent *e; (e = readdir(d));)
+		n += strstr(e->d_name, ".jit") != NULL;
+	closedir(d);
+	return n;
+}
+
+START_TEST(cache_of_no_bytes_keeps_nothing)
+{
+	compile("one", NULL);
+	ck_assert_int_eq(entries(), 1);
+	setenv("TDSL_CACHE_MAX", "0", 1);
+	compile("two", NULL);
+	ck_assert_int_eq(entries(), 0);
+	compile("two", NULL); /* in memory it is */
+	ck_assert_int_eq(calls(), 2);
+}
+END_TEST
+
 START_TEST(values_outside_the_table)
 {
 	static const char *const rows[][3] = {
@@ -267,6 +309,33 @@ START_TEST(disabled_entries_that_nothing_answers_to_are_told_once)
 }
 END_TEST
 
+static int count(const char *text, const char *what)
+{
+	int n = 0;
+	for (; (text = strstr(text, what)); text++)
+		n++;
+	return n;
+}
+
+/* The note that says what the compiler is, and an entry: of each it is told once what becomes of it, however often it is looked at. */
+START_TEST(damage_is_told_once)
+{
+	int status;
+	pid_t child = fork(); /* this process is to have looked at nothing yet */
+	if (child == 0) {
+		compile("one", NULL);
+		_exit(0);
+	}
+	ck_assert(waitpid(child, &status, 0) == child && status == 0);
+	entries_spoil(60, 4);
+	log_begin("info");
+	compile("one", NULL);
+	const char *told = log_end();
+	ck_assert_msg(count(told, ".id is damaged, of another format or not ours: passed over\n") == 1 &&
+	              count(told, ".jit is damaged, of another format or not ours: compiled again\n") == 1 && count(told, "damaged") == 2, "%s", told);
+}
+END_TEST
+
 START_TEST(errors_of_the_text)
 {
 	tdsl_pack p = NULL;
@@ -274,11 +343,53 @@ START_TEST(errors_of_the_text)
 	ck_assert_str_eq(tdsl_error(), "t.tdsl:3:4: error: found bad; expected good");
 	ck_assert_ptr_nonnull(strstr(tdsl_compile_messages(), "warning: odd"));
 	ck_assert_ptr_null(p);
+	ck_assert_int_eq(tdsl_compile(&p, "none", 4, "t.tdsl", NULL), TDSL_ECOMPILE); /* a message without a place */
+	ck_assert_str_eq(tdsl_error(), "t.tdsl: error: found nothing");
 	ck_assert_int_eq(tdsl_compile(&p, "junk", 4, "t.tdsl", NULL), TDSL_EPACK); /* a compiler that writes half a pack */
 	compile("one", NULL);
 	ck_assert_str_eq(tdsl_compile_messages(), "");
 	ck_assert_int_eq(tdsl_compile(&p, NULL, 0, NULL, NULL), TDSL_EINVAL);
 	ck_assert_str_eq(tdsl_error(), "tdsl_compile: text is NULL");
+}
+END_TEST
+
+static int compile_rc(const struct tdsl_compile_options *o)
+{
+	tdsl_pack p;
+	return tdsl_compile(&p, "one", 3, "t.tdsl", o);
+}
+
+static int warm_rc(const char *kernel, const char *target, int jobs)
+{
+	return tdsl_warm_up(&(struct tdsl_warm){.text = "one", .n = 3, .file = "t.tdsl", .kernel = kernel, .target = target}, 1, jobs);
+}
+
+#define REFUSED(call, says) do { ck_assert_int_eq((call), TDSL_EINVAL); ck_assert_str_eq(tdsl_error(), says); } while (0)
+
+START_TEST(arguments_that_make_no_sense)
+{
+	static const char *const targets[] = {"gfx942", "gfx999", NULL};
+	const char *name;
+	DLDataType dl;
+	tdsl_pack p;
+	tdsl_kernel k;
+	REFUSED(compile_rc(&(struct tdsl_compile_options){.targets = targets}), "tdsl_compile: unknown target 'gfx999'; expected gfx942, gfx950 or sm_90a");
+	REFUSED(compile_rc(&(struct tdsl_compile_options){.library_path = "/no/such"}), "tdsl_compile: library_path: /no/such: No such file or directory");
+	REFUSED(compile_rc(&(struct tdsl_compile_options){.library_path = "/dev/null"}), "tdsl_compile: library_path: /dev/null: not a folder");
+	REFUSED(compile_rc(&(struct tdsl_compile_options){.jobs = -1}), "tdsl_compile: jobs is -1; expected 0 to 1024");
+	REFUSED(compile_rc(&(struct tdsl_compile_options){.jobs = 1025}), "tdsl_compile: jobs is 1025; expected 0 to 1024");
+	OK(compile_rc(&(struct tdsl_compile_options){.jobs = 1024}));
+	REFUSED(warm_rc("scale_add", "gfx942", -3), "tdsl_warm_up: jobs is -3; expected 0 to 1024");
+	REFUSED(warm_rc("scale_add", "gfx942", 100000), "tdsl_warm_up: jobs is 100000; expected 0 to 1024");
+	REFUSED(warm_rc("scale_add", "gfx9", 1), "tdsl_warm_up: item 0 of 1: scale_add: unknown target 'gfx9'; expected gfx942, gfx950 or sm_90a");
+	REFUSED(warm_rc(NULL, "gfx942", 1), "tdsl_warm_up: item 0 of 1: kernel is NULL");
+	OK(tdsl_compile(&p, "one", 3, "t.tdsl", NULL));
+	OK(tdsl_kernel_find(&k, p, "rmsnorm_quant"));
+	REFUSED(tdsl_kernel_dtype(&name, &dl, k, 0, 3, "gfx999"), "tdsl_kernel_dtype: unknown target 'gfx999'; expected gfx942, gfx950 or sm_90a");
+	OK(tdsl_kernel_dtype(&name, &dl, k, 0, 3, NULL));
+	tdsl_pack_close(p);
+	REFUSED(tdsl_warm_up(&(struct tdsl_warm){.pack = p, .kernel = "scale_add", .target = "gfx942"}, 1, 1),
+	        "tdsl_warm_up: item 0 of 1: scale_add: the pack is closed");
 }
 END_TEST
 
@@ -332,9 +443,13 @@ int main(void)
 	tcase_add_test(c, second_compile_comes_from_the_cache);
 	tcase_add_test(c, damaged_entries_are_rebuilt);
 	tcase_add_test(c, cache_that_cannot_be_written_is_no_error);
+	tcase_add_loop_test(c, no_folder_for_the_cache, 0, 2);
+	tcase_add_test(c, cache_of_no_bytes_keeps_nothing);
 	tcase_add_test(c, values_outside_the_table);
 	tcase_add_test(c, disabled_entries_that_nothing_answers_to_are_told_once);
+	tcase_add_test(c, damage_is_told_once);
 	tcase_add_test(c, errors_of_the_text);
+	tcase_add_test(c, arguments_that_make_no_sense);
 	tcase_add_test(c, messages_are_of_the_last_compile);
 	tcase_add_test(c, no_compiler);
 	suite_add_tcase(s, c);
