@@ -15,7 +15,6 @@
 #include "list.h"
 
 enum { MEMO_SLOTS = 2048, KEY_NDIM = 12 };
-#define FIRST_BEYOND_F32 0x1.ffffffp127 /* what is less rounds to FLT_MAX or less */
 
 struct memo { struct plan *slots[MEMO_SLOTS]; };
 
@@ -201,15 +200,28 @@ static int workspace_check(const uintptr_t address[MODEL_MAX_PARAM], const struc
 	return 0;
 }
 
+static __attribute__((cold, noinline)) int scalar_fail(tdsl_kernel k, int i, double value)
+{
+	FAIL(TDSL_EINVAL, "%s: argument '%s' is %.9g; expected an f32, at %s %.9g", kernel_name(k), param_name(k, i), value, value < 0 ? "least" : "most",
+	     copysign((double)FLT_MAX, value));
+}
+
+/* A finite number that rounds to no finite f32: one compare of its bits without the sign. */
+static inline bool beyond_f32(double value)
+{
+	const uint64_t first = 0x47effffff0000000ull << 1, infinite = 0x7ff0000000000000ull << 1; /* first: halfway from FLT_MAX to 2^128 */
+	uint64_t bits;
+	memcpy(&bits, &value, sizeof bits);
+	return (bits << 1) - first < infinite - first;
+}
+
 /* Scalars that are passed in 32 bits must fit: an integer as it is, a number as one that is finite where it is. */
 static inline int scalars_check(const struct plan *p, tdsl_kernel k, const union tdsl_arg *args)
 {
 	for (uint32_t left = p->single; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
-		double size = fabs(args[i].f);
-		if (size >= FIRST_BEYOND_F32 && size <= DBL_MAX)
-			FAIL(TDSL_EINVAL, "%s: argument '%s' is %.9g; expected an f32, at %s %.9g", kernel_name(k), param_name(k, i), args[i].f,
-			     args[i].f < 0 ? "least" : "most", copysign((double)FLT_MAX, args[i].f));
+		if (beyond_f32(args[i].f))
+			return scalar_fail(k, i, args[i].f);
 	}
 	for (uint32_t left = p->narrow; left; left &= left - 1) {
 		int i = __builtin_ctz(left);
@@ -292,8 +304,7 @@ static int plan_run(const struct plan *p, tdsl_kernel k, tdsl_stream s, const un
 	int rc;
 	TRY(addresses_get(address, p, k, args));
 	TRY(overlap_check(address, p, k));
-	if (p->narrow | p->single)
-		TRY(scalars_check(p, k, args));
+	TRY(scalars_check(p, k, args));
 	if (p->workspace)
 		TRY(workspace_check(address, p, k, (uintptr_t)workspace, workspace_bytes));
 	if (p->nlaunches == 0)
