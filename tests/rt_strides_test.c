@@ -1,5 +1,5 @@
 /* rt_strides_test.c -- which strides compiled kernels follow, and what they say of others: strides beyond 32-bit offsets, and leading
- * dimensions that do not fold into one.  libtdslc.so lies in the folder above this program. */
+ * dimensions that do not fold into one; and which extents.  libtdslc.so lies in the folder above this program. */
 #include <check.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,6 +13,7 @@
 
 static const char text[] =
 	"kernel twice(x: f32[M, N]) -> y: f32[M, N]\n{\n    each m in M tiled, n in N tiled {\n        y[m, n] = x[m, n] * 2\n    }\n}\n"
+	"kernel plus(x: f32[M, N]) -> y: f32[M, N]\n{\n    each m in M, n in N {\n        y[m, n] = x[m, n] + 1\n    }\n}\n"
 	"kernel half(x: f32[M, 2*N]) -> y: f32[M, N]\n{\n    each m in M, n in N {\n        y[m, n] = x[m, n]\n    }\n}\n"
 	"kernel total(x: f32[M, N]) -> s: f32[M]\n{\n    each m in M {\n        n = 0..N\n        s[m] = sum(x[m, n] over n)\n    }\n}\n";
 static tdsl_pack pack;
@@ -63,6 +64,25 @@ START_TEST(extents_of_a_size_in_the_limit)
 }
 END_TEST
 
+/* Rows that are too many for a grid are none where they are joined: a question about them before there is memory is answered as the call is. */
+START_TEST(rows_that_fit_when_they_are_joined)
+{
+	tdsl_kernel k;
+	int64_t shape[] = {1 << 26, 3}, padded[] = {4, 1};
+	DLTensor x = {(void *)(uintptr_t)(1ull << 40), {kDLROCM, 0}, 2, {TDSL_DL_FLOAT, 32, 1}, shape, NULL, 0}, y = x;
+	const union tdsl_arg args[] = {{.t = &x}, {.t = &y}};
+	y.data = (void *)(uintptr_t)(1ull << 45);
+	OK(tdsl_kernel_find(&k, pack, "plus"));
+	OK(tdsl_call(k, NULL, args, 2, NULL, 0));
+	x.strides = padded;
+	ck_assert_int_eq(tdsl_call(k, NULL, args, 2, NULL, 0), TDSL_ESHAPE); /* not one run of memory */
+	x.data = y.data = NULL;
+	ck_assert_int_eq(tdsl_workspace(k, NULL, args, 2), TDSL_ESHAPE);
+	x.strides = NULL;
+	ck_assert_int_eq(tdsl_workspace(k, NULL, args, 2), 0);
+}
+END_TEST
+
 START_TEST(strides_beyond_32_bits)
 {
 	int64_t shape[] = {64, 128}, far[] = {(int64_t)1 << 28, 1}, near[] = {1 << 20, 1};
@@ -99,6 +119,7 @@ int main(int argc, char **argv)
 	tcase_set_timeout(c, 120);
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, extents_of_a_size_in_the_limit);
+	tcase_add_test(c, rows_that_fit_when_they_are_joined);
 	tcase_add_test(c, strides_beyond_32_bits);
 	tcase_add_test(c, leading_dimensions_that_do_not_fold);
 	suite_add_tcase(s, c);

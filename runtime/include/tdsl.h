@@ -155,7 +155,8 @@ TDSL_API int tdsl_kernel_find(tdsl_kernel *kernel, tdsl_pack, const char *name);
 union tdsl_arg { const DLTensor *t; double f; int64_t i; };
 
 /* Calls a kernel: args in the order of its signature (inputs, scalars, outputs); tensors in .t (NULL = absent, if optional),
- * f32 scalars in .f, i32 and i64 scalars in .i.  The instance follows from the tensors' types, the variant from shapes,
+ * f32 scalars in .f (a finite number that f32 cannot hold is TDSL_EINVAL), i32 and i64 scalars in .i.  Extents are at most 2^31 - 65537, so that the
+ * positions of a loop's last chunk have 32 bits, and a grid is what the device takes (TDSL_ESHAPE).  The instance follows from the tensors' types, the variant from shapes,
  * strides and alignment.  A tensor with more dimensions than its formal folds the leading ones into the formal's first: x[M, N]
  * takes [B, S, N].  If the leading dimensions do not fold into one stride, two are supported for
  * rank-1 and rank-2 tensors whose first extent is taken row by row (`each m in M`) in every phase that uses them, in kernels without dot.
@@ -165,7 +166,7 @@ union tdsl_arg { const DLTensor *t; double f; int64_t i; };
  * accepted if their strides have a common period, and refused otherwise.
  * Nothing is written unless every check passed.  Workspace: NULL, 0 where the kernel needs none. */
 TDSL_API int tdsl_call(tdsl_kernel, tdsl_stream, const union tdsl_arg *args, int nargs, void *workspace, int64_t workspace_bytes);
-/* Bytes of workspace that this call needs (data pointers may be NULL), or a negative code. */
+/* Bytes of workspace that this call needs (data pointers may be NULL), or a negative code: the call's own where it would be refused. */
 TDSL_API int64_t tdsl_workspace(tdsl_kernel, tdsl_stream, const union tdsl_arg *args, int nargs);
 /* Loads all of the kernel's code for the stream's device now, e.g. before a graph is captured. */
 TDSL_API int tdsl_kernel_load(tdsl_kernel, tdsl_stream);
@@ -188,16 +189,17 @@ TDSL_API int tdsl_pack_add_memory(const void *bytes, size_t size);
 /* ---- compiling in process --------------------------------------------------------------------------------------------------
  * Needs libtdslc.so: beside libtdsl_rt.so, or named by TDSL_COMPILER, or on the loader's path; TDSL_JIT=0 forbids it.
  * Results are kept in TDSL_CACHE_DIR, else $XDG_CACHE_HOME/tdsl, else ~/.cache/tdsl; TDSL_CACHE_DIR="" turns the cache off.  However many
- * threads and processes ask for the same at once, one compiles.  Where the folder cannot be used, results stay in memory and one warning
+ * threads and processes ask for the same at once, one compiles.  Where the folder cannot be used, or there is none, results stay in memory and one warning
  * is told, by tdsl_compile_messages and TDSL_LOG=warn.  While a stream is captured into a graph compiling is refused. */
 struct tdsl_compile_options {
 	const char *const *targets;   /* NULL-terminated; NULL = the default device's target */
 	const char *const *kernels;   /* NULL-terminated names; NULL = all */
 	const char *const *instances; /* NULL-terminated "T=bf16,Q=fp8"; NULL = those of the pack block */
-	int jobs;                     /* threads; 0 = TDSL_JOBS, else as many as processors and memory allow */
+	int jobs;                     /* threads, at most 1024; 0 = TDSL_JOBS, else as many as processors and memory allow */
 	const char *library_path;     /* folder of the language's library; NULL = the one built in */
 };
-/* Compiles `text` (n bytes; `file` names it in messages).  options may be NULL. */
+/* Compiles `text` (n bytes; `file` names it in messages).  options may be NULL; targets that do not exist, a library_path that is no folder and jobs
+ * out of range are TDSL_EINVAL. */
 TDSL_API int tdsl_compile(tdsl_pack *pack, const char *text, size_t n, const char *file, const struct tdsl_compile_options *options);
 /* All diagnostics of this thread's last compile (by tdsl_compile, the warm-up list or a call), warnings too; "" if none, if it came
  * from the cache or if it failed before the compiler ran. */
@@ -238,7 +240,7 @@ TDSL_API int tdsl_pack_kernel(tdsl_kernel *kernel, tdsl_pack, int index);
 TDSL_API int tdsl_kernel_query(struct tdsl_kernel_info *, tdsl_kernel);
 TDSL_API int tdsl_kernel_param(struct tdsl_param_info *, tdsl_kernel, int index);
 TDSL_API int tdsl_kernel_instance(struct tdsl_instance_info *, tdsl_kernel, int index);
-/* Element type of a parameter in an instance ("bf16"; "fp8", "bf8" where the target decides: then *dl is that of `target`). */
+/* Element type of a parameter in an instance ("bf16"; "fp8", "bf8" where the target decides: then *dl is that of `target`); TDSL_EINVAL for a target that does not exist. */
 TDSL_API int tdsl_kernel_dtype(const char **name, DLDataType *dl, tdsl_kernel, int instance, int param, const char *target);
 /* The pack's reports are unpacked for the first of these; TDSL_EPACK where they were altered. */
 TDSL_API int tdsl_kernel_variant(struct tdsl_variant_info *, tdsl_kernel, int index);
