@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,9 +25,11 @@ static uint32_t random_number(void)
 	return number;
 }
 
-/* Makes the file beside f->path. */
-static int temp_open(struct outfile *f, unsigned mode, unsigned flags)
+/* Makes the file beside f->path; where one is there, in its mode if that is wanted. */
+static int temp_open(struct outfile *f, unsigned mode, const struct stat *old, unsigned flags)
 {
+	if (old)
+		mode = old->st_mode & 0777;
 	for (int i = 0; i < ATTEMPTS; i++) {
 		if (asprintf(&f->temp, "%s.%08" PRIx32 ".tmp", f->path, random_number()) < 0) {
 			f->temp = NULL;
@@ -35,7 +38,7 @@ static int temp_open(struct outfile *f, unsigned mode, unsigned flags)
 		f->fd = openat(f->folder, f->temp, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
 		int why = f->fd < 0 ? errno : 0;
 		if (!why)
-			return flags & OUTFILE_UMASK || fchmod(f->fd, mode) == 0 ? 0 : errno;
+			return (flags & OUTFILE_UMASK && !old) || fchmod(f->fd, mode) == 0 ? 0 : errno;
 		free(f->temp);
 		f->temp = NULL;
 		if (why != EEXIST)
@@ -51,8 +54,9 @@ int outfile_open(struct outfile *f, int folder, const char *path, unsigned mode,
 	f->path = flags & OUTFILE_FOLLOW ? realpath(path, NULL) : NULL;
 	if (!f->path && !(f->path = strdup(path)))
 		return ENOMEM;
-	if (!(flags & OUTFILE_DIRECT) || fstatat(folder, path, &st, 0) < 0 || S_ISREG(st.st_mode))
-		return temp_open(f, mode, flags);
+	bool old = flags & OUTFILE_DIRECT && fstatat(folder, path, &st, 0) == 0;
+	if (!old || S_ISREG(st.st_mode))
+		return temp_open(f, mode, old ? &st : NULL, flags);
 	if (S_ISDIR(st.st_mode))
 		return EISDIR;
 	f->fd = openat(folder, path, O_WRONLY | O_CLOEXEC);

@@ -10,7 +10,7 @@
 enum {
 	OUTFILE_UMASK = 1,    /* the process's umask is taken from the mode, as open does; else the mode is meant as it is */
 	OUTFILE_FOLLOW = 2,   /* a symbolic link stays, the file that it leads to is replaced; else the link itself is */
-	OUTFILE_DIRECT = 4    /* a device or a pipe is written to directly, and a folder is an error */
+	OUTFILE_DIRECT = 4    /* a result that somebody names: a file that is there keeps its mode, a device or a pipe is written to directly, a folder is an error */
 };
 struct outfile { int folder, fd; char *path, *temp; }; /* temp NULL: written directly, or renamed */
 
@@ -22,6 +22,6 @@ int outfile_close(struct outfile *);
 int outfile_rename(struct outfile *);
 void outfile_drop(struct outfile *);
 
-/* All of it, mode 0644.  0, or -1 with "path: why". */
+/* All of it, mode 0644 where it is new.  0, or -1 with "path: why". */
 int outfile_write(const char *path, const void *bytes, size_t size, char *err, size_t errlen);
 #endif

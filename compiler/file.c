@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@ static char *fail(const char *path, char *err, size_t errlen)
 	return NULL;
 }
 
-static char *read_all(int fd, size_t *size)
+/* All of a file, or a little more than `most` bytes. */
+static char *read_all(int fd, size_t most, size_t *size)
 {
 	size_t cap = 1 << 16, n = 0;
 	char *bytes = malloc(cap);
@@ -27,15 +29,15 @@ static char *read_all(int fd, size_t *size)
 		ssize_t got = read(fd, bytes + n, cap - n - 1);
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got <= 0) {
-			if (got == 0) {
+		n += got > 0 ? (size_t)got : 0;
+		if (got <= 0 || n > most) {
+			if (got >= 0) {
 				bytes[n] = 0;
 				*size = n;
 				return bytes;
 			}
 			break;
 		}
-		n += (size_t)got;
 		if (cap - n < 2) {
 			char *more = realloc(bytes, cap *= 2);
 			if (!more)
@@ -47,16 +49,32 @@ static char *read_all(int fd, size_t *size)
 	return NULL;
 }
 
-char *file_read(const char *path, size_t *size, char *err, size_t errlen)
+static char *read_most(const char *path, size_t most, size_t *size, char *err, size_t errlen)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return fail(path, err, errlen);
-	char *bytes = read_all(fd, size);
+	char *bytes = read_all(fd, most, size);
 	if (!bytes)
 		fail(path, err, errlen);
 	close(fd);
 	return bytes;
+}
+
+char *file_read(const char *path, size_t *size, char *err, size_t errlen)
+{
+	return read_most(path, SIZE_MAX, size, err, errlen);
+}
+
+char *file_read_text(const char *path, size_t more, size_t *size, char *err, size_t errlen)
+{
+	char *text = read_most(path, TEXT_MOST - more, size, err, errlen);
+	if (!text || *size <= TEXT_MOST - more)
+		return text;
+	snprintf(err, errlen, "%s:1:1: error: the %s more than %d bytes; at most %d are read [E_HUGE]", path,
+	         more ? "library up to here has" : "text has", TEXT_MOST, TEXT_MOST);
+	free(text);
+	return NULL;
 }
 
 int files_write(const struct file_out *files, int n, char *err, size_t errlen)
@@ -67,7 +85,7 @@ int files_write(const struct file_out *files, int n, char *err, size_t errlen)
 	for (int i = 0; i < n && !why; i++) {
 		struct outfile *f = &out[opened++];
 		last = i;
-		why = outfile_open(f, AT_FDCWD, files[i].path, 0644, OUTFILE_DIRECT);
+		why = outfile_open(f, AT_FDCWD, files[i].path, 0666, OUTFILE_UMASK | OUTFILE_DIRECT);
 		why = why ? why : outfile_put(f, files[i].bytes, files[i].size);
 		why = why ? why : outfile_sync(f);
 		why = why ? why : outfile_close(f);
@@ -143,7 +161,7 @@ char *library_read(const char *folder, char *err, size_t errlen)
 {
 	struct dirent **names;
 	char *text = NULL;
-	size_t len;
+	size_t len, total = 0;
 	int n = scandir(folder, &names, is_library, alphasort), rc = n < 0 ? -1 : 0;
 	if (rc)
 		return fail(folder, err, errlen);
@@ -152,9 +170,9 @@ char *library_read(const char *folder, char *err, size_t errlen)
 		char path[PATH_MAX];
 		size_t size = 0;
 		snprintf(path, sizeof path, "%s/%s", folder, names[i]->d_name);
-		char *part = rc == 0 && out ? file_read(path, &size, err, errlen) : NULL;
+		char *part = rc == 0 && out ? file_read_text(path, total, &size, err, errlen) : NULL;
 		if (part)
-			fwrite(part, 1, size, out);
+			total += fwrite(part, 1, size, out);
 		else
 			rc = -1;
 		free(part);

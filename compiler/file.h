@@ -6,9 +6,12 @@
 
 /* Bytes of a file, malloc'ed, with a NUL after them.  NULL with "path: why". */
 char *file_read(const char *path, size_t *size, char *err, size_t errlen);
+/* Text of the language: no more is read than what shows that it is too long.  more: bytes that stand before it in the same text. */
+enum { TEXT_MOST = 4 << 20 };                          /* docs/language.md */
+char *file_read_text(const char *path, size_t more, size_t *size, char *err, size_t errlen);
 struct file_out { const char *path; const void *bytes; size_t size; };
-/* Writes all files or none: each beside its place first, then renamed.  A device or a pipe is written to directly.  0 or -1
- * with "path: why". */
+/* Writes all files or none: each beside its place first, then renamed.  A device or a pipe is written to directly;
+ * a new file's mode is what the umask leaves, one that is there keeps its own.  0 or -1 with "path: why". */
 int files_write(const struct file_out *, int n, char *err, size_t errlen);
 /* Where temporary files go: TMPDIR, else /tmp. */
 const char *temporary_folder(void);

@@ -14,10 +14,14 @@ int read_text(const struct arguments *a, const char *path, char **text, size_t *
 {
 	char why[TEXT];
 	const char *folder = option(a, "--library");
-	char *bytes = file_read(path, n, why, sizeof why), *lib = NULL;
+	char *bytes = file_read_text(path, 0, n, why, sizeof why), *lib = NULL;
 	if (bytes && folder && !(lib = library_read(folder, why, sizeof why))) {
 		free(bytes);
 		bytes = NULL;
+	}
+	if (!bytes && strstr(why, ": error: ")) { /* names its place as the compiler's messages do */
+		fprintf(stderr, "%s\n", why);
+		return EXIT_ERROR;
 	}
 	if (!bytes)
 		return error("%s", why);

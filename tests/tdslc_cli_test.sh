@@ -28,6 +28,19 @@ left_behind()
 		failures=$((failures + 1))
 	fi
 }
+# modes MODE FILE...: the files' modes.
+modes()
+{
+	mode=$1
+	shift
+	for file; do
+		checks=$((checks + 1))
+		if [ "$(stat -c %a "$file")" != "$mode" ]; then
+			echo "$file: mode $mode expected; got $(stat -c %a "$file")"
+			failures=$((failures + 1))
+		fi
+	done
+}
 mkdir "$dir/out"
 cat >"$dir/twice.tdsl" <<'T'
 # y = a * x
@@ -69,6 +82,15 @@ expect 1 'No such file or directory' build "$one" -o "$dir/nowhere/p"
 expect 1 'No such file or directory' build "$one" -o "$out/p" --header "$dir/nowhere/h.h"
 expect 1 'No space left on device' build "$one" -o /dev/full
 left_behind
+
+# A text that is too long is not read to its end, nor is a library.
+mkdir "$dir/long"
+cp lib/*.tdsl "$dir/long"
+head -c 8388608 /dev/zero >"$dir/long/zeros.tdsl"
+expect 1 "$dir/long/zeros.tdsl:1:1: error: the text has more than 4194304 bytes; at most 4194304 are read [E_HUGE]" check "$dir/long/zeros.tdsl"
+expect 1 "$dir/long/zeros.tdsl:1:1: error: the library up to here has more than 4194304 bytes" check "$one" --library "$dir/long"
+expect 1 "$dir/long/zeros.tdsl:1:1: error: the text has more than" dump "$dir/long/zeros.tdsl" --kernel twice --stage ast
+rm -r "$dir/long"
 
 # Nothing that is read is overwritten, under whatever name, and no result by another.
 mkdir "$dir/lib"
@@ -113,6 +135,22 @@ checks=$((checks + 1))
 ${CC:-cc} -std=c11 -Wall -Wextra -Werror -Iruntime/include -c "$dir/k.c" -o "$dir/k.o" || failures=$((failures + 1))
 checks=$((checks + 1))
 ${CXX:-c++} -Wall -Wextra -Werror -Iruntime/include -x c++ -c "$dir/k.h" -o "$dir/k.gch" || failures=$((failures + 1))
+# What is new is for those that the umask lets in; a file that is there keeps its mode.
+mkdir "$dir/modes"
+umask 077
+expect 0 '' build "$one" -o "$dir/modes/p" --header "$dir/modes/h" --binding "$dir/modes/c"
+expect 0 '' build "$one" -o "$dir/modes/k.so" --emit so
+expect 0 '' extract "$dir/modes/p" --kernel twice --target gfx942 -o "$dir/modes/o"
+expect 0 '' tune "$one" --target gfx942 -o "$dir/modes/t"
+modes 600 "$dir/modes"/*
+chmod 640 "$dir/modes/p" "$dir/modes/h"
+chmod 660 "$dir/modes/t"
+umask 022
+expect 0 '' build "$one" -o "$dir/modes/p" --header "$dir/modes/h" --binding "$dir/modes/c2"
+expect 0 '' tune "$one" --target gfx942 -o "$dir/modes/t"
+modes 640 "$dir/modes/p" "$dir/modes/h"
+modes 660 "$dir/modes/t"
+modes 644 "$dir/modes/c2"
 pack=$dir/a.tpack
 expect 0 'twice(x: f32[N], a: f32 = 2) -> (y: f32[N])' list "$pack"
 expect 0 '"kernel":"twice"' list "$pack" --json
