@@ -30,6 +30,7 @@ struct run {
 	tdsl_device device; struct tdsl_device_info info; bool in_place;
 	tdsl_stream stream;
 	tdsl_pack pack; tdsl_kernel kernel; struct tdsl_kernel_info kernel_info;
+	int instance;                         /* --instance's number, -1 = not given */
 	struct tdsl_param_info params[PARAMS];
 	struct tensorfile *in;
 	struct tensor tensors[PARAMS];
@@ -43,15 +44,30 @@ static int runtime_error(void)
 }
 
 /* --- scalars */
-/* The text given as --arg NAME=TEXT, or NULL. */
-static const char *given_scalar(const struct arguments *a, const char *name)
+/* The text given as --arg NAME=TEXT, or NULL; only options from number `from` on. */
+static const char *given_scalar(const struct arguments *a, int from, const char *name, size_t n)
 {
-	size_t n = strlen(name);
-	const char *found = NULL;
-	for (int i = 0; i < a->noptions; i++)
+	for (int i = from; i < a->noptions; i++)
 		if (!strcmp(a->options[i].name, "--arg") && !strncmp(a->options[i].value, name, n) && a->options[i].value[n] == '=')
-			found = a->options[i].value + n + 1;
-	return found;
+			return a->options[i].value + n + 1;
+	return NULL;
+}
+
+/* Every --arg is NAME=X, no name twice. */
+static int check_scalars(const struct arguments *a)
+{
+	for (int i = 0; i < a->noptions; i++) {
+		const char *text = a->options[i].value;
+		size_t n = strcspn(text, "=");
+		if (strcmp(a->options[i].name, "--arg"))
+			continue;
+		if (!n || !text[n])
+			return usage_error(a, "--arg %s: NAME=X is needed", text);
+		const char *again = given_scalar(a, i + 1, text, n);
+		if (again)
+			return usage_error(a, "--arg %s and --arg %.*s=%s: a scalar is given once", text, (int)n, text, again);
+	}
+	return EXIT_FINE;
 }
 
 /* "1e400" is no number of a double, nor "1e39" one of a float; "inf" is. */
@@ -63,7 +79,7 @@ static bool too_large(double value, char letter, bool overflowed)
 static int read_scalar(struct run *r, int p)
 {
 	const struct tdsl_param_info *info = &r->params[p];
-	const char *text = given_scalar(r->a, info->name);
+	const char *text = given_scalar(r->a, 0, info->name, strlen(info->name));
 	char letter = r->kernel_info.signature[p], *end;
 	bool integer = letter == 'i' || letter == 'l';
 	if (!text && !info->has_default)
@@ -132,6 +148,21 @@ static int place_tensor(struct run *r, int p, int rank)
 	return EXIT_FINE;
 }
 
+/* The types of inputs are those of the instance asked for. */
+static int check_type(struct run *r, int p, enum dtype found)
+{
+	const char *type;
+	DLDataType dl;
+	if (r->instance < 0)
+		return EXIT_FINE;
+	if (tdsl_kernel_dtype(&type, &dl, r->kernel, r->instance, p, r->info.target) < 0)
+		return runtime_error();
+	if (dl.code == dtype_info(found)->dl_code && dl.bits == dtype_info(found)->dl_bits)
+		return EXIT_FINE;
+	return error("%s: tensor \"%s\" is %s; --instance %s of kernel %s takes %s", option(r->a, "--in"), r->params[p].name, dtype_info(found)->name,
+	             option(r->a, "--instance"), r->kernel_info.name, type);
+}
+
 static int read_input(struct run *r, int p)
 {
 	const struct tensorfile_tensor *in = tensorfile_find(r->in, r->params[p].name);
@@ -145,6 +176,8 @@ static int read_input(struct run *r, int p)
 	t->dtype = in->dtype;
 	t->host = in->data;
 	t->bytes = (int64_t)in->bytes;
+	if (check_type(r, p, t->dtype))
+		return EXIT_ERROR;
 	memcpy(t->shape, in->shape, (size_t)in->rank * sizeof *in->shape);
 	return place_tensor(r, p, in->rank);
 }
@@ -157,33 +190,31 @@ static bool unwanted(const struct arguments *a, const char *name)
 	return false;
 }
 
-static int find_instance(struct run *r, const char *name, int *instance)
+static int find_instance(struct run *r)
 {
+	const char *name = option(r->a, "--instance");
 	struct tdsl_instance_info info;
-	for (*instance = 0; *instance < r->kernel_info.ninstances; ++*instance) {
-		if (tdsl_kernel_instance(&info, r->kernel, *instance) < 0)
+	r->instance = -1;
+	for (int i = 0; name && i < r->kernel_info.ninstances; i++) {
+		if (tdsl_kernel_instance(&info, r->kernel, i) < 0)
 			return runtime_error();
 		if (!strcmp(info.name, name))
-			return EXIT_FINE;
+			r->instance = i;
 	}
-	return error("kernel %s has no instance \"%s\"; see tdslc list", r->kernel_info.name, name);
+	return !name || r->instance >= 0 ? EXIT_FINE : error("kernel %s has no instance \"%s\"; see tdslc list", r->kernel_info.name, name);
 }
 
 static int make_output(struct run *r, int p)
 {
-	const char *instance = option(r->a, "--instance"), *type;
+	const char *type;
 	struct tensor *t = &r->tensors[p];
 	DLDataType dl;
 	int64_t count = 1;
-	int number, rank = tdsl_output(&dl, t->shape, r->kernel, r->stream, r->args, r->kernel_info.nparams, p);
+	int rank = tdsl_output(&dl, t->shape, r->kernel, r->stream, r->args, r->kernel_info.nparams, p);
 	if (rank < 0)
 		return runtime_error();
-	if (instance) {
-		if (find_instance(r, instance, &number))
-			return EXIT_ERROR;
-		if (tdsl_kernel_dtype(&type, &dl, r->kernel, number, p, r->info.target) < 0)
-			return runtime_error();
-	}
+	if (r->instance >= 0 && tdsl_kernel_dtype(&type, &dl, r->kernel, r->instance, p, r->info.target) < 0)
+		return runtime_error();
 	t->dtype = dtype_by_dlpack(dl.code, dl.bits);
 	for (int d = 0; d < rank; d++)
 		if (__builtin_mul_overflow(count, t->shape[d], &count) || count > INT64_MAX / 16)
@@ -209,7 +240,11 @@ static int open_kernel(struct run *r)
 	for (int p = 0; p < r->kernel_info.nparams; p++)
 		if (tdsl_kernel_param(&r->params[p], r->kernel, p) < 0)
 			return runtime_error();
-	return EXIT_FINE;
+	for (int p = 0; p < r->kernel_info.nparams; p++)
+		if (r->kernel_info.signature[p] == 'L')
+			return error("kernel %s: %s is a list of tensors, and tdslc run takes none; such kernels are called from C or Python", r->kernel_info.name,
+			             r->params[p].name);
+	return find_instance(r);
 }
 
 static int make_arguments(struct run *r)
@@ -227,6 +262,19 @@ static int make_arguments(struct run *r)
 	return code;
 }
 
+/* The instance that ran is the one asked for. */
+static int check_ran(const struct run *r)
+{
+	const char *asked = option(r->a, "--instance");
+	struct tdsl_last last;
+	if (!asked)
+		return EXIT_FINE;
+	if (tdsl_last_call(&last) < 0)
+		return runtime_error();
+	return strcmp(last.instance, asked) ? error("kernel %s: --instance %s was asked for, these tensors run %s", r->kernel_info.name, asked, last.instance)
+	                                    : EXIT_FINE;
+}
+
 static int call_kernel(struct run *r)
 {
 	int n = r->kernel_info.nparams;
@@ -234,7 +282,7 @@ static int call_kernel(struct run *r)
 	if (r->workspace_bytes < 0 || (r->workspace_bytes && tdsl_alloc(&r->workspace, r->device, r->workspace_bytes) < 0) ||
 	    tdsl_call(r->kernel, r->stream, r->args, n, r->workspace, r->workspace_bytes) < 0 || tdsl_sync(r->stream) < 0)
 		return runtime_error();
-	return EXIT_FINE;
+	return check_ran(r);
 }
 
 static int write_outputs(struct run *r)
@@ -309,6 +357,8 @@ int command_run(const struct arguments *a)
 	if (!option(a, "--device") || !option(a, "--in") || !option(a, "--out"))
 		return usage_error(a, "--device, --in and --out are needed");
 	int code = output_check(a, "--out", option(a, "--out"));
+	if (!code)
+		code = check_scalars(a);
 	if (!code)
 		code = open_kernel(&r);
 	if (!code)

@@ -173,6 +173,8 @@ expect 1 'sim:gfx000' run "$pack" twice --device sim:gfx000 --in "$dir/x.st" --o
 head='{"x":{"dtype":"F32","shape":[8],"data_offsets":[0,32]}}'
 printf '\070\000\000\000\000\000\000\000%-56s' "$head" >"$dir/x.st"
 head -c 32 /dev/zero >>"$dir/x.st"
+expect 2 '--arg a: NAME=X is needed' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st" --arg a
+expect 2 '--arg a=1 and --arg a=2: a scalar is given once' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st" --arg a=1 --arg a=2
 expect 1 'has no such scalar' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st" --arg b=1
 expect 1 'a number is needed' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st" --arg a=two
 expect 1 '--arg a=1e400: too large for f32' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st" --arg a=1e400
@@ -188,6 +190,27 @@ expect 0 '"valu":' run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out 
 expect 0 '' run "$pack" twice --device sim:gfx950 --in "$dir/x.st" --out "$dir/y.st"
 checks=$((checks + 1))
 grep -q '"y"' "$dir/y.st" || failures=$((failures + 1))
+
+# The instance that is asked for is the one that runs; lists are none of tdslc run's business.
+printf 'kernel turned[T: bf16|f16](x: T[N]) -> y: T[N]\n{\n    each n in N { y[n] = T(0 - f32(x[n])) }\n}\n' >"$dir/types.tdsl"
+printf 'kernel told[T: bf16|f16](x: f32[N]) -> (y?: T[N], z?: f32[N])\n{\n    each n in N {\n        y[n] = T(x[n])\n        z[n] = x[n]\n    }\n}\n' >>"$dir/types.tdsl"
+printf 'kernel many(x: list f32[K, N], y: f32[K]) -> z: list f32[K, N]\n{\n    each k in K, i in x[k] tiled { z[k, i] = x[k, i] * y[k] }\n}\n' >>"$dir/types.tdsl"
+expect 0 '' build "$dir/types.tdsl" --target gfx942 -o "$dir/types.tpack"
+head='{"x":{"dtype":"BF16","shape":[16],"data_offsets":[0,32]}}'
+printf '\100\000\000\000\000\000\000\000%-64s' "$head" >"$dir/bf16.st"
+head -c 32 /dev/zero >>"$dir/bf16.st"
+expect 1 "$dir/bf16.st: tensor \"x\" is bf16; --instance T=f16 of kernel turned takes f16" run "$dir/types.tpack" turned --device sim:gfx942 \
+	--in "$dir/bf16.st" --out "$out/y.st" --instance T=f16
+expect 1 'kernel turned has no instance "T=f32"' run "$dir/types.tpack" turned --device sim:gfx942 --in "$dir/bf16.st" --out "$out/y.st" --instance T=f32
+expect 0 '' run "$dir/types.tpack" turned --device sim:gfx942 --in "$dir/bf16.st" --out "$dir/y.st" --instance T=bf16
+expect 1 'kernel told: --instance T=f16 was asked for, these tensors run T=bf16' run "$dir/types.tpack" told --device sim:gfx942 --in "$dir/x.st" \
+	--out "$out/y.st" --instance T=f16 --without y
+expect 0 '' run "$dir/types.tpack" told --device sim:gfx942 --in "$dir/x.st" --out "$dir/y.st" --instance T=f16 --without z
+checks=$((checks + 1))
+grep -q F16 "$dir/y.st" || failures=$((failures + 1))
+expect 1 'kernel many: x is a list of tensors, and tdslc run takes none' run "$dir/types.tpack" many --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st"
+left_behind
+
 expect 0 'best twice' tune "$one" --kernel twice --target gfx942
 
 # A class of sizes that registers do not suffice for is left out and named; the pack holds the same for fewer.
