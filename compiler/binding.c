@@ -3,6 +3,7 @@
  * In: the pack's model.  Out: two texts.  The functions take inputs, scalars, outputs in the order of the kernel's text, then
  * workspace where some variant needs it, and hand them to tdsl_binding_call (runtime/include/tdsl.h), which finds the kernel at
  * the first call.  Element types are not part of a signature: the runtime chooses the instance from the tensors. */
+#include "binding.h"
 #include "report.h"
 
 #include <ctype.h>
@@ -10,21 +11,76 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A parameter's name in C and C++: a keyword gets an underscore. */
+/* Names that are taken, sorted. */
+static const char *const keywords[] = {
+	"alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch", "char", "char16_t", "char32_t",
+	"char8_t", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval", "constexpr", "constinit",
+	"continue", "decltype", "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false",
+	"float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept", "not", "not_eq", "nullptr",
+	"operator", "or", "or_eq", "private", "protected", "public", "register", "reinterpret_cast", "requires", "restrict", "return", "short",
+	"signed", "sizeof", "static", "static_assert", "static_cast", "struct", "switch", "template", "this", "thread_local", "throw", "true",
+	"try", "typedef", "typeid", "typename", "typeof", "typeof_unqual", "union", "unsigned", "using", "virtual", "void", "volatile", "wchar_t",
+	"while", "xor", "xor_eq",
+};
+static const char *const declared[] = {
+	"DLDataType", "DLDevice", "DLDeviceType", "DLTensor", "NULL", "errno", "int16_t", "int32_t", "int64_t", "int8_t", "intptr_t", "linux",
+	"offsetof", "ptrdiff_t", "size_t", "uint16_t", "uint32_t", "uint64_t", "uint8_t", "uintptr_t", "unix",
+};
+/* With their f and l. */
+static const char *const functions_of_numbers[] = {
+	"acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cabs", "carg", "cbrt", "ceil", "conj", "copysign", "cos", "cosh", "erf",
+	"erfc", "exp", "exp10", "exp2", "expm1", "fabs", "fdim", "floor", "fma", "fmax", "fmin", "fmod", "frexp", "gamma", "hypot", "ilogb",
+	"isinf", "isnan", "j0", "j1", "jn", "ldexp", "lgamma", "llrint", "llround", "log", "log10", "log1p", "log2", "logb", "lrint", "lround",
+	"modf", "nan", "nearbyint", "nextafter", "pow", "pow10", "remainder", "remquo", "rint", "round", "scalb", "scalbln", "scalbn", "signbit",
+	"significand", "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc", "y0", "y1", "yn",
+};
+static const char *const functions[] = {
+	"abort", "abs", "accept", "access", "aligned_alloc", "alloca", "atexit", "atof", "atoi", "atol", "atoll", "bcmp", "bcopy", "bind",
+	"bsearch", "bzero", "calloc", "clock", "clone", "close", "connect", "creat", "daemon", "div", "dlclose", "dlopen", "dlsym", "dup",
+	"environ", "exit", "fclose", "ferror", "fflush", "ffs", "fgets", "fopen", "fork", "fprintf", "fputc", "fputs", "fread", "free", "fscanf",
+	"fseek", "ftell", "fwrite", "getc", "getchar", "getenv", "getline", "getpid", "gets", "index", "ioctl", "isalnum", "isalpha", "isascii",
+	"isdigit", "islower", "isprint", "isspace", "isupper", "kill", "labs", "ldiv", "link", "listen", "llabs", "localtime", "longjmp", "lseek",
+	"malloc", "memalign", "memchr", "memcmp", "memcpy", "memmove", "memset", "mmap", "mprotect", "munmap", "nice", "open", "pause", "perror",
+	"pipe", "poll", "posix_memalign", "printf", "putc", "putchar", "puts", "qsort", "raise", "rand", "random", "read", "realloc", "recv",
+	"remove", "rename", "rewind", "rindex", "scanf", "select", "send", "setenv", "setjmp", "shutdown", "signal", "sleep", "snprintf", "socket",
+	"splice", "sprintf", "srand", "sscanf", "stat", "stderr", "stdin", "stdout", "strcat", "strchr", "strcmp", "strcpy", "strdup", "strlen",
+	"strncat", "strncmp", "strncpy", "strrchr", "strstr", "strtod", "strtof", "strtol", "strtoul", "sync", "syscall", "system", "tee", "time",
+	"toascii", "tolower", "toupper", "truncate", "umask", "unlink", "usleep", "vfork", "wait", "write",
+};
+
+static int by_name(const void *name, const void *word)
+{
+	return strcmp(name, *(const char *const *)word);
+}
+
+#define LISTED(name, list) (bsearch(name, list, sizeof list / sizeof *list, sizeof *list, by_name) != NULL)
+
+const char *binding_name_taken(const char *kernel)
+{
+	char stem[16] = "";
+	size_t n = strlen(kernel);
+	if (n && n <= sizeof stem && (kernel[n - 1] == 'f' || kernel[n - 1] == 'l'))
+		memcpy(stem, kernel, n - 1);
+	if (LISTED(kernel, keywords))
+		return "a keyword of C or C++";
+	if (!strcmp(kernel, "main"))
+		return "where a program starts";
+	if (!strncmp(kernel, "tdsl_", 5) || !strncmp(kernel, "TDSL_", 5) || !strncmp(kernel, "kDL", 3) || LISTED(kernel, declared))
+		return "of tdsl.h or of a header that it includes";
+	if (kernel[0] == '_' && (kernel[1] == '_' || isupper((unsigned char)kernel[1])))
+		return "reserved in C";
+	return LISTED(kernel, functions) || LISTED(kernel, functions_of_numbers) || LISTED(stem, functions_of_numbers) ? "of the C library" : NULL;
+}
+
+/* A parameter's name in C and C++: one that is taken, or of what the source says itself, gets an underscore. */
 static const char *c_name(struct arena *a, const char *name)
 {
-	static const char *const words[] = {
-		"auto", "bool", "break", "case", "catch", "char", "class", "const", "continue", "default", "delete", "do", "double", "else",
-		"enum", "explicit", "export", "extern", "false", "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable",
-		"namespace", "new", "operator", "or", "and", "not", "xor", "private", "protected", "public", "register", "restrict", "return",
-		"short", "signed", "sizeof", "static", "stream", "struct", "switch", "template", "this", "throw", "true", "try", "typedef",
-		"typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "workspace", "workspace_bytes", "args",
-		"binding",
-	};
-	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-		if (strcmp(words[i], name) == 0)
-			return arena_printf(a, "%s_", name);
-	return name;
+	static const char *const ours[] = {"args", "binding", "stream", "workspace", "workspace_bytes"};
+	static const char tail[] = "_binding";
+	size_t n = strlen(name);
+	bool of_a_kernel = n >= sizeof tail && !strcmp(name + n - (sizeof tail - 1), tail);
+	bool taken = LISTED(name, keywords) || LISTED(name, declared) || LISTED(name, ours) || !strncmp(name, "tdsl_", 5);
+	return taken || of_a_kernel ? arena_printf(a, "%s_", name) : name;
 }
 
 static enum dtype scalar_type(const struct model_kernel *k, int param)

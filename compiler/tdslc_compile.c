@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "../runtime/env.h"
+#include "binding.h"
 #include "file.h"
 
 enum { TEXT = 1000 };
@@ -56,6 +57,29 @@ static int read_jobs(const struct arguments *a, int *jobs)
 	return env_jobs(jobs, (int)n) < 0 ? error("%s", tdsl_error()) : EXIT_FINE;
 }
 
+/* Kernels that C functions are asked for have names that functions can have.  What the text says wrong is told when it is compiled. */
+static int names_check(const struct arguments *a, const char *text, size_t n, const char *library, const char *const *kernels)
+{
+	const char *asking = option(a, "--emit") ? "--emit so" : option(a, "--header") ? "--header" : NULL;
+	struct diag diag = {.arena = a->arena, .file = a->words[0], .source = text, .size = n};
+	struct dsl_file *file;
+	int code = EXIT_FINE;
+	if (!asking || dsl_parse(a->arena, text, n, a->words[0], library, NULL, &diag, &file) || diag.errors)
+		return EXIT_FINE;
+	for (int i = 0; i < file->nkernels; i++) {
+		const struct dsl_kernel *k = &file->kernels[i];
+		const char *const *name = kernels, *taken = binding_name_taken(k->name);
+		while (name && *name && strcmp(*name, k->name))
+			name++;
+		if (!taken || (name && !*name))
+			continue;
+		fprintf(stderr, "%s:%d: error: kernel '%s' with %s: the name is %s; expected one that a C function can have\n", a->words[0], k->line, k->name,
+		        asking, taken);
+		code = EXIT_ERROR;
+	}
+	return code;
+}
+
 int compile_file(const struct arguments *a, const char *target, bool check, bool keep_going, struct compile_result *r)
 {
 	char *text;
@@ -70,6 +94,8 @@ int compile_file(const struct arguments *a, const char *target, bool check, bool
 			code = usage_error(a, "unknown target %s; known: %s", o.targets[t], target_names());
 	if (code == EXIT_FINE)
 		code = read_text(a, a->words[0], &text, &n, &o.library);
+	if (code == EXIT_FINE)
+		code = names_check(a, text, n, o.library, o.kernels);
 	if (code != EXIT_FINE)
 		return code;
 	struct progress progress;

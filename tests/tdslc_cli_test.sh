@@ -135,6 +135,23 @@ checks=$((checks + 1))
 ${CC:-cc} -std=c11 -Wall -Wextra -Werror -Iruntime/include -c "$dir/k.c" -o "$dir/k.o" || failures=$((failures + 1))
 checks=$((checks + 1))
 ${CXX:-c++} -Wall -Wextra -Werror -Iruntime/include -x c++ -c "$dir/k.h" -o "$dir/k.gch" || failures=$((failures + 1))
+# Names that no C function can have are refused where functions are asked for, and only there; parameters get an underscore.
+for name in int class main tdsl_open kDLCPU __twice malloc sqrtf; do
+	sed "s/^kernel twice/kernel $name/" "$one" >"$dir/name.tdsl"
+	expect 1 "$dir/name.tdsl:2: error: kernel '$name' with --header: the name is " build "$dir/name.tdsl" -o "$out/p" --header "$out/h" --binding "$out/c"
+	expect 1 "$dir/name.tdsl:2: error: kernel '$name' with --emit so: the name is " build "$dir/name.tdsl" -o "$out/p.so" --emit so
+done
+left_behind
+expect 0 '' build "$dir/name.tdsl" -o "$dir/name.tpack" --target gfx942
+cat "$one" >>"$dir/name.tdsl"
+expect 0 '' build "$dir/name.tdsl" -o "$dir/name.tpack" --target gfx942 --kernel twice --header "$dir/name.h"
+sed 's/x: f32\[N\]/NULL: f32[N], int: f32[N], tdsl_binding_call: f32[N], DLTensor: f32[N], int64_t: f32[N], twice_binding: f32[N]/; s/x\[n\]/NULL[n]/' "$one" >"$dir/name.tdsl"
+expect 0 '' build "$dir/name.tdsl" -o "$dir/name.tpack" --target gfx942 --header "$dir/name.h" --binding "$dir/name.c"
+checks=$((checks + 1))
+${CC:-cc} -std=c11 -Wall -Wextra -Werror -Iruntime/include -c "$dir/name.c" -o "$dir/k.o" || failures=$((failures + 1))
+checks=$((checks + 1))
+${CXX:-c++} -Wall -Wextra -Werror -Iruntime/include -x c++ -c "$dir/name.h" -o "$dir/k.gch" || failures=$((failures + 1))
+
 # What is new is for those that the umask lets in; a file that is there keeps its mode.
 mkdir "$dir/modes"
 umask 077
