@@ -324,7 +324,8 @@ static void trial_run(struct trial *t)
 
 /* ---- choices */
 
-struct choices { struct arena *a; char *lines, *table; bool failed; };
+/* How many were chosen, how many of them are in the table; how many sets of candidates were passed over, each told with why. */
+struct choices { struct arena *a; char *lines, *table; int chosen, listed, left_out, rejected, failed; };
 
 /* A choice for both; above the peak it is told and left out. */
 static void choice_add(struct choices *c, const struct group *g, const char *where, const char *variant, double share, const char *how)
@@ -332,9 +333,12 @@ static void choice_add(struct choices *c, const struct group *g, const char *whe
 	const char *target = g->k->variants[g->first].target;
 	if (share > 1) {
 		error("tune: %s[%s] %s %s: %s: share %.3f is above the hardware's peak: rejected", g->k->name, instance_name(g), target, where, variant, share);
+		c->rejected++;
 		return;
 	}
+	c->chosen++;
 	c->lines = arena_printf(c->a, "%sbest %s[%s] %s %s: %s%s\n", c->lines, g->k->name, instance_name(g), target, where, variant, how);
+	c->listed += share > 0;
 	if (share > 0)
 		c->table = arena_printf(c->a, "%s%s\t%s\t%s\t%s\t%s\t%.4f\n", c->table, g->k->name, instance_name(g), target, where, variant, share);
 }
@@ -391,7 +395,8 @@ static void choose_by_runs(struct choices *c, const struct group *g)
 		trial_run(t);
 		if (*t->why) {
 			error("tune: %s[%s] %s %s: %s: %s", g->k->name, instance_name(g), target, where, t->variant, t->why);
-			c->failed = c->failed || !t->left_out;
+			c->failed += !t->left_out;
+			c->left_out += t->left_out;
 			return;
 		}
 		if (!t->ran || (best && (t->seconds > seconds || (t->seconds == seconds && t->instructions >= instructions))))
@@ -402,16 +407,38 @@ static void choose_by_runs(struct choices *c, const struct group *g)
 		share = peak_of(target) > 0 ? tensor_bytes(t) / (seconds * peak_of(target)) : 0;
 		how = arena_printf(c->a, ", %.2f us%s", seconds * 1e6, instructions > 0 ? " modelled" : "");
 	}
+	if (!best) {
+		error("tune: %s[%s] %s %s: no candidate takes such tensors; left out", g->k->name, instance_name(g), target, where);
+		c->left_out++;
+	}
 	if (best && !(peak_of(target) > 0))
 		error("tune: %s: no peak of %s is known: not in the table", g->k->name, target);
 	if (best)
 		choice_add(c, g, where, best, share, how);
 }
 
+/* An instance of other types than the tensors in --in have is passed over. */
+static bool types_fit(struct choices *c, const struct group *g)
+{
+	for (int p = 0; g->in && p < g->k->nparams; p++) {
+		const struct model_param *q = &g->k->params[p];
+		const struct tensorfile_tensor *in = q->is_tensor && q->role != ROLE_OUT ? tensorfile_find(g->in, q->name) : NULL;
+		if (!in || in->dtype == type_of(g, p))
+			continue;
+		error("tune: %s[%s] %s: %s is %s in %s; expected %s; left out", g->k->name, instance_name(g), g->k->variants[g->first].target, q->name,
+		      dtype_info(in->dtype)->name, option(g->a, "--in"), dtype_info(type_of(g, p))->name);
+		c->left_out++;
+		return false;
+	}
+	return true;
+}
+
 /* Every size that matters: what --size and --in say, and each set of sizes that a candidate is pinned to. */
 static void group_tune(struct choices *c, struct group *g, bool model)
 {
 	const char *done = "|";
+	if (!types_fit(c, g))
+		return;
 	for (int v = 0; v < g->n; v++) {
 		sizes_set(g, g->first + v, model);
 		const char *where = arena_printf(c->a, "|%s|", where_text(c->a, g));
@@ -439,6 +466,25 @@ static int sizes_known(const struct arguments *a, const struct model_pack *p)
 	return EXIT_FINE;
 }
 
+/* --in has an input of some kernel. */
+static int inputs_known(const struct arguments *a, const struct model_pack *p, const struct tensorfile *in)
+{
+	const char *expected = "", *found = tensorfile_count(in) ? tensorfile_at(in, 0)->name : NULL;
+	for (int k = 0; k < p->nkernels; k++)
+		for (int q = 0; q < p->kernels[k].nparams; q++) {
+			const struct model_param *param = &p->kernels[k].params[q];
+			if (!param->is_tensor || param->role == ROLE_OUT)
+				continue;
+			if (tensorfile_find(in, param->name))
+				return EXIT_FINE;
+			if (k == 0)
+				expected = arena_printf(a->arena, "%s%s%s", expected, *expected ? ", " : "", param->name);
+		}
+	return error("%s: found %s%s%s; expected inputs of %s%s%s%s", option(a, "--in"), found ? "tensor \"" : "no tensors", found ? found : "",
+	             found ? "\"" : "", p->nkernels == 1 ? "kernel " : "one of the kernels", p->nkernels == 1 ? p->kernels[0].name : "",
+	             p->nkernels == 1 ? ": " : "", p->nkernels == 1 ? expected : "");
+}
+
 /* The device to measure on: as given, as the environment says, the GPU that is there; NULL: by the models. */
 static const char *device_find(const struct arguments *a)
 {
@@ -462,7 +508,7 @@ static int device_ask(const struct arguments *a, struct measured *on)
 	const char *const *targets = option_list(a, "--target", true);
 	*on = (struct measured){device_find(a), NULL};
 	if (on->device && (tdsl_open(&d, on->device) < 0 || tdsl_device_query(&info, d) < 0))
-		return error("%s", tdsl_error());
+		return error("%s%s", option(a, "--device") ? "--device: " : on->device == getenv("TDSL_DEVICE") ? "TDSL_DEVICE: " : "", tdsl_error());
 	on->target = on->device ? info.target : NULL;
 	while (on->target && targets && *targets && strcmp(*targets, on->target))
 		targets++;
@@ -471,7 +517,7 @@ static int device_ask(const struct arguments *a, struct measured *on)
 
 static int tune(struct choices *c, const struct arguments *a, const struct measured *on, const struct model_pack *p, const char *pack, struct tensorfile *in)
 {
-	if (sizes_known(a, p))
+	if (sizes_known(a, p) || (in && inputs_known(a, p, in)))
 		return EXIT_ERROR;
 	for (int k = 0; k < p->nkernels; k++) {
 		const struct model_kernel *m = &p->kernels[k];
@@ -482,12 +528,15 @@ static int tune(struct choices *c, const struct arguments *a, const struct measu
 			g.device = on->device ? on->device : arena_printf(c->a, "sim:%s", m->variants[v].target);
 			if (on->target && strcmp(on->target, m->variants[v].target))
 				continue;
+			c->chosen += g.n == 1;
 			if (g.n == 1)
 				c->lines = arena_printf(c->a, "%sbest %s[%s] %s *: %s, the only one\n", c->lines, m->name, instance_name(&g), m->variants[v].target, m->variants[v].predicate_text);
 			else if (on->device || !choose_by_loop(c, &g))
 				group_tune(c, &g, !strncmp(g.device, "sim:", 4));
 		}
 	}
+	if (!c->chosen)
+		return error("tune: nothing is tuned: %d left out, %d rejected, %d failed, as said above", c->left_out, c->rejected, c->failed);
 	return c->failed ? EXIT_ERROR : EXIT_FINE;
 }
 
@@ -513,7 +562,7 @@ static int tune_pack(struct choices *c, const struct arguments *a, const struct 
 int command_tune(const struct arguments *a)
 {
 	const char *out = option(a, "-o");
-	struct choices c = {a->arena, arena_printf(a->arena, "\n"), arena_printf(a->arena, "tdsl tune 1\n"), false};
+	struct choices c = {.a = a->arena, .lines = arena_printf(a->arena, "\n"), .table = arena_printf(a->arena, "tdsl tune 1\n")};
 	struct compile_result r = {0};
 	char why[TEXT];
 	ARRAY(double) times = {0};
@@ -534,7 +583,7 @@ int command_tune(const struct arguments *a)
 		code = tune_pack(&c, a, &on, &r);
 	if (r.pack.nkernels && print(c.lines) != EXIT_FINE)
 		code = EXIT_ERROR;
-	if ((code == EXIT_FINE || c.failed) && out && files_write(&(struct file_out){out, c.table, strlen(c.table)}, 1, why, sizeof why))
+	if ((code == EXIT_FINE || (c.failed && c.listed)) && out && files_write(&(struct file_out){out, c.table, strlen(c.table)}, 1, why, sizeof why))
 		code = error("%s", why);
 	compile_result_free(&r);
 	return code;

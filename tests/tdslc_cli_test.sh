@@ -230,6 +230,22 @@ left_behind
 
 expect 0 'best twice' tune "$one" --kernel twice --target gfx942
 
+# Where nothing is tuned there is no table, and a reason; tensors from a file are those of a kernel, of the types that they have.
+sed -n '/^kernel grouped_gemm/,/^}/p' kernels.tdsl >"$dir/gemm.tdsl"
+expect 1 'tune: nothing is tuned: 2 left out, 0 rejected, 0 failed' tune "$dir/gemm.tdsl" --instance T=bf16 --instance T=f16 --device sim:gfx950 -o "$out/t"
+expect 1 'first holds integers: --in FILE with it is needed; left out' tune "$dir/gemm.tdsl" --instance T=bf16 --device sim:gfx950 -o "$out/t"
+expect 1 "$dir/x.st: found tensor \"x\"; expected inputs of kernel grouped_gemm: a, b, first" tune "$dir/gemm.tdsl" --instance T=bf16 --device sim:gfx950 \
+	--in "$dir/x.st" -o "$out/t"
+expect 1 "turned[T=bf16] gfx950: x is f32 in $dir/x.st; expected bf16; left out" tune "$dir/types.tdsl" --kernel turned --instance T=bf16 --device sim:gfx950 \
+	--in "$dir/x.st" -o "$out/t"
+expect 1 '0 left out, 1 rejected, 0 failed' tune "$one" --device null:gfx950 --size N=16000000 -o "$out/t"
+left_behind
+expect 0 "turned[T=f16] gfx950: x is bf16 in $dir/bf16.st; expected f16; left out" tune "$dir/types.tdsl" --kernel turned --device sim:gfx950 --in "$dir/bf16.st" -o "$dir/t"
+checks=$((checks + 1))
+grep -q 'T=bf16' "$dir/t" && ! grep -q 'T=f16' "$dir/t" || failures=$((failures + 1))
+TDSL_DEVICE=gpu expect 1 "TDSL_DEVICE: 'gpu' is not a device" tune "$one"
+TDSL_DEVICE=gpu expect 1 "--device: 'none' is not a device" tune "$one" --device none
+
 # A class of sizes that registers do not suffice for is left out and named; the pack holds the same for fewer.
 sed -n '/^kernel many_states/,/^}/p' tests/lower/loops.tdsl | sed 's/^        e: f32\[n\] = 4/&\n        f: f32[n] = 5\n        g: f32[n] = 6/
 	s/^            e = .*/&\n            f = max(f, v * t)\n            g = g + abs(q)/; s/u\[m, n\] = e/& + f + g/' >"$dir/many.tdsl"
