@@ -27,7 +27,7 @@
 static const struct command commands[] = {
 	{"build", command_build, 1, 1, "-o= --target= --kernel= --instance= -j= --header= --binding= --emit= --library= --licence= --no-source",
 	 "FILE.tdsl -o OUT.tpack [--target gfx942,gfx950,sm_90a] [--kernel NAME]... [--instance I]... [-j N]\n"
-	 "            [--header H.h --binding B.c] [--emit so] [--licence NAME] [--no-source] [--library DIR]",
+	 "            [--header H.h [--binding B.c]] [--emit so] [--licence NAME] [--no-source] [--library DIR]",
 	 "Compiles kernels into a pack.\n"
 	 "  -o OUT.tpack     the pack; OUT.tpack.times beside it keeps compile times for `tdslc report`\n"
 	 "  --target LIST    of gfx942, gfx950, sm_90a (default: gfx942,gfx950)\n"
@@ -35,7 +35,7 @@ static const struct command commands[] = {
 	 "  --instance I     only this choice of types, e.g. T=bf16,Q=fp8 (default: those of the pack block)\n"
 	 "  -j N             threads (default: TDSL_JOBS, else what processors and memory allow); the pack does not depend on it\n"
 	 "                   a terminal is told how far the build is when it takes longer than a second\n"
-	 "  --header H.h --binding B.c   C functions, one per kernel, and the source behind them\n"
+	 "  --header H.h     C functions, one per kernel;  --binding B.c: and the source behind them, which includes H.h\n"
 	 "  --emit so        OUT is a shared library with the functions and the pack inside, its header beside it; no C compiler is\n"
 	 "                   needed; it needs libtdsl_rt.so where it runs\n"
 	 "  --licence NAME   what the pack says of its licence (default: MIT)\n"
@@ -48,7 +48,7 @@ static const struct command commands[] = {
 	 "Prints one kernel at one stage of its compilation.\n"
 	 "  --stage S     ast; ir: generic tile IR; the name of a pass: the IR after it; llvm: LLVM IR; asm: the object's code\n"
 	 "  --target T    gfx942 (default), gfx950 or sm_90a\n"
-	 "  --variant V   a variant's text, e.g. N=4096 (default: the most specific one)\n"
+	 "  --variant V   a variant's whole text, e.g. \"N=4096 aligned\" (default: the most specific one)\n"
 	 "  --explain     the variants' choices, and of each pass what it is for and whether it changed anything"},
 	{"list", command_list, 1, 1, "--json", "OUT.tpack [--json]", "Prints kernels, their signatures, instances and variants."},
 	{"report", command_report, 1, 1, "--json", "OUT.tpack [--json]",
@@ -61,26 +61,28 @@ static const struct command commands[] = {
 	 "OUT.tpack --kernel K [--instance I] --target T [--variant V] -o FILE.hsaco",
 	 "Writes one variant's code object (default: the most specific variant)."},
 	{"run", command_run, 2, 2, "--device= --in= --out= --arg= --instance= --without= --stats",
-	 "OUT.tpack KERNEL --device sim:gfx942 --in IN.safetensors --out OUT.safetensors [--arg eps=1e-6]... [--stats]",
+	 "OUT.tpack KERNEL --device sim:gfx942 --in IN.safetensors --out OUT.safetensors [--arg eps=1e-6]...\n"
+	 "            [--instance I] [--without NAME]... [--stats]",
 	 "Runs a kernel on tensors from a file.\n"
 	 "  --device D     hip:N, cuda:N, sim:gfx942, sim:gfx950\n"
 	 "  --in FILE      inputs by parameter name; absent optional tensors are left out of the file\n"
 	 "  --out FILE     outputs by parameter name, allocated from the signature, zero before the run\n"
 	 "  --arg NAME=X   a scalar\n"
-	 "  --instance I   which types the outputs have, where inputs leave a choice\n"
+	 "  --instance I   the choice of types that is run, e.g. T=bf16,Q=i8 (default: the first that the inputs fit)\n"
 	 "  --without NAME an optional output that is not wanted\n"
 	 "  --stats        the simulated device's statistics as JSON on standard output"},
 	{"tune", command_tune, 1, 1, "--kernel= --target= --instance= --device= --size= --in= -j= --library= -o=",
-	 "FILE.tdsl [--kernel K] [--device D] [--size N=4096]... [-o TABLE]",
+	 "FILE.tdsl [--kernel K]... [--instance I]... [--device D] [--target LIST] [--size N=4096]... [--in FILE] [-j N] [--library DIR] [-o TABLE]",
 	 "Builds the candidates that the schedules give and prints what each is made of and which is the best of each instance.\n"
 	 "  --device D       where they are measured: hip:N, cuda:N; or sim:CHIP, where counts are turned into time by the chip's rates (default:\n"
 	 "                   TDSL_DEVICE, else a GPU that is there, else the models of the chips: of the hot loop for kernels with matrix\n"
 	 "                   work, of the simulated device for the others)\n"
 	 "  --target LIST    what is built (default: what the device runs; for the models both AMD chips)\n"
 	 "  --size NAME=X    a size to measure at (default: each one that a candidate is pinned to, many rows)\n"
-	 "  --in FILE        input tensors; needed for those of integers\n"
+	 "  --in FILE        input tensors; needed for those of integers; instances of other types are left out\n"
 	 "  -o TABLE         the choices as a table that dispatch reads where TDSL_TUNE names it; what would be above the hardware's peak is\n"
-	 "                   rejected"},
+	 "                   rejected; no table is written where nothing is tuned\n"
+	 "  --kernel, --instance, -j and --library are those of `tdslc build`"},
 };
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
@@ -109,7 +111,7 @@ int usage_error(const struct arguments *a, const char *fmt, ...)
 
 int print(const char *text)
 {
-	if (fputs(text, stdout) < 0 || fflush(stdout))
+	if (fputs(text, stdout) < 0 || fflush(stdout) || ferror(stdout))
 		return error("standard output: cannot write");
 	return EXIT_FINE;
 }
@@ -120,7 +122,7 @@ static int print_help(FILE *out)
 	for (int i = 0; i < COMMANDS; i++)
 		fprintf(out, "  tdslc %s %s\n", commands[i].name, commands[i].usage);
 	fputs("\n  tdslc COMMAND --help explains a command; tdslc --version names the build.\n", out);
-	return out == stderr ? EXIT_USAGE : fflush(out) ? EXIT_ERROR : EXIT_FINE;
+	return out == stderr ? EXIT_USAGE : print("");
 }
 
 /* --- options */
@@ -205,13 +207,11 @@ static int run_command(const struct command *c, int argc, char **argv)
 {
 	struct arena arena = {0};
 	struct arguments a = {.command = c->name, .arena = &arena};
+	bool help = false;
 	for (int i = 0; i < argc; i++)
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-			printf("tdslc %s %s\n\n%s\n", c->name, c->usage, c->help);
-			return EXIT_FINE;
-		}
-	int code = read_arguments(c, argc, argv, &a);
-	if (code == EXIT_FINE)
+		help = help || strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0;
+	int code = help ? print(arena_printf(&arena, "tdslc %s %s\n\n%s\n", c->name, c->usage, c->help)) : read_arguments(c, argc, argv, &a);
+	if (code == EXIT_FINE && !help)
 		code = c->run(&a);
 	arena_free(&arena);
 	return code;
@@ -231,7 +231,7 @@ int main(int argc, char **argv)
 		unsigned major, minor, patch;
 		LLVMGetVersion(&major, &minor, &patch);
 		printf("tdslc %s, LLVM %u.%u.%u\n", TDSL_VERSION, major, minor, patch);
-		return EXIT_FINE;
+		return print("");
 	}
 	for (int i = 0; i < COMMANDS; i++)
 		if (strcmp(argv[1], commands[i].name) == 0)

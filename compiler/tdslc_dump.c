@@ -236,11 +236,12 @@ static int dump_stage(struct dump *d)
 
 static int dump_kernel(struct dump *d)
 {
-	bool generic = strcmp(d->stage, "ir") == 0 && !option(d->a, "--target") && !option(d->a, "--explain");
+	bool ast = strcmp(d->stage, "ast") == 0, variant = option(d->a, "--variant") != NULL;
+	bool generic = strcmp(d->stage, "ir") == 0 && !option(d->a, "--target") && !option(d->a, "--explain") && !variant;
 	int code = choose_kernel(d);
 	if (code)
 		return code;
-	if (strcmp(d->stage, "ast") == 0)
+	if (ast && !variant)
 		return print(dsl_dump(d->a->arena, d->parsed, d->kernel));
 	int rc = dsl_elaborate(d->a->arena, d->parsed, d->kernel, d->binding, generic ? "" : d->target->name, &d->diag, &d->generic);
 	if (print_messages(d) || rc)
@@ -249,6 +250,8 @@ static int dump_kernel(struct dump *d)
 		return code;
 	if (option(d->a, "--explain") && (code = explain(d)))
 		return code;
+	if (ast)
+		return print(dsl_dump(d->a->arena, d->parsed, d->kernel));
 	if (strcmp(d->stage, "ir") == 0)
 		return print(ir_print(d->a->arena, d->generic));
 	return *d->stage ? dump_stage(d) : EXIT_FINE;

@@ -35,7 +35,7 @@ struct options {
 	const char *object, *kernel, *in, *out;
 	uint32_t grid[3], block[3], lds;
 	uint64_t seed;
-	bool stats, checks, list, have_grid, have_block;
+	bool stats, checks, list, help, have_grid, have_block;
 	const char *arg[ARGS_MAX];
 	int nargs;
 };
@@ -97,6 +97,10 @@ static int options_parse(struct options *o, int argc, char **argv)
 	long long n;
 	for (int i = 1; i < argc; i++) {
 		const char *a = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+		if (strcmp(a, "--help") == 0 || strcmp(a, "-h") == 0) {
+			o->help = true;
+			return 0;
+		}
 		if (strcmp(a, "--stats") == 0)
 			o->stats = true;
 		else if (strcmp(a, "--checks") == 0)
@@ -323,6 +327,10 @@ static int run_all(struct run *r)
 {
 	char err[4096] = "", text[1024];
 	struct sim_stats stats = {0};
+	if (r->opt.help) {
+		fputs(usage, stdout);
+		return fflush(stdout) == 0 ? 0 : fail(1, "cannot write to the standard output");
+	}
 	TRY(object_open(r));
 	if (r->opt.list) {
 		kernels_print(r->object);

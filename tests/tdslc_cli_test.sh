@@ -60,6 +60,21 @@ expect 2 'tdslc build'
 expect 0 'tdslc extract' --help
 expect 0 'LLVM 22' --version
 expect 2 'unknown command compile' compile
+# What is asked for and cannot be written is an error.
+for asked in --version --help 'build --help'; do
+	checks=$((checks + 1))
+	said=$("$tdslc" $asked 2>&1 >/dev/full)
+	if [ $? != 1 ] || [ "$said" != 'tdslc: standard output: cannot write' ]; then
+		echo "tdslc $asked >/dev/full: $said"
+		failures=$((failures + 1))
+	fi
+done
+checks=$((checks + 1))
+"${B:-build}/tdsl-sim" --help | grep -q '^tdsl-sim FILE.hsaco KERNEL' && "${B:-build}/tdsl-sim" --help >"$dir/help" || failures=$((failures + 1))
+expect 0 '[--header H.h [--binding B.c]]' build --help
+expect 0 '"N=4096 aligned"' dump --help
+expect 0 '[--instance I] [--without NAME]' run --help
+expect 0 '[--target LIST] [--size N=4096]... [--in FILE]' tune --help
 for command in build check dump list report verify extract run tune; do
 	expect 0 "tdslc $command" $command --help
 	expect 2 "tdslc $command: " $command
@@ -114,7 +129,9 @@ expect 0 '' check "$one"
 expect 2 '--kernel K and --stage S are needed' dump "$one"
 expect 2 'unknown stage parse; known: ast, ir' dump "$one" --kernel twice --stage parse
 expect 1 'no kernel "thrice"' dump "$one" --kernel thrice --stage ir
-expect 1 'no variant "N=3"' dump "$one" --kernel twice --stage asm --variant N=3
+for stage in ast ir layout asm; do
+	expect 1 'no variant "N=3" for gfx942; it has:' dump "$one" --kernel twice --stage $stage --variant N=3
+done
 for stage in ast ir layout llvm asm; do
 	expect 0 twice dump "$one" --kernel twice --stage $stage
 done
