@@ -323,18 +323,23 @@ static int outputs_write(const struct run *r)
 	return tensorfile_write(r->opt.out, t, r->nbuffers, err, sizeof err) ? fail(1, "%s", err) : 0;
 }
 
+static int said(void)
+{
+	return fflush(stdout) == 0 && !ferror(stdout) ? 0 : fail(1, "cannot write to the standard output");
+}
+
 static int run_all(struct run *r)
 {
 	char err[4096] = "", text[1024];
 	struct sim_stats stats = {0};
 	if (r->opt.help) {
 		fputs(usage, stdout);
-		return fflush(stdout) == 0 ? 0 : fail(1, "cannot write to the standard output");
+		return said();
 	}
 	TRY(object_open(r));
 	if (r->opt.list) {
 		kernels_print(r->object);
-		return 0;
+		return said();
 	}
 	r->kernel = sim_object_kernel(r->object, r->opt.kernel);
 	if (!r->kernel)
@@ -359,7 +364,7 @@ static int run_all(struct run *r)
 		sim_stats_json(&stats, text, sizeof text);
 		puts(text);
 	}
-	return fflush(stdout) == 0 ? 0 : fail(1, "cannot write to the standard output");
+	return said();
 }
 
 int main(int argc, char **argv)

@@ -198,6 +198,9 @@ left_behind
 expect 0 '' extract "$pack" --kernel twice --target gfx942 -o "$dir/k.hsaco"
 checks=$((checks + 1))
 head -c 4 "$dir/k.hsaco" | grep -q ELF || failures=$((failures + 1))
+checks=$((checks + 2))
+"${B:-build}/tdsl-sim" "$dir/k.hsaco" --list | grep -q '^twice' || failures=$((failures + 1))
+"${B:-build}/tdsl-sim" "$dir/k.hsaco" --list 2>&1 >/dev/full | grep -q 'cannot write to the standard output' || failures=$((failures + 1))
 expect 2 '--device, --in and --out are needed' run "$pack" twice --device sim:gfx942
 expect 1 "thrice" run "$pack" thrice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st"
 expect 1 "$dir/x.st" run "$pack" twice --device sim:gfx942 --in "$dir/x.st" --out "$out/y.st"
