@@ -35,16 +35,18 @@ static const struct command commands[] = {
 	 "  --instance I     only this choice of types, e.g. T=bf16,Q=fp8 (default: those of the pack block)\n"
 	 "  -j N             threads (default: TDSL_JOBS, else what processors and memory allow); the pack does not depend on it\n"
 	 "                   a terminal is told how far the build is when it takes longer than a second\n"
-	 "  --header H.h     C functions, one per kernel;  --binding B.c: and the source behind them, which includes H.h\n"
+	 "  --header H.h     C functions, one per kernel, of its name: no keyword of C or C++, no name of tdsl.h or the C library\n"
+	 "  --binding B.c    the source behind them, which includes H.h\n"
 	 "  --emit so        OUT is a shared library with the functions and the pack inside, its header beside it; no C compiler is\n"
 	 "                   needed; it needs libtdsl_rt.so where it runs\n"
 	 "  --licence NAME   what the pack says of its licence (default: MIT)\n"
 	 "  --no-source      leave the text out, from which the runtime compiles instances that the pack lacks\n"
 	 "  --library DIR    the language's library from DIR/*.tdsl in place of the one built in"},
-	{"check", command_check, 1, 1, "--library= --kernel= --instance=", "FILE.tdsl [--kernel NAME]... [--instance I]...",
+	{"check", command_check, 1, 1, "--library= --kernel= --instance=", "FILE.tdsl [--kernel NAME]... [--instance I]... [--library DIR]",
 	 "Prints diagnostics for every declared instance; builds nothing."},
 	{"dump", command_dump, 1, 1, "--kernel= --instance= --stage= --target= --variant= --explain --library=",
-	 "FILE.tdsl --kernel K [--instance I] --stage ast|ir|<pass>|llvm|asm [--target T] [--variant V] [--explain]",
+	 "FILE.tdsl --kernel K [--instance I] --stage ast|ir|<pass>|llvm|asm [--target T] [--variant V] [--explain]\n"
+	 "            [--library DIR]",
 	 "Prints one kernel at one stage of its compilation.\n"
 	 "  --stage S     ast; ir: generic tile IR; the name of a pass: the IR after it; llvm: LLVM IR; asm: the object's code\n"
 	 "  --target T    gfx942 (default), gfx950 or sm_90a\n"
@@ -72,7 +74,8 @@ static const struct command commands[] = {
 	 "  --without NAME an optional output that is not wanted\n"
 	 "  --stats        the simulated device's statistics as JSON on standard output"},
 	{"tune", command_tune, 1, 1, "--kernel= --target= --instance= --device= --size= --in= -j= --library= -o=",
-	 "FILE.tdsl [--kernel K]... [--instance I]... [--device D] [--target LIST] [--size N=4096]... [--in FILE] [-j N] [--library DIR] [-o TABLE]",
+	 "FILE.tdsl [--kernel K]... [--instance I]... [--device D] [--target LIST] [--size N=4096]...\n"
+	 "            [--in FILE] [-j N] [--library DIR] [-o TABLE]",
 	 "Builds the candidates that the schedules give and prints what each is made of and which is the best of each instance.\n"
 	 "  --device D       where they are measured: hip:N, cuda:N; or sim:CHIP, where counts are turned into time by the chip's rates (default:\n"
 	 "                   TDSL_DEVICE, else a GPU that is there, else the models of the chips: of the hot loop for kernels with matrix\n"

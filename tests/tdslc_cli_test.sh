@@ -74,7 +74,8 @@ checks=$((checks + 1))
 expect 0 '[--header H.h [--binding B.c]]' build --help
 expect 0 '"N=4096 aligned"' dump --help
 expect 0 '[--instance I] [--without NAME]' run --help
-expect 0 '[--target LIST] [--size N=4096]... [--in FILE]' tune --help
+expect 0 '[--target LIST] [--size N=4096]...' tune --help
+expect 0 '[--in FILE]' tune --help
 for command in build check dump list report verify extract run tune; do
 	expect 0 "tdslc $command" $command --help
 	expect 2 "tdslc $command: " $command
