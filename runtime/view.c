@@ -75,13 +75,16 @@ static int dims_read(const struct where *w, const DLTensor *t, int lanes, struct
 	return 0;
 }
 
-/* Sub-byte elements: whole bytes only, innermost contiguous. */
+/* Sub-byte elements: whole bytes only, innermost contiguous, where there is any. */
 static int nibbles_check(const struct where *w, const struct dims *d)
 {
+	bool any = true;
+	for (int i = 0; i < d->n; i++)
+		any = any && d->extent[i];
 	for (int i = 0; i < d->n; i++) {
 		if (i == d->n - 1 && d->extent[i] % 2)
 			ARG_FAIL(w, TDSL_ESHAPE, ", dimension %d: extent %" PRId64 "; e2m1 needs an even innermost extent", i, d->extent[i]);
-		if (d->extent[i] > 1 && (i == d->n - 1 ? d->stride[i] != 1 : d->stride[i] % 2 != 0))
+		if (any && d->extent[i] > 1 && (i == d->n - 1 ? d->stride[i] != 1 : d->stride[i] % 2 != 0))
 			ARG_FAIL(w, TDSL_ESTRIDE, ", dimension %d: stride %" PRId64 "; e2m1 needs %s", i, d->stride[i],
 			         i == d->n - 1 ? "stride 1 innermost" : "even strides");
 	}

@@ -232,6 +232,12 @@ def errors(t):
     raises(t, tdsl.Error, "nowhere", lambda: tdsl.open_pack("/nowhere.tpack"))
 
 
+def halves(t):
+    """Elements of half a byte, of which there are none: numpy gives such arrays strides of 0."""
+    y, scale = tdsl.quantize_mxfp4(np.zeros((0, 32), bf16))
+    t.check(y.shape == (0, 16) and scale.shape == (0, 1) and tdsl.dequantize_mxfp4(tdsl.e2m1(y), scale).shape == (0, 32), "no rows of e2m1")
+
+
 def scalars(t):
     """Which values a scalar takes: an i32 and an f32 of one kernel."""
     x = rng.standard_normal((1, 4, 64)).astype(bf16)
@@ -448,5 +454,5 @@ def lists(t):
 
 
 def checks(totals):
-    for function in (capsules, lists, outputs, warm_is_slow, heads, workspace, errors, scalars, items, paths, described, other_packs, library, kept, threads, opened_once):
+    for function in (capsules, lists, outputs, warm_is_slow, heads, workspace, errors, scalars, halves, items, paths, described, other_packs, library, kept, threads, opened_once):
         totals.run(function)
