@@ -120,6 +120,16 @@ void guards_where(struct elab *E, const struct ast_expr *e)
 
 /* --- each */
 
+/* False after a message where a bound is a constant that no position has: it would wrap. */
+static bool bound_fits(struct elab *E, const struct hexpr *e, struct diag_span at)
+{
+	int64_t wide;
+	if (!extent_too_wide(e, &wide))
+		return true;
+	ELAB_ERROR(E, E_INT_RANGE, at, (long long)wide);
+	return false;
+}
+
 static const struct hexpr *host_range(struct elab *E, const struct ast_range *r, const struct hexpr **first)
 {
 	struct model_kernel *m = (struct model_kernel *)E->model;
@@ -129,11 +139,13 @@ static const struct hexpr *host_range(struct elab *E, const struct ast_range *r,
 		elab_called_from(E);
 		return NULL;
 	}
-	int64_t zero;
+	int64_t zero, size;
 	const struct hexpr *extent = r->hi ? hi : lo;
 	if (r->hi && (!hexpr_is_const(lo, &zero) || zero != 0)) {
 		*first = lo;
 		extent = hexpr_op(E->ar, HX_MAX, hexpr_op(E->ar, HX_SUB, hi, lo), hexpr_const(E->ar, 0));
+		if (!bound_fits(E, lo, r->lo->at) || (!hexpr_is_const(extent, &size) && !bound_fits(E, hi, r->hi->at)))
+			return NULL;
 	}
 	if (extent_possible(E->d, extent, r->hi ? span_join(r->lo->at, r->hi->at) : r->lo->at))
 		return extent;

@@ -161,9 +161,11 @@ static void note_require(struct elab *E, const struct hexpr *e)
 	if (e->op == HX_AND) {
 		note_require(E, e->a);
 		note_require(E, e->b);
+	} else if (extent_too_wide(e, &zero)) {
+		return;
 	} else if (e->op == HX_EQ && e->a->op == HX_REM && hexpr_is_const(e->b, &zero) && zero == 0) {
 		note_exact(E, e->a->a, e->a->b);
-	} else if ((e->op == HX_EQ || e->op == HX_LE || e->op == HX_LT) && !extent_too_wide(e, &zero)) {
+	} else if (e->op == HX_EQ || e->op == HX_LE || e->op == HX_LT) {
 		struct ir_builder b = at_anchor(E);
 		struct ir_ins *x = elab_extent(E, e->a), *y = elab_extent(E, e->b);
 		struct lin f[2];
