@@ -135,7 +135,7 @@ static bool of_type(struct elab *E, struct value *v, const char *what, bool i1, 
 	enum dtype t = (enum dtype)v->ins->dtype;
 	if ((i1 && t == DT_I1) || (floats && t == DT_F32) || (ints && (t == DT_I32 || t == DT_I64)))
 		return true;
-	ELAB_ERROR(E, E_ARGUMENT_TYPE, at, what, dtype_info(t)->name, i1 ? "a condition" : floats && ints ? "f32 or an integer" : floats ? "f32" : "i32");
+	ELAB_ERROR(E, E_ARGUMENT_TYPE, at, what, dtype_info(t)->name, i1 ? "a condition" : floats && ints ? "f32 or an integer" : floats ? "f32" : "i32 or i64");
 	return false;
 }
 
@@ -366,18 +366,27 @@ static struct value has(struct elab *E, const struct ast_expr *e)
 	return (struct value){.ins = elab_leaf(E, IR_HAS, DT_I1, n->number)};
 }
 
+/* Two integers of one type, which is a number's partner's. */
+static struct value of_bits(struct elab *E, const struct ast_expr *e, const struct builtin *f, struct value a, struct value b)
+{
+	struct value *v[] = {&a, &b};
+	for (int numbers = 0; numbers < 2; numbers++) {
+		if (numbers && !value_pair(E, &a, &b, e->at, f->name))
+			return none;
+		for (int i = 0; i < 2; i++)
+			if ((numbers || !v[i]->literal) && !of_type(E, v[i], f->name, false, false, true, e->args.items[i]->at))
+				return none;
+	}
+	return value_made(ir_bin(&E->b, (enum ir_op)f->op, a.ins, b.ins), 2, (struct value[]){a, b});
+}
+
 static struct value elementwise(struct elab *E, const struct ast_expr *e, const struct builtin *f)
 {
 	struct value a = elab_expr(E, e->args.items[0]);
 	if (f->nargs == 2) {
 		struct value b = elab_expr(E, e->args.items[1]);
 		elab_at(E, e->at);
-		if (f->kind == PAIR)
-			return value_binary(E, (enum ir_op)f->op, a, b, e->at, f->name);
-		if (!of_type(E, &a, f->name, false, false, true, e->args.items[0]->at) || !of_type(E, &b, f->name, false, false, true, e->args.items[1]->at) ||
-		    !value_pair(E, &a, &b, e->at, f->name))
-			return none;
-		return value_made(ir_bin(&E->b, (enum ir_op)f->op, a.ins, b.ins), 2, (struct value[]){a, b});
+		return f->kind == PAIR ? value_binary(E, (enum ir_op)f->op, a, b, e->at, f->name) : of_bits(E, e, f, a, b);
 	}
 	elab_at(E, e->at);
 	if (f->kind == FLOAT && a.literal && !value_as(E, &a, DT_F32, e->at))
