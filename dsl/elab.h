@@ -22,7 +22,7 @@
 #include "../base/num.h"
 #include "dsl.h"
 
-enum { MAX_GUARDS = 64, MAX_FACTS = 128, MAX_CALLS = 24, MAX_NESTING = 1200, MAX_INS = 100000, MAX_ASSIGNED = 64 };
+enum { MAX_GUARDS = 64, MAX_FACTS = 128, MAX_CALLS = 24, MAX_NESTING = 1200, MAX_INS = 100000, MAX_ASSIGNED = 64, MAX_HELD = 65536 };
 
 /* --- linear forms: c + sum of k * atom over i32 instructions.  bad: does not fit. */
 enum { LIN_TERMS = 12 };

@@ -263,7 +263,7 @@ int64_t group_size(struct elab *E, const struct ast_expr *by)
 {
 	const struct hexpr *g = extent_of(E->ar, E->d, (struct model_kernel *)E->model, by, EXTENT_KNOWN);
 	int64_t size = 0;
-	if (g && (!hexpr_is_const(g, &size) || size < 1 || size > 65536)) {
+	if (g && (!hexpr_is_const(g, &size) || size < 1 || size > MAX_HELD)) {
 		ELAB_ERROR(E, E_BY, by->at);
 		size = 0;
 	}
@@ -388,10 +388,22 @@ static const struct ast_expr *split_in(const struct ast_block *b, const char *na
 	return found;
 }
 
+/* False after a message where a constant range has more positions than a plan gives a tile; rows of a symbol's length are streamed. */
+static bool held_fits(struct elab *E, const struct ast_stmt *s, const char *name, const struct hexpr *extent, const char *what)
+{
+	int64_t n;
+	if (!hexpr_is_const(extent, &n) || n <= MAX_HELD)
+		return true;
+	ELAB_ERROR(E, E_HELD_SIZE, span_join(s->rhs.lo->at, s->rhs.hi->at), name, (long long)n, what, MAX_HELD);
+	return false;
+}
+
 /* A held index whose groups of g are reduced over: axis n.o of the groups' numbers, and n inside of one.  `over n` is both. */
-static bool held_groups(struct elab *E, const struct ast_name *n, int64_t g, const struct hexpr *extent)
+static bool held_groups(struct elab *E, const struct ast_stmt *s, const struct ast_name *n, int64_t g, const struct hexpr *extent)
 {
 	const struct hexpr *groups = hexpr_op(E->ar, HX_CDIV, extent, hexpr_const(E->ar, g));
+	if (!held_fits(E, s, n->text, groups, "groups"))
+		return false;
 	int a = axis_add(E, (struct ir_axis){.name = arena_printf(E->ar, "%s.o", n->text), .kind = AXIS_HELD, .extent = groups}, n->at);
 	if (a < 0)
 		return false;
@@ -424,11 +436,12 @@ void elab_held(struct elab *E, const struct ast_stmt *s)
 		int64_t g = group_size(E, by);
 		if (first)
 			ELAB_ERROR(E, E_BY_FIRST, by->at);
-		if (first || !g || !held_groups(E, &n, g, extent))
+		if (first || !g || !held_groups(E, s, &n, g, extent))
 			index_failed(E, &n);
 		return;
 	}
-	int a = extent ? axis_add(E, (struct ir_axis){.name = n.text, .kind = AXIS_HELD, .extent = extent}, n.at) : -1;
+	bool fits = extent && held_fits(E, s, n.text, extent, "positions");
+	int a = fits ? axis_add(E, (struct ir_axis){.name = n.text, .kind = AXIS_HELD, .extent = extent}, n.at) : -1;
 	if (a < 0) {
 		index_failed(E, &n);
 		return;
