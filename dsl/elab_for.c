@@ -166,6 +166,66 @@ static bool enter(struct elab *E, const struct loop *l)
 	return true;
 }
 
+/* --- what state may vary with: what stands in the loop is made of its names alone, and of the guards that go with them */
+
+static ir_axes axes_of_name(struct elab *E, const char *name)
+{
+	struct entry *n = scope_find(E, name);
+	if (!n)
+		return 0;
+	return n->axes | (n->index ? n->index->over | n->index->position->axes : 0) | (n->value.ins ? n->value.ins->axes : 0);
+}
+
+static ir_axes axes_in_expr(struct elab *E, const struct ast_expr *e)
+{
+	ir_axes axes = 0;
+	if (!e)
+		return 0;
+	for (int i = 0; i < e->args.n; i++)
+		axes |= axes_in_expr(E, e->args.items[i]);
+	for (int i = 0; i < e->over.n; i++)
+		axes |= axes_in_expr(E, e->over.items[i]);
+	return axes | (e->kind == AST_NAME ? axes_of_name(E, e->name) : 0) | axes_in_expr(E, e->a) | axes_in_expr(E, e->b);
+}
+
+static ir_axes axes_in_block(struct elab *E, const struct ast_block *b);
+
+static ir_axes axes_in_stmt(struct elab *E, const struct ast_stmt *s)
+{
+	ir_axes axes = axes_in_expr(E, s->rhs.lo) | axes_in_expr(E, s->rhs.hi) | axes_in_block(E, &s->body) | axes_in_block(E, &s->other);
+	for (int i = 0; i < s->lhs.n; i++)
+		axes |= axes_in_expr(E, s->lhs.items[i]);
+	for (int i = 0; i < s->type.dims.n; i++)
+		axes |= axes_in_expr(E, s->type.dims.items[i]);
+	for (int i = 0; i < s->binders.n; i++) {
+		const struct ast_binder *b = &s->binders.items[i];
+		axes |= axes_in_expr(E, b->range.lo) | axes_in_expr(E, b->range.hi) | axes_in_expr(E, b->where);
+	}
+	return axes;
+}
+
+static ir_axes axes_in_block(struct elab *E, const struct ast_block *b)
+{
+	ir_axes axes = 0;
+	for (int i = 0; i < b->n; i++)
+		axes |= axes_in_stmt(E, b->items[i]);
+	return axes;
+}
+
+/* The implicit axes that state may vary with which the loop assigns; `first`: guards from there on hold for some of it. */
+static ir_axes axes_carried(struct elab *E, const struct ast_stmt *s, int first)
+{
+	ir_axes axes = axes_in_stmt(E, s), before;
+	for (int i = first; i < E->nguards; i++)
+		axes |= E->guards[i].axes;
+	do {
+		before = axes;
+		for (int i = 0; i < E->nguards; i++)
+			axes |= E->guards[i].axes & axes ? E->guards[i].axes : 0;
+	} while (axes != before);
+	return axes & E->implicit_axes;
+}
+
 /* `count = count + 1` once a tile would count the tiles. */
 static void state_by_tiles(struct elab *E, const struct loop *l, const struct entry *e, const struct ir_ins *after, const struct ir_ins *before)
 {
@@ -179,16 +239,19 @@ static void run(struct elab *E, const struct ast_stmt *s, const struct loop *l)
 {
 	struct entry *state[MAX_ASSIGNED];
 	struct ir_ins *values[MAX_ASSIGNED];
-	int n = elab_assigned(E, &s->body, state, 0);
+	int n = elab_assigned(E, &s->body, state, 0), guards = E->nguards;
 	struct ir_builder outer = E->b;
 	struct scope scope = scope_open(E);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		values[i] = state[i]->value.ins;
+		guards = state[i]->guards < guards ? state[i]->guards : guards;
+	}
+	ir_axes carried = axes_carried(E, s, guards);
 	struct ir_ins *loop = ir_for(&E->b, l->axis, l->bounds.start, l->bounds.end, values, n);
 	E->b.block = loop->body;
 	E->b.before = NULL;
 	for (int i = 0; i < n; i++) {
-		loop->body->params[i]->axes = state[i]->axes | E->implicit_axes;
+		loop->body->params[i]->axes = state[i]->axes | carried;
 		state[i]->value.ins = loop->body->params[i];
 	}
 	if (enter(E, l))
