@@ -78,6 +78,9 @@ struct guard {
 	struct ir_ins *whole;                 /* two held axes, a group and its inside: how many pass in all */
 };
 
+/* The least or greatest bound among a tile's positions, of a loop all of whose state has the axes `own`: a position is in its own range alone. */
+struct elab_bound { const struct ir_ins *ins; ir_axes own; };
+
 struct frame { struct diag_span at; const char *name; int file; struct frame *up; };   /* file: where the called text stands */
 
 struct elab {
@@ -103,6 +106,7 @@ struct elab {
 	struct guard guards[MAX_GUARDS]; int nguards;
 	struct lin facts[MAX_FACTS]; int nfacts;          /* hold always in this scope */
 	struct { const struct ir_ins *num, *den; } exact[16]; int nexact;   /* den divides num */
+	struct { struct elab_bound *items; int n, cap; } bounds;
 	int *stored;                          /* by parameter, workspace too: number, from 1, of the last phase of which a statement before here names it on the left; 0 = none */
 	ir_axes explicit_axes, implicit_axes, open_axes;
 	ir_axes nonnegative;                              /* axes whose positions are >= 0 */
@@ -200,8 +204,8 @@ ir_axes tiles_unseen(struct elab *, const struct ir_ins *v, ir_axes open);
 /* The axes among `open`, divided among workgroups or in tiles that say nothing about v, that tell apart no element of a tensor so subscripted, if
  * v, which is stored there, comes from that tensor.  Rows of ragged ranges are each in one range alone. */
 ir_axes tiles_again(struct elab *, const struct ir_ins *v, int tensor, ir_axes subscripts, ir_axes open);
-/* Those axes of `each .. tiled` over which something that v comes from was reduced, a tile at a time. */
-ir_axes tiles_parts(struct elab *, const struct ir_ins *v);
+/* Those axes of `each .. tiled` over which something that v comes from was reduced, a tile at a time; *bound: that of a loop, if there was one. */
+ir_axes tiles_parts(struct elab *, const struct ir_ins *v, const struct ir_ins **bound);
 /* Whether v is computed from `from` by more than a choice, as from + 1 is. */
 bool tiles_change(struct elab *, const struct ir_ins *v, const struct ir_ins *from);
 

@@ -19,7 +19,9 @@ static struct ir_ins *over_tile(struct elab *E, enum ir_reduce kind, struct ir_i
 	guards_for_reduction(E, a->axes, used);
 	for (int i = 0; i < E->nguards; i++)
 		used[i] = used[i] && !(E->guards[i].axes & ~a->axes) && a->op != IR_IOTA;
-	return ir_reduce(&E->b, kind, a, a->axes, guards_and(E, used));
+	struct elab_bound bound = {ir_reduce(&E->b, kind, a, a->axes, guards_and(E, used)), 0};
+	ARENA_PUSH(E->ar, &E->bounds, bound);
+	return (struct ir_ins *)bound.ins;
 }
 
 static bool reads_memory(const struct ir_ins *a, int depth)
@@ -80,6 +82,7 @@ struct loop {
 	struct ir_ins *first;            /* likewise the start */
 	int64_t group;                   /* by */
 	int axis;
+	int first_bound;                 /* of those over tiles that are this loop's */
 };
 
 static struct ir_ins *bound(struct elab *E, const struct ast_expr *e)
@@ -246,7 +249,11 @@ static void run(struct elab *E, const struct ast_stmt *s, const struct loop *l)
 		values[i] = state[i]->value.ins;
 		guards = state[i]->guards < guards ? state[i]->guards : guards;
 	}
-	ir_axes carried = axes_carried(E, s, guards);
+	ir_axes carried = axes_carried(E, s, guards), own = n ? ~(ir_axes)0 : 0;
+	for (int i = 0; i < n; i++)
+		own &= state[i]->axes;
+	for (int i = l->first_bound; i < E->bounds.n; i++)
+		E->bounds.items[i].own = own;
 	struct ir_ins *loop = ir_for(&E->b, l->axis, l->bounds.start, l->bounds.end, values, n);
 	E->b.block = loop->body;
 	E->b.before = NULL;
@@ -270,7 +277,7 @@ static void run(struct elab *E, const struct ast_stmt *s, const struct loop *l)
 
 void elab_for(struct elab *E, const struct ast_stmt *s)
 {
-	struct loop l = {.binder = &s->binders.items[0]};
+	struct loop l = {.binder = &s->binders.items[0], .first_bound = E->bounds.n};
 	const struct ast_name *name = &l.binder->name;
 	struct scope scope = scope_open(E);
 	if (!range(E, s, &l)) {

@@ -1,7 +1,7 @@
 /* elab_stmt.c -- statements: names, state, updates, conditions.
  *
  * In: a block.  Out: instructions.  A plain name belongs to its block.  A name declared with a type is state: in the IR it is a
- * value carried by every `for`, and a result of every `if`, that assigns it.  It carries its declared axes and all implicit ones.
+ * value carried by every `for`, and a result of every `if`, that assigns it.  It carries its declared axes and implicit ones (elab_for.c).
  * A condition that differs between positions of an implicit axis cannot branch: its blocks run under a guard instead. */
 #include <string.h>
 #include "elab.h"
@@ -30,12 +30,12 @@ int elab_assigned(struct elab *E, const struct ast_block *b, struct entry **list
 	return n;
 }
 
-/* Where a guard of control does not hold the state keeps its value. */
+/* Where a guard of control, or one on its own positions, as of a loop that some of them have left, does not hold the state keeps its value. */
 static struct ir_ins *guarded(struct elab *E, const struct entry *e, struct ir_ins *ins)
 {
 	struct ir_ins *mask = NULL;
 	for (int i = e->guards; i < E->nguards; i++)
-		if (E->guards[i].control)
+		if (!(E->guards[i].axes & E->explicit_axes & ~e->axes))
 			mask = and_of(E, mask, E->guards[i].cond);
 	return mask ? ir_select(&E->b, mask, ins, e->value.ins) : ins;
 }

@@ -8,9 +8,11 @@
 #include "elab.h"
 
 struct origin {
+	struct elab *E;
 	const struct ir_ins **todo; int n;
 	bool *seen;                           /* by id */
-	ir_axes axes, over;                   /* of all instructions met, and what they contract; the latter but for bounds of loops */
+	ir_axes axes, over;                   /* of all instructions met, and what they contract; the latter but for bounds that say when state is done */
+	const struct ir_ins *bound;           /* of a loop: the last that contracts something yet */
 	const struct ir_ins *wanted; bool found;      /* wanted: looked for where a change of it always changes the value */
 	int tensor; bool loaded;                      /* whether anything is loaded from it; -1: of no interest */
 };
@@ -29,13 +31,27 @@ static bool chooses(const struct ir_ins *a)
 	return a->op == IR_SELECT || a->op == IR_RESULT || a->op == IR_MAX || a->op == IR_MIN;
 }
 
+/* What `a` contracts, but for the axes of which each position goes by its own bound. */
+static ir_axes contracted(struct origin *o, const struct ir_ins *a)
+{
+	if (ir_is_tile_bound(a))
+		return 0;
+	for (int i = 0; i < o->E->bounds.n && a->op == IR_REDUCE; i++)
+		if (o->E->bounds.items[i].ins == a) {
+			ir_axes shared = a->over & ~o->E->bounds.items[i].own;
+			o->bound = shared ? a : o->bound;
+			return shared;
+		}
+	return a->over;
+}
+
 /* Follows operands; the results of loops and branches through what these yield and start with. */
 static void origin_follow(struct origin *o)
 {
 	while (o->n) {
 		const struct ir_ins *a = o->todo[--o->n];
 		o->axes |= a->axes | a->over;
-		o->over |= ir_is_tile_bound(a) ? 0 : a->over;
+		o->over |= contracted(o, a);
 		o->found |= a == o->wanted;
 		o->loaded |= a->op == IR_LOAD && a->imm == o->tensor;
 		if (o->wanted && chooses(a))
@@ -49,20 +65,20 @@ static void origin_follow(struct origin *o)
 	}
 }
 
-struct met { ir_axes axes, over; bool found, loaded; };
+struct met { ir_axes axes, over; const struct ir_ins *bound; bool found, loaded; };
 
 /* What was met on the way from v. */
 static struct met origin_of(struct elab *E, const struct ir_ins *v, const struct ir_ins *wanted, int tensor)
 {
 	size_t n = (size_t)E->k->next_id + 1;
-	struct origin o = {.todo = malloc(n * sizeof *o.todo), .seen = calloc(n, sizeof *o.seen), .wanted = wanted, .tensor = tensor};
+	struct origin o = {.E = E, .todo = malloc(n * sizeof *o.todo), .seen = calloc(n, sizeof *o.seen), .wanted = wanted, .tensor = tensor};
 	if (!o.todo || !o.seen)
 		abort();
 	origin_add(&o, v);
 	origin_follow(&o);
 	free(o.todo);
 	free(o.seen);
-	return (struct met){o.axes, o.over, o.found, o.loaded};
+	return (struct met){o.axes, o.over, o.bound, o.found, o.loaded};
 }
 
 ir_axes tiles_unseen(struct elab *E, const struct ir_ins *v, ir_axes open)
@@ -75,13 +91,15 @@ ir_axes tiles_unseen(struct elab *E, const struct ir_ins *v, ir_axes open)
 	return tiled ? tiled & ~origin_of(E, v, NULL, -1).axes : 0;
 }
 
-ir_axes tiles_parts(struct elab *E, const struct ir_ins *v)
+ir_axes tiles_parts(struct elab *E, const struct ir_ins *v, const struct ir_ins **bound)
 {
 	ir_axes tiled = 0;
 	for (int a = 0; a < E->ph->naxes; a++)
 		if (E->ph->axes[a].kind == AXIS_GRID && E->ph->axes[a].tiled)
 			tiled |= IR_AXIS(a);
-	return tiled ? tiled & origin_of(E, v, NULL, -1).over : 0;
+	struct met met = tiled ? origin_of(E, v, NULL, -1) : (struct met){0};
+	*bound = met.bound && met.bound->over & tiled ? met.bound : *bound;
+	return tiled & met.over;
 }
 
 bool tiles_change(struct elab *E, const struct ir_ins *v, const struct ir_ins *from)
