@@ -151,8 +151,12 @@ static bool enter(struct elab *E, const struct loop *l)
 	fact_at_most(E, l->bounds.start, at);
 	if (b->by) {
 		fact_below(E, at, l->bounds.end);
+		/* whether a position has this group at all, which its elements need not be asked */
+		int has = l->end->axes ? guard_add(E, ir_bin(&E->b, IR_LT, ir_bin(&E->b, IR_MUL, at, i32(E, l->group)), l->end)) : -1;
 		if (!group_inside(E, &b->name, l->group, at, l->end))
 			return false;
+		if (has >= 0)
+			E->guards[has].stronger = E->nguards - 1;
 	} else {
 		struct index *x = index_add(E, &b->name);
 		x->position = at;
