@@ -274,16 +274,16 @@ static bool block_binds(const struct ast_block *b, const char *name)
 	return false;
 }
 
-/* Words of a schedule that are not names of indices. */
-static bool schedule_word(const char *name, bool has_value)
+/* Words of a schedule that are not names of indices: 1 = takes a value, 0 = stands alone, -1 = is none. */
+static int schedule_word(const char *name)
 {
-	static const struct { const char *name; bool value; } words[] = {
-		{"waves", true}, {"stages", true}, {"split", true}, {"group", true}, {"unroll", true}, {"vector", true}, {"occupancy", true},
-		{"pingpong", false}, {"persistent", false}, {"swizzle", false}, {"stream", false}};
+	static const struct { const char *name; int value; } words[] = {
+		{"waves", 1}, {"stages", 1}, {"split", 1}, {"group", 1}, {"unroll", 1}, {"vector", 1}, {"occupancy", 1},
+		{"pingpong", 0}, {"persistent", 0}, {"swizzle", 0}, {"stream", 0}};
 	for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
-		if (strcmp(words[i].name, name) == 0 && words[i].value == has_value)
-			return true;
-	return false;
+		if (strcmp(words[i].name, name) == 0)
+			return words[i].value;
+	return -1;
 }
 
 static struct dsl_schedule schedule_line(struct arena *ar, struct diag *d, const struct ast_kernel *k, const struct ast_line *line)
@@ -294,11 +294,13 @@ static struct dsl_schedule schedule_line(struct arena *ar, struct diag *d, const
 	for (int i = 0; i < line->entries.n; i++) {
 		const struct ast_entry *e = &line->entries.items[i];
 		const struct ast_word *w = e->values.n ? &e->values.items[0] : NULL;
-		bool index = block_binds(&k->body, e->name.text);
-		if (e->values.n > 1 || (w && (!w->is_number || w->number < 1 || w->number > 65536)) || (index && !w))
-			diag_add(d, DIAG_E_KNOB_VALUE, e->name.at, e->name.text);
-		else if (!index && !schedule_word(e->name.text, w != NULL))
+		int takes = block_binds(&k->body, e->name.text) ? 1 : schedule_word(e->name.text);
+		if (takes < 0)
 			diag_add(d, DIAG_E_KNOB, e->name.at, e->name.text, k->name.text);
+		else if (!takes && w)
+			diag_add(d, DIAG_E_KNOB_ALONE, e->name.at, e->name.text);
+		else if (takes && (e->values.n != 1 || !w->is_number || w->number < 1 || w->number > 65536))
+			diag_add(d, DIAG_E_KNOB_VALUE, e->name.at, e->name.text);
 		else
 			s.knobs[s.nknobs++] = (struct dsl_knob){e->name.text, w ? (int)w->number : 0, w != NULL, e->name.at.line, e->name.at.col};
 	}

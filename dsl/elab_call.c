@@ -54,6 +54,10 @@ static bool axes_of(struct elab *E, const struct ast_expr *e, struct axes *out)
 	struct entry *n = name->kind == AST_NAME ? scope_find(E, name->name) : NULL;
 	if (n && n->kind == ENTRY_VALUE && !n->value.ins)
 		return false;                             /* an index that failed: reported there */
+	if (!n && name->kind == AST_NAME && type_named(name->name).dtype == DT_NONE) {
+		ELAB_ERROR(E, E_UNKNOWN_NAME, name->at, name->name, scope_hint(E, name->name));
+		return false;
+	}
 	if (!n || (n->kind != ENTRY_INDEX && n->kind != ENTRY_AXES)) {
 		ELAB_ERROR(E, E_OVER_NAME, name->at);
 		return false;
@@ -513,6 +517,9 @@ static bool arguments(struct elab *E, const struct ast_expr *e, const struct ast
 		nparams += f->params.items[i].is_axis;
 	while (naxes < e->over.n && is_axes(E, e->over.items[naxes]))
 		naxes++;
+	struct axes none_such;
+	if (naxes < nparams && naxes < e->over.n && !axes_of(E, e->over.items[naxes], &none_such))
+		return false;                             /* what stands where an index should is what is wrong */
 	bool good = nparams <= naxes && (nparams || !naxes) && f->params.n <= 16;
 	for (int i = 0; i < f->params.n && good; i++) {
 		struct argument *a = &out[i];

@@ -235,6 +235,10 @@ static struct value unary(struct elab *E, const struct ast_expr *e)
 		ELAB_ERROR(E, E_NARROW, e->at, "-", elab_type_name(a.ins));
 		return none;
 	}
+	if (e->kind == AST_NEG && a.literal && a.ins->dtype == DT_I64 && a.ins->imm == INT64_MIN) {
+		ELAB_ERROR(E, E_INTEGER, e->at, "this number");
+		return none;
+	}
 	a.ins = ir_un(&E->b, e->kind == AST_NOT ? IR_NOT : IR_NEG, a.ins);
 	a.number = -a.number;
 	return a;
@@ -270,20 +274,16 @@ static struct value member(struct elab *E, const struct ast_expr *e)
 	struct type t = elab_type(E, e->name, e->name_at);
 	if (t.dtype == DT_NONE)
 		return none;
-	bool is_float = dtype_is_float(t.dtype);
-	double max = t.dtype == DT_I1 ? 1 : num_max(t.dtype), v;
-	if (strcmp(e->attribute, "max") == 0)
-		v = max;
-	else if (strcmp(e->attribute, "lowest") == 0)
-		v = is_float ? -max : t.dtype == DT_U8 || t.dtype == DT_I1 ? 0 : -max - 1;
-	else {
+	bool is_float = dtype_is_float(t.dtype), max = strcmp(e->attribute, "max") == 0;
+	if ((!max && strcmp(e->attribute, "lowest") != 0) || t.dtype == DT_F64) {
 		ELAB_ERROR(E, E_ATTRIBUTE, e->at, e->name, e->attribute);
 		return none;
 	}
-	if (t.dtype == DT_F64 || t.dtype == DT_I64) {
-		ELAB_ERROR(E, E_ATTRIBUTE, e->at, e->name, e->attribute);
-		return none;
-	}
+	if (t.dtype == DT_I64)
+		return literal_whole(E, max ? INT64_MAX : INT64_MIN);
+	double v = t.dtype == DT_I1 ? 1 : num_max(t.dtype);
+	if (!max)
+		v = t.dtype == DT_E8M0 ? num_to_f32(0, t.dtype) : is_float ? -v : t.dtype == DT_U8 || t.dtype == DT_I1 ? 0 : -v - 1;
 	return is_float ? (struct value){.ins = ir_float(&E->b, DT_F32, v), .literal = true} : literal_whole(E, (int64_t)v);
 }
 
