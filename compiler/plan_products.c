@@ -6,19 +6,97 @@
 #include "plan_tiles.h"
 #include "target/mfma.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { FEW_THREADS = 256, NARROW = 32 };
 
-static const struct dsl_schedule *schedule_for(const struct planner *p)
+static const struct dsl_schedule *schedule_for(const struct dsl_kernel *text, const struct target *target)
 {
-	for (int i = 0; i < p->text->nschedules; i++)
-		if (strcmp(p->text->schedules[i].target, p->target->name) == 0)
-			return &p->text->schedules[i];
-	for (int i = 0; i < p->text->nschedules; i++)
-		if (!p->text->schedules[i].target[0])
-			return &p->text->schedules[i];
+	for (int i = 0; i < text->nschedules; i++)
+		if (strcmp(text->schedules[i].target, target->name) == 0)
+			return &text->schedules[i];
+	for (int i = 0; i < text->nschedules; i++)
+		if (!text->schedules[i].target[0])
+			return &text->schedules[i];
 	return NULL;
+}
+
+/* What the matrix instructions of a phase take along each axis at a time, at most; 1 = none runs along it. */
+struct sides { const struct target *target; const struct ir_phase *ph; int of[LAYOUT_AXES], line; bool any; };
+
+static void raise_side(struct sides *s, ir_axes axis, int side)
+{
+	int *of = &s->of[__builtin_ctz(axis)];
+	*of = side > *of ? side : *of;
+}
+
+static void look_at_sides(struct ir_ins *i, void *ctx)
+{
+	struct sides *s = ctx;
+	if (i->op != IR_DOT || !dot_is_matrix(s->ph, i))
+		return;
+	ir_axes k = axes_of_several(s->ph, i->over), a = axes_of_several(s->ph, i->args[0]->axes & ~i->over), b = axes_of_several(s->ph, i->args[1]->axes & ~i->over);
+	bool swapped = a < b;                            /* rows of the instruction run along the later axis (pass_layout.c) */
+	const struct mfma *m = target_mfma(s->target, i->args[swapped]->dtype, i->args[!swapped]->dtype);
+	if (!m)
+		return;
+	raise_side(s, swapped ? b : a, m->rows);
+	raise_side(s, swapped ? a : b, m->cols);
+	raise_side(s, k, m->k);
+	s->line = s->any ? s->line : i->line;
+	s->any = true;
+}
+
+static struct sides sides_of(const struct ir_phase *ph, const struct target *target)
+{
+	struct sides s = {.target = target, .ph = ph};
+	for (int a = 0; a < LAYOUT_AXES; a++)
+		s.of[a] = 1;
+	ir_walk(ph->body, look_at_sides, &s);
+	return s;
+}
+
+static bool refuse_knob(const struct ir_kernel *k, const struct dsl_knob *knob, char *err, size_t errlen, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+static bool refuse_knob(const struct ir_kernel *k, const struct dsl_knob *knob, char *err, size_t errlen, const char *fmt, ...)
+{
+	va_list ap;
+	int n = snprintf(err, errlen, "%s:%d:%d: error: %s %d ", k->file ? k->file : "?", knob->line, knob->col, knob->name, knob->value);
+	va_start(ap, fmt);
+	if (n >= 0 && (size_t)n < errlen)
+		vsnprintf(err + n, errlen - (size_t)n, fmt, ap);
+	va_end(ap);
+	return false;
+}
+
+/* Loops whose tile is below what an instruction takes get that (matrix_tiles). */
+static bool is_whole(const struct ir_axis *ax, int tile, int side)
+{
+	return tile % side == 0 || (ax->kind == AXIS_LOOP && tile < side);
+}
+
+bool plan_takes_schedule(const struct ir_kernel *k, const struct dsl_kernel *text, const struct target *target, char *err, size_t errlen)
+{
+	const struct dsl_schedule *s = schedule_for(text, target);
+	int most = target->max_threads / target->wave;
+	for (int i = 0; i < k->nphases; i++) {
+		struct sides sides = sides_of(&k->phases[i], target);
+		for (int n = 0; s && sides.any && n < s->nknobs; n++) {
+			const struct dsl_knob *knob = &s->knobs[n];
+			if (strcmp(knob->name, "waves") == 0 && (knob->value & (knob->value - 1) || knob->value > most))
+				return refuse_knob(k, knob, err, errlen, "cannot take the products of %s on %s; expected a power of two up to %d, for a workgroup has at most %d lanes",
+				                   text->name, target->name, most, target->max_threads);
+			for (int a = 0; a < k->phases[i].naxes; a++) {
+				const struct ir_axis *ax = &k->phases[i].axes[a];
+				if (ax->tiled && strcmp(knob->name, ax->name) == 0 && !is_whole(ax, knob->value, sides.of[a]))
+					return refuse_knob(k, knob, err, errlen, "cannot be the tile of the dot in line %d on %s; expected a multiple of %d, which its matrix instruction takes at a time",
+					                   sides.line, target->name, sides.of[a]);
+			}
+		}
+	}
+	return true;
 }
 
 /* Phases of rows beside those of products, which are planned as a kernel of their own; the rest is held whole. */
@@ -90,10 +168,12 @@ static int most_contracted(const struct planner *p)
 	return c.most;
 }
 
+static int whole_sides(int tile, int side) { return tile < side ? side : tile - tile % side; }
+
 /* shrink: divide grid tiles and waves, for variants that hold more registers a row */
 static void matrix_tiles(struct planner *p, struct variant *v, const struct beside *b, int shrink)
 {
-	const struct dsl_schedule *s = schedule_for(p);
+	const struct dsl_schedule *s = schedule_for(p->text, p->target);
 	v->waves = waves_of(p, FEW_THREADS);
 	v->scheduled = s && v->aligned;
 	for (int i = 0; s && i < s->nknobs; i++) {
@@ -105,7 +185,8 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 	int least = most_contracted(p), most = variant_in_runs(v) ? 128 : 64;    /* of a side of tiles that are not aligned: each run, or element, has its own mask */
 	if (!v->aligned && !variant_in_runs(v))      /* long rows element by element: more lanes, fewer elements each */
 		v->waves = waves_of(p, shrink > 1 ? 2 * FEW_THREADS : FEW_THREADS);
-	for (int i = 0; i < p->k->nphases; i++)
+	for (int i = 0; i < p->k->nphases; i++) {
+		struct sides sides = sides_of(&p->k->phases[i], p->target);
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
 			int tile = ax->kind == AXIS_GRID ? 128 : 64;
@@ -117,15 +198,18 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 			int fits = ax->kind == AXIS_GRID ? most : NARROW;
 			if (!v->aligned && tile > fits)
 				tile = fits;
-			tile /= shrink;
+			tile = whole_sides(tile / shrink, sides.of[a]);
 			if (ax->kind == AXIS_LOOP && tile < least)
 				tile = least;
 			plan_tile(v, i, ax->name, tile);
 		}
+	}
 }
 
-void plan_products(struct planner *p)
+int plan_products(struct planner *p, char *err, size_t errlen)
 {
+	if (!plan_takes_schedule(p->k, p->text, p->target, err, errlen))
+		return -1;
 	static const int classes[] = {64, 128, 256, 512};
 	struct beside b = {0};
 	find_beside(p, &b);
@@ -159,4 +243,5 @@ void plan_products(struct planner *p)
 			if (!v->text[0])
 				v->text = "any";
 		}
+	return 0;
 }

@@ -16,7 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LEAST_PRODUCT = 32 };                     /* side of a tile of products, whose instructions make 16 or 32 at a time */
+enum { LEAST_PRODUCT = 32 };                     /* side of a tile of products, whose halves the instructions make whole, 16 at a time */
 
 static bool is_grid_axis(const struct ir_kernel *k, int phase, const char *name)
 {
@@ -34,7 +34,7 @@ static bool halve_tiles(const struct ir_kernel *k, struct variant *v)
 	for (int p = 0; p < k->nphases; p++)
 		least = ir_has(k->phases[p].body, IR_DOT) ? LEAST_PRODUCT : least;
 	for (int t = 0; t < v->ntiles; t++)
-		if (v->tiles[t].tile > least && is_grid_axis(k, v->tiles[t].phase, v->tiles[t].axis) && (largest < 0 || v->tiles[t].tile >= v->tiles[largest].tile))
+		if (v->tiles[t].tile > least && v->tiles[t].tile % least == 0 && is_grid_axis(k, v->tiles[t].phase, v->tiles[t].axis) && (largest < 0 || v->tiles[t].tile >= v->tiles[largest].tile))
 			largest = t;
 	if (largest < 0)
 		return false;

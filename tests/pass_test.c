@@ -58,11 +58,10 @@ static int run_variant(struct ir_run *r, const struct variant *v, double *const 
 	return stages;
 }
 
-START_TEST(each_pass_keeps_the_results)
+/* text: the schedule; refused: what the plan says of it, behind its place. */
+static void check_results(const struct case_sizes *c, const struct dsl_kernel *text, const char *chip, const char *refused)
 {
-	const struct case_sizes *c = &cases[_i];
 	struct ir_run r;
-	struct dsl_kernel text = {0};
 	struct variant *v;
 	double *want[PASS_PARAMS] = {0};
 	int n, stages = 0;
@@ -79,9 +78,11 @@ START_TEST(each_pass_keeps_the_results)
 			r.scalars[p] = 0.125;
 	pass_evaluate(&r, r.k, c->name);
 	pass_keep(&r, want);
-	r.k->target = "gfx950";
-	ck_assert_msg(plan_variants(&r.arena, r.k, &text, NULL, target_by_name("gfx950"), &v, &n, r.err, sizeof r.err) == 0, "%s", r.err);
-	for (int i = 0; i < n; i++) {
+	r.k->target = chip;
+	int rc = plan_variants(&r.arena, r.k, text, NULL, target_by_name(chip), &v, &n, r.err, sizeof r.err);
+	ck_assert_msg(rc == (refused ? -1 : 0), "%s", r.err);
+	ck_assert_msg(!refused || strstr(r.err, refused), "found %s, expected %s", r.err, refused);
+	for (int i = 0; i < n && !refused; i++) {
 		struct hexpr_env env = {r.symbols, r.k->nsymbols, leaf, NULL};
 		const char *why;
 		int64_t holds = 1;
@@ -90,9 +91,35 @@ START_TEST(each_pass_keeps_the_results)
 		if (holds)
 			stages += run_variant(&r, &v[i], want, c->bound, c->name);
 	}
-	ck_assert_int_gt(stages, 5);
+	ck_assert(refused || stages > 5);
 	pass_forget(want);
 	ir_run_close(&r);
+}
+
+START_TEST(each_pass_keeps_the_results) { check_results(&cases[_i], &(struct dsl_kernel){.name = cases[_i].name}, "gfx950", NULL); }
+END_TEST
+
+/* What a schedule asks of products is taken, or refused where it stands: tiles are whole in instructions, waves halve them. */
+static const struct { struct case_sizes of; const char *chip, *knob; int value; const char *refused; } knobs[] = {
+	{{"gemm", {{"M", 40}, {"N", 136}, {"K", 72}}, 1e-4}, "gfx942", "waves", 8, NULL},
+	{{"gemm", {{"M", 40}, {"N", 136}, {"K", 72}}, 1e-4}, "gfx942", "m", 48, NULL},
+	{{"gemm", {{"M", 40}, {"N", 136}, {"K", 72}}, 1e-4}, "sm_90a", "k", 48, NULL},
+	{{"attention", {{"B", 1}, {"H", 2}, {"G", 1}, {"S", 40}, {"T", 104}, {"D", 64}}, 5e-3}, "gfx950", "i", 32, NULL},
+	{{"attention", {{"B", 1}, {"H", 2}, {"G", 1}, {"S", 40}, {"T", 104}, {"D", 64}}, 5e-3}, "gfx942", "i", 48, NULL},
+	{{"gemm", {{"M", 4}, {"N", 8}, {"K", 8}}, 0}, "gfx950", "waves", 3, ":7:9: error: waves 3 cannot take the products of gemm on gfx950; expected a power of two up to 16"},
+	{{"gemm", {{"M", 4}, {"N", 8}, {"K", 8}}, 0}, "sm_90a", "waves", 6, "a power of two up to 32"},
+	{{"gemm", {{"M", 4}, {"N", 8}, {"K", 8}}, 0}, "gfx942", "waves", 2048, "a workgroup has at most 1024 lanes"},
+	{{"gemm", {{"M", 4}, {"N", 8}, {"K", 8}}, 0}, "gfx942", "m", 1, ":7:9: error: m 1 cannot be the tile of the dot in line"},
+	{{"gemm", {{"M", 4}, {"N", 8}, {"K", 8}}, 0}, "gfx950", "k", 48, "expected a multiple of 32"},
+	{{"attention", {{"B", 1}, {"H", 2}, {"G", 1}, {"S", 4}, {"T", 8}, {"D", 64}}, 0}, "gfx942", "i", 8, "expected a multiple of 16"},
+};
+enum { KNOBS = sizeof knobs / sizeof *knobs };
+
+START_TEST(schedules_of_products_are_taken_or_refused)
+{
+	struct dsl_knob knob = {knobs[_i].knob, knobs[_i].value, true, 7, 9};
+	struct dsl_schedule line = {"", &knob, 1};
+	check_results(&knobs[_i].of, &(struct dsl_kernel){.name = knobs[_i].of.name, .schedules = &line, .nschedules = 1}, knobs[_i].chip, knobs[_i].refused);
 }
 END_TEST
 
@@ -584,6 +611,7 @@ int main(void)
 	TCase *t = tcase_create("results");
 	tcase_set_timeout(t, 120);
 	tcase_add_loop_test(t, each_pass_keeps_the_results, 0, CASES);
+	tcase_add_loop_test(t, schedules_of_products_are_taken_or_refused, 0, KNOBS);
 	tcase_add_test(t, functions_are_near);
 	tcase_add_loop_test(t, rounded_functions_are_short, 0, ROUNDINGS);
 	tcase_add_loop_test(t, conditions_are_asked_once, 0, GUARDS);
