@@ -148,7 +148,7 @@ static void limit_open(struct planner *p, struct variant *v, int64_t most, bool 
 			}
 }
 
-static bool any_open(struct planner *p, const struct variant *v)
+static bool any_open(const struct planner *p, const struct variant *v)
 {
 	for (int i = 0; i < p->k->nphases; i++)
 		if (phase_shape(v, &p->k->phases[i]).open)
@@ -342,6 +342,13 @@ static void plan_whole_lines(struct planner *p, int symbol)
 	p->f.multiple[symbol] = multiple;
 }
 
+/* Beside a held axis of this symbol another is held whose size is not fixed with it. */
+static bool leaves_open(const struct planner *p, int symbol)
+{
+	struct variant pinned = {.pins = {{symbol, 1}}, .npins = 1};
+	return any_open(p, &pinned);
+}
+
 static void plan_pins(struct planner *p)
 {
 	int line = plan_only_groups(p) ? plan_line_symbol(p) : -1;
@@ -359,7 +366,7 @@ static void plan_pins(struct planner *p)
 		}
 		const struct hexpr *rows = plan_rows_beside(p, s);
 		bool apart = rows && p->target->few_rows && !plan_is_several(p) && (!p->f.reduces || n <= ROW_LANES * plan_access(p));
-		bool shares = p->f.held[s] && plan_is_short(p, n);
+		bool shares = p->f.held[s] && plan_is_short(p, n) && !leaves_open(p, s);
 		if (shares && p->target->few_rows) {             /* few are no faster so */
 			plan_pin(p, s, n, rows, &(struct row_band){BAND_ANY, MANY_SHARED, 0}, true);
 			shares = false;
