@@ -11,6 +11,7 @@
 #include <string.h>
 
 enum { FEW_THREADS = 256, NARROW = 32 };
+enum { LEAST_CLASS = 64, LANE_WORDS = 512 };      /* positions of the least class of held axes; words that a lane has at most */
 
 static const struct dsl_schedule *schedule_for(const struct dsl_kernel *text, const struct target *target)
 {
@@ -24,7 +25,7 @@ static const struct dsl_schedule *schedule_for(const struct dsl_kernel *text, co
 }
 
 /* What the matrix instructions of a phase take along each axis at a time, at most; 1 = none runs along it. */
-struct sides { const struct target *target; const struct ir_phase *ph; int of[LAYOUT_AXES], line; bool any; };
+struct sides { const struct target *target; const struct ir_phase *ph; int of[LAYOUT_AXES], line, axes[3]; bool any; };     /* axes: of the last product */
 
 static void raise_side(struct sides *s, ir_axes axis, int side)
 {
@@ -45,6 +46,9 @@ static void look_at_sides(struct ir_ins *i, void *ctx)
 	raise_side(s, swapped ? b : a, m->rows);
 	raise_side(s, swapped ? a : b, m->cols);
 	raise_side(s, k, m->k);
+	s->axes[0] = __builtin_ctz(a);
+	s->axes[1] = __builtin_ctz(b);
+	s->axes[2] = __builtin_ctz(k);
 	s->line = s->any ? s->line : i->line;
 	s->any = true;
 }
@@ -125,8 +129,10 @@ static void find_beside(const struct planner *p, struct beside *b)
 			const struct hexpr *n = ph->axes[a].extent;
 			if (phase_is_open(NULL, &ph->axes[a]) && n->op == HX_CDIV)
 				n = n->a;
-			if (phase_is_open(NULL, &ph->axes[a]) && n->op == HX_SYM && n->imm < MODEL_MAX_SYMBOL)
-				b->held[n->imm] = b->any_held = true;
+			bool open = phase_is_open(NULL, &ph->axes[a]), symbol = open && n->op == HX_SYM && n->imm < MODEL_MAX_SYMBOL;
+			b->any_held = b->any_held || open;
+			if (symbol)
+				b->held[n->imm] = true;
 		}
 	}
 }
@@ -140,14 +146,67 @@ static void plan_beside(struct planner *p, struct variant *v, const struct besid
 		}
 }
 
-static void hold(struct planner *p, struct variant *v, const struct beside *b, int64_t most)
+/* A held axis whose extent neither the text nor the variant's pins fix. */
+static bool is_held_open(struct planner *p, const struct variant *v, const struct ir_axis *ax)
 {
+	int64_t n;
+	const struct hexpr *extent = ax->extent;
+	if (!phase_is_open(v, ax))
+		return false;
+	for (int i = 0; i < v->npins; i++)
+		extent = hexpr_subst(p->arena, extent, v->pins[i].symbol, hexpr_const(p->arena, v->pins[i].value));
+	return !hexpr_is_const(extent, &n);
+}
+
+static bool any_held_open(struct planner *p, const struct variant *v, const struct beside *b)
+{
+	for (int i = 0; i < p->k->nphases; i++)
+		for (int a = 0; a < p->k->phases[i].naxes; a++)
+			if (!is_apart(b, i) && is_held_open(p, v, &p->k->phases[i].axes[a]))
+				return true;
+	return false;
+}
+
+/* Of an axis of a class for so many positions. */
+static int held_tile(const struct ir_axis *ax, int most)
+{
+	return ax->extent->op == HX_CDIV ? plan_groups_within(most, (int)plan_axis_by(ax)) : most;
+}
+
+/* Held axes hold at most so many positions, by the predicate: symbols, and extents that are none, as of n = 1..N. */
+static void limit_held(struct planner *p, struct variant *v, const struct beside *b, int most)
+{
+	for (int s = 0; s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++) {
+		bool pinned = false;
+		for (int i = 0; i < v->npins; i++)
+			pinned = pinned || v->pins[i].symbol == s;
+		if (b->held[s] && !pinned)
+			plan_limit(p, v, s, most);
+	}
 	for (int i = 0; i < p->k->nphases; i++)
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
-			if (!is_apart(b, i) && phase_is_open(v, ax))
-				plan_tile(v, i, ax->name, ax->extent->op == HX_CDIV ? plan_groups_within((int)most, (int)plan_axis_by(ax)) : (int)most);
+			if (is_apart(b, i) || !is_held_open(p, v, ax) || ax->extent->op == HX_SYM || (ax->extent->op == HX_CDIV && ax->extent->a->op == HX_SYM))
+				continue;
+			v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, ax->extent, hexpr_const(p->arena, held_tile(ax, most))));
+			plan_say_most(p, v, ax->extent, held_tile(ax, most));
 		}
+}
+
+/* Those of a size that is known have at least what an instruction takes. */
+static void hold(struct planner *p, struct variant *v, const struct beside *b, int most)
+{
+	for (int i = 0; i < p->k->nphases; i++) {
+		struct sides sides = sides_of(&p->k->phases[i], p->target);
+		for (int a = 0; a < p->k->phases[i].naxes && !is_apart(b, i); a++) {
+			const struct ir_axis *ax = &p->k->phases[i].axes[a];
+			int64_t n;
+			if (is_held_open(p, v, ax))
+				plan_tile(v, i, ax->name, held_tile(ax, most));
+			else if (ax->kind == AXIS_HELD && !ax->tile && phase_extent(v, ax->extent, &n) && n > 0 && n < sides.of[a])
+				plan_tile(v, i, ax->name, sides.of[a]);
+		}
+	}
 }
 
 struct contracted { const struct target *target; int most; };
@@ -206,42 +265,74 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 	}
 }
 
+/* Held axes that hold more than this have less of others. */
+static int shrink_for(int64_t most) { return most > 256 ? 4 : most > 128 ? 2 : 1; }
+
+/* Words of a lane that the sums of a product and its operands take where all its axes are held: nothing else can be made smaller. */
+static int64_t held_words(const struct planner *p, const struct variant *v)
+{
+	int64_t most = 0;
+	for (int i = 0; i < p->k->nphases; i++) {
+		struct sides s = sides_of(&p->k->phases[i], p->target);
+		int64_t n[3];
+		bool known = s.any;
+		for (int j = 0; j < 3 && known; j++) {
+			const struct ir_axis *ax = &p->k->phases[i].axes[s.axes[j]];
+			n[j] = pass_planned_tile(v, i, ax->name);
+			known = ax->kind == AXIS_HELD && (n[j] || phase_extent(v, ax->extent, &n[j]));
+		}
+		int64_t lanes = p->target->wave * v->waves, words = known ? (n[0] * n[1] + (n[0] + n[1]) * n[2]) / lanes : 0;
+		most = words > most ? words : most;
+	}
+	return most;
+}
+
+/* An aligned variant, or one of any tensors; pin: of a size, NULL = of any; most: positions of held axes whose size it leaves open, 0 = there are none.  Not
+ * where no lane has room for it. */
+static void plan_product(struct planner *p, const struct beside *b, const struct dsl_pin *pin, int most, bool is_aligned)
+{
+	struct variant v = plan_variant(p);
+	int64_t held = most;
+	if (pin) {
+		int s = plan_symbol(p, pin->symbol);
+		plan_pin_symbol(p, &v, s, pin->value);
+		held = b->held[s] && pin->value > held ? pin->value : held;
+	}
+	if (most)
+		limit_held(p, &v, b, most);
+	if (is_aligned)
+		plan_aligned(p, &v);
+	else
+		v.single = most;                         /* rows so short that most runs of a wave stand beside one that is not whole */
+	matrix_tiles(p, &v, b, shrink_for(held));
+	hold(p, &v, b, most);
+	plan_beside(p, &v, b);
+	if (!v.text[0])
+		v.text = "any";
+	if (most <= LEAST_CLASS || held_words(p, &v) <= LANE_WORDS)
+		*plan_add(p) = v;
+}
+
 int plan_products(struct planner *p, char *err, size_t errlen)
 {
+	static const int classes[] = {LEAST_CLASS, 128, 256, 512};
+	enum { CLASSES = sizeof classes / sizeof *classes };
+	struct beside b = {0};
 	if (!plan_takes_schedule(p->k, p->text, p->target, err, errlen))
 		return -1;
-	static const int classes[] = {64, 128, 256, 512};
-	struct beside b = {0};
 	find_beside(p, &b);
-	bool held = b.any_held;
 	for (int i = 0; i < p->npins; i++) {
 		int s = plan_symbol(p, p->pins[i].symbol);
 		if (s < 0 || (p->f.multiple[s] && p->pins[i].value % p->f.multiple[s]))
 			continue;
-		struct variant *v = plan_add(p);
-		plan_pin_symbol(p, v, s, p->pins[i].value);
-		plan_aligned(p, v);
-		matrix_tiles(p, v, &b, b.held[s] && p->pins[i].value > 256 ? 4 : b.held[s] && p->pins[i].value > 128 ? 2 : 1);
-		plan_beside(p, v, &b);
+		struct variant pinned = {.pins = {{s, p->pins[i].value}}, .npins = 1};
+		bool open = any_held_open(p, &pinned, &b);
+		for (int c = 0; c < (open ? CLASSES : 1); c++)
+			plan_product(p, &b, &p->pins[i], open ? classes[c] : 0, true);
 	}
 	for (int a = 1; a >= 0; a--)
-		for (unsigned c = 0; c < (held ? sizeof classes / sizeof *classes : 1); c++) {
-			if (held && !a && classes[c] > 256)      /* its masks and offsets do not fit the registers */
-				continue;
-			struct variant *v = plan_add(p);
-			for (int s = 0; held && s < p->k->nsymbols && s < MODEL_MAX_SYMBOL; s++)
-				if (b.held[s])
-					plan_limit(p, v, s, classes[c]);
-			if (a)
-				plan_aligned(p, v);
-			else
-				v->single = held;                /* rows so short that most runs of a wave stand beside one that is not whole */
-			matrix_tiles(p, v, &b, held && classes[c] > 256 ? 4 : held && classes[c] > 128 ? 2 : 1);
-			if (held)
-				hold(p, v, &b, classes[c]);
-			plan_beside(p, v, &b);
-			if (!v->text[0])
-				v->text = "any";
-		}
+		for (int c = 0; c < (b.any_held ? CLASSES : 1); c++)
+			if (!b.any_held || a || classes[c] <= 256)      /* else its masks and offsets do not fit the registers */
+				plan_product(p, &b, NULL, b.any_held ? classes[c] : 0, a);
 	return 0;
 }
