@@ -358,6 +358,14 @@ static void choose_units(struct compilation *c, struct arena *a)
 	}
 }
 
+/* A pass's own text without its place, which a warning has already. */
+static const char *without_place(const char *why)
+{
+	static const char error[] = ": error: ";
+	const char *at = strstr(why, error);
+	return at ? at + sizeof error - 1 : why;
+}
+
 /* What of its variants the item has: in their order, up to the first that failed.  planned: the variants as they were before any was built; which of
  * them are spare is told by those in front as they were built, and those behind as they were planned. */
 static void collect_item(struct item *it, struct variant *planned)
@@ -369,7 +377,7 @@ static void collect_item(struct item *it, struct variant *planned)
 		const struct attempt *t = &it->attempts[v];
 		bool spare = t->rc == OBJECT_SPILLS && variant_is_spare(planned, it->nvariants, v), replaced = v + 1 < it->nvariants && it->variants[v + 1].instead;
 		if (spare && !replaced)
-			ARENA_PUSH(&it->arena, &it->left_out, arena_printf(&it->arena, "variant %s is left out: %s", it->variants[v].text, t->why));
+			ARENA_PUSH(&it->arena, &it->left_out, arena_printf(&it->arena, "variant %s is left out: %s", it->variants[v].text, without_place(t->why)));
 		else if (t->rc && !spare)
 			it->error = arena_printf(&it->arena, "variant %s: %s", it->variants[v].text, t->why);
 		else if (t->built && !t->rc) {

@@ -6,8 +6,8 @@
  * built again: on AMD's chips with arguments that are loaded where they are used, then with scalars, and no more than these, in lanes of vector
  * registers, a move each time; on all with the larger side of its tiles halved, then by workgroups of twice the waves.  Where none of it helps, NVIDIA's
  * chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others it can be left out where another takes its calls: one of any
- * call, the same for fewer columns, or one that sweeps rows.  A schedule's own
- * tiles are kept: who writes them wants to hear that they do not fit. */
+ * call, the same for fewer columns, one that sweeps rows, or one without the size that a pack line gives.  The same where a pass finds that no registers
+ * hold a tile.  A schedule's own tiles are kept: who writes them wants to hear that they do not fit. */
 #include "compile.h"
 #include "ir.h"
 #include "object.h"
@@ -71,11 +71,16 @@ static bool make_smaller(const struct ir_kernel *k, struct variant *v)
 	return double_apart(v) || double_waves(v, &v->waves);
 }
 
+/* What a pass says of a tile, or of rows, that registers do not hold (pass_layout.c, pass_stream.c). */
+static bool are_too_few(const char *err) { return strstr(err, ": error: ") && strstr(err, " registers"); }
+
 static int build(struct arena *a, const struct ir_kernel *k, const struct variant *v, struct object_session *session, struct variant_code *out, char *err,
                  size_t errlen)
 {
 	struct ir_kernel *final;
-	return run_passes(a, k, v, NULL, &final, err, errlen) ? -1 : variant_code(a, final, v, session, out, err, errlen);
+	if (run_passes(a, k, v, NULL, &final, err, errlen))
+		return are_too_few(err) ? OBJECT_SPILLS : -1;
+	return variant_code(a, final, v, session, out, err, errlen);
 }
 
 int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v, struct object_session *session, struct variant_code *out, char *err,
@@ -131,12 +136,38 @@ static bool is_swept(const struct variant *all, const struct variant *v)
 	return all->stream && !v->stream && !v->npins && asks_alike(all, v);
 }
 
+static bool asks_no_more(const struct variant *all, const struct variant *v)
+{
+	bool alignment = !all->aligned || (v->aligned && (all->single || !v->single));
+	return alignment && !(all->given & ~v->given) && !(all->absent & ~v->absent) && !all->many && !all->cluster;
+}
+
+/* Of calls of some size that `v` is for, among others. */
+static bool is_of_more_sizes(const struct variant *all, const struct variant *v)
+{
+	bool takes = all->npins < v->npins && asks_no_more(all, v);
+	for (int i = 0; i < v->npins; i++) {
+		const int64_t n = v->pins[i].value;
+		for (int l = 0; l < all->nlimits; l++)
+			takes = takes && (all->limits[l].symbol != v->pins[i].symbol || (n >= all->limits[l].least && n <= all->limits[l].most));
+		for (int m = 0; m < all->nmultiples; m++)
+			takes = takes && (all->multiples[m].symbol != v->pins[i].symbol || n % all->multiples[m].multiple == 0);
+	}
+	for (int i = 0; i < all->npins && takes; i++) {
+		bool same = false;
+		for (int j = 0; j < v->npins; j++)
+			same = same || (all->pins[i].symbol == v->pins[j].symbol && all->pins[i].value == v->pins[j].value);
+		takes = same;
+	}
+	return takes;
+}
+
 bool variant_is_spare(const struct variant *all, int n, int v)
 {
-	if (v == n - 1 || all[v].scheduled)
+	if ((v == n - 1 && !all[v].predicate) || all[v].scheduled)
 		return false;
 	bool any = !all[n - 1].predicate;                /* the last takes what all others do not */
 	for (int i = 0; i < n && !any; i++)
-		any = is_smaller(&all[i], &all[v]) || is_swept(&all[i], &all[v]);
+		any = is_smaller(&all[i], &all[v]) || is_swept(&all[i], &all[v]) || is_of_more_sizes(&all[i], &all[v]);
 	return any;
 }

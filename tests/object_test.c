@@ -1,4 +1,5 @@
-/* object_test.c -- LLVM IR text -> code object -> facts, on both chips; what the gate refuses; altered objects. */
+/* object_test.c -- LLVM IR text -> code object -> facts, on both chips; what the gate refuses; altered objects;
+ * variants that do not fit, and lines of a text that ask for some. */
 #include <check.h>
 #include <llvm-c/Core.h>
 #include <llvm-c/IRReader.h>
@@ -330,7 +331,11 @@ START_TEST(a_variant_is_spare_where_another_takes_its_calls)
 {
 	struct arena a = {0};
 	const struct hexpr *few = hexpr_op(&a, HX_LE, hexpr_leaf(&a, HX_SYM, 0), hexpr_const(&a, 4096));
-	struct variant v[4] = {{.predicate = few, .given = 1, .npins = 1}, {.predicate = few, .ntiles = 1}, {.predicate = few, .ntiles = 1}, {.ntiles = 0}};
+	struct variant v[4] = {{.predicate = few, .given = 1, .npins = 1, .pins = {{0, 8192}}}, {.predicate = few, .ntiles = 1}, {.predicate = few, .ntiles = 1}, {.ntiles = 0}};
+	for (int i = 1; i < 4; i++) {
+		v[i].limits[0].most = 4096;
+		v[i].nlimits = 1;
+	}
 	v[1].tiles[0].axis = v[2].tiles[0].axis = "n";
 	v[1].tiles[0].tile = 2048;
 	v[2].tiles[0].tile = 4096;
@@ -339,9 +344,48 @@ START_TEST(a_variant_is_spare_where_another_takes_its_calls)
 	v[3].predicate = few;                            /* the last takes some calls: the same for fewer columns is left */
 	for (int i = 0; i < 4; i++)
 		ck_assert_int_eq(variant_is_spare(v, 4, i), i == 2);
+	v[0].pins[0].value = 768;                        /* and a class holds what one of a size is for */
+	ck_assert(variant_is_spare(v, 4, 0));
+	v[1].given = v[2].given = v[3].given = 2;        /* but with another tensor */
+	ck_assert(!variant_is_spare(v, 4, 0));
+	v[3] = v[1];                                     /* the last is no other than those before it */
+	v[3].tiles[0].tile = 8192;
+	ck_assert(variant_is_spare(v, 4, 3));
 	v[3].predicate = NULL;
+	ck_assert(!variant_is_spare(v, 4, 3));
 	v[0].scheduled = true;
 	ck_assert(!variant_is_spare(v, 4, 0));
+	arena_free(&a);
+}
+END_TEST
+
+/* What a text's lines ask for and cannot have: a size whose variant registers do not hold is left out with a warning, for a class takes its calls; a schedule
+ * is refused where it stands, also where nothing is built, but not if some chip can have it. */
+static const struct { const char *lines; bool check; int rc; const char *says; } asked[] = {
+	{"pack { k: M 6 }", false, 0, "x.tdsl:1:1: warning: kernel k for gfx942: variant M=6 N%4=0 aligned is left out: axis n is too long to be held in registers here"},
+	{"schedule g { any: waves 3 }", true, -1, "x.tdsl:17:19: error: waves 3 cannot take the products of g on gfx942; expected a power of two up to 16"},
+	{"schedule g { gfx950: m 8 }", true, -1, "x.tdsl:17:22: error: m 8 cannot be the tile of the dot in line 13 on gfx950; expected a multiple of 16"},
+	{"schedule g { any: waves 32 }", true, 0, NULL},
+	{"schedule g { any: waves 32 }", false, -1, "x.tdsl:17:19: error: waves 32 cannot take the products of g on gfx942"},
+};
+
+START_TEST(what_lines_ask_for_is_built_or_named)
+{
+	static const char kernels[] =
+		"kernel k(x: f32[M, N]) -> y: f32[M]\n{\n    each m in M {\n        n = 0..N\n        s: f32 = 1\n"
+		"        for t in 3 { s = s * 0.5 + sum(x[m, n] * s over n) }\n        y[m] = s\n    }\n}\n"
+		"kernel g(a: bf16[M, K], b: bf16[N, K]) -> c: f32[M, N]\n{\n    each m in M tiled, n in N tiled {\n"
+		"        k = 0..K; c[m, n] = dot(a[m, k], b[n, k] over k)\n    }\n}\n\n";
+	static const char *const chip[] = {"gfx942", NULL};
+	struct arena a = {0};
+	struct compile_options o = {.targets = chip, .jobs = 1, .check = asked[_i].check};
+	struct compile_result r;
+	char *text = arena_printf(&a, "%s%s\n", kernels, asked[_i].lines);
+	int rc = compile_text(text, strlen(text), "x.tdsl", &o, &r);
+	const char *said = r.messages ? r.messages : "";
+	ck_assert_msg(rc == asked[_i].rc, "%s: %s", asked[_i].lines, said);
+	ck_assert_msg(asked[_i].says ? strstr(said, asked[_i].says) != NULL : !*said, "%s: found %s", asked[_i].lines, said);
+	compile_result_free(&r);
 	arena_free(&a);
 }
 END_TEST
@@ -365,6 +409,7 @@ int main(void)
 	tcase_add_loop_test(c, assembly_is_text_of_the_chip, 0, 2);
 	tcase_add_test(c, altered_objects_are_refused_or_read);
 	tcase_add_test(c, a_variant_is_spare_where_another_takes_its_calls);
+	tcase_add_loop_test(c, what_lines_ask_for_is_built_or_named, 0, sizeof asked / sizeof *asked);
 	suite_add_tcase(suite, c);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
