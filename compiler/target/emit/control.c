@@ -107,6 +107,8 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	e->before_loop = before;
 	e->loop_head = in;
 	lds_enter_loop(e);
+	const struct touched *touched = e->touched;
+	readers_enter_loop(e, loop);
 	e->loop_depth++;
 	if (staged)
 		stage_begin_round(e, &ring, pos, end);
@@ -116,6 +118,7 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	e->loop_depth--;
 	if (e->failed)
 		return;
+	readers_meet(e, touched);
 	LLVMValueRef next = LLVMBuildAdd(e->b, pos, emit_int(e, e->ph->axes[axis].tile), ""), **last = arena_alloc(e->arena, sizeof *last * (size_t)(n + 1));
 	for (int p = 0; p < n; p++) {
 		const struct value *v = &e->values[body->params[p]->id];
@@ -197,10 +200,12 @@ void emit_if(struct emit *e, const struct ir_ins *i)
 		block[s] = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
 	LLVMBuildCondBr(e->b, i->args[0] == e->known ? LLVMConstInt(e->i1, 1, 0) : scalar(e, i->args[0]), block[0], block[1]);
 	struct lds_state before = e->lds_now, first = before;
+	const struct touched *touched = e->touched, *touched_first = touched;
 	for (int s = 0; s < 2; s++) {
 		LLVMPositionBuilderAtEnd(e->b, block[s]);
 		e->lds_small_bytes = partials;                /* of one side or the other: they lie in the same places, tiles as well */
 		e->lds_now = before;
+		e->touched = touched;
 		emit_block(e, side[s]);
 		most = most > e->lds_small_bytes ? most : e->lds_small_bytes;
 		kept[s] = arena_alloc(e->arena, sizeof *kept[s] * (size_t)(n + 1));
@@ -216,8 +221,10 @@ void emit_if(struct emit *e, const struct ir_ins *i)
 		LLVMBuildBr(e->b, join);
 		index_release(e, mark);
 		first = s ? first : e->lds_now;
+		touched_first = s ? touched_first : e->touched;
 	}
 	lds_meet(e, &first);
+	readers_meet(e, touched_first);
 	e->lds_small_bytes = most;
 	LLVMPositionBuilderAtEnd(e->b, join);
 	for (int r = 0; r < n && !e->failed; r++) {

@@ -83,6 +83,7 @@ struct emit {
 	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
 	int lds_bytes, lds_small_bytes;          /* needed */
 	struct lds_state lds_now;                /* top: handed out inside the present outermost loop; written: tiles since the last barrier, reads must wait */
+	const struct touched *touched;           /* what readers.c knows at a place of the code */
 	int cluster, cluster_counters, cluster_rounds;   /* cluster.c: members, 0 = none; where their counters lie; how many have been used */
 	int loop_depth; LLVMValueRef loop_position;  /* of the innermost loop, NULL outside */
 	const struct ir_block *loop_body; LLVMBasicBlockRef before_loop;  /* the same loop's; before_loop ends in the branch to it */
@@ -299,8 +300,6 @@ enum { LDS_PAD = 16, LDS_MOST_PADS = 3, LDS_MOST_LANES = 64, LDS_MOST_BANKS = 64
 /* banks.c: rounds of group memory, for an access of so many bytes a lane, each from its `byte` on; how many banks it finds */
 int lds_rounds(const int *byte, int lanes, int bytes, int banks);
 int lds_banks(const struct target *, int bytes, bool read);
-void readers_before_store(struct emit *, const struct ir_ins *store); /* readers.c: barriers where other waves read what it stores */
-void readers_after_store(struct emit *, const struct ir_ins *store);
 void lds_barrier(struct emit *);                                     /* LDS accesses before it are seen by all waves behind it */
 void lds_enter_loop(struct emit *);                                  /* everything read in the loop may still be read by others */
 void lds_meet(struct emit *, const struct lds_state *);              /* two ways of the code meet, at whose ends this was known, and what is now */
@@ -311,6 +310,12 @@ void lds_fetch(struct emit *, const struct ir_ins *user);            /* small ti
 LLVMValueRef lane_xor(struct emit *, LLVMValueRef v, int bit, bool lower_equal); /* value of lane ^ (1 << bit); lower_equal: lanes that differ in lower bits hold the same */
 LLVMValueRef emit_if_begin(struct emit *, LLVMValueRef cond);        /* returns the join block as a value */
 void emit_if_end(struct emit *, LLVMValueRef join);
+
+/* readers.c */
+struct touched;                                                      /* accesses since the last barrier of tensors that are written */
+void readers_before(struct emit *, const struct ir_ins *access);     /* it waits for those of other lanes that reach what it reaches */
+void readers_enter_loop(struct emit *, const struct ir_ins *loop);   /* what its rounds access may be of the round before */
+void readers_meet(struct emit *, const struct touched *other);       /* two ways of the code meet */
 
 /* reduce.c: emits `first` and the reductions that stand right behind it in one round; returns the last one handled */
 const struct ir_ins *emit_reduce(struct emit *, const struct ir_ins *first);

@@ -17,6 +17,7 @@ static void open_phase(struct emit *e, const struct ir_phase *ph)
 	e->ahead = NULL;
 	e->repeats = true;
 	e->lds_now = (struct lds_state){0};
+	e->touched = NULL;
 }
 
 void joined_phase(struct emit *e, const struct ir_phase *ph)

@@ -656,6 +656,7 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 	access_open(e, &a, i, i->layout);
 	if (e->failed)
 		return;
+	readers_before(e, i);
 	if (a.loose >= 0) {
 		run_load(e, &a);
 		return;
@@ -704,12 +705,11 @@ void emit_store(struct emit *e, const struct ir_ins *i)
 	if (e->failed)
 		return;
 	const struct ir_ins *value = i->args[a.t->rank];
-	readers_before_store(e, i);
+	readers_before(e, i);
 	if (a.loose >= 0)
 		run_store(e, &a, value);
 	else
 		store_words(e, &a, value);
-	readers_after_store(e, i);
 }
 
 /* Atomic updates, one element each. */
@@ -725,6 +725,7 @@ void emit_update(struct emit *e, const struct ir_ins *i)
 		emit_fail(e, i, "this update of %s is not lowered yet; +=, max= and min= of f32 and i32 are", dtype_info(value->dtype)->name);
 		return;
 	}
+	readers_before(e, i);
 	int regs = a.l ? layout_regs(a.l) : 1;
 	for (int r = 0; r < regs; r++)
 		e->machine->update(e, &a, r, (enum ir_reduce)i->kind, value_element(e, value, a.l, r));
