@@ -164,18 +164,21 @@ static bool is_told(const struct meeting *m, int axis)
 	return false;
 }
 
-static bool have_copies(const struct layout *l)
+/* Of waves; of lanes as well, which do the same at once, but what one of them does first the others need not have done. */
+static bool have_copies(const struct layout *l, bool lanes)
 {
 	bool copies = false;
 	for (int b = 0; b < l->nwave; b++)
 		copies = copies || layout_basis_is_zero(&l->wave[b]);
+	for (int b = 0; lanes && b < l->nlane; b++)
+		copies = copies || layout_basis_is_zero(&l->lane[b]);
 	return copies;
 }
 
-/* One number a workgroup: all load it, one stores it. */
+/* One number a workgroup, of one wave, which has loaded it by the time that a lane stores it. */
 static bool is_same_number(const struct meeting *m)
 {
-	bool alike = m->e->waves == 1;
+	bool alike = m->e->waves == 1 && m->a->op == IR_LOAD && !m->loop;
 	for (int d = 0; alike && d < m->e->k->params[m->a->imm].rank; d++) {
 		struct affine f = affine_of(m->a->args[d]), g = affine_of(m->b->args[d]);
 		alike = are_alike(m, &f, &g);
@@ -188,10 +191,10 @@ static bool is_same_number(const struct meeting *m)
 static bool is_same_lane(const struct meeting *m)
 {
 	const struct ir_ins *a = m->a, *b = m->b;
-	bool stores = a->op == IR_STORE && b->op == IR_STORE;
+	bool stores = a->op == IR_STORE && b->op == IR_STORE, lanes = a->op != IR_LOAD || b->op != IR_STORE;
 	if (!a->layout || !b->layout)
 		return !a->layout && !b->layout && (stores || is_same_number(m));
-	bool same = layout_equal(a->layout, b->layout) && (stores || !have_copies(a->layout));
+	bool same = layout_equal(a->layout, b->layout) && (stores || !have_copies(a->layout, lanes));
 	for (int x = 0; same && x < m->e->ph->naxes; x++)
 		same = layout_size(a->layout, x) == 1 || is_told(m, x);
 	return same;
