@@ -53,6 +53,8 @@ bool kernel_crosses(const struct pass *);
  * these, one behind the other. */
 struct row_sums { int all, in_turn; };
 int kernel_can_spread(struct ir_kernel *, struct row_sums *);
+/* What the phase reads and stores along the axis can be swept in chunks (pass_stream): each position is read and stored at the same place, stored last. */
+bool phase_can_sweep_in_place(const struct ir_kernel *, struct ir_phase *, int axis);
 /* The plan's tile of an axis in a phase; 0 = none. */
 int pass_planned_tile(const struct variant *, int phase, const char *axis);
 /* Uses of every value: counted into id-indexed array of next_id entries. */

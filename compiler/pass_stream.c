@@ -4,6 +4,8 @@
  *          the axis.  A sweep loads what it needs again, keeps partial results elementwise in registers, and the reduction across
  *          lanes happens once after it.  Sweeps = reduction depth + 1.  A position in a chunk is iota + a carried offset.
  *          An axis over which nothing is reduced needs no sweep: its chunks become workgroups of their own.
+ *          Accesses of a tensor that is written keep their order.  A row that is read and stored is stored in the last sweep, behind
+ *          that chunk's loads, so that each sweep reads it as it was: where all its accesses are at the same places, stores last.
  * Needs:   tiles; no for or if around reductions over the axis.   Keeps: values up to the order of reductions. */
 #include "pass.h"
 
@@ -12,12 +14,16 @@
 
 struct stream {
 	struct pass *p;
+	const struct ir_kernel *k;
 	struct ir_phase *ph;
 	int axis;                  /* the held axis */
 	int ids;                   /* ids before the rewrite */
 	int *level;                /* by id */
 	struct ir_ins **map;       /* old id -> clone in the present sweep */
 	struct ir_ins **outer;     /* old id -> value outside the sweeps */
+	struct ir_ins **old;       /* the instructions before the rewrite, in their order */
+	int count;
+	bool *in_place;            /* by parameter: read and stored, along the axis */
 };
 
 static bool along(const struct stream *s, const struct ir_ins *i)
@@ -38,6 +44,84 @@ static bool effect_along(const struct stream *s, const struct ir_ins *i)
 		if (along(s, i->args[a]))
 			return true;
 	return false;
+}
+
+static bool is_access(const struct ir_ins *i) { return i->op == IR_LOAD || i->op == IR_STORE || i->op == IR_UPDATE; }
+
+static bool is_along(const struct stream *s, const struct ir_ins *access) { return along(s, access) || effect_along(s, access); }
+
+struct touching { int64_t tensor; bool loads, stores; };
+
+static void look_at_tensor(struct ir_ins *i, void *ctx)
+{
+	struct touching *t = ctx;
+	t->loads = t->loads || (i->op == IR_LOAD && i->imm == t->tensor);
+	t->stores = t->stores || ((i->op == IR_STORE || i->op == IR_UPDATE) && i->imm == t->tensor);
+}
+
+static bool is_read_and_stored(const struct ir_phase *ph, int tensor)
+{
+	struct touching t = {tensor, false, false};
+	ir_walk(ph->body, look_at_tensor, &t);
+	return t.loads && t.stores;
+}
+
+/* Both are at the same place, which no other chunk has. */
+static bool at_one_place(const struct stream *s, const struct ir_ins *a, const struct ir_ins *b)
+{
+	bool own = false;
+	for (int d = 0; d < s->k->params[a->imm].rank; d++) {
+		struct affine f = affine_of(a->args[d]), between = affine_sub(f, affine_of(b->args[d]));
+		bool same = a->args[d] == b->args[d] || (between.ok && !between.nterms && !between.constant), alone = f.ok && f.coef[s->axis];
+		for (int x = 0; x < LAYOUT_AXES; x++) {
+			same = same && (a->args[d] == b->args[d] || !between.coef[x]);
+			alone = alone && (x == s->axis || !f.coef[x]);
+		}
+		if (!same)
+			return false;
+		own = own || alone;
+	}
+	return own;
+}
+
+/* A row of the tensor can be read and stored in chunks; i: the first access, those behind it have to be as it. */
+static bool is_in_place(const struct stream *s, const struct ir_ins *first)
+{
+	bool stored = false, ok = true;
+	for (const struct ir_ins *i = first; i && ok; i = i->next) {
+		if (!is_access(i) || i->imm != first->imm)
+			continue;
+		ok = is_along(s, i) && i->op != IR_UPDATE && at_one_place(s, first, i) && !(stored && i->op == IR_LOAD);
+		stored = stored || i->op == IR_STORE;
+	}
+	return ok;
+}
+
+/* Fills in_place; returns the access of a row that cannot be, NULL = there is none. */
+static const struct ir_ins *find_in_place(struct stream *s)
+{
+	const struct ir_kernel *k = s->k;
+	s->in_place = arena_alloc(k->arena, sizeof *s->in_place * (size_t)(k->nparams + 1));
+	for (int t = 0; t < k->nparams; t++) {
+		const struct ir_ins *first = NULL, *row = NULL;
+		if (!k->params[t].is_tensor || !is_read_and_stored(s->ph, t))
+			continue;
+		for (const struct ir_ins *i = s->ph->body->first; i; i = i->next) {
+			bool of_it = is_access(i) && i->imm == t;
+			first = of_it && !first ? i : first;
+			row = of_it && is_along(s, i) && (!row || i->op == IR_STORE) ? i : row;
+		}
+		s->in_place[t] = row != NULL;
+		if (row && !is_in_place(s, first))
+			return row;
+	}
+	return NULL;
+}
+
+bool phase_can_sweep_in_place(const struct ir_kernel *k, struct ir_phase *ph, int axis)
+{
+	struct stream s = {.k = k, .ph = ph, .axis = axis};
+	return !find_in_place(&s);
 }
 
 /* The value of `i` in the present sweep. */
@@ -94,7 +178,7 @@ static bool runs_once_at_least(struct stream *s, struct ir_ins *loop)
 	return may;
 }
 
-static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks, int nsinks, int chunk_axis)
+static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks, int nsinks, int chunk_axis, bool last)
 {
 	struct ir_kernel *k = s->p->k;
 	int T = s->ph->axes[s->axis].tile;
@@ -116,6 +200,9 @@ static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks,
 	struct ir_ins *offset = loop->body->params[0];
 	struct ir_ins **next = arena_alloc(k->arena, sizeof *next * (size_t)(n + 1));
 	memset(s->map, 0, sizeof *s->map * (size_t)s->ids);
+	for (int i = 0; last && i < s->count; i++)         /* what is stored in this sweep is read in front of that */
+		if (s->old[i]->op == IR_LOAD && s->in_place[s->old[i]->imm])
+			swept(s, &in, s->old[i], offset);
 	n = 0;
 	for (int i = 0; i < nsinks; i++) {
 		struct ir_ins *r = sinks[i];
@@ -173,7 +260,8 @@ static int stream_axis(struct pass *p, struct ir_phase *ph, int axis, int first_
 {
 	struct ir_kernel *k = p->k;
 	int old_ids = k->next_id, most = 0, count = 0;
-	struct stream s = {p, ph, axis, old_ids, NULL, NULL, NULL};
+	struct stream s = {.p = p, .k = k, .ph = ph, .axis = axis, .ids = old_ids};
+	int *memory = arena_alloc(k->arena, sizeof *memory * (size_t)(k->nparams + 1));
 	s.level = arena_alloc(k->arena, sizeof(int) * (size_t)old_ids);
 	s.map = arena_alloc(k->arena, sizeof *s.map * (size_t)old_ids);
 	s.outer = arena_alloc(k->arena, sizeof *s.outer * (size_t)old_ids);
@@ -184,26 +272,34 @@ static int stream_axis(struct pass *p, struct ir_phase *ph, int axis, int first_
 		if (i->op == IR_FOR || i->op == IR_IF || i->op == IR_SCAN || i->op == IR_ARGMAX || i->op == IR_DOT)
 			return pass_fail(p, i, "axis %s is too long to be held in registers here, and a row is not streamed through '%s'",
 			                 ph->axes[axis].name, ir_op_info[i->op].text);
-		if (i->op == IR_STORE && effect_along(&s, i) && k->params[i->imm].role == IR_INOUT)
-			return pass_fail(p, i, "inout row %s is too long to stay in registers", k->params[i->imm].name);
-		int l = 0;
+		bool ordered = is_access(i) && k->params[i->imm].role != IR_IN;
+		int l = ordered ? memory[i->imm] : 0;
 		for (int a = 0; a < i->nargs; a++)
 			l = s.level[i->args[a]->id] > l ? s.level[i->args[a]->id] : l;
 		if (reduces(&s, i))
 			l++;
 		s.level[i->id] = l;
 		most = l > most ? l : most;
+		if (ordered)
+			memory[i->imm] = l;
 	}
+	const struct ir_ins *row = find_in_place(&s);
+	if (row)
+		return pass_fail(p, row, "row %s, which is read and stored, is too long to stay in registers", k->params[row->imm].name);
+	for (struct ir_ins *i = ph->body->first; i; i = i->next)
+		if (i->op == IR_STORE && s.in_place[i->imm])
+			s.level[i->id] = most;
 	if (ph->naxes == LAYOUT_AXES)
 		return pass_fail(p, NULL, "too many axes");
 	int chunk_axis = ph->naxes++;
 	ph->axes[chunk_axis] = (struct ir_axis){.name = arena_printf(k->arena, "%s.c", ph->axes[axis].name), .kind = AXIS_LOOP,
 	                                        .tile = ph->axes[axis].tile};
-	struct ir_ins **old = arena_alloc(k->arena, sizeof *old * (size_t)(count + 1));
+	struct ir_ins **old = s.old = arena_alloc(k->arena, sizeof *old * (size_t)(count + 1));
 	struct ir_ins **sinks = arena_alloc(k->arena, sizeof *sinks * (size_t)(count + 1));
 	count = 0;
 	for (struct ir_ins *i = ph->body->first; i; i = i->next)
 		old[count++] = i;
+	s.count = count;
 	ph->body->first = ph->body->last = NULL;
 	struct ir_builder b = {k, ph, ph->body, NULL, 0, 0};
 	/* The sweep of level l: reductions that wait for l - 1 others (their own level counts them), stores at l. */
@@ -223,10 +319,19 @@ static int stream_axis(struct pass *p, struct ir_phase *ph, int axis, int first_
 			}
 		}
 		if (nsinks)
-			sweep(&s, &b, sinks, nsinks, chunk_axis);
+			sweep(&s, &b, sinks, nsinks, chunk_axis, l == most);
 	}
 	ir_yield(&b, NULL, 0);
 	return 0;
+}
+
+/* Of the workspace; what else is read and stored makes no axis independent. */
+static bool reads_what_it_stores(const struct ir_kernel *k, const struct ir_phase *ph)
+{
+	bool reads = false;
+	for (int t = 0; t < k->nparams; t++)
+		reads = reads || (k->params[t].role == IR_TEMP && is_read_and_stored(ph, t));
+	return reads;
 }
 
 int pass_stream(struct pass *p)
@@ -240,7 +345,7 @@ int pass_stream(struct pass *p)
 			if (ax->kind != AXIS_HELD || axis_fits(ax, p->v))
 				continue;
 			ax->tile = ax->tile ? ax->tile : pass_planned_tile(p->v, (int)(ph - p->k->phases), ax->name);
-			if (axis_is_independent(p->k, ph, a)) {
+			if (axis_is_independent(p->k, ph, a) && !reads_what_it_stores(p->k, ph)) {
 				ax->kind = AXIS_GRID;
 				continue;
 			}

@@ -156,13 +156,19 @@ static bool any_open(const struct planner *p, const struct variant *v)
 	return false;
 }
 
-/* Rows of any length can be swept (pass_stream.c): one axis of the phase is reduced over, and not inside a loop or a branch. */
+/* Rows of any length can be swept (pass_stream.c): one axis of the phase is reduced over, and not inside a loop or a branch, and what is read and stored is
+ * at the same places. */
 bool plan_can_sweep(const struct planner *p, int phase)
 {
-	const struct ir_phase *ph = &p->k->phases[phase];
+	struct ir_phase *ph = &p->k->phases[phase];
 	int reduced = 0;
-	for (int a = 0; a < ph->naxes; a++)
-		reduced += phase_is_open(NULL, &ph->axes[a]) && !axis_is_independent(p->k, ph, a);
+	for (int a = 0; a < ph->naxes; a++) {
+		if (!phase_is_open(NULL, &ph->axes[a]))
+			continue;
+		if (!phase_can_sweep_in_place(p->k, ph, a))
+			return false;
+		reduced += !axis_is_independent(p->k, ph, a);
+	}
 	for (const struct ir_ins *x = ph->body->first; reduced && x; x = x->next)
 		if (x->op == IR_FOR || x->op == IR_IF)
 			return false;
