@@ -549,7 +549,7 @@ static void place(struct assign *s, struct ir_ins *i)
 		const struct layout *l = i->args[0]->axes == all && i->args[0]->layout ? i->args[0]->layout : home(s, all);
 		for (int a = 0; a < i->nargs; a++)
 			i->args[a] = moved(s, i->args[a], projected(s, l, wide_axes(s->ph, all & ~i->args[a]->axes)));
-		i->args[0] = l && wide_axes(s->ph, all & ~i->args[0]->axes) ? spread(s, i, i->args[0], all, l)
+		i->args[0] = l && (!i->args[0]->axes || wide_axes(s->ph, all & ~i->args[0]->axes)) ? spread(s, i, i->args[0], all, l)
 		           : materialised(s, i->args[0], projected(s, l, wide_axes(s->ph, all & ~i->args[0]->axes)));
 		i->layout = projected(s, l, wide_axes(s->ph, i->over));
 		int n = registers_reduced(l, wide_axes(s->ph, i->over), s->space.arena);

@@ -101,7 +101,7 @@ static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 		if (stands_apart(p, i))
 			continue;
 		for (int a = 0; a < p->k->phases[i].naxes; a++)
-			if (phase_is_open(v, &p->k->phases[i].axes[a]))
+			if (phase_is_open(v, &p->k->phases[i].axes[a]) && n <= plan_row_most(p, v))   /* the product of many axes has no 64 bits */
 				n *= plan_open_most(p, &p->k->phases[i].axes[a], most);
 		if (n > plan_row_most(p, v) || (s.open && s.tiled && most > ROW_BESIDE))
 			return false;
@@ -580,7 +580,7 @@ static void plan_empty_rows(struct planner *p)
 {
 	struct variant *v = plan_add(p);
 	int64_t most = 64;
-	while (most > 1 && !class_fits(p, v, most))
+	while (!class_fits(p, v, most) && most > 1)       /* asked of one position too: that gives the waves */
 		most /= 2;
 	limit_open(p, v, most, true);
 	row_tiles(p, v, most, plan_lane_elements(p, v));
