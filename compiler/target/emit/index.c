@@ -195,12 +195,24 @@ int64_t index_divisor(struct emit *e, const struct affine *f, int except, int te
 	return d;
 }
 
+struct starts { const struct emit *e; int axis, w; bool divides; };
+
+static void look_at_start(struct ir_ins *i, void *ctx)
+{
+	struct starts *s = ctx;
+	if (i->op == IR_FOR && i->imm == s->axis)
+		s->divides = s->divides && known_divisor(i->args[0], s->e->ph, s->e->v) % s->w == 0;
+}
+
 bool index_base_divides(struct emit *e, int axis, int w)
 {
+	struct starts s = {e, axis, w, true};
 	const struct ir_axis *ax = &e->ph->axes[axis];
 	if (ax->ragged && !ax->of_list)
 		return false;
-	return ax->kind == AXIS_HELD || ax->tile % w == 0;
+	if (ax->kind == AXIS_LOOP)
+		ir_walk(e->ph->body, look_at_start, &s);
+	return ax->kind == AXIS_HELD || (ax->tile % w == 0 && s.divides);
 }
 
 bool index_mask_is_run(struct emit *e, const struct ir_ins *m, int axis, int w, int tensor)
