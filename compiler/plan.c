@@ -724,8 +724,11 @@ void plan_rows(struct planner *p)
 	if (sweeps && (held || !open))
 		plan_short_rows(p);
 	int largest = 0;
-	for (int a = 1; held && a >= (sweeps || set); a--)   /* without sweeps the classes are all there is */
+	for (int a = 1; held && a >= (sweeps || set); a--) { /* without sweeps the classes are all there is */
 		largest = plan_classes(p, a);
+		if (!sweeps)
+			plan_uneven(p, a);
+	}
 	if (!sweeps && !set)
 		plan_empty_rows(p);
 	if (longer)

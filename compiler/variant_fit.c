@@ -119,15 +119,16 @@ static bool asks_alike(const struct variant *a, const struct variant *b)
 	return alike;
 }
 
-/* The same plan with smaller tiles: of classes of sizes those for fewer. */
+/* The same plan with smaller tiles: of classes of sizes those for fewer, if not along each axis. */
 static bool is_smaller(const struct variant *less, const struct variant *v)
 {
-	bool smaller = false, alike = asks_alike(less, v) && less->stream == v->stream && less->ntiles == v->ntiles;
+	double part = 1;
+	bool alike = asks_alike(less, v) && less->stream == v->stream && less->ntiles == v->ntiles;
 	for (int i = 0; alike && i < v->ntiles; i++) {
-		alike = less->tiles[i].phase == v->tiles[i].phase && strcmp(less->tiles[i].axis, v->tiles[i].axis) == 0 && less->tiles[i].tile <= v->tiles[i].tile;
-		smaller = smaller || less->tiles[i].tile < v->tiles[i].tile;
+		alike = less->tiles[i].phase == v->tiles[i].phase && strcmp(less->tiles[i].axis, v->tiles[i].axis) == 0;
+		part *= (double)less->tiles[i].tile / v->tiles[i].tile;
 	}
-	return alike && smaller;
+	return alike && part < 1;
 }
 
 /* Rows of any size that `v` would hold: swept. */
