@@ -264,8 +264,8 @@ left_behind
 expect 0 "turned[T=f16] gfx950: x is bf16 in $dir/bf16.st; expected f16; left out" tune "$dir/types.tdsl" --kernel turned --device sim:gfx950 --in "$dir/bf16.st" -o "$dir/t"
 checks=$((checks + 1))
 grep -q 'T=bf16' "$dir/t" && ! grep -q 'T=f16' "$dir/t" || failures=$((failures + 1))
-TDSL_DEVICE=gpu expect 1 "TDSL_DEVICE: 'gpu' is not a device" tune "$one"
-TDSL_DEVICE=gpu expect 1 "--device: 'none' is not a device" tune "$one" --device none
+TDSL_DEVICE=gpu expect 1 'tdslc: TDSL_DEVICE is "gpu"; expected hip:N' tune "$one"
+TDSL_DEVICE=sim:gfx942 expect 1 "--device: 'none' is not a device" tune "$one" --device none
 
 # A class of sizes that registers do not suffice for is left out and named; the pack holds the same for fewer.
 sed -n '/^kernel many_states/,/^}/p' tests/lower/loops.tdsl | sed 's/^        e: f32\[n\] = 4/&\n        f: f32[n] = 5\n        g: f32[n] = 6/
@@ -318,11 +318,12 @@ done
 printf 'kernel halves(x: f32[M, N]) -> y: f32[M, N]\n{\n    each m in M, o in cdiv(N, 64) {\n        i = 0..32\n        y[m, o * 32 + i] = x[m, o * 32 + i]\n    }\n}\npack {\n    halves: N 256\n}\n' >"$dir/halves.tdsl"
 expect 0 'axis o grid : 4 ' dump "$dir/halves.tdsl" --kernel halves --target gfx942 --stage ungroup --variant 'N=256 aligned'
 
-# Files of kernels that the tests lower make packs of sm_90a, without a variant left out: of fourteen tensors no member of a cluster has more lanes than a
-# workgroup, and rows that are taken in turns share none.
+# Files of kernels that the tests lower make packs of sm_90a, without a variant left out but the one that is there for it: of fourteen tensors no member
+# of a cluster has more lanes than a workgroup, and rows that are taken in turns share none.
 for file in tests/lower/*.tdsl; do
 	[ "$file" = tests/lower/refused.tdsl ] && continue
-	said=$(TDSL_PTXAS= "$tdslc" build "$file" -o "$dir/lower.tpack" --target sm_90a 2>&1) && [ -z "$said" ]
+	said=$(TDSL_PTXAS= "$tdslc" build "$file" -o "$dir/lower.tpack" --target sm_90a 2>&1) &&
+		[ -z "$(printf %s "$said" | grep -v 'kernel sums_in_turn .* is left out: ')" ]
 	got=$?
 	checks=$((checks + 1))
 	if [ $got != 0 ]; then
