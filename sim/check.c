@@ -236,10 +236,13 @@ static void wait(struct check_wave *cw, uint32_t imm)
 
 static void issue(struct check_wave *cw, const struct sim_inst *in, int counter)
 {
+	/* vmcnt has six bits, and what it counts completes in order: the 64th operation is not issued before the first is done, which LLVM relies on (it
+	 * takes a wait for something else, whose vmcnt field says 63, for a wait that leaves 63).  Of the others as many are kept as there is room for. */
+	static const uint32_t most[COUNTS] = {[COUNT_VM] = 63, [COUNT_LGKM] = CHECK_RING - 1, [COUNT_SMEM] = CHECK_RING - 1};
 	cw->issued[counter]++;
 	cw->at[counter][cw->issued[counter] % CHECK_RING] = in->at;
-	if (cw->issued[counter] - cw->done[counter] >= CHECK_RING) /* the counters are shorter: issuing waits */
-		cw->done[counter] = cw->issued[counter] - CHECK_RING + 1;
+	if (cw->issued[counter] - cw->done[counter] > most[counter])
+		cw->done[counter] = cw->issued[counter] - most[counter];
 }
 
 static void issue_access(struct check_wave *cw, const struct sim_inst *in, const struct check_use *u)
