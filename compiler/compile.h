@@ -87,7 +87,7 @@ struct variant {
 	bool single;                                           /* elements are accessed one by one; where aligned as well, HX_UNIT alone holds of all tensors */
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
 	bool late_arguments;                                   /* tensors' pointers and strides are loaded at each access: of many tensors they fill the scalar registers */
-	bool spills;                                           /* of what registers do not hold, more than a little may lie on the stack, or scalars in lanes: nothing smaller fits */
+	bool spills;                                           /* what registers do not hold may lie on the stack, NVIDIA's, or scalars of it in lanes, AMD's */
 	bool scheduled;                                        /* tiles and waves are the text's own */
 	int waves;                                             /* in a workgroup, at most; 0 = the schedule pass decides */
 	struct { int phase, waves; } apart[PHASES_APART]; int napart;     /* phases whose workgroups have others */
@@ -149,7 +149,7 @@ const struct dsl_special *variant_special(struct arena *, const struct dsl_speci
 bool kernel_is_pointwise(struct arena *, const struct ir_kernel *, const struct target *, int *rows, int *columns);
 
 /* Runs the passes on a clone of `generic` for a variant; stops after the pass called `until` (NULL = all).  The result is ready
- * for translation: layouts everywhere. */
+ * for translation: layouts everywhere.  0; OBJECT_SPILLS where registers do not hold what the plan asks for; -1; text in both. */
 int run_passes(struct arena *, const struct ir_kernel *generic, const struct variant *, const char *until,
                struct ir_kernel **out, char *err, size_t errlen);
 /* Names of the passes in order, NULL-terminated, for `dump --stage`. */

@@ -4,7 +4,7 @@
 #include "affine.h"
 #include "compile.h"
 
-struct pass { struct ir_kernel *k; const struct variant *v; char *err; size_t errlen; };
+struct pass { struct ir_kernel *k; const struct variant *v; char *err; size_t errlen; bool lacks_registers; };
 
 #define PASS(name, needs, keeps) int pass_##name(struct pass *);
 #include "pass.def"
@@ -12,6 +12,8 @@ struct pass { struct ir_kernel *k; const struct variant *v; char *err; size_t er
 
 /* err = "line L: ..."; returns -1. */
 int pass_fail(struct pass *, const struct ir_ins *at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* The same, where registers do not hold what the plan asks for: another plan may do. */
+#define pass_lacks_registers(p, ...) ((p)->lacks_registers = true, pass_fail((p), __VA_ARGS__))
 /* Bodies of all phases, each with its phase. */
 #define FOR_PHASES(p, ph) for (struct ir_phase *ph = (p)->k->phases; ph < (p)->k->phases + (p)->k->nphases; ph++)
 bool pass_ends_round(const struct ir_ins *);   /* the last of reductions side by side, whose waves wait for each other once */

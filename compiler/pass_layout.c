@@ -612,7 +612,7 @@ static void check_size(struct ir_ins *i, void *ctx)
 {
 	struct assign *s = ctx;
 	if (!s->failed && i->layout && layout_regs(i->layout) > MOST_REGISTERS) {
-		pass_fail(s->p, i, "a tile takes %d registers of each lane, at most %d are possible%s", layout_regs(i->layout), MOST_REGISTERS,
+		pass_lacks_registers(s->p, i, "a tile takes %d registers of each lane, at most %d are possible%s", layout_regs(i->layout), MOST_REGISTERS,
 		          s->p->v->scheduled ? ": choose smaller tiles in the schedule" : "");
 		s->failed = true;
 	}

@@ -7,7 +7,8 @@
  *          and down to -6 (normcdf, 1e-9) 4e-6, of which 2e-6 are roundings of the exponent; beyond it grows, 1e-3 at 5 and -7.  Each
  *          has coefficients of its own, for a rounded x sqrt(1/2) would err by 2e-6 more.  A normcdf of which only products are kept, in 16
  *          bits or fewer, gets a shorter one, of degree 7, which falls as well: within 1.5e-5 down to -7 (1e-12), where half a unit of bf16 is 2e-3, of f16 2e-4.
- *          sin and cos in turns, reduced to half a turn with twice f32's digits: absolute error about 2e-6 up to a million.  Division by a power of two becomes a product, which is exact.
+ *          sin and cos in turns, reduced to half a turn with twice f32's digits: absolute error about 2e-6 up to a million.  Division by a power
+ *          of two becomes a product, which is exact.
  * Needs:   any IR.   Keeps: values within those errors; f32 only (narrower operands are converted by the text). */
 #include "pass.h"
 

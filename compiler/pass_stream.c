@@ -267,10 +267,10 @@ static int stream_axis(struct pass *p, struct ir_phase *ph, int axis, int first_
 	s.outer = arena_alloc(k->arena, sizeof *s.outer * (size_t)old_ids);
 	for (struct ir_ins *i = ph->body->first; i; i = i->next, count++) {
 		if (i->op == IR_FOR && i->imm >= first_sweep)
-			return pass_fail(p, i, "axis %s and another axis that is reduced over are too long to be held in registers together",
+			return pass_lacks_registers(p, i, "axis %s and another axis that is reduced over are too long to be held in registers together",
 			                 ph->axes[axis].name);
 		if (i->op == IR_FOR || i->op == IR_IF || i->op == IR_SCAN || i->op == IR_ARGMAX || i->op == IR_DOT)
-			return pass_fail(p, i, "axis %s is too long to be held in registers here, and a row is not streamed through '%s'",
+			return pass_lacks_registers(p, i, "axis %s is too long to be held in registers here, and a row is not streamed through '%s'",
 			                 ph->axes[axis].name, ir_op_info[i->op].text);
 		bool ordered = is_access(i) && k->params[i->imm].role != IR_IN;
 		int l = ordered ? memory[i->imm] : 0;
@@ -285,7 +285,7 @@ static int stream_axis(struct pass *p, struct ir_phase *ph, int axis, int first_
 	}
 	const struct ir_ins *row = find_in_place(&s);
 	if (row)
-		return pass_fail(p, row, "row %s, which is read and stored, is too long to stay in registers", k->params[row->imm].name);
+		return pass_lacks_registers(p, row, "row %s, which is read and stored, is too long to stay in registers", k->params[row->imm].name);
 	for (struct ir_ins *i = ph->body->first; i; i = i->next)
 		if (i->op == IR_STORE && s.in_place[i->imm])
 			s.level[i->id] = most;

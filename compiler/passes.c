@@ -1,5 +1,6 @@
 /* passes.c -- runs the pass list on a copy of a kernel, verifying after each pass, and holds what several passes share.
  * In: generic IR and a variant.  Out: the IR after the pass asked for. */
+#include "object.h"
 #include "pass.h"
 
 #include <stdarg.h>
@@ -27,10 +28,10 @@ const char *const *pass_names(void)
 int run_passes(struct arena *arena, const struct ir_kernel *generic, const struct variant *v, const char *until,
                struct ir_kernel **out, char *err, size_t errlen)
 {
-	struct pass p = {ir_clone(arena, generic), v, err, errlen};
+	struct pass p = {.k = ir_clone(arena, generic), .v = v, .err = err, .errlen = errlen};
 	for (unsigned i = 0; i < sizeof list / sizeof *list; i++) {
 		if (list[i].run(&p))
-			return -1;
+			return p.lacks_registers ? OBJECT_SPILLS : -1;
 		char why[400];
 		if (ir_verify(p.k, why, sizeof why)) {
 			snprintf(err, errlen, "internal: after pass %s: %s", list[i].name, why);

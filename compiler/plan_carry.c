@@ -343,7 +343,7 @@ void plan_carried(struct planner *p, bool pieces)
 {
 	struct variant with = {.target = p->target, .carries = 1, .given = p->given, .absent = p->absent};
 	char err[200];
-	struct pass carry = {ir_clone(p->arena, p->k), &with, err, sizeof err};
+	struct pass carry = {.k = ir_clone(p->arena, p->k), .v = &with, .err = err, .errlen = sizeof err};
 	struct carried_sums sums;
 	if (!p->target->multiprocessors || !kernel_can_carry(carry.k, &sums) || (pieces && !sums.pieces))
 		return;

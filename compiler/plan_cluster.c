@@ -140,7 +140,7 @@ static void plan_clusters_without(struct planner *p, uint64_t tensors)
 	struct fused_axes f;
 	struct variant with = {.target = p->target, .cluster = p->target->cluster, .given = p->given, .absent = p->absent | tensors};
 	char err[200];
-	struct pass fuse = {ir_clone(p->arena, p->rows ? p->rows : p->k), &with, err, sizeof err};
+	struct pass fuse = {.k = ir_clone(p->arena, p->rows ? p->rows : p->k), .v = &with, .err = err, .errlen = sizeof err};
 	if (!p->target->cluster || pass_specialise(&fuse) || pass_across(&fuse) || !kernel_can_fuse(fuse.k, &f) || pass_fuse(&fuse) || pass_ungroup(&fuse) ||
 	    !(p->rows || are_groups(&fuse.k->phases[0], &f)))
 		return;
@@ -275,7 +275,7 @@ void plan_long_rows(struct planner *p, bool pairs)
 	struct ir_kernel *k = ir_clone(p->arena, p->k);
 	struct variant none = plan_variant(p);
 	char err[200];
-	struct pass ungroup = {k, &none, err, sizeof err};
+	struct pass ungroup = {.k = k, .v = &none, .err = err, .errlen = sizeof err};
 	struct long_rows r = {.q = *p};
 	int axis = p->target->cluster && pass_ungroup(&ungroup) == 0 ? kernel_can_spread(k, &r.sums) : -1;
 	if (axis < 0)

@@ -62,7 +62,8 @@ static struct sides sides_of(const struct ir_phase *ph, const struct target *tar
 	return s;
 }
 
-static bool refuse_knob(const struct ir_kernel *k, const struct dsl_knob *knob, char *err, size_t errlen, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+static bool refuse_knob(const struct ir_kernel *k, const struct dsl_knob *knob, char *err, size_t errlen, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
 
 static bool refuse_knob(const struct ir_kernel *k, const struct dsl_knob *knob, char *err, size_t errlen, const char *fmt, ...)
 {
@@ -90,13 +91,13 @@ bool plan_takes_schedule(const struct ir_kernel *k, const struct dsl_kernel *tex
 		for (int n = 0; s && sides.any && n < s->nknobs; n++) {
 			const struct dsl_knob *knob = &s->knobs[n];
 			if (strcmp(knob->name, "waves") == 0 && (knob->value & (knob->value - 1) || knob->value > most))
-				return refuse_knob(k, knob, err, errlen, "cannot take the products of %s on %s; expected a power of two up to %d, for a workgroup has at most %d lanes",
-				                   text->name, target->name, most, target->max_threads);
+				return refuse_knob(k, knob, err, errlen,
+				                   "cannot take the products of %s on %s; expected a power of two up to %d, for a workgroup has at most %d lanes", text->name, target->name, most, target->max_threads);
 			for (int a = 0; a < k->phases[i].naxes; a++) {
 				const struct ir_axis *ax = &k->phases[i].axes[a];
 				if (ax->tiled && strcmp(knob->name, ax->name) == 0 && !is_whole(ax, knob->value, sides.of[a]))
-					return refuse_knob(k, knob, err, errlen, "cannot be the tile of the dot in line %d on %s; expected a multiple of %d, which its matrix instruction takes at a time",
-					                   sides.line, target->name, sides.of[a]);
+					return refuse_knob(k, knob, err, errlen,
+					                   "cannot be the tile of the dot in line %d on %s; expected a multiple of %d, which its matrix instruction takes at a time", sides.line, target->name, sides.of[a]);
 			}
 		}
 	}

@@ -32,7 +32,7 @@ static void say_set(struct planner *p, const struct ir_kernel *k, struct variant
 static int plan_set(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
 {
 	struct variant of = {.target = p->target, .given = p->given, .absent = p->absent};
-	struct pass specialise = {ir_clone(p->arena, k), &of, err, errlen};
+	struct pass specialise = {.k = ir_clone(p->arena, k), .v = &of, .err = err, .errlen = errlen};
 	char why[400];
 	if (pass_specialise(&specialise))
 		return -1;
@@ -83,7 +83,7 @@ static void take_set(struct planner *p, const struct ir_kernel *k, const struct 
 static int plan_across(struct planner *p, const struct ir_kernel *k, char *err, size_t errlen)
 {
 	struct variant with = {.target = p->target};
-	const struct pass across = {ir_clone(p->arena, k), &with, err, errlen};
+	const struct pass across = {.k = ir_clone(p->arena, k), .v = &with, .err = err, .errlen = errlen};
 	for (int i = 0; i < k->nparams && i < 64; i++) {
 		p->given = with.given = UINT64_C(1) << i;
 		p->absent = 0;
@@ -156,7 +156,7 @@ static int plan_without_sums(struct planner *p, const struct ir_kernel *k, char 
 	if (!p->target->cluster || !sums.tensors)
 		return 0;
 	struct variant without = {.target = p->target, .absent = sums.tensors};
-	struct pass specialise = {ir_clone(p->arena, k), &without, err, errlen};
+	struct pass specialise = {.k = ir_clone(p->arena, k), .v = &without, .err = err, .errlen = errlen};
 	int first = p->out.n, n = first;
 	p->given = 0;
 	p->absent = sums.tensors;

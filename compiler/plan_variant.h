@@ -77,7 +77,7 @@ void plan_rows(struct planner *);                                   /* plan.c: a
 struct bands plan_bands(struct planner *, int symbol, int64_t n, const struct hexpr *rows, bool apart);
 /* Of rows up to so many positions; can_join: several to a workgroup. */
 struct class_band plan_class_band(const struct planner *, int longest, bool can_join);
-/* Of rows held along several axes, where nothing is swept: classes of as many elements as the largest, of which one axis has most. */
+/* plan_uneven.c: of rows held along several axes, where nothing is swept: classes of as many elements as the largest, of which one axis has most. */
 void plan_uneven(struct planner *, bool is_aligned);
 /* plan_short.c: rows of so many columns that leave lanes of a wave without an access; a workgroup's share of them, of a variant whose alignment is
  * known; variants for classes of them. */

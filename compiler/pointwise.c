@@ -162,7 +162,7 @@ bool kernel_is_pointwise(struct arena *arena, const struct ir_kernel *k, const s
 	for (int p = 0; p < k->nparams && p < 64; p++)
 		if (k->params[p].is_tensor && k->params[p].optional && !is_matrix(&l, &k->params[p]) && !is_of_groups(&l, &k->params[p]) && !is_constant(&k->params[p]))
 			alone.absent |= UINT64_C(1) << p;
-	struct pass p = {ir_clone(arena, k), &alone, why, sizeof why};
+	struct pass p = {.k = ir_clone(arena, k), .v = &alone, .err = why, .errlen = sizeof why};
 	if (pass_specialise(&p) || pass_ungroup(&p) || pass_clean(&p) || ir_verify(p.k, why, sizeof why))
 		return false;
 	l.k = p.k;

@@ -508,8 +508,8 @@ static int device_ask(const struct arguments *a, struct measured *on)
 	const char *const *targets = option_list(a, "--target", true);
 	*on = (struct measured){device_find(a), NULL};
 	if (on->device && (tdsl_open(&d, on->device) < 0 || tdsl_device_query(&info, d) < 0)) {
-		const char *from = strstr(tdsl_error(), "TDSL_DEVICE") ? "" : option(a, "--device") ? "--device: " : on->device == getenv("TDSL_DEVICE") ? "TDSL_DEVICE: " : "";
-		return error("%s%s", from, tdsl_error());
+		bool named = strstr(tdsl_error(), "TDSL_DEVICE"), set = on->device == getenv("TDSL_DEVICE");
+		return error("%s%s", named ? "" : option(a, "--device") ? "--device: " : set ? "TDSL_DEVICE: " : "", tdsl_error());
 	}
 	on->target = on->device ? info.target : NULL;
 	while (on->target && targets && *targets && strcmp(*targets, on->target))

@@ -34,7 +34,8 @@ static bool halve_tiles(const struct ir_kernel *k, struct variant *v)
 	for (int p = 0; p < k->nphases; p++)
 		least = ir_has(k->phases[p].body, IR_DOT) ? LEAST_PRODUCT : least;
 	for (int t = 0; t < v->ntiles; t++)
-		if (v->tiles[t].tile > least && v->tiles[t].tile % least == 0 && is_grid_axis(k, v->tiles[t].phase, v->tiles[t].axis) && (largest < 0 || v->tiles[t].tile >= v->tiles[largest].tile))
+		if (v->tiles[t].tile > least && v->tiles[t].tile % least == 0 && is_grid_axis(k, v->tiles[t].phase, v->tiles[t].axis) &&
+		    (largest < 0 || v->tiles[t].tile >= v->tiles[largest].tile))
 			largest = t;
 	if (largest < 0)
 		return false;
@@ -71,16 +72,12 @@ static bool make_smaller(const struct ir_kernel *k, struct variant *v)
 	return double_apart(v) || double_waves(v, &v->waves);
 }
 
-/* What a pass says of a tile, or of rows, that registers do not hold (pass_layout.c, pass_stream.c). */
-static bool are_too_few(const char *err) { return strstr(err, ": error: ") && strstr(err, " registers"); }
-
 static int build(struct arena *a, const struct ir_kernel *k, const struct variant *v, struct object_session *session, struct variant_code *out, char *err,
                  size_t errlen)
 {
 	struct ir_kernel *final;
-	if (run_passes(a, k, v, NULL, &final, err, errlen))
-		return are_too_few(err) ? OBJECT_SPILLS : -1;
-	return variant_code(a, final, v, session, out, err, errlen);
+	int rc = run_passes(a, k, v, NULL, &final, err, errlen);
+	return rc ? rc : variant_code(a, final, v, session, out, err, errlen);
 }
 
 int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v, struct object_session *session, struct variant_code *out, char *err,

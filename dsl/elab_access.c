@@ -243,7 +243,9 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 	if (parts) {
 		ELAB_ERROR(E, E_STORE_TILES, at, target->name, elab_axis_name(E, parts));
 		if (bound && bound->over & parts)
-			diag_note(E->d, (struct diag_span){0, bound->line, bound->col, 1}, "the range of this loop differs along %1$s; what it carries is a position's own where all of it has that axis (`acc: f32[%1$s] = ..`)", elab_axis_name(E, bound->over & parts));
+			diag_note(E->d, (struct diag_span){0, bound->line, bound->col, 1},
+			          "the range of this loop differs along %1$s; what it carries is a position's own where all of it has that axis (`acc: f32[%1$s] = ..`)",
+			          elab_axis_name(E, bound->over & parts));
 		return;
 	}
 	ir_axes again = update ? 0 : tiles_again(E, v.ins, t, axes, E->open_axes);

@@ -308,7 +308,8 @@ static void look_for_crossing(struct ir_ins *i, void *ctx)
 		return;
 	int axis = crossed_axis(&m);
 	if (axis >= 0)
-		emit_fail(c->e, i, "an element of %s is stored at another position of %s as well, and workgroups run in any order", c->e->k->params[i->imm].name, c->e->ph->axes[axis].name);
+		emit_fail(c->e, i, "an element of %s is stored at another position of %s as well, and workgroups run in any order",
+		          c->e->k->params[i->imm].name, c->e->ph->axes[axis].name);
 }
 
 static void look_at_store(struct ir_ins *i, void *ctx)

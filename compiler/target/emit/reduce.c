@@ -131,16 +131,17 @@ static void join_parts(struct emit *e, struct part *parts, int n)
 			for (int r = 0; r < parts[k].regs; r++)
 				more = join_chains(e, parts[k].i, &parts[k].chains[r]) || more;
 	}
-	for (int k = 0; k < n; k++)
-		for (int r = 0; r < parts[k].regs; r++) {
-			struct part *p = &parts[k];
+	for (int k = 0; k < n; k++) {
+		struct part *p = &parts[k];
+		bool begins = ir_begins_beyond(p->i) && !is_taken_by_state(e, p->i);
+		for (int r = 0; r < p->regs; r++) {
 			const struct chains *c = &p->chains[r];
-			bool begins = ir_begins_beyond(p->i) && !is_taken_by_state(e, p->i);
 			LLVMValueRef x = begins ? op_combine(e, p->i->kind, p->i->dtype, c->acc[0], op_identity(e, p->i->kind, p->i->dtype)) : c->acc[0];
 			p->x[r] = c->whole ? present(e, p->i, mask_of(e, p->i, p->from, c->reg, 1), 1, x) : x;
 			if (p->i->dtype == DT_I1)
 				p->x[r] = LLVMBuildZExt(e->b, p->x[r], e->i32, "");
 		}
+	}
 }
 
 bool reduce_is_of_waves(const struct emit *e, const struct ir_ins *i) { return i->op == IR_REDUCE && i->flags & IR_PART && !e->v->cluster; }
