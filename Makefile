@@ -55,7 +55,7 @@ BASE = $(addsuffix .c,$(addprefix base/, arena dtype hexpr model num outfile ten
 DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_call elab_expr elab_for elab_index elab_stmt \
 	elab_tiles elaborate instance linear near parse signature))
 COMPILER = $(addsuffix .c,$(addprefix compiler/, absent affine binding build dictionary driver eval eval_elem eval_mem eval_reduce file \
-	host_so layout layout_choose object object_code object_cost object_cubin object_elf object_facts object_ptx pass_absent pass_across pass_again pass_bounds pass_carry pass_clean pass_deal pass_defer pass_expand pass_fuse pass_guard pass_hoist pass_layout pass_loads \
+	host_so layout layout_choose object object_code object_cost object_cubin object_elf object_facts object_ptx object_shifts pass_absent pass_across pass_again pass_bounds pass_carry pass_clean pass_deal pass_defer pass_expand pass_fuse pass_guard pass_hoist pass_layout pass_loads \
 	pass_math pass_next pass_parts pass_reduce pass_schedule pass_simplify pass_spread pass_specialise pass_stream pass_ungroup pass_unroll passes plan plan_bands plan_carry plan_cluster plan_facts plan_products plan_sets plan_short plan_tiles plan_uneven plan_variant pointwise report text text_parse variant_code variant_fit verify \
 	$(addprefix target/, targets translate $(addprefix emit/, ahead ask banks cluster control convert counted dot early elementwise fold grid index joined lds memory once order pace ragged readers reduce rounds run scan stage swap teams translate value waves) \
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory)))) compiler/llvm_shim.cpp
@@ -75,7 +75,7 @@ DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 # Compiled, never run: the compiler checks our declarations against HIP's header.
 COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cache_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
-	ir_test lower_test nvptx_ahead_test nvptx_bands_test nvptx_carry_test nvptx_cluster_test nvptx_objects_test nvptx_order_test nvptx_policy_test nvptx_rounds_test nvptx_spared_test nvptx_test nvptx_unaligned_test nvptx_variants_test object_test pass_rows_test pass_test ptx_lanes_test rt_cuda_abi_test rt_cuda_test rt_device_test rt_dispatch_test rt_fork_test rt_given_test rt_handles_test rt_hip_abi_test rt_jit_test rt_pack_test rt_strides_test runs_test short_test waves_test sim_arith_test \
+	ir_test lower_test nvptx_ahead_test nvptx_bands_test nvptx_carry_test nvptx_cluster_test nvptx_objects_test nvptx_order_test nvptx_policy_test nvptx_rounds_test nvptx_shifts_test nvptx_spared_test nvptx_test nvptx_unaligned_test nvptx_variants_test object_test pass_rows_test pass_test ptx_lanes_test rt_cuda_abi_test rt_cuda_test rt_device_test rt_dispatch_test rt_fork_test rt_given_test rt_handles_test rt_hip_abi_test rt_jit_test rt_pack_test rt_strides_test runs_test short_test waves_test sim_arith_test \
 	sim_decode_test sim_exec_test sim_foreign_test sim_mfma_test sim_mutation_test sim_object_test sim_random_test sim_strict_test sim_tool_test tdslc_driver_test tensorfile_test)
 E2E_TESTS = $(addprefix $(B)/tests/, e2e_lists_test e2e_matrix_test e2e_rows_act_test e2e_rows_bwd_test e2e_rows_join_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test e2e_user_test ref_rows_test)
 # What several tests share.

@@ -182,6 +182,10 @@ static int emit(struct object_session *s, const struct target *t, LLVMModuleRef 
 		free(*bytes);
 		rc = -1;
 	}
+	if (rc == 0 && target_is_nvptx(t) && !(*bytes = object_shifts(*bytes, size))) {
+		snprintf(err, errlen, "no memory for the assembly of a kernel");
+		rc = -1;
+	}
 	return rc;
 }
 

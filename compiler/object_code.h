@@ -47,6 +47,8 @@ bool object_hot_loop(const struct object_listing *, int *first, int *last);
 void object_loop_clocks(const struct object_listing *, int first, int last, const char *chip, int waves, double *clocks, double *share);
 
 /* --- sm_90a ------------------------------------------------------------------------------------------------------------------- */
+/* object_shifts.c: PTX (malloc'ed, consumed; *n bytes and a NUL) as ptxas assembles it rightly, malloc'ed; NULL where there is no memory for it. */
+char *object_shifts(char *ptx, size_t *n);
 /* object_ptx.c: PTX (malloc'ed, consumed; n bytes and a NUL) to the object that a pack holds, malloc'ed: a cubin, or the text with its NUL
  * where there is no ptxas.  0, or -1 with what ptxas said. */
 int object_assemble(const struct target *, char *ptx, size_t n, void **out, size_t *size, char *err, size_t errlen);

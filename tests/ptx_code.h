@@ -11,12 +11,12 @@ enum { OPERANDS = 24, DECLARED = 48 << 10 };     /* DECLARED: bytes of shared me
 #define OPCODES(X) \
 	X(abs) X(add) X(and) X(atom) X(bar) X(barrier) X(bfe) X(bra) X(cos) X(cp) X(cvt) X(div) X(ex2) X(exit) X(fence) X(fma) X(griddepcontrol) X(ld) X(lg2) X(mad) \
 	X(mapa) X(max) X(mbarrier) X(min) X(mma) X(mov) X(mul) X(neg) X(not) X(or) X(popc) X(prefetch) X(prmt) X(rcp) X(red) X(redux) X(rem) X(ret) X(rsqrt) X(selp) \
-	X(setp) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
+	X(setp) X(shf) X(shfl) X(shl) X(shr) X(sin) X(sqrt) X(st) X(sub) X(vote) X(xor)
 #define MODIFIERS(X) \
 	X(acq_rel) X(acquire) X(add) X(aligned) X(approx) X(arrive) X(async) X(ca) X(cache_hint) X(cg) X(cluster) X(commit_group) X(complete_tx) X(eq) X(equ) X(evict_last) X(expect_tx) X(ftz) X(ge) X(geu) \
 	X(global) X(gpu) X(gt) X(gtu) X(hi) X(idx) X(init) X(le) X(leu) X(lo) X(lt) X(ltu) X(mapped) X(max) X(mbarrier_init) X(nan) X(nc) X(ne) X(neu) X(num) X(pack) \
 	X(param) X(parity) X(relaxed) X(release) X(relu) X(rmi) X(rn) X(rni) X(rpi) X(rzi) X(sat) X(satfinite) X(shared) X(try_wait) X(v2) X(v4) X(wait) \
-	X(wait_all) X(wait_group) X(warp) X(wide)
+	X(wait_all) X(wait_group) X(warp) X(wide) X(wrap)
 #define OP(w) OP_##w,
 #define MOD(w) MOD_##w,
 enum { OPCODES(OP) OP_UNKNOWN };

@@ -128,6 +128,7 @@ static bool integer_op(const struct ins *i, struct type t, const uint64_t *const
 	else if (is(i, or)) BITS(a | b)
 	else if (is(i, xor)) BITS(a ^ b)
 	else if (is(i, shl)) EACH { uint32_t by = (uint32_t)v[1][n]; r[n] = by >= (unsigned)w ? 0 : (v[0][n] & mask) << by; }
+	else if (is(i, shf) && w == 32) EACH { uint32_t by = (uint32_t)v[2][n] & 31; r[n] = (v[1][n] << 32 | (v[0][n] & mask)) << by >> 32; }
 	else if (is(i, shr) && s) EACH { uint32_t by = (uint32_t)v[1][n]; r[n] = (uint64_t)(sign(v[0][n], w) >> (by >= (unsigned)w ? (unsigned)w - 1 : by)); }
 	else if (is(i, shr)) EACH { uint32_t by = (uint32_t)v[1][n]; r[n] = by >= (unsigned)w ? 0 : (v[0][n] & mask) >> by; }
 	else if (is(i, bfe) && (w == 32 || !s)) EACH r[n] = bit_field(v[0][n], v[1][n], v[2][n], s, w);

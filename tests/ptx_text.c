@@ -145,6 +145,8 @@ static void add_instruction(struct code *c, char *s)
 			i->modifiers |= BIT(shared) | BIT(mapped);
 		else if (strcmp(p, "shared::cta") == 0)
 			i->modifiers |= BIT(shared);
+		else if (is(i, shf) && strcmp(p, "l") == 0)
+			continue;                                            /* shf.r is not known */
 		else if (strcmp(p, "mbarrier::complete_tx::bytes") == 0)
 			i->modifiers |= BIT(complete_tx);
 		else
@@ -180,6 +182,28 @@ static void add_instruction(struct code *c, char *s)
 	if (first_vector)
 		i->ndest = (int16_t)closed;
 	i->op = arena_copy(&c->arena, op, (size_t)(i->nop > SHORT ? i->nop : SHORT) * sizeof *op);
+}
+
+/* Products of 32-bit registers that are shifted by several amounts: ptxas takes one amount for another (compiler/object_shifts.c). */
+static bool check_shifts(struct code *c)
+{
+	int registers = c->nclasses ? (int)c->classes[c->nclasses - 1].value + (int)c->registers[c->nclasses - 1].value : SPECIALS;
+	bool *product = arena_alloc(&c->arena, (size_t)registers);
+	const struct ins *first = NULL;
+	for (int n = 0; n < c->n; n++) {
+		const struct ins *i = &c->ins[n];
+		if (is(i, mul) && has(i, lo) && i->type[0].bits == 32 && i->op[1].where == AT_REGISTER && i->op[2].where == AT_REGISTER)
+			product[i->op[0].reg] = true;
+	}
+	for (int n = 0; n < c->n; n++) {
+		const struct ins *i = &c->ins[n];
+		if (!is(i, shl) || i->op[1].where != AT_REGISTER || !product[i->op[1].reg] || i->op[2].where != AT_NUMBER)
+			continue;
+		first = first ? first : i;
+		if (i->op[2].value != first->op[2].value)
+			return ptx_refuse(c, "%s beside %s: ptxas shifts products by one amount for another", i->text, first->text);
+	}
+	return true;
 }
 
 static void add_parameter(struct code *c, const char *s)
@@ -310,5 +334,5 @@ bool ptx_read(struct code *c, const char *text, const char *kernel)
 				return ptx_refuse(c, "no label for %s", c->ins[i].text);
 			c->ins[i].target = (int)l->value;
 		}
-	return !c->failed;
+	return !c->failed && check_shifts(c);
 }
