@@ -521,10 +521,10 @@ static void place(struct assign *s, struct ir_ins *i)
 	switch (i->op) {
 	case IR_FOR:
 		for (int n = 0; n < i->body->nparams; n++) {
-			struct ir_ins *arg = i->body->params[n];
+			struct ir_ins *arg = i->body->params[n], *first = i->args[2 + n];
 			arg->layout = arg->axes ? home(s, arg->axes) : NULL;
-			if (arg->layout && i->args[2 + n]->layout)
-				i->args[2 + n] = moved(s, i->args[2 + n], arg->layout);
+			if (arg->layout)                           /* what the state begins with may vary with fewer axes than it has */
+				i->args[2 + n] = moved(s, first, projected(s, arg->layout, wide_axes(s->ph, arg->axes & ~first->axes)));
 		}
 		place_block(s, i->body);
 		return;

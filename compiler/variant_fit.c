@@ -116,6 +116,17 @@ static bool asks_alike(const struct variant *a, const struct variant *b)
 	return alike;
 }
 
+/* A class of fewer positions, whose tiles along other axes may be larger for that. */
+static bool is_of_fewer(const struct variant *less, const struct variant *v)
+{
+	bool fewer = false, alike = less->nlimits == v->nlimits;
+	for (int i = 0; alike && i < v->nlimits; i++) {
+		alike = less->limits[i].symbol == v->limits[i].symbol && less->limits[i].least <= v->limits[i].least && less->limits[i].most <= v->limits[i].most;
+		fewer = fewer || less->limits[i].most < v->limits[i].most;
+	}
+	return alike && fewer;
+}
+
 /* The same plan with smaller tiles: of classes of sizes those for fewer, if not along each axis. */
 static bool is_smaller(const struct variant *less, const struct variant *v)
 {
@@ -125,7 +136,7 @@ static bool is_smaller(const struct variant *less, const struct variant *v)
 		alike = less->tiles[i].phase == v->tiles[i].phase && strcmp(less->tiles[i].axis, v->tiles[i].axis) == 0;
 		part *= (double)less->tiles[i].tile / v->tiles[i].tile;
 	}
-	return alike && part < 1;
+	return alike && (part < 1 || is_of_fewer(less, v));
 }
 
 /* Rows of any size that `v` would hold: swept. */

@@ -351,6 +351,10 @@ START_TEST(a_variant_is_spare_where_another_takes_its_calls)
 	v[3] = v[1];                                     /* the last is no other than those before it */
 	v[3].tiles[0].tile = 8192;
 	ck_assert(variant_is_spare(v, 4, 3));
+	v[3].tiles[0].tile = 1024;                       /* nor where it holds more columns in smaller tiles */
+	ck_assert(!variant_is_spare(v, 4, 3));
+	v[3].limits[0].most = 8192;
+	ck_assert(variant_is_spare(v, 4, 3));
 	v[3].predicate = NULL;
 	ck_assert(!variant_is_spare(v, 4, 3));
 	v[0].scheduled = true;
