@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 TYPES = ["f32", "f32", "bf16", "f16", "e4m3", "e5m2", "i8", "u8", "i32", "fp8"]
 STORED = {("f32", True): ["f32", "bf16", "f16", "fp8", "e5m2", "i8"], ("f32", False): ["f32", "bf16", "f16", "f32"],
-          ("i32", True): ["i32", "i32", "i8", "u8"], ("i1", True): ["i8", "u8", "i32"]}
+          ("i32", True): ["i32", "i32", "i8", "u8"], ("i64", True): ["i64", "i64", "i32", "u8"], ("i1", True): ["i8", "u8", "i32"]}
 ROWS = [1, 2, 3, 5, 16, 33, 64, 70]
 COLUMNS = [1, 2, 7, 8, 16, 24, 33, 48, 64, 77, 96, 100, 128, 130, 200, 256, 257, 384, 512, 769, 1024, 2000, 4096]
 MANY_INPUTS, MOST_PARAMETERS, MOST_ELEMENTS = 24, 32, 40000      # from which on loads are shared; the language's; of M x N
@@ -54,14 +54,14 @@ class Kernel:
 
     def scalar(self, kind):
         name = f"c{len(self.inputs)}"
-        default = self.one_of("0.5", "-1.25", "3.0") if kind == "f32" else self.one_of("0", "2", "-3", "7")
+        default = self.one_of("0.5", "-1.25", "3.0") if kind == "f32" else self.one_of("0", "2", "-3", "7" if kind == "i32" else "9007199254740991")
         self.inputs.append(f"{name}: {kind} = {default}")
         return Value(name, kind, [], True, 7)
 
     def numbers(self, axes, below):
         """A tensor's whole numbers in 0 .. below - 1, one for each position of these axes: places in another one, lengths."""
         name, where = f"t{len(self.inputs)}", [self.subscript(a) for a in axes] or [("0", "1")]
-        self.inputs.append(f"{name}: i32[{', '.join(e for _, e in where)}]")
+        self.inputs.append(f"{name}{'?' if self.chance(.05) else ''}: i32[{', '.join(e for _, e in where)}]")
         self.notes.append(f"# below: {name} {below}")
         return f"{name}[{', '.join(s for s, _ in where)}]"
 
@@ -95,7 +95,7 @@ class Kernel:
             at = self.random.randrange(len(axes))
             subscripts[at] = (self.numbers(axes[at:at + self.one_of(1, 1, 2)], most), str(rows))
         subscripts = subscripts or [("0", "1")]
-        held = "i1" if kind == "i1" else self.one_of("i32", "i32", "i8", "u8") if kind == "i32" else self.one_of(*TYPES)
+        held = kind if kind in ("i1", "i64") else self.one_of("i32", "i32", "i8", "u8") if kind == "i32" else self.one_of(*TYPES)
         name = f"t{len(self.inputs)}"
         optional = "?" if held != "i1" and self.chance(.1) else ""
         self.inputs.append(f"{name}{optional}: {held}[{', '.join(e for _, e in subscripts)}]")
@@ -144,10 +144,15 @@ class Kernel:
         if kind != "i1" and (len(self.inputs) > MANY_INPUTS or self.chance(.08)):
             if self.chance(.3):
                 return self.scalar(kind)
-            return Value(*(self.one_of("0.5", "2.0", "-1.25", "3.0", "0.125"), kind, []) if kind == "f32" else (self.one_of("1", "3", "7", "16", "-5"), kind, []), True, 16)
+            number = self.one_of("0.5", "2.0", "-1.25", "3.0", "0.125") if kind == "f32" else self.one_of("1", "3", "7", "16", "-5")
+            return Value(f"i64({number})" if kind == "i64" else number, kind, [], True, 16)
         if kind == "i32" and self.chance(.3):
             a = self.random.choice(axes)
-            return Value(a, "i32", [a], True, 3000)
+            extent = self.axis(a).extent
+            return Value(extent, "i32", [], True, 3000) if extent.isalpha() and self.chance(.2) else Value(a, "i32", [a], True, 3000)
+        optional = [x.split("?")[0] for x in self.inputs if "?" in x]
+        if kind == "i1" and optional and self.chance(.2):
+            return Value(f"has({self.random.choice(optional)})", "i1", [])
         return self.load(self.some(axes), kind)
 
     def exact(self, kind, axes, depth):
@@ -162,12 +167,13 @@ class Kernel:
     def value(self, kind, axes, depth):
         if depth <= 0 or self.chance(.12):
             return self.leaf(kind, axes)
-        return {"i1": self.condition, "i32": self.integer, "f32": self.real}[kind](axes, depth - 1)
+        return {"i1": self.condition, "i32": self.integer, "i64": self.wide, "f32": self.real}[kind](axes, depth - 1)
 
     def condition(self, axes, depth):
         way = self.random.randrange(5)
         if way < 3:
-            a, b = (self.exact("f32", axes, depth), self.exact("f32", axes, depth)) if way < 2 else (self.value("i32", axes, depth), self.value("i32", axes, depth))
+            kind = "f32" if way < 2 else self.one_of("i32", "i32", "i64")
+            a, b = (f(kind, axes, depth) for f in (self.exact if way < 2 else self.value,) * 2)
             return self.joined(f"({a.text} {self.one_of('<', '<=', '>', '>=', '==', '!=')} {b.text})", "i1", [a, b], size=1)
         a = self.value("i1", axes, depth)
         if way == 4:
@@ -175,38 +181,56 @@ class Kernel:
         b = self.value("i1", axes, depth)
         return self.joined(f"({a.text} {self.one_of('and', 'or')} {b.text})", "i1", [a, b])
 
-    def integer(self, axes, depth):
-        way = self.random.randrange(9)
-        if way == 8:
-            a = self.exact("f32", axes, depth)
-            return self.joined(f"i32(min(max({a.text}, -1000.0), 1000.0))", "i32", [a], size=1000)
-        a = self.value("i32", axes, depth)
+    def wide(self, axes, depth):
+        """Of 64 bits: of 32 ones, or what these have too."""
+        if self.chance(.4):
+            a = self.value("i32", axes, depth)
+            return self.joined(f"i64({a.text})", "i64", [a])
+        return self.integer(axes, depth, "i64")
+
+    def integer(self, axes, depth, kind="i32"):
+        way = self.random.randrange(11)
+        if way >= 8:
+            of = self.one_of("i64", "i32") if way == 10 else "i64" if way == 9 else "f32"
+            a = self.exact(of, axes, depth)
+            if way == 8 or kind == "i64":
+                low = "-1000.0" if of == "f32" else "-1000"
+                return self.joined(f"{kind}(min(max({a.text}, {low}), {low[1:]}))" if of == "f32" else f"{'abs' if of == kind else kind}({a.text})", kind, [a], size=1000)
+            if way == 9:
+                return self.joined(f"i32({a.text})", kind, [a])
+            b = self.value(of, axes, depth)
+            return self.joined(f"philox({a.text}, {b.text})", kind, [a, b])
+        a = self.value(kind, axes, depth)
         if way == 7:
-            return self.joined(f"{self.one_of('shl', 'shr')}({a.text}, {self.one_of(0, 1, 3, 5)})", "i32", [a])
-        b = self.value("i32", axes, depth)
+            return self.joined(f"{self.one_of('shl', 'shr')}({a.text}, {self.one_of(0, 1, 3, 5)})", kind, [a])
+        b = self.value(kind, axes, depth)
         if way == 6:
             c = self.value("i1", axes, depth)
             same = a.text in (b.text, f"shl({b.text}, 0)", f"shr({b.text}, 0)") or b.text in (f"shl({a.text}, 0)", f"shr({a.text}, 0)")
-            return a if same else self.joined(f"select({c.text}, {a.text}, {b.text})", "i32", [a, b, c])
+            return a if same else self.joined(f"select({c.text}, {a.text}, {b.text})", kind, [a, b, c])
         if way == 5:
-            return self.joined(f"{self.one_of('min', 'max', 'bitand', 'bitor', 'bitxor', 'cdiv')}({a.text}, {b.text})", "i32", [a, b])
-        return self.joined(f"({a.text} {self.one_of('+', '-', '*', '/', '%')} {b.text})", "i32", [a, b])
+            return self.joined(f"{self.one_of('min', 'max', 'bitand', 'bitor', 'bitxor', 'cdiv')}({a.text}, {b.text})", kind, [a, b])
+        return self.joined(f"({a.text} {self.one_of('+', '-', '*', '/', '%')} {b.text})", kind, [a, b])
 
     def real(self, axes, depth):
-        way = self.random.randrange(13)
-        if way in (7, 8):
+        way = self.random.randrange(14)
+        if way in (7, 8, 13):
             a = self.exact("f32", axes, depth)
+            if way == 13:
+                return self.joined(f"from_bits(bitand(bits({a.text}), {self.one_of('-65536', '-8192', '0x7fffffff')}))", "f32", [a])
             if way == 7:
                 return self.joined(f"f32({self.one_of('bf16', 'f16', 'fp8', 'e5m2', 'e4m3', 'bf16')}({a.text}))", "f32", [a])
             return self.joined(f"{self.one_of('floor', 'ceil', 'round')}({a.text})", "f32", [a], size=a.size + 1)
         if way == 9:
-            a = self.value("i32", axes, depth)
+            a = self.value(self.one_of("i32", "i32", "i64"), axes, depth)
             return self.joined(f"f32(min(max({a.text}, -1000), 1000))", "f32", [a], size=1000)
         a = self.value("f32", axes, depth)
         if way == 10:
             return self.joined(f"{self.one_of('abs', '-')}({a.text})", "f32", [a])
         if way == 12:
-            text = self.one_of("tanh({})", "sigmoid({})", "silu({})", "gelu({})", "softplus({})", "sqrt(abs({}) + 1.0)", "exp(-abs({}))")
+            text = self.one_of("tanh({})", "sigmoid({})", "silu({})", "gelu({})", "softplus({})", "sqrt(abs({}) + 1.0)", "exp(-abs({}))", "gelu_tanh({})",
+                               "log(abs({}) + 0.5)", "log2(abs({}) + 0.5)", "exp2(min({}, 3.0))", "erf({})", "rsqrt(abs({}) + 0.5)", "sin({})", "cos({})",
+                               "rcp(abs({}) + 0.5)", "normcdf({})", "qgelu({})")
             return self.joined(text.format(a.text), "f32", [a], exact=False)
         b = self.value("f32", axes, depth)
         if way == 11:
@@ -223,7 +247,7 @@ class Kernel:
 
     def reduced(self, axes, over):
         name, grouped = self.random.choice(over)
-        kind = self.one_of("f32", "f32", "f32", "i32", "i1")
+        kind = self.one_of("f32", "f32", "f32", "f32", "i32", "i32", "i1", "i64")
         v = self.value(kind, axes, self.one_of(1, 2, 3))
         if name not in v.varies:
             more = self.load(sorted(set(self.some(axes)) | {name}), kind)
@@ -233,10 +257,10 @@ class Kernel:
         over = f"{name} by {a.group}" if grouped else name
         if kind == "i1":
             return Value(f"{self.one_of('any', 'all')}({v.text} over {over})", kind, left, v.exact, 1)
-        if kind == "i32":
-            return Value(f"{self.one_of('sum', 'max', 'min', 'prod')}({v.text} over {over})", kind, left, v.exact, v.size)
         if v.exact and a.kind == "held" and not a.group and self.chance(.12):
             return Value(f"argmax({v.text} over {over})", "i32", left, True, 4096)
+        if kind in ("i32", "i64"):
+            return Value(f"{self.one_of('sum', 'max', 'min', 'prod')}({v.text} over {over})", kind, left, v.exact, v.size)
         f = self.one_of("sum", "mean", "max", "min", "max")
         if f in ("max", "min"):
             return Value(f"min(max({f}({v.text} over {over}), -9999.0), 9999.0)", kind, left, v.exact, v.size)
@@ -255,7 +279,7 @@ class Kernel:
 
     def statements(self, axes, over, count):
         for _ in range(count):
-            self.bind(self.reduced(axes, over) if over and self.chance(.4) else self.value(self.one_of("f32", "f32", "f32", "i32", "i1"), axes, self.one_of(1, 2, 3, 3)))
+            self.bind(self.reduced(axes, over) if over and self.chance(.4) else self.value(self.one_of("f32", "f32", "f32", "f32", "i32", "i32", "i1", "i64"), axes, self.one_of(1, 2, 3, 3)))
 
     def loop(self, axes, over):
         kind, state, t, times = self.one_of("f32", "f32", "i32"), self.fresh("s"), self.fresh("k"), self.one_of("3", "5")
