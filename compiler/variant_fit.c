@@ -4,10 +4,11 @@
  * How many registers the code of a kernel takes is known when it is compiled: masks, addresses and what an epilogue holds beside its
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
  * built again: on AMD's chips with arguments that are loaded where they are used, then with scalars, and no more than these, in lanes of vector
- * registers, a move each time; on all with the larger side of its tiles halved, then by workgroups of twice the waves.  Where none of it helps, NVIDIA's
- * chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others it can be left out where another takes its calls: one of any
- * call, the same for fewer columns, one that sweeps rows, or one without the size that a pack line gives.  The same where a pass finds that no registers
- * hold a tile.  A schedule's own tiles are kept: who writes them wants to hear that they do not fit. */
+ * registers, a move each time; on all with the larger side of its tiles halved, then by workgroups of twice the waves, on AMD's then with shorter tiles
+ * of its loops.  Where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others it can be
+ * left out where another takes its calls: one of any call, the same for fewer columns, one that sweeps rows, or one without the size that a pack line
+ * gives.  The same where a pass finds that no registers hold a tile.  A schedule's own tiles are kept: who writes them wants to hear that they do not
+ * fit. */
 #include "compile.h"
 #include "ir.h"
 #include "object.h"
@@ -18,23 +19,23 @@
 
 enum { LEAST_PRODUCT = 32 };                     /* side of a tile of products, whose halves the instructions make whole, 16 at a time */
 
-static bool is_grid_axis(const struct ir_kernel *k, int phase, const char *name)
+static bool is_tiled_axis(const struct ir_kernel *k, int phase, const char *name, enum ir_axis_kind kind)
 {
 	for (int p = 0; p < k->nphases; p++)
 		for (int a = 0; (phase < 0 || p == phase) && a < k->phases[p].naxes; a++)
-			if (k->phases[p].axes[a].kind == AXIS_GRID && k->phases[p].axes[a].tiled && strcmp(k->phases[p].axes[a].name, name) == 0)
+			if (k->phases[p].axes[a].kind == kind && k->phases[p].axes[a].tiled && strcmp(k->phases[p].axes[a].name, name) == 0)
 				return true;
 	return false;
 }
 
-/* Halves the largest sides of tiles, the last of equal ones, in all phases alike; false where all are small. */
-static bool halve_tiles(const struct ir_kernel *k, struct variant *v)
+/* Halves the largest sides of tiles along axes of a kind, the last of equal ones, in all phases alike; false where all are small. */
+static bool halve_tiles(const struct ir_kernel *k, struct variant *v, enum ir_axis_kind kind)
 {
 	int largest = -1, least = 1;
 	for (int p = 0; p < k->nphases; p++)
 		least = ir_has(k->phases[p].body, IR_DOT) ? LEAST_PRODUCT : least;
 	for (int t = 0; t < v->ntiles; t++)
-		if (v->tiles[t].tile > least && v->tiles[t].tile % least == 0 && is_grid_axis(k, v->tiles[t].phase, v->tiles[t].axis) &&
+		if (v->tiles[t].tile > least && v->tiles[t].tile % least == 0 && is_tiled_axis(k, v->tiles[t].phase, v->tiles[t].axis, kind) &&
 		    (largest < 0 || v->tiles[t].tile >= v->tiles[largest].tile))
 			largest = t;
 	if (largest < 0)
@@ -67,9 +68,9 @@ static bool make_smaller(const struct ir_kernel *k, struct variant *v)
 {
 	if (v->scheduled)
 		return false;
-	if (halve_tiles(k, v))
+	if (halve_tiles(k, v, AXIS_GRID))
 		return true;
-	return double_apart(v) || double_waves(v, &v->waves);
+	return double_apart(v) || double_waves(v, &v->waves) || (!target_is_nvptx(v->target) && halve_tiles(k, v, AXIS_LOOP));
 }
 
 static int build(struct arena *a, const struct ir_kernel *k, const struct variant *v, struct object_session *session, struct variant_code *out, char *err,
