@@ -11,10 +11,11 @@
 #include "object_code.h"
 #include "llvm_shim.h"
 
-/* Scalars that no scalar register holds may lie in lanes of a vector register: a move each time, and no memory. */
+/* Scalars that no scalar register holds may lie in lanes of a vector register: a move each time, and no memory.  A frame may be left of places that
+ * LLVM no longer uses: whether memory is used is seen by instructions. */
 static bool lanes_suffice(const struct object_kernel *k, enum object_gate gate)
 {
-	return gate == OBJECT_MAY_SPILL && !k->scratch && k->spills == k->scalar_spills;
+	return gate == OBJECT_MAY_SPILL && k->spills == k->scalar_spills;
 }
 
 /* The first instruction that the gate refuses, and why; -1 where there is none. */

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""lower_random.py B [FIRST LAST [sums]] -- kernels drawn at random, lowered for every chip and compared with the evaluator by lower_test; and built to a pack,
+"""lower_random.py B [FIRST LAST [sums|attention]] -- kernels drawn at random, lowered for every chip and compared with the evaluator by lower_test; and built to a pack,
 unless it is a GPU that runs them (TEST_GPU).
 
 In: the build folder, which kernels (numbers that seed them; by default eight that the tests run, and five with sums of columns beside what is made of
@@ -88,7 +88,7 @@ class Kernel:
                 at, extent = self.one_of((f"{at} + {c}", extent), (f"{at} - {c}", extent), (f"{at} / {d}", f"cdiv({extent}, {d})"),
                                          (f"{at} % {c + 1}", f"{c + 1}"), (f"{extent} + {at}", f"2*{extent}"))
             subscripts.append((at, extent))
-        if self.chance(.05):
+        if len(subscripts) < 6 and self.chance(.05):
             subscripts.insert(self.random.randrange(len(subscripts) + 1), (str(self.one_of(0, 1, 2)), "3"))
         if axes and self.chance(.08):
             rows, most = self.one_of((5, 5), (7, 9))
@@ -255,9 +255,12 @@ class Kernel:
         a = self.axis(name)
         left = v.varies - {name} | ({f"{name}/{a.group}"} if grouped or a.kind == "by" else set())
         over = f"{name} by {a.group}" if grouped else name
+        other = [x.name for x in self.axes if x.kind == "held" and x.name in left]
+        if other and not grouped and self.chance(.4):
+            over, left = f"{name}, {other[0]}", left - {other[0]}
         if kind == "i1":
             return Value(f"{self.one_of('any', 'all')}({v.text} over {over})", kind, left, v.exact, 1)
-        if v.exact and a.kind == "held" and not a.group and self.chance(.12):
+        if v.exact and a.kind == "held" and not a.group and "," not in over and self.chance(.12):
             return Value(f"argmax({v.text} over {over})", "i32", left, True, 4096)
         if kind in ("i32", "i64"):
             return Value(f"{self.one_of('sum', 'max', 'min', 'prod')}({v.text} over {over})", kind, left, v.exact, v.size)
@@ -281,20 +284,92 @@ class Kernel:
         for _ in range(count):
             self.bind(self.reduced(axes, over) if over and self.chance(.4) else self.value(self.one_of("f32", "f32", "f32", "f32", "i32", "i32", "i1", "i64"), axes, self.one_of(1, 2, 3, 3)))
 
-    def loop(self, axes, over):
-        kind, state, t, times = self.one_of("f32", "f32", "i32"), self.fresh("s"), self.fresh("k"), self.one_of("3", "5")
-        varies = [a for a in axes if self.axis(a).kind != "unit"]
-        self.lines += [f"{state}: {kind}{'[' + ', '.join(varies) + ']' if varies else ''} = {'0' if kind == 'i32' else self.one_of('0', '1.5', 'f32.lowest')}", f"for {t} in {times} {{"]
-        outside = list(self.known)
-        self.axes.append(Axis(t, "unit", times))
-        self.statements(axes + [t], over, self.one_of(1, 2))
-        v, more = self.value(kind, axes + [t], 2), self.load(axes + [t], kind)
-        step = f"({v.text} + {more.text})" if kind == "i32" else f"(min(max({v.text}, -4.0), 4.0) + {more.text})"
-        self.lines += [self.one_of(f"{state} max= {step}", f"{state} += {step}", f"{state} = {state} * {'0.5' if kind == 'f32' else '3'} + {step}"), "}"]
-        self.axes.pop()
-        self.known = outside + [Value(state, kind, axes, kind == "i32" and v.exact, 1e4)]
+    def quantised(self, axes, over):
+        """A value in few bits and its scale, both stored, the first with its own axes; of quantize_mx both are exact."""
+        name, grouped = self.random.choice(over)
+        a, scaled = self.axis(name), self.chance(.5)
+        v, more = self.value("f32", axes, 2), self.load(sorted(set(self.some(axes)) | {name}), "f32")
+        v = self.joined(f"({v.text} + {more.text})", "f32", [v, more])
+        q, s, of = self.fresh("q"), self.fresh("s"), self.one_of("e4m3", "e5m2", "fp8", "i8") if scaled else self.one_of("e4m3", "e5m2", "e2m1", "e2m1")
+        left = v.varies - {name} | ({f"{name}/{a.group}"} if grouped or a.kind == "by" else set())
+        call = "quantize" if scaled else "quantize_mx"
+        self.lines.append(f"{q}, {s} = {call}({v.text} over {name}{f' by {a.group}' if grouped else ''}, {of})")
+        y, last = f"y{len(self.results)}", name if of == "e2m1" else self.random.choice(sorted(v.varies))
+        order = sorted(v.varies - {last}) + [last]
+        self.even = self.even or of == "e2m1"
+        self.results.append(f"{y}: {of}[{', '.join(self.subscript(x)[1] for x in order)}]")
+        self.lines.append(f"{y}[{', '.join(self.subscript(x)[0] for x in order)}] = {q}")
+        self.known += [Value(f"f32({q})", "f32", v.varies, v.exact and not scaled, 448), Value(s, "f32", left, v.exact and not scaled, 1e4)]
+        self.store(self.known[-1], "f32" if scaled else self.one_of("e8m0", "f32"))
 
-    def store(self, v):
+    def bounds(self, axes):
+        """A range of a loop: of a number, of what a tensor says of this position or of each of its axes; and the most positions that it has."""
+        most, way = self.one_of("3", "5"), self.random.randrange(6)
+        if way < 3:
+            return most, most
+        of = [a for a in axes if self.axis(a).kind == "unit"] if way < 5 else self.some(axes)
+        low = self.numbers(of, 3) if self.chance(.3) else self.one_of("0", "0", "1", "-2")
+        return f"{low}..{self.numbers(of, 7)}", "5"
+
+    def loop(self, axes, over, nested=False):
+        kind, state, t, (times, most) = self.one_of("f32", "f32", "i32", "i64"), self.fresh("s"), self.fresh("k"), self.bounds(axes)
+        varies = [a for a in axes if self.axis(a).kind != "unit"]
+        first = self.one_of("0", "1.5", "f32.lowest") if kind == "f32" else "0"
+        if self.chance(.25):
+            v = self.leaf(kind, axes)
+            missing = sorted(set(varies) - v.varies)
+            first = f"min({v.text}, {'4.0' if kind == 'f32' else '9'})"
+            first = f"fill({first} over {', '.join(missing)})" if missing else first
+        where = f" where {t} {self.one_of('<', '!=', '>')} {self.random.choice(axes)}" if self.chance(.15) else ""
+        self.lines += [f"{state}: {kind}{'[' + ', '.join(varies) + ']' if varies else ''} = {first}", f"for {t} in {times}{where} {{"]
+        outside = list(self.known)
+        self.axes.append(Axis(t, "unit", most))
+        self.statements(axes + [t], over, self.one_of(1, 2))
+        if not nested and self.chance(.2):
+            self.loop(axes + [t], over, True)
+        v, more = self.value(kind, axes + [t], 2), self.load(axes + [t], kind)
+        step = f"(min(max({v.text}, -4.0), 4.0) + {more.text})" if kind == "f32" else f"({v.text} + {more.text})"
+        update = self.one_of(f"{state} max= {step}", f"{state} += {step}", f"{state} = {state} * {'0.5' if kind == 'f32' else '3'} + {step}")
+        units = [a for a in axes + [t] if self.axis(a).kind == "unit"]
+        if units and self.chance(.2):
+            update = f"if {self.random.choice(units)} % 3 != {self.one_of(0, 1)} {{ {update} }}"
+        self.lines += [update, "}"]
+        self.axes.pop()
+        self.known = outside + [Value(state, kind, axes, kind != "f32" and v.exact, 1e4)]
+
+    def sweep(self, axes):
+        """State over tiles, or groups, of another axis, which are reduced one after the other."""
+        kind, state, k = self.one_of("f32", "f32", "i32"), self.fresh("s"), self.fresh("k")
+        varies, group = [a for a in axes if self.axis(a).kind != "unit"], self.one_of(0, 0, 16, 32)
+        low = self.one_of("", "", "2..", f"{self.numbers([a for a in axes if self.axis(a).kind == 'unit'], 9)}..")
+        self.lines += [f"{state}: {kind}{'[' + ', '.join(varies) + ']' if varies else ''} = 0",
+                       f"for {k} in {'' if group else low}K{f' by {group}' if group else ' tiled'}{self.one_of('', '', f' where {k} % 5 != 1')} {{"]
+        outside = list(self.known)
+        self.axes.append(Axis(k, "by" if group else "tiled", "K", group))
+        v, more = self.value(kind, axes + [k], 2), self.load(axes + [k], kind)
+        term = f"min(max({v.text}, -4.0), 4.0) + {more.text}" if kind == "f32" else f"{v.text} + {more.text}"
+        f = self.one_of("sum", "sum", "max")
+        self.lines += [f"{state} {'+=' if f == 'sum' else 'max='} {f}({term} over {k}){' * 0.05' if kind == 'f32' else ''}", "}"]
+        self.axes.pop()
+        self.known = outside + [Value(state, kind, axes, kind == "i32" and v.exact, 50)]
+
+    def row_in_place(self, axes):
+        """A tensor that is read here; the line that stores to it at the end, of a value with all of the axes."""
+        names = list(axes)
+        self.random.shuffle(names)
+        held = self.one_of("f32", "bf16", "f16", "i32")
+        kind, name, where = "i32" if held == "i32" else "f32", f"x{len(self.inputs)}", [self.subscript(a) for a in names]
+        at = f"{name}[{', '.join(s for s, _ in where)}]"
+        self.inputs.append(f"inout {name}: {held}[{', '.join(e for _, e in where)}]")
+        self.bind(Value(at if held == kind else f"f32({at})", kind, axes, True, 100))
+
+        def line():
+            known = [v for v in self.known if v.kind == kind and v.varies == set(axes) and (v.exact or kind == "f32")]
+            v = self.random.choice(known)
+            return f"{at} = {v.text if held == kind else f'{held}({v.text})'}"
+        return line
+
+    def store(self, v, held=None):
         missing = [a.name for a in self.axes if a.kind != "held" and not {a.name, f"{a.name}/{a.group}"} & v.varies]
         if self.partial and missing:             # nobody knows which workgroup is the first that is there
             more = self.load(missing, v.kind)
@@ -302,7 +377,7 @@ class Kernel:
         axes = sorted(v.varies)
         self.random.shuffle(axes)
         where = [self.subscript(a) for a in axes] or [("0", "1")]
-        held, name = self.one_of(*STORED.get((v.kind, v.exact), STORED[(v.kind, True)])), f"y{len(self.results)}"
+        held, name = held or self.one_of(*STORED.get((v.kind, v.exact), STORED[(v.kind, True)])), f"y{len(self.results)}"
         self.results.append(f"{name}{'?' if self.chance(.1) else ''}: {held}[{', '.join(e for _, e in where)}]")
         self.lines.append(f"{name}[{', '.join(s for s, _ in where)}] = {v.text if v.kind == held else f'{held}({v.text})'}")
 
@@ -358,21 +433,32 @@ class Kernel:
         elif form == "columns":
             self.axes += [Axis("m", "held", "M"), Axis("n", "tiled", "N")]
             over = [("m", False)]
+        elif form == "planes":
+            self.axes += [Axis("m", "unit", "M"), Axis("k", "held", "K"), Axis("n", "held", "N")]
+            over = [("n", False), ("k", False)]
         else:
             self.axes += [Axis("m", "tiled" if form == "product" else self.one_of("unit", "tiled"), "M"), Axis("n", "tiled", "N")]
-        axes = [a.name for a in self.axes]
+        axes, in_place = [a.name for a in self.axes], None
         head = [f"{a.name} in {a.extent}" + {"unit": "", "tiled": " tiled", "by": f" by {a.group}"}[a.kind] + self.where(a) for a in self.axes if a.kind != "held"]
         before = [f"{a.name} = 0..{a.extent}" for a in self.axes if a.kind == "held"]
         if form == "product":
             self.product(batch)
         elif self.chance(.25):
             self.loop(axes, over if form == "rows" else [])
+        elif self.chance(.15) and form != "planes":
+            self.sweep(axes)
+        if self.chance(.12):
+            in_place = self.row_in_place(axes)
         self.statements(axes, over, self.one_of(2, 3, 4, 6))
         if self.chance(.15):
             self.loop(axes, over)
+        if over and self.chance(.15) and not self.partial:
+            self.quantised(axes, over)
         for v in self.random.sample(self.known, min(len(self.known), self.one_of(1, 2, 3))):
             self.store(v)
         self.store(self.known[-1])
+        if in_place:
+            self.lines.append(in_place())
         self.keep(last)
         if self.chance(.2):
             self.update(axes)
@@ -385,7 +471,8 @@ class Kernel:
         return out + ["    }"]
 
     def text(self):
-        form, body, self.declared = self.one_of("rows", "rows", "rows", "points", "groups", "blocks", "columns", "product"), [], []
+        form, body, self.declared = self.one_of("rows", "rows", "rows", "points", "groups", "blocks", "columns", "product", "planes"), [], []
+        self.even = False
         phases = self.one_of(1, 1, 1, 2, 2, 3)
         for i in range(phases):
             body += self.phase(form, i == phases - 1)
@@ -394,12 +481,25 @@ class Kernel:
         sizes = []
         for _ in range(4):
             n, m = self.one_of(*COLUMNS), self.one_of(*ROWS)
+            n, m = (n + n % 2, m + m % 2) if self.even else (n, m)
             of = {"M": m if m * n <= MOST_ELEMENTS else 2, "N": n, "B": self.one_of(1, 2), "K": self.one_of(1, 3, 8, 16, 32, 33, 64, 100, 128)}
             sizes.append(" ".join(f"{s}={of[s]}" for s in "MNBK" if re.search(rf"\b{s}\b", whole)))
         if self.chance(.4):
             self.notes.append(f"# views: {self.random.randrange(1, 1000)}")
         notes = "".join(x + "\n" for x in self.notes)
-        return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 2e-3\n# spares: classes\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(self.declared + body) + "\n}\n")
+        return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 2e-3\n# spares: classes\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" +
+                "\n".join(self.declared + body) + "\n}\n" + self.pack(sizes))
+
+    def pack(self, sizes):
+        """A line that gives some of the columns, and some of the optional tensors, variants of their own."""
+        if not self.chance(.25):
+            return ""
+        columns = sorted({int(n) for n in re.findall(r"N=(\d+)", " ".join(sizes))})[:2]
+        optional = [x.split("?")[0] for x in self.inputs + self.results if "?" in x]
+        given = self.random.sample(optional, self.random.randrange(len(optional) + 1))
+        parts = [f"N {' '.join(str(n) for n in columns)}"] if columns else []
+        parts += [f"with {' '.join(x + self.one_of('', '', '?') for x in given)}".rstrip()] if optional and self.chance(.6) else []
+        return f"pack {{\n    {self.name}: {', '.join(parts)}\n}}\n" if parts else ""
 
 
 class Gradient(Kernel):
@@ -443,12 +543,99 @@ class Gradient(Kernel):
         return (f"# sizes: {', '.join(sizes)}\n# chips: sm_90a\n{notes}# bound: 2e-3\n# spares: classes\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n{{\n" + "\n".join(self.declared + body) + "\n}\n")
 
 
+class Attention(Kernel):
+    """Softmax over tiles of keys between two products: of one query or of tiles of them, with what models add to the scores, and other ranges of keys."""
+
+    def tensor(self, axes, kinds, optional=False):
+        """An input with these axes in some order, the last one last: what it is where it is read."""
+        names = axes[:-1]
+        self.random.shuffle(names)
+        names, name, held = names + axes[-1:], f"t{len(self.inputs)}", self.one_of(*kinds)
+        extents = {"b": "B", "h": "H", "g": "G", "i": "S", "j": "L", "d": "D", "r": "R", "e": "E"}
+        self.inputs.append(f"{name}{'?' if optional else ''}: {held}[{', '.join(extents[x] for x in names)}]")
+        return f"{name}[{', '.join(names)}]"
+
+    def scores(self, i, held):
+        """The lines that make s of a tile of keys."""
+        lines = [f"s = dot({self.tensor(['b', 'h'] + i + ['d'], [held])}, {self.tensor(['b', 'g', 'j', 'd'], [held])} over d)"]
+        if self.chance(.3):
+            self.held.append("r = 0..R")
+            lines[0] += f" + dot({self.tensor(['b', 'h'] + i + ['r'], [held])}, {self.tensor(['b', 'g', 'j', 'r'], [held])} over r)"
+        lines.append(f"x = s * {self.one_of('0.125', 'rsqrt(f32(D))', 'scale')}")
+        if "scale" in lines[-1]:
+            self.inputs.append("scale: f32 = 0.25")
+        more = ["x"]
+        if self.chance(.3):
+            more[0] = "20.0 * tanh(x * 0.05)"
+        if self.chance(.4):
+            axes = self.one_of(["h"] + i + ["j"], ["b", "j"], ["h", "j"], ["j"])
+            more.append(f"f32({self.tensor(axes, ['f32', 'bf16'], self.chance(.5))})")
+        if self.chance(.3):
+            more.append(f"0.02 * f32((h + 1) * (j - {i[0] if i else 3}))")
+        lines.append(f"y = {' + '.join(more)}")
+        if self.chance(.3):
+            lines.append(f"z = select({self.tensor(self.one_of(['b', 'j'], i + ['j']), ['i1'])}, y, f32.lowest)")
+        return lines, lines[-1][0]
+
+    def keys(self, i):
+        """The range of the keys, and which of them are seen."""
+        low, high = "0", "L"
+        if self.chance(.3):
+            high = self.numbers(["b"], "L")
+        if self.chance(.2):
+            low = self.numbers(["b"], 9)
+        seen = [self.one_of("j <= i + (L - S)", "j > i + (L - S) - 9", "j <= i")] * self.chance(.5) if i else []
+        seen += [self.one_of("j % 3 != 1", "j < 40", "j >= 2 * h")] * self.chance(.25)
+        return f"{'' if low == '0' and high == 'L' else low + '..'}{high} tiled{' where ' * bool(seen)}{' and '.join(seen)}"
+
+    def text(self):
+        self.axes, self.held = [Axis("b", "unit", "B"), Axis("h", "unit", "H")], ["d = 0..D"]
+        i, held, narrow = ["i"] if self.chance(.75) else [], self.one_of("bf16", "bf16", "f16"), self.chance(.3)
+        self.axes += [Axis("i", "tiled", "S")] * bool(i)
+        rows, value = ", ".join(i), "d" if self.chance(.7) else "e"
+        self.held += ["e = 0..E"] * (value == "e")
+        lines, score = self.scores(i, held)
+        v = self.tensor(["b", "g", "j", value], [held])
+        sink = self.tensor(["h"], ["f32"], True) if self.chance(.3) else ""
+        of, states = f"[{rows}]" if rows else "", f"[{', '.join(i + [value])}]"
+        lines = ["g = h / (H / G)", f"top: f32{of} = {sink or 'f32.lowest'}", f"den: f32{of} = {'1' if sink else '0'}", f"acc: f32{states} = 0",
+                 f"for j in {self.keys(i)} {{"] + lines
+        lines += [f"new, old, p = softmax_step({score}, top over j)", "den = den * old + sum(p over j)",
+                  f"acc = acc * old + dot({held}(p), {v} over j)", "top = new", "}", "o = select(den > 0, acc * (1 / den), 0)"]
+        order = ", ".join(["b", "h"] + i)
+        shape = order.upper().replace("I", "S")
+        if narrow:
+            lines.append(f"y0[{order}, {value}], y1[{order}] = quantize(o over {value}, i8)")
+            self.results += [f"y0: i8[{shape}, {value.upper()}]", f"y1: f32[{shape}]"]
+        else:
+            lines.append(f"y0[{order}, {value}] = {held}(o)")
+            self.results.append(f"y0: {held}[{shape}, {value.upper()}]")
+        if self.chance(.4):
+            self.results.append(f"lse?: f32[{shape}]")
+            lines.append(f"lse[{order}] = select(den > 0, max(top, -9999.0) + log(den), 0)")
+        depth, body = 2, [f"    each b in B, h in H{', i in S tiled' if i else ''} {{"] + [" " * 8 + x for x in self.held]
+        for line in lines:
+            depth -= line == "}"
+            body.append("    " * depth + line)
+            depth += line.endswith("{")
+        sizes = []
+        for _ in range(3):
+            g = self.one_of(1, 2)
+            of = {"B": self.one_of(1, 2), "H": g * self.one_of(1, 2, 3), "G": g, "S": self.one_of(1, 5, 33), "L": self.one_of(1, 7, 33, 64, 70),
+                  "D": self.one_of(8, 16, 40, 64, 72), "R": self.one_of(8, 16), "E": self.one_of(16, 33, 48)}
+            whole = "\n".join(body) + " ".join(self.inputs + self.results)
+            sizes.append(" ".join(f"{x}={of[x]}" for x in of if re.search(rf"\b{x}\b", whole)))
+        notes = "".join(x + "\n" for x in self.notes)
+        return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 4e-2\n# spares: classes\nkernel {self.name}({', '.join(self.inputs)})\n    -> ({', '.join(self.results)})\n"
+                "    require H % G == 0\n{\n" + "\n".join(body) + "\n    }\n}\n")
+
+
 def text_of(seed, kind=Kernel):
     for again in range(100):
         kernel = kind(f"r{seed}" + "_" * again)
         text = kernel.text()
         tensors = " ".join(kernel.inputs + kernel.results)
-        known = all(s in tensors for s in re.findall(r"\bin ([A-Z])\b", text))
+        known = all(re.search(rf"[\[ *]{s}[,\]]", tensors) for s in re.findall(r"\bin ([A-Z])\b", text))
         if known and len(kernel.inputs) + len(kernel.results) <= MOST_PARAMETERS:
             return text
     raise AssertionError(f"kernel {seed} has too many parameters, or no tensor for an extent, whatever is drawn")
@@ -456,7 +643,7 @@ def text_of(seed, kind=Kernel):
 
 def run(build, chips, seed, kind):
     """What is wrong with kernel `seed`, or None; chips: of which a pack is built.  A row that is held and longer than any variant holds is no failure."""
-    path = f"{build}/random/{'s' if kind is Gradient else 'r'}{seed}.tdsl"
+    path = f"{build}/random/{kind.__name__[0].lower()}{seed}.tdsl"
     with open(path, "w", encoding="utf-8") as f:
         f.write(text_of(seed, kind))
     many = {"LOWER_MANY": "1"} if kind is Gradient else {}
@@ -478,11 +665,11 @@ def run(build, chips, seed, kind):
 
 def main():
     build = sys.argv[1]
-    drawn = [(seed, Kernel) for seed in range(1, 9)] + [(seed, Gradient) for seed in (5, 8, 106, 118, 126)]   # the last three ended the compiler once
+    drawn = [(seed, Kernel) for seed in range(1, 9)] + [(seed, Gradient) for seed in (5, 8, 106, 118, 126)] + [(1, Attention)]   # the last three ended the compiler once
     chips = "sm_90a"                                                 # which has most variants that none of the sizes takes
     if len(sys.argv) > 3:
         chips = "gfx942,gfx950,sm_90a"
-        drawn = [(seed, Gradient if sys.argv[4:] == ["sums"] else Kernel) for seed in range(int(sys.argv[2]), int(sys.argv[3]))]
+        drawn = [(seed, {"sums": Gradient, "attention": Attention}.get("".join(sys.argv[4:]), Kernel)) for seed in range(int(sys.argv[2]), int(sys.argv[3]))]
     os.makedirs(f"{build}/random", exist_ok=True)
     failures = 0
     with ThreadPoolExecutor(int(os.environ.get("JOBS", "1"))) as pool:
