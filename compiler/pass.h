@@ -57,6 +57,8 @@ struct row_sums { int all, in_turn; };
 int kernel_can_spread(struct ir_kernel *, struct row_sums *);
 /* What the phase reads and stores along the axis can be swept in chunks (pass_stream): each position is read and stored at the same place, stored last. */
 bool phase_can_sweep_in_place(const struct ir_kernel *, struct ir_phase *, int axis);
+/* What the matrix instructions of a phase take along an axis at a time, at most; 1 = none runs along it. */
+int phase_product_side(const struct ir_phase *, const struct target *, int axis);
 /* The plan's tile of an axis in a phase; 0 = none. */
 int pass_planned_tile(const struct variant *, int phase, const char *axis);
 /* Uses of every value: counted into id-indexed array of next_id entries. */

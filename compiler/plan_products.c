@@ -210,6 +210,8 @@ static void hold(struct planner *p, struct variant *v, const struct beside *b, i
 	}
 }
 
+int phase_product_side(const struct ir_phase *ph, const struct target *target, int axis) { return sides_of(ph, target).of[axis]; }
+
 struct contracted { const struct target *target; int most; };
 
 static void look_at_dot(struct ir_ins *i, void *ctx)
