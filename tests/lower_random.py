@@ -399,12 +399,20 @@ class Kernel:
         self.lines.append(f"{name}[{', '.join(s for s, _ in where)}] {self.one_of('+=', '+=', 'max=', 'min=')} {v.text}")
 
     def product(self, batch):
-        held = self.one_of("bf16", "bf16", "f16", "fp8", "i8")
-        kind = "i32" if held == "i8" else "f32"
+        """Sums of products in acc, over tiles or over groups, each with its scale; of rows that a tensor gives."""
+        held, group = self.one_of("bf16", "bf16", "f16", "fp8", "i8", "f32"), self.one_of(0, 0, 0, 8, 16, 24, 32, 48, 64)
+        kind = "i32" if held == "i8" and not group else "f32"
         a, b = (f"{batch}{self.one_of(*order)}" for order in (("m, k", "k, m"), ("n, k", "k, n")))
         n = len(self.inputs)
         self.inputs += [f"t{n}: {held}[{a.upper()}]", f"t{n + 1}: {held}[{b.upper()}]"]
-        self.lines += [f"acc: {kind}[m, n] = 0", "for k in K tiled {", f"acc += dot(t{n}[{a}], t{n + 1}[{b}] over k)", "}"]
+        if self.chance(.15):
+            a = re.sub(r"\bm\b", self.numbers(["m"], "M"), a)
+        term = f"dot(t{n}[{a}], t{n + 1}[{b}] over k)"
+        if group:
+            self.inputs.append(f"t{len(self.inputs)}: f32[M, cdiv(K, {group})]")
+            term = (term if held != "i8" else f"f32({term})") + f" * t{len(self.inputs) - 1}[m, k/{group}] * 0.3"
+        low = self.one_of("", "", "", "3..")
+        self.lines += [f"acc: {kind}[m, n] = 0", f"for k in {f'K by {group}' if group else low + 'K tiled'} {{", f"acc += {term}", "}"]
         self.known.append(Value("acc" if kind == "i32" else "(acc * 0.05)", kind, [x.name for x in self.axes], kind == "i32", 8))
 
     def where(self, a):
@@ -438,6 +446,9 @@ class Kernel:
             over = [("n", False), ("k", False)]
         else:
             self.axes += [Axis("m", "tiled" if form == "product" else self.one_of("unit", "tiled"), "M"), Axis("n", "tiled", "N")]
+        if form == "product" and self.chance(.5):
+            self.axes[-1] = self.one_of(Axis("n", "held", "N"), Axis("n", "by", "N", self.one_of(8, 24, 32, 64, 128)))
+            over = [("n", False)]
         axes, in_place = [a.name for a in self.axes], None
         head = [f"{a.name} in {a.extent}" + {"unit": "", "tiled": " tiled", "by": f" by {a.group}"}[a.kind] + self.where(a) for a in self.axes if a.kind != "held"]
         before = [f"{a.name} = 0..{a.extent}" for a in self.axes if a.kind == "held"]

@@ -25,7 +25,7 @@ enum { MODIFIERS(MOD) MOD_UNKNOWN };
 #define BIT(w) (1ull << MOD_##w)
 #define has(i, w) ((i)->modifiers >> MOD_##w & 1)              /* shared::cluster is shared and mapped */
 
-/* A type: 'u', 's', 'b', 'f' and bits; 'B' bf16, 'P' predicate, 'e' e4m3 and 'E' e5m2; x2: pairs. */
+/* A type: 'u', 's', 'b', 'f' and bits; 'B' bf16, 'P' predicate, 'e' e4m3 and 'E' e5m2, 't' tf32; x2: pairs. */
 struct type { char kind; int16_t bits; bool x2; };
 enum where { AT_REGISTER, AT_NUMBER, AT_MEMORY, AT_SINK };
 struct operand { uint8_t where; bool negated; int reg; uint64_t value; };

@@ -322,6 +322,7 @@ static float element(const struct thread *t, const struct operand *o, struct typ
 {
 	int per = 32 / type.bits;
 	uint64_t bits = cut(get(t, &o[e / per]) >> (e % per * type.bits), type.bits);
+	bits &= type.kind == 't' ? 0xffffe000 : bits;
 	return type.kind == 's' ? (float)sign(bits, 8) : type.bits == 32 ? num_float((uint32_t)bits) : num_to_f32((uint32_t)bits, narrow(type));
 }
 

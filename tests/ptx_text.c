@@ -96,6 +96,7 @@ static bool type_of(const char *s, struct type *t)
 	static const struct { const char *name; struct type t; } special[] = {
 		{"pred", {'P', 1, false}}, {"bf16", {'B', 16, false}}, {"bf16x2", {'B', 16, true}}, {"f16x2", {'f', 16, true}},
 		{"e4m3x2", {'e', 8, true}}, {"e5m2x2", {'E', 8, true}}, {"e4m3", {'e', 8, false}}, {"e5m2", {'E', 8, false}},
+		{"tf32", {'t', 32, false}},
 	};
 	for (unsigned i = 0; i < sizeof special / sizeof *special; i++)
 		if (strcmp(s, special[i].name) == 0) {
