@@ -5,10 +5,10 @@
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
  * built again: on AMD's chips with arguments that are loaded where they are used, then with scalars, and no more than these, in lanes of vector
  * registers, a move each time; on all with the larger side of its tiles halved, then by workgroups of twice the waves, on AMD's then with shorter tiles
- * of its loops.  Where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others it can be
- * left out where another takes its calls: one of any call, the same for fewer columns, one that sweeps rows, or one without the size that a pack line
- * gives.  The same where a pass finds that no registers hold a tile.  A schedule's own tiles are kept: who writes them wants to hear that they do not
- * fit. */
+ * of its loops, and the same once more with scalars in lanes.  Where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a
+ * call is not refused for it.  On others it can be left out where another takes its calls: one of any call, the same for fewer columns, one that sweeps
+ * rows, or one without the size that a pack line gives.  The same where a pass finds that no registers hold a tile.  A schedule's own tiles are kept:
+ * who writes them wants to hear that they do not fit. */
 #include "compile.h"
 #include "ir.h"
 #include "object.h"
@@ -98,11 +98,14 @@ int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v,
 	}
 	while (rc == OBJECT_SPILLS && make_smaller(k, v))
 		rc = build(a, k, v, session, out, other, sizeof other);
-	if (rc == OBJECT_SPILLS && target_is_nvptx(v->target) && !v->scheduled) {
+	if (rc == OBJECT_SPILLS && !v->scheduled) {
 		*v = planned;
 		v->spills = true;
-		rc = build(a, k, v, session, out, other, sizeof other);
+		v->late_arguments = !target_is_nvptx(v->target);
+		rc = target_is_nvptx(v->target) ? build(a, k, v, session, out, other, sizeof other) : rc;
 	}
+	while (rc == OBJECT_SPILLS && !target_is_nvptx(v->target) && make_smaller(k, v))
+		rc = build(a, k, v, session, out, other, sizeof other);
 	if (rc)
 		*v = planned;
 	return rc;
