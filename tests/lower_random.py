@@ -456,7 +456,7 @@ class Kernel:
             self.product(batch)
         elif self.chance(.25):
             self.loop(axes, over if form == "rows" else [])
-        elif self.chance(.15) and form != "planes":
+        elif self.chance(.15) and form not in ("planes", "blocks"):
             self.sweep(axes)
         if self.chance(.12):
             in_place = self.row_in_place(axes)

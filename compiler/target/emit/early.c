@@ -55,6 +55,8 @@ static LLVMValueRef is_first(struct emit *e, int64_t bytes)
 static void ask(struct emit *e, const struct ir_ins *load)
 {
 	struct access a;
+	if (variant_may_lack(e->v, e->k, load->imm))
+		return;
 	access_open(e, &a, load, load->layout);
 	if (e->failed || !a.affine || a.loose >= 0)
 		return;
@@ -95,7 +97,7 @@ static int64_t round_bytes(const struct early *y, const struct ir_ins *loop)
 		}
 		if (row && y->e->k->params[i->imm].list)
 			return 0;
-		bytes += row ? access_rows(y->e, i) : 0;
+		bytes += row && !variant_may_lack(y->e->v, y->e->k, i->imm) ? access_rows(y->e, i) : 0;
 	}
 	return bytes;
 }
