@@ -9,6 +9,7 @@
  *   elab_call.c      builtin functions and inlining
  *   elab_access.c    tensor accesses and presence
  *   elab_tiles.c     updates that would depend on the size of a tile
+ *   elab_cross.c     elements that one workgroup stores and another one accesses
  *   near.c           known names like one that is not known
  *   linear.c         linear forms over index positions and symbols, and what follows from the guards
  *
@@ -81,6 +82,14 @@ struct guard {
 /* The least or greatest bound among a tile's positions, of a loop all of whose state has the axes `own`: a position is in its own range alone. */
 struct elab_bound { const struct ir_ins *ins; ir_axes own; };
 
+/* A load or store of a tensor that the kernel stores to, and the conditions around it. */
+struct elab_access {
+	int tensor; bool stores;
+	struct ir_ins **subs;
+	const struct ir_ins **conds; int nconds;
+	struct diag_span at; struct frame *frame;
+};
+
 struct frame { struct diag_span at; const char *name; int file; struct frame *up; };   /* file: where the called text stands */
 
 struct elab {
@@ -107,6 +116,7 @@ struct elab {
 	struct lin facts[MAX_FACTS]; int nfacts;          /* hold always in this scope */
 	struct { const struct ir_ins *num, *den; } exact[16]; int nexact;   /* den divides num */
 	struct { struct elab_bound *items; int n, cap; } bounds;
+	struct { struct elab_access *items; int n, cap; } accesses;         /* of the phase */
 	int *stored;                          /* by parameter, workspace too: number, from 1, of the last phase of which a statement before here names it on the left; 0 = none */
 	ir_axes explicit_axes, implicit_axes, open_axes;
 	ir_axes nonnegative;                              /* axes whose positions are >= 0 */
@@ -208,6 +218,10 @@ ir_axes tiles_again(struct elab *, const struct ir_ins *v, int tensor, ir_axes s
 ir_axes tiles_parts(struct elab *, const struct ir_ins *v, const struct ir_ins **bound);
 /* Whether v is computed from `from` by more than a choice, as from + 1 is. */
 bool tiles_change(struct elab *, const struct ir_ins *v, const struct ir_ins *from);
+
+/* --- accesses of other workgroups' elements (elab_cross.c) */
+void cross_note(struct elab *, int tensor, struct ir_ins *const *subs, bool stores, struct diag_span);
+void cross_look(struct elab *);                                   /* reports what the phase's accesses have in common, and forgets them */
 
 /* --- proofs (linear.c) */
 /* True if form >= 0 follows from the used guards, the facts and the kernel's requires. */

@@ -167,6 +167,7 @@ struct value elab_load(struct elab *E, const struct ast_expr *e)
 	guards_for_access(E, axes, NO_CONTROL, used);
 	struct ir_ins *mask = bounds(E, t, subs, used, guards_and(E, used));
 	struct ir_ins *element = ir_load(&E->b, t, subs, mask);
+	cross_note(E, t, subs, false, e->at);
 	if (E->k->params[t].optional && (element->dtype == DT_F32 || element->dtype == DT_F16 || element->dtype == DT_BF16)) {
 		struct ir_ins *none_there = ir_float(&E->b, (enum dtype)element->dtype, -0.0);   /* the number that changes no sum */
 		element = ir_select(&E->b, elab_leaf(E, IR_HAS, DT_I1, t), element, none_there);
@@ -259,4 +260,6 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 		ir_update(&E->b, kind[*update], t, subs, v.ins, mask);
 	else
 		ir_store(&E->b, t, subs, v.ins, mask);
+	if (!update)
+		cross_note(E, t, subs, true, target->at);
 }

@@ -333,6 +333,7 @@ static void elaborate_phase(struct elab *E, const struct ast_stmt *s)
 	for (int i = 0; i < E->model->nrequires; i++)
 		note_require(E, E->model->requires[i].expr);
 	elab_each(E, s);
+	cross_look(E);
 	ir_yield(&E->b, NULL, 0);
 	scope_close(E, scope);
 }

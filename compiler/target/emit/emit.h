@@ -313,7 +313,6 @@ void emit_if_end(struct emit *, LLVMValueRef join);
 
 /* readers.c */
 struct touched;                                                      /* accesses since the last barrier of tensors that are written */
-void readers_look(struct emit *);                                    /* fails where what a workgroup of the phase stores another one accesses */
 void readers_before(struct emit *, const struct ir_ins *access);     /* it waits for those of other lanes that reach what it reaches */
 void readers_enter_loop(struct emit *, const struct ir_ins *loop);   /* what its rounds access may be of the round before */
 void readers_meet(struct emit *, const struct touched *other);       /* two ways of the code meet */

@@ -36,7 +36,6 @@ void joined_phase(struct emit *e, const struct ir_phase *ph)
 	e->turn = LLVMBuildPhi(e->b, e->i32, "");
 	LLVMAddIncoming(e->turn, &first, &before, 1);
 	grid_bind(e, grid);
-	readers_look(e);
 	emit_block(e, ph->body);
 	if (e->failed)
 		return;

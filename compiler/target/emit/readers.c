@@ -264,63 +264,6 @@ static bool never_meet(const struct meeting *m)
 	return false;
 }
 
-/* --- other workgroups ------------------------------------------------------------------------------------------------------ */
-
-/* The only axis along which the two subscripts vary, both do and are made of positions and extents alone; -1 = there is no such. */
-static int axis_of_both(const struct meeting *m, const struct affine *a, const struct affine *b)
-{
-	int axis = -1, n = 0;
-	for (int x = 0; x < m->e->ph->naxes; x++)
-		if (a->coef[x] || b->coef[x]) {
-			axis = a->coef[x] && b->coef[x] ? x : -1;
-			n++;
-		}
-	for (int t = 0; t < a->nterms || t < b->nterms; t++)
-		n += (t < a->nterms && a->term[t].of) || (t < b->nterms && b->term[t].of);
-	return a->ok && b->ok && n == 1 ? axis : -1;
-}
-
-/* An axis of the grid at one position of which is accessed what is at another one as well, by another workgroup; -1 = none is known. */
-static int crossed_axis(const struct meeting *m)
-{
-	for (int d = 0; d < m->e->k->params[m->a->imm].rank; d++) {
-		struct affine f = affine_of(m->a->args[d]), g = affine_of(m->b->args[d]), between = affine_sub(f, g);
-		int axis = axis_of_both(m, &f, &g);
-		const struct ir_axis *ax = axis < 0 ? NULL : &m->e->ph->axes[axis];
-		int64_t n = INT64_MAX, c = ax ? f.coef[axis] : 1;
-		if (!ax || ax->kind != AXIS_GRID || (ax->extent && !hexpr_is_const(ax->extent, &n) && ax->extent->op != HX_SYM) || n == 1)
-			continue;
-		bool apart = between.constant && between.constant % c == 0 && llabs(between.constant / c) < n;
-		if (between.coef[axis] || (!between.nterms && apart))
-			return axis;
-	}
-	return -1;
-}
-
-struct crossing { struct emit *e; const struct ir_ins *store; };
-
-static void look_for_crossing(struct ir_ins *i, void *ctx)
-{
-	struct crossing *c = ctx;
-	struct meeting m = {c->e, c->store, i, NULL};
-	bool access = i->op == IR_LOAD || i->op == IR_STORE;
-	if (!access || i == c->store || i->imm != c->store->imm || never_meet(&m))
-		return;
-	int axis = crossed_axis(&m);
-	if (axis >= 0)
-		emit_fail(c->e, i, "an element of %s is stored at another position of %s as well, and workgroups run in any order",
-		          c->e->k->params[i->imm].name, c->e->ph->axes[axis].name);
-}
-
-static void look_at_store(struct ir_ins *i, void *ctx)
-{
-	struct crossing c = {ctx, i};
-	if (i->op == IR_STORE)
-		ir_walk(c.e->ph->body, look_for_crossing, &c);
-}
-
-void readers_look(struct emit *e) { ir_walk(e->ph->body, look_at_store, e); }
-
 /* --- barriers -------------------------------------------------------------------------------------------------------------- */
 
 static bool must_wait(const struct emit *e, const struct touched *t, const struct ir_ins *i)

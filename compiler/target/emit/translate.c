@@ -552,7 +552,6 @@ static int emit_phases(struct emit *e, LLVMDIBuilderRef di, LLVMMetadataRef file
 		}
 	struct rounds rounds;
 	rounds_begin(e, &rounds);
-	readers_look(e);
 	emit_block(e, ph->body);
 	if (e->failed)
 		return -1;
