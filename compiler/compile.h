@@ -137,7 +137,12 @@ bool variant_may_lack(const struct variant *, const struct ir_kernel *, int64_t 
 /* Of rows of a class the least is known as well: but for a lane's last access they are there. */
 bool variant_is_between(const struct variant *);
 
-/* Variants for an instance, most specific first, the last one always applicable.  `k` elaborated for the target; special: what the
+/* Whether the products of a kernel can have the tiles and waves that its schedule says for the target; where not, a message says which. */
+bool plan_takes_schedule(const struct ir_kernel *, const struct dsl_kernel *text, const struct target *, struct diag *);
+/* The same for no target in particular: what the schedule says for one must fit there, what it says for any must fit some. */
+bool plan_takes_schedule_somewhere(const struct ir_kernel *, const struct dsl_kernel *text, struct diag *);
+
+/* Variants for an instance, most specific first, the last one always applicable.  `k` elaborated for the target, which takes its schedule; special: what the
  * pack lines specialise, NULL = nothing. */
 int plan_variants(struct arena *, const struct ir_kernel *k, const struct dsl_kernel *text, const struct dsl_special *special,
                   const struct target *, struct variant **out, int *n, char *err, size_t errlen);

@@ -152,26 +152,6 @@ static bool is_for(const struct item *it, const struct variant *v, uint64_t give
 	return optional && v->given == given && v->absent == (optional & ~given);
 }
 
-/* What is wrong with a schedule, for no target in particular: what it says for one where that cannot have it, what it says for any where none can;
- * NULL = nothing. */
-static const char *check_schedule(struct item *it)
-{
-	const char *all = NULL;
-	char name[32], why[ERROR_TEXT];
-	bool taken = false;
-	for (const char *at = target_names(); *at; at += strcspn(at, ", "), at += strspn(at, ", ")) {
-		snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ", "), at);
-		bool own = false, takes = plan_takes_schedule(it->generic, it->text, target_by_name(name), why, sizeof why);
-		for (int i = 0; i < it->text->nschedules; i++)
-			own = own || strcmp(it->text->schedules[i].target, name) == 0;
-		if (own && !takes)
-			return arena_printf(&it->arena, "%s", why);
-		all = all || own || takes ? all : arena_printf(&it->arena, "%s", why);
-		taken = taken || (takes && !own);
-	}
-	return taken ? NULL : all;
-}
-
 static bool elaborate_item(struct compilation *c, int i, struct object_session **session)
 {
 	struct item *it = &c->items[i];
@@ -180,10 +160,10 @@ static bool elaborate_item(struct compilation *c, int i, struct object_session *
 	if (dsl_elaborate(&it->arena, c->file, it->text, it->binding, it->target ? it->target->name : "", &it->diag, &it->generic) ||
 	    it->diag.errors)
 		return true;
-	if (c->options->check) {
-		it->error = check_schedule(it);
-		return !it->error;
-	}
+	bool check = c->options->check, takes = check ? plan_takes_schedule_somewhere(it->generic, it->text, &it->diag)
+	                                              : plan_takes_schedule(it->generic, it->text, it->target, &it->diag);
+	if (check || !takes)
+		return true;
 	uint64_t given = 0;
 	const struct dsl_special *special = c->options->given ? special_given(it, c->options->given, &given) : it->binding->special;
 	if (it->error)

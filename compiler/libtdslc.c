@@ -103,6 +103,8 @@ static const char *find_variant(struct arena *a, const struct dsl_file *f, const
 	if (!q->symbols || !q->leaf || !target || dsl_elaborate(a, f, k, b, q->target, diag, &generic) || diag->errors || generic->nsymbols != q->nsymbols)
 		return "";
 	const struct dsl_set given = given_of(a, generic, q);
+	if (!plan_takes_schedule(generic, k, target, diag))
+		return "";
 	if (plan_variants(a, generic, k, dsl_special_with(a, b->special, &given), target, &variants, &n, err, sizeof err))
 		return "";
 	for (int i = 0; i < n; i++) {

@@ -6,7 +6,6 @@
 #include "plan_tiles.h"
 #include "target/mfma.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,19 +61,8 @@ static struct sides sides_of(const struct ir_phase *ph, const struct target *tar
 	return s;
 }
 
-static bool refuse_knob(const struct ir_kernel *k, const struct dsl_knob *knob, char *err, size_t errlen, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
-
-static bool refuse_knob(const struct ir_kernel *k, const struct dsl_knob *knob, char *err, size_t errlen, const char *fmt, ...)
-{
-	va_list ap;
-	int n = snprintf(err, errlen, "%s:%d:%d: error: %s %d ", k->file ? k->file : "?", knob->line, knob->col, knob->name, knob->value);
-	va_start(ap, fmt);
-	if (n >= 0 && (size_t)n < errlen)
-		vsnprintf(err + n, errlen - (size_t)n, fmt, ap);
-	va_end(ap);
-	return false;
-}
+/* What a target cannot have: of a tile, how many positions it must be a multiple of, for a product in which line; of waves neither. */
+struct misfit { const struct dsl_schedule *line; const struct dsl_knob *knob; const struct target *target; int side, product; };
 
 /* Loops whose tile is below what an instruction takes get that (matrix_tiles). */
 static bool is_whole(const struct ir_axis *ax, int tile, int side)
@@ -82,26 +70,71 @@ static bool is_whole(const struct ir_axis *ax, int tile, int side)
 	return tile % side == 0 || (ax->kind == AXIS_LOOP && tile < side);
 }
 
-bool plan_takes_schedule(const struct ir_kernel *k, const struct dsl_kernel *text, const struct target *target, char *err, size_t errlen)
+static int most_waves(const struct target *target) { return target->max_threads / target->wave; }
+
+static bool knob_fits(const struct ir_phase *ph, const struct sides *sides, struct misfit *m)
 {
-	const struct dsl_schedule *s = schedule_for(text, target);
-	int most = target->max_threads / target->wave;
-	for (int i = 0; i < k->nphases; i++) {
-		struct sides sides = sides_of(&k->phases[i], target);
-		for (int n = 0; s && sides.any && n < s->nknobs; n++) {
-			const struct dsl_knob *knob = &s->knobs[n];
-			if (strcmp(knob->name, "waves") == 0 && (knob->value & (knob->value - 1) || knob->value > most))
-				return refuse_knob(k, knob, err, errlen,
-				                   "cannot take the products of %s on %s; expected a power of two up to %d, for a workgroup has at most %d lanes", text->name, target->name, most, target->max_threads);
-			for (int a = 0; a < k->phases[i].naxes; a++) {
-				const struct ir_axis *ax = &k->phases[i].axes[a];
-				if (ax->tiled && strcmp(knob->name, ax->name) == 0 && !is_whole(ax, knob->value, sides.of[a]))
-					return refuse_knob(k, knob, err, errlen,
-					                   "cannot be the tile of the dot in line %d on %s; expected a multiple of %d, which its matrix instruction takes at a time", sides.line, target->name, sides.of[a]);
-			}
-		}
+	int value = m->knob->value;
+	if (strcmp(m->knob->name, "waves") == 0 && (value & (value - 1) || value > most_waves(m->target)))
+		return false;
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct ir_axis *ax = &ph->axes[a];
+		if (!ax->tiled || strcmp(m->knob->name, ax->name) || is_whole(ax, value, sides->of[a]))
+			continue;
+		m->side = sides->of[a];
+		m->product = sides->line;
+		return false;
 	}
 	return true;
+}
+
+/* What the schedule says for the target first that it cannot have; knob NULL = nothing. */
+static struct misfit find_misfit(const struct ir_kernel *k, const struct dsl_kernel *text, const struct target *target)
+{
+	struct misfit m = {.line = schedule_for(text, target), .target = target};
+	for (int i = 0; i < k->nphases; i++) {
+		struct sides sides = sides_of(&k->phases[i], target);
+		for (int n = 0; m.line && sides.any && n < m.line->nknobs; n++) {
+			m.knob = &m.line->knobs[n];
+			if (!knob_fits(&k->phases[i], &sides, &m))
+				return m;
+		}
+	}
+	m.knob = NULL;
+	return m;
+}
+
+static bool refuse(const struct misfit *m, const struct dsl_kernel *text, struct diag *d)
+{
+	const struct dsl_knob *knob = m->knob;
+	if (m->side)
+		diag_add(d, DIAG_E_KNOB_TILE, knob->at, knob->name, knob->value, m->product, m->target->name, m->side);
+	else
+		diag_add(d, DIAG_E_KNOB_WAVES, knob->at, knob->value, text->name, m->target->name, most_waves(m->target), m->target->max_threads);
+	return false;
+}
+
+bool plan_takes_schedule(const struct ir_kernel *k, const struct dsl_kernel *text, const struct target *target, struct diag *d)
+{
+	struct misfit m = find_misfit(k, text, target);
+	return !m.knob || refuse(&m, text, d);
+}
+
+bool plan_takes_schedule_somewhere(const struct ir_kernel *k, const struct dsl_kernel *text, struct diag *d)
+{
+	struct misfit all = {0};
+	bool taken = false;
+	for (const char *at = target_names(); *at; at += strcspn(at, ", "), at += strspn(at, ", ")) {
+		char name[32];
+		snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ", "), at);
+		struct misfit m = find_misfit(k, text, target_by_name(name));
+		bool own = m.line && m.line->target[0];
+		if (own && m.knob)
+			return refuse(&m, text, d);
+		all = all.knob ? all : m;
+		taken = taken || (!own && !m.knob);
+	}
+	return taken || !all.knob || refuse(&all, text, d);
 }
 
 /* Phases of rows beside those of products, which are planned as a kernel of their own; the rest is held whole. */
@@ -316,13 +349,11 @@ static void plan_product(struct planner *p, const struct beside *b, const struct
 		*plan_add(p) = v;
 }
 
-int plan_products(struct planner *p, char *err, size_t errlen)
+void plan_products(struct planner *p)
 {
 	static const int classes[] = {LEAST_CLASS, 128, 256, 512};
 	enum { CLASSES = sizeof classes / sizeof *classes };
 	struct beside b = {0};
-	if (!plan_takes_schedule(p->k, p->text, p->target, err, errlen))
-		return -1;
 	find_beside(p, &b);
 	for (int i = 0; i < p->npins; i++) {
 		int s = plan_symbol(p, p->pins[i].symbol);
@@ -337,5 +368,4 @@ int plan_products(struct planner *p, char *err, size_t errlen)
 		for (int c = 0; c < (b.any_held ? CLASSES : 1); c++)
 			if (!b.any_held || a || classes[c] <= 256)      /* else its masks and offsets do not fit the registers */
 				plan_product(p, &b, NULL, b.any_held ? classes[c] : 0, a);
-	return 0;
 }

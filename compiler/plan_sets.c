@@ -221,9 +221,9 @@ int plan_variants(struct arena *arena, const struct ir_kernel *k, const struct d
 	if (!p.f.has_dot && plan_sets(&p, k, err, errlen))
 		return -1;
 	facts_look(&p.f, p.k);
-	if (p.f.has_dot && plan_products(&p, err, errlen))
-		return -1;
-	if (!p.f.has_dot)
+	if (p.f.has_dot)
+		plan_products(&p);
+	else
 		plan_rows(&p);
 	*out = p.out.items;
 	*n = p.out.n;

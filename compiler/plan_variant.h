@@ -94,7 +94,5 @@ void plan_clusters(struct planner *);                                           
 void plan_long_rows(struct planner *, bool pairs);
 /* plan_carry.c: of rows of which columns are summed up.  pieces: where nothing is made of a row whole, alone. */
 void plan_carried(struct planner *, bool pieces);
-int plan_products(struct planner *, char *err, size_t errlen);                                    /* plan_products.c: all variants of a kernel with dots; 0, or -1 with text in err */
-/* Whether the products of a kernel can have the tiles and waves that its schedule says for the target; where not, err = "FILE:L:C: error: ..". */
-bool plan_takes_schedule(const struct ir_kernel *, const struct dsl_kernel *text, const struct target *, char *err, size_t errlen);
+void plan_products(struct planner *);                                                             /* plan_products.c: all variants of a kernel with dots */
 #endif

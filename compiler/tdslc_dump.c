@@ -96,6 +96,8 @@ static int choose_variant(struct dump *d)
 	char why[TEXT] = "";
 	const char *wanted = option(d->a, "--variant");
 	const struct dsl_special *special = wanted ? variant_special(d->a->arena, d->binding->special, wanted) : d->binding->special;
+	if (!plan_takes_schedule(d->generic, d->kernel, d->target, &d->diag))
+		return print_messages(d);
 	if (plan_variants(d->a->arena, d->generic, d->kernel, special, d->target, &d->variants, &d->nvariants, why, sizeof why))
 		return stage_error(why);
 	for (int v = 0; v < d->nvariants && !d->variant; v++)

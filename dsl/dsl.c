@@ -302,7 +302,7 @@ static struct dsl_schedule schedule_line(struct arena *ar, struct diag *d, const
 		else if (takes && (e->values.n != 1 || !w->is_number || w->number < 1 || w->number > 65536))
 			diag_add(d, DIAG_E_KNOB_VALUE, e->name.at, e->name.text);
 		else
-			s.knobs[s.nknobs++] = (struct dsl_knob){e->name.text, w ? (int)w->number : 0, w != NULL, e->name.at.line, e->name.at.col};
+			s.knobs[s.nknobs++] = (struct dsl_knob){e->name.text, w ? (int)w->number : 0, w != NULL, w ? span_join(e->name.at, w->at) : e->name.at};
 	}
 	return s;
 }

@@ -24,7 +24,7 @@ const struct dsl_special *dsl_special_with(struct arena *, const struct dsl_spec
  * special: of the pack lines that name it; NULL = nothing. */
 struct dsl_binding { const char *text; /* "T=bf16,Q=fp8" */ enum dtype types[8]; uint8_t native[8]; const struct dsl_special *special; };
 
-struct dsl_knob { const char *name; int value; bool has_value; int line, col; };     /* `i 128`, `pingpong` */
+struct dsl_knob { const char *name; int value; bool has_value; struct diag_span at; };     /* `i 128`, `pingpong` */
 struct dsl_schedule { const char *target; /* "gfx942"; "" = any */ struct dsl_knob *knobs; int nknobs; };
 
 struct dsl_kernel {

@@ -1,5 +1,6 @@
 /* dsl_help.c -- see dsl_help.h. */
 #include "dsl_help.h"
+#include "../compiler/compile.h"
 
 #include <check.h>
 #include <string.h>
@@ -15,6 +16,7 @@ static void elaborate_kernel(struct arena *ar, struct dsl_file *f, const struct 
 			continue;
 		}
 		ck_assert_msg(ir_verify(ir, err, sizeof err) == 0, "%s %s: %s", k->name, k->all[b].text, err);
+		plan_takes_schedule_somewhere(ir, k, d);
 		if (text && b == 0)
 			*text = arena_printf(ar, "%s%s", *text, ir_print(ar, ir));
 	}

@@ -229,6 +229,7 @@ static void run_instance(struct dsl_file *f, const struct dsl_kernel *text, cons
 	ck_assert_msg(dsl_elaborate(&c->r.arena, f, text, b, chip, &diag, &c->r.k) == 0, "%s", diag_text(&diag));
 	c->r.k->target = chip;
 	device_open(&c->d, &c->r, chip);
+	ck_assert_msg(plan_takes_schedule(c->r.k, text, c->d.target, &diag), "%s", diag_text(&diag));
 	ck_assert_msg(plan_variants(&c->d.arena, c->r.k, text, b->special, c->d.target, &v, &c->ncodes, c->d.err, sizeof c->d.err) == 0, "%s", c->d.err);
 	ck_assert_int_le(c->ncodes, MOST_CODES);
 	for (int i = 0; i < c->ncodes; i++)

@@ -79,9 +79,11 @@ static void check_results(const struct case_sizes *c, const struct dsl_kernel *t
 	pass_evaluate(&r, r.k, c->name);
 	pass_keep(&r, want);
 	r.k->target = chip;
-	int rc = plan_variants(&r.arena, r.k, text, NULL, target_by_name(chip), &v, &n, r.err, sizeof r.err);
-	ck_assert_msg(rc == (refused ? -1 : 0), "%s", r.err);
-	ck_assert_msg(!refused || strstr(r.err, refused), "found %s, expected %s", r.err, refused);
+	struct diag diag = {.arena = &r.arena};
+	ck_assert(plan_takes_schedule(r.k, text, target_by_name(chip), &diag) == !refused);
+	ck_assert_msg(!refused || strstr(diag_text(&diag), refused), "found %s, expected %s", diag_text(&diag), refused);
+	int rc = refused ? 0 : plan_variants(&r.arena, r.k, text, NULL, target_by_name(chip), &v, &n, r.err, sizeof r.err);
+	ck_assert_msg(rc == 0, "%s", r.err);
 	for (int i = 0; i < n && !refused; i++) {
 		struct hexpr_env env = {r.symbols, r.k->nsymbols, leaf, NULL};
 		const char *why;
@@ -117,7 +119,7 @@ enum { KNOBS = sizeof knobs / sizeof *knobs };
 
 START_TEST(schedules_of_products_are_taken_or_refused)
 {
-	struct dsl_knob knob = {knobs[_i].knob, knobs[_i].value, true, 7, 9};
+	struct dsl_knob knob = {knobs[_i].knob, knobs[_i].value, true, {0, 7, 9, 1}};
 	struct dsl_schedule line = {"", &knob, 1};
 	check_results(&knobs[_i].of, &(struct dsl_kernel){.name = knobs[_i].of.name, .schedules = &line, .nschedules = 1}, knobs[_i].chip, knobs[_i].refused);
 }
