@@ -217,31 +217,42 @@ static const struct { const char *text; int strength; } spelling[HX_COUNT] = {
 };
 static const char *const facts[HX_FACTS] = {[HX_MEMORY_RATE] = "memory_rate"};
 
-static const char *text_at(struct arena *ar, const struct hexpr *e, const char *const *syms, const char *const *tensors, int least)
+/* How names of leaves are told; quotients: what is exact is written as a quotient. */
+struct writer { struct arena *ar; const char *const *syms, *const *tensors; bool quotients; };
+
+static const char *text_at(const struct writer *w, const struct hexpr *e, int least)
 {
-	const char *name = spelling[e->op].text;
-	int own = spelling[e->op].strength;
+	enum hexpr_op op = w->quotients && e->op == HX_EXACT ? HX_DIV : e->op;
+	const char *name = spelling[op].text;
+	int own = spelling[op].strength;
+	struct arena *ar = w->ar;
 	char *s;
 	if (e->op == HX_CONST)
 		return arena_printf(ar, "%" PRId64, e->imm);
 	if (e->op == HX_SYM)
-		return syms[e->imm];
+		return w->syms[e->imm];
 	if (e->op == HX_STRIDE)
-		return arena_printf(ar, "stride(%s, %d)", tensors[e->imm / 16], (int)(e->imm % 16));
+		return arena_printf(ar, "stride(%s, %d)", w->tensors[e->imm / 16], (int)(e->imm % 16));
 	if (hexpr_op_is_leaf(e->op))
-		return arena_printf(ar, "%s(%s)", name, (e->op == HX_DEVICE ? facts : tensors)[e->imm]);
+		return arena_printf(ar, "%s(%s)", name, (e->op == HX_DEVICE ? facts : w->tensors)[e->imm]);
 	if (own == 9)
-		return arena_printf(ar, "%s(%s, %s)", name, text_at(ar, e->a, syms, tensors, 0), text_at(ar, e->b, syms, tensors, 0));
+		return arena_printf(ar, "%s(%s, %s)", name, text_at(w, e->a, 0), text_at(w, e->b, 0));
 	if (op_is_unary(e->op))
-		s = arena_printf(ar, "%s%s", name, text_at(ar, e->a, syms, tensors, own));
+		s = arena_printf(ar, "%s%s", name, text_at(w, e->a, own));
 	else /* comparisons do not chain, the others associate to the left */
-		s = arena_printf(ar, "%s %s %s", text_at(ar, e->a, syms, tensors, own + (own == 3)), name, text_at(ar, e->b, syms, tensors, own + 1));
+		s = arena_printf(ar, "%s %s %s", text_at(w, e->a, own + (own == 3)), name, text_at(w, e->b, own + 1));
 	return own < least ? arena_printf(ar, "(%s)", s) : s;
 }
 
 char *hexpr_text(struct arena *ar, const struct hexpr *e, const char *const *symbols, const char *const *tensors)
 {
-	const char *s = text_at(ar, e, symbols, tensors, 0);
+	const char *s = text_at(&(struct writer){ar, symbols, tensors, false}, e, 0);
+	return arena_string(ar, s, strlen(s));
+}
+
+char *hexpr_shown(struct arena *ar, const struct hexpr *e, const char *const *symbols, const char *const *tensors)
+{
+	const char *s = text_at(&(struct writer){ar, symbols, tensors, true}, e, 0);
 	return arena_string(ar, s, strlen(s));
 }
 

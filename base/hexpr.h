@@ -55,6 +55,8 @@ struct hexpr_env { const int64_t *symbols; int nsymbols; int64_t (*leaf)(void *c
 /* 0, or -1 with *why = a constant text ("division by zero"). */
 int hexpr_eval(const struct hexpr *, const struct hexpr_env *, int64_t *value, const char **why);
 
+/* For people, as the language has it: an exact quotient is a / b, which would read back as one that rounds. */
+char *hexpr_shown(struct arena *, const struct hexpr *, const char *const *symbols, const char *const *tensors);
 /* Text with symbol and tensor names: "cdiv(N, 128) * 2", "aligned(x)", "device(memory_rate)".  Fully parenthesised only where needed.
  * hexpr_parse reads it back (names looked up in the same tables); NULL with *err_at where it cannot. */
 char *hexpr_text(struct arena *, const struct hexpr *, const char *const *symbols, const char *const *tensors);

@@ -34,6 +34,6 @@ char *model_extents(struct arena *a, const struct model_kernel *k, int param)
 	for (int i = 0; i < k->nparams; i++)
 		tensors[i] = k->params[i].name;
 	for (int d = 0; d < p->rank; d++)
-		text = arena_printf(a, "%s%s%s", text, d ? ", " : "", hexpr_text(a, p->extent[d], symbols, tensors));
+		text = arena_printf(a, "%s%s%s", text, d ? ", " : "", hexpr_shown(a, p->extent[d], symbols, tensors));
 	return text;
 }

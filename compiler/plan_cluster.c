@@ -57,7 +57,7 @@ static struct member long_member_of(const struct planner *p, const struct fused_
 static void leave_shorter(struct planner *p, struct variant *v, const struct hexpr *columns, int64_t most)
 {
 	v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LT, hexpr_const(p->arena, most), columns));
-	plan_say(p, v, arena_printf(p->arena, "%s>%lld", hexpr_text(p->arena, columns, p->k->symbols, NULL), (long long)most));
+	plan_say(p, v, arena_printf(p->arena, "%s>%lld", hexpr_shown(p->arena, columns, p->k->symbols, NULL), (long long)most));
 }
 
 /* Rows that clusters of so many members hold: of that symbol's columns, more than `least` and up to `most`; least = most: of so many exactly. */

@@ -20,7 +20,7 @@ void plan_say_most(struct planner *p, struct variant *v, const struct hexpr *n, 
 	int64_t group = 1;
 	if (n->op == HX_CDIV && hexpr_is_const(n->b, &group))
 		n = n->a;
-	plan_say(p, v, arena_printf(p->arena, "%s<=%lld", hexpr_text(p->arena, n, p->k->symbols, NULL), (long long)(most * group)));
+	plan_say(p, v, arena_printf(p->arena, "%s<=%lld", hexpr_shown(p->arena, n, p->k->symbols, NULL), (long long)(most * group)));
 }
 
 void plan_pin_symbol(struct planner *p, struct variant *v, int symbol, int64_t value)

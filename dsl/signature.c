@@ -334,7 +334,7 @@ int signature_build(struct arena *ar, struct diag *d, const struct ast_kernel *k
 		if (e && !is_condition(k->requires.items[i]))
 			diag_add(d, DIAG_E_NOT_CONDITION, k->requires.items[i]->at, "an integer");
 		else if (e)
-			m->requires[m->nrequires++] = (struct model_require){e, hexpr_text(ar, e, symbols, tensors)};
+			m->requires[m->nrequires++] = (struct model_require){e, hexpr_shown(ar, e, symbols, tensors)};
 	}
 	for (int p = 0; p < m->nparams && d->reported == before; p++) {      /* e2m1: two elements share a byte */
 		int64_t size;
@@ -343,7 +343,7 @@ int signature_build(struct arena *ar, struct diag *d, const struct ast_kernel *k
 		const struct hexpr *last = m->params[p].extent[m->params[p].rank - 1];
 		const struct hexpr *even = hexpr_op(ar, HX_EQ, hexpr_op(ar, HX_REM, last, hexpr_const(ar, 2)), hexpr_const(ar, 0));
 		if (!hexpr_is_const(even, &size) || !size)
-			m->requires[m->nrequires++] = (struct model_require){even, hexpr_text(ar, even, symbols, tensors)};
+			m->requires[m->nrequires++] = (struct model_require){even, hexpr_shown(ar, even, symbols, tensors)};
 	}
 	return d->reported == before ? 0 : -1;
 }

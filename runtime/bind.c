@@ -68,7 +68,7 @@ void bind_text(const struct bind *b, struct pack_code_ref c, char *out, size_t s
 	for (int i = 0; i < b->kernel->nparams; i++)
 		tensors[i] = param_name(b, i);
 	const struct hexpr *e = hexpr_decode(&a, b->file->code + c.offset, c.size);
-	snprintf(out, size, "%s", e ? hexpr_text(&a, e, symbols, tensors) : "?");
+	snprintf(out, size, "%s", e ? hexpr_shown(&a, e, symbols, tensors) : "?");
 	arena_free(&a);
 }
 

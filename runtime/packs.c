@@ -120,7 +120,7 @@ static const char *extents_text(tdsl_pack p, const struct pack_kernel *k, const 
 		tensors[i] = pack_string(p->file, p->file->params[k->params.first + i].name);
 	for (int d = 0; d < q->rank; d++) {
 		const struct hexpr *e = hexpr_decode(&p->arena, p->file->code + q->extent[d].offset, q->extent[d].size);
-		text = arena_printf(&p->arena, "%s%s%s", text, d ? ", " : "", e ? hexpr_text(&p->arena, e, symbols, tensors) : "?");
+		text = arena_printf(&p->arena, "%s%s%s", text, d ? ", " : "", e ? hexpr_shown(&p->arena, e, symbols, tensors) : "?");
 	}
 	return text;
 }

@@ -259,6 +259,11 @@ START_TEST(symbols_are_solved)
 	ck_assert_int_eq(dsl_signature(&ar, f, &f->kernels[0], &d, &m), 0);
 	ck_assert_int_eq(m.nrequires, 2);                      /* two elements share a byte */
 	ck_assert_str_eq(m.requires[1].text, "N % 2 == 0");
+	text = "kernel k(x: f32[M, N], q: e2m1[M, N / 3]) -> y: f32[M]\n{\n    each m in M { y[m] = x[m, 0] + f32(q[m, 0]) }\n}\n";
+	ck_assert_msg(dsl_parse(&ar, text, strlen(text), "t", NULL, NULL, &d, &f) == 0, "%s", diag_text(&d));
+	ck_assert_int_eq(dsl_signature(&ar, f, &f->kernels[0], &d, &m), 0);
+	ck_assert_str_eq(m.requires[0].text, "N / 3 % 2 == 0");      /* as the text writes it */
+	ck_assert_str_eq(model_extents(&ar, &m, 1), "M, N / 3");
 	arena_free(&ar);
 }
 END_TEST

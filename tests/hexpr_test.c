@@ -34,6 +34,16 @@ START_TEST(text_is_kept)
 }
 END_TEST
 
+/* What people read has exact quotients as they write them. */
+START_TEST(quotients_are_shown)
+{
+	static const char *const pairs[][2] = {{"exact(N, 2)", "N / 2"}, {"exact(N + K, 2) % 2 == 0", "(N + K) / 2 % 2 == 0"}, {"M * exact(N, K)", "M * (N / K)"},
+		{"min(exact(M, 2) - 1, cdiv(N, 3))", "min(M / 2 - 1, cdiv(N, 3))"}};
+	for (unsigned i = 0; i < sizeof pairs / sizeof *pairs; i++)
+		ck_assert_str_eq(hexpr_shown(&arena, parse(pairs[i][0]), symbols, tensors), pairs[i][1]);
+}
+END_TEST
+
 START_TEST(bad_text_is_refused_where_it_is_wrong)
 {
 	static const struct { const char *text; int at; } bad[] = {
@@ -203,6 +213,7 @@ int main(void)
 	tcase_set_timeout(c, 60);
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, text_is_kept);
+	tcase_add_test(c, quotients_are_shown);
 	tcase_add_test(c, bad_text_is_refused_where_it_is_wrong);
 	tcase_add_test(c, constants_and_units_fold);
 	tcase_add_test(c, errors_have_texts);
