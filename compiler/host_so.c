@@ -27,19 +27,19 @@ struct host {
 static LLVMValueRef text_constant(struct host *h, const char *s)
 {
 	LLVMValueRef text = LLVMConstStringInContext(h->context, s, (unsigned)strlen(s), 0);
-	LLVMValueRef g = LLVMAddGlobal(h->module, LLVMTypeOf(text), "text");
+	LLVMValueRef g = LLVMAddGlobal(h->module, LLVMTypeOf(text), "tdsl.text");
 	LLVMSetInitializer(g, text);
 	LLVMSetGlobalConstant(g, 1);
 	LLVMSetLinkage(g, LLVMPrivateLinkage);
 	return g;
 }
 
-/* static struct tdsl_binding: name, signature, pack, its size, NULL. */
+/* static struct tdsl_binding: name, signature, pack, its size, NULL.  No kernel has a name with a point. */
 static LLVMValueRef binding_record(struct host *h, const struct model_kernel *k, size_t pack_size)
 {
 	LLVMValueRef fields[] = {text_constant(h, k->name), text_constant(h, binding_signature(h->arena, k)), h->pack, LLVMConstInt(h->i64, pack_size, 0),
 	                         LLVMConstNull(h->ptr)};
-	LLVMValueRef g = LLVMAddGlobal(h->module, h->record, "binding");
+	LLVMValueRef g = LLVMAddGlobal(h->module, h->record, "tdsl.binding");
 	LLVMSetInitializer(g, LLVMConstNamedStruct(h->record, fields, 5));
 	LLVMSetLinkage(g, LLVMPrivateLinkage);
 	LLVMSetAlignment(g, 8);
@@ -126,7 +126,7 @@ static void stub_fill(struct host *h)
 static void binding_fill(struct host *h, const struct model_pack *p, const void *pack, size_t size)
 {
 	LLVMValueRef bytes = LLVMConstStringInContext2(h->context, pack, size, 1);
-	h->pack = LLVMAddGlobal(h->module, LLVMTypeOf(bytes), "pack");
+	h->pack = LLVMAddGlobal(h->module, LLVMTypeOf(bytes), "tdsl.pack");
 	LLVMSetInitializer(h->pack, bytes);
 	LLVMSetGlobalConstant(h->pack, 1);
 	LLVMSetLinkage(h->pack, LLVMPrivateLinkage);

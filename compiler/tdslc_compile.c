@@ -57,6 +57,30 @@ static int read_jobs(const struct arguments *a, int *jobs)
 	return env_jobs(jobs, (int)n) < 0 ? error("%s", tdsl_error()) : EXIT_FINE;
 }
 
+static bool is_asked_for(const char *const *kernels, const char *name)
+{
+	const char *const *k = kernels;
+	while (k && *k && strcmp(*k, name))
+		k++;
+	return !k || *k;
+}
+
+/* What is made for another kernel and has this one's name, NULL = nothing. */
+static const char *name_of_another(const struct arguments *a, const struct dsl_file *f, const char *name, const char *const *kernels)
+{
+	for (int i = 0; i < f->nkernels; i++) {
+		const struct dsl_kernel *o = &f->kernels[i];
+		size_t n = strlen(o->name);
+		if (!is_asked_for(kernels, o->name) || strncmp(name, o->name, n))
+			continue;
+		if (o->temps && !strcmp(name + n, "_workspace"))
+			return arena_printf(a->arena, "of the function for the workspace of kernel '%s', line %d", o->name, o->line);
+		if (option(a, "--binding") && !strcmp(name + n, "_binding"))
+			return arena_printf(a->arena, "of the record in the binding of kernel '%s', line %d", o->name, o->line);
+	}
+	return NULL;
+}
+
 /* Kernels that C functions are asked for have names that functions can have.  What the text says wrong is told when it is compiled. */
 static int names_check(const struct arguments *a, const char *text, size_t n, const char *library, const char *const *kernels)
 {
@@ -68,10 +92,9 @@ static int names_check(const struct arguments *a, const char *text, size_t n, co
 		return EXIT_FINE;
 	for (int i = 0; i < file->nkernels; i++) {
 		const struct dsl_kernel *k = &file->kernels[i];
-		const char *const *name = kernels, *taken = binding_name_taken(k->name);
-		while (name && *name && strcmp(*name, k->name))
-			name++;
-		if (!taken || (name && !*name))
+		const char *taken = binding_name_taken(k->name);
+		taken = taken ? taken : name_of_another(a, file, k->name, kernels);
+		if (!taken || !is_asked_for(kernels, k->name))
 			continue;
 		fprintf(stderr, "%s:%d: error: kernel '%s' with %s: the name is %s; expected one that a C function can have\n", a->words[0], k->line, k->name,
 		        asking, taken);

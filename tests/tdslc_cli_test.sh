@@ -163,6 +163,34 @@ left_behind
 expect 0 '' build "$dir/name.tdsl" -o "$dir/name.tpack" --target gfx942
 cat "$one" >>"$dir/name.tdsl"
 expect 0 '' build "$dir/name.tdsl" -o "$dir/name.tpack" --target gfx942 --kernel twice --header "$dir/name.h"
+# So are those that another kernel's functions have; and every kernel has its own in a library.
+cat >"$dir/name.tdsl" <<'end'
+kernel k(x: f32[M]) -> y: f32[M]
+{
+    temp t: f32[M]
+    each m in M { t[m] = x[m] }
+    each m in M { y[m] = t[m] }
+}
+kernel k_workspace(x: f32[M]) -> y: f32[M]
+{
+    each m in M { y[m] = x[m] }
+}
+kernel k_binding = copied[G: 1]
+kernel text = copied[G: 1]
+kernel text_workspace = copied[G: 1]
+kernel binding = copied[G: 1]
+kernel copied[G: int](x: f32[M]) -> y: f32[M]
+{
+    each m in M { y[m] = x[m] }
+}
+end
+expect 1 "$dir/name.tdsl:7: error: kernel 'k_workspace' with --emit so: the name is of the function for the workspace of kernel 'k', line 1; expected" build "$dir/name.tdsl" -o "$out/p.so" --emit so
+expect 1 "$dir/name.tdsl:11: error: kernel 'k_binding' with --header: the name is of the record in the binding of kernel 'k', line 1; expected" build "$dir/name.tdsl" -o "$out/p" --header "$out/h" --binding "$out/c"
+left_behind
+expect 0 '' build "$dir/name.tdsl" -o "$dir/name.tpack" --target gfx942
+expect 0 '' build "$dir/name.tdsl" -o "$dir/name.so" --target gfx942 --emit so --kernel k_workspace --kernel k_binding --kernel text --kernel text_workspace --kernel binding
+checks=$((checks + 1))
+[ "$(nm -D --defined-only "$dir/name.so" | sed 's/.* //' | sort | tr '\n' ' ')" = 'binding k_binding k_workspace text text_workspace ' ] || failures=$((failures + 1))
 sed 's/x: f32\[N\]/NULL: f32[N], int: f32[N], tdsl_binding_call: f32[N], DLTensor: f32[N], int64_t: f32[N], twice_binding: f32[N]/; s/x\[n\]/NULL[n]/' "$one" >"$dir/name.tdsl"
 expect 0 '' build "$dir/name.tdsl" -o "$dir/name.tpack" --target gfx942 --header "$dir/name.h" --binding "$dir/name.c"
 checks=$((checks + 1))
