@@ -64,6 +64,7 @@ struct entry {
 	bool held;                            /* AXES: all of them held */
 	int block, guards;                    /* block it was made in; guards in scope then */
 	ir_axes open;                         /* axes open then */
+	const struct elab_range *ranges;      /* loops open then */
 	struct entry *next;
 };
 
@@ -79,8 +80,11 @@ struct guard {
 	struct ir_ins *whole;                 /* two held axes, a group and its inside: how many pass in all */
 };
 
-/* The least or greatest bound among a tile's positions, of a loop all of whose state has the axes `own`: a position is in its own range alone. */
-struct elab_bound { const struct ir_ins *ins; ir_axes own; };
+/* The least or greatest bound among a tile's positions, of a loop: state that has their axis is in its position's own range alone. */
+struct elab_bound { const struct ir_ins *ins, *loop; };
+
+/* A loop that is open, and the axes along which its range differs. */
+struct elab_range { ir_axes axes; const struct elab_range *up; };
 
 /* A load or store of a tensor that the kernel stores to, and the conditions around it. */
 struct elab_access {
@@ -116,6 +120,7 @@ struct elab {
 	struct lin facts[MAX_FACTS]; int nfacts;          /* hold always in this scope */
 	struct { const struct ir_ins *num, *den; } exact[16]; int nexact;   /* den divides num */
 	struct { struct elab_bound *items; int n, cap; } bounds;
+	const struct elab_range *ranges;      /* of the loops that are open */
 	struct { struct elab_access *items; int n, cap; } accesses;         /* of the phase */
 	int *stored;                          /* by parameter, workspace too: number, from 1, of the last phase of which a statement before here names it on the left; 0 = none */
 	ir_axes explicit_axes, implicit_axes, open_axes;
@@ -216,6 +221,9 @@ ir_axes tiles_unseen(struct elab *, const struct ir_ins *v, ir_axes open);
 ir_axes tiles_again(struct elab *, const struct ir_ins *v, int tensor, ir_axes subscripts, ir_axes open);
 /* Those axes of `each .. tiled` over which something that v comes from was reduced, a tile at a time; *bound: that of a loop, if there was one. */
 ir_axes tiles_parts(struct elab *, const struct ir_ins *v, const struct ir_ins **bound);
+/* Of the axes of an uneven range, which state that is `old` before a round and v behind it lacks, those for which it matters how many rounds there are: v
+ * is no sum with what is reduced over them, no maximum and no minimum. */
+ir_axes tiles_counted(struct elab *, const struct ir_ins *v, const struct ir_ins *old, ir_axes axes);
 /* Whether v is computed from `from` by more than a choice, as from + 1 is. */
 bool tiles_change(struct elab *, const struct ir_ins *v, const struct ir_ins *from);
 

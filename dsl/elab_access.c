@@ -245,7 +245,7 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 		ELAB_ERROR(E, E_STORE_TILES, at, target->name, elab_axis_name(E, parts));
 		if (bound && bound->over & parts)
 			diag_note(E->d, (struct diag_span){0, bound->line, bound->col, 1},
-			          "the range of this loop differs along %1$s; what it carries is a position's own where all of it has that axis (`acc: f32[%1$s] = ..`)",
+			          "the range of this loop differs along %1$s; state is a position's own where it and what it is made of have that axis (`acc: f32[%1$s] = ..`)",
 			          elab_axis_name(E, bound->over & parts));
 		return;
 	}

@@ -19,7 +19,7 @@ static struct ir_ins *over_tile(struct elab *E, enum ir_reduce kind, struct ir_i
 	guards_for_reduction(E, a->axes, used);
 	for (int i = 0; i < E->nguards; i++)
 		used[i] = used[i] && !(E->guards[i].axes & ~a->axes) && a->op != IR_IOTA;
-	struct elab_bound bound = {ir_reduce(&E->b, kind, a, a->axes, guards_and(E, used)), 0};
+	struct elab_bound bound = {ir_reduce(&E->b, kind, a, a->axes, guards_and(E, used)), NULL};
 	ARENA_PUSH(E->ar, &E->bounds, bound);
 	return (struct ir_ins *)bound.ins;
 }
@@ -253,12 +253,14 @@ static void run(struct elab *E, const struct ast_stmt *s, const struct loop *l)
 		values[i] = state[i]->value.ins;
 		guards = state[i]->guards < guards ? state[i]->guards : guards;
 	}
-	ir_axes carried = axes_carried(E, s, guards), own = n ? ~(ir_axes)0 : 0;
-	for (int i = 0; i < n; i++)
-		own &= state[i]->axes;
-	for (int i = l->first_bound; i < E->bounds.n; i++)
-		E->bounds.items[i].own = own;
+	ir_axes carried = axes_carried(E, s, guards);
+	struct elab_range range = {0, E->ranges};
 	struct ir_ins *loop = ir_for(&E->b, l->axis, l->bounds.start, l->bounds.end, values, n);
+	for (int i = l->first_bound; i < E->bounds.n; i++) {
+		E->bounds.items[i].loop = loop;
+		range.axes |= E->bounds.items[i].ins->over & E->explicit_axes;
+	}
+	E->ranges = &range;
 	E->b.block = loop->body;
 	E->b.before = NULL;
 	for (int i = 0; i < n; i++) {
@@ -271,6 +273,7 @@ static void run(struct elab *E, const struct ast_stmt *s, const struct loop *l)
 		values[i] = state[i]->value.ins;
 	ir_yield(&E->b, values, n);
 	scope_close(E, scope);
+	E->ranges = range.up;
 	for (int i = 0; i < n && l->binder->tiled; i++)
 		state_by_tiles(E, l, state[i], values[i], loop->body->params[i]);
 	E->b.block = outer.block;

@@ -40,12 +40,21 @@ static struct ir_ins *guarded(struct elab *E, const struct entry *e, struct ir_i
 	return mask ? ir_select(&E->b, mask, ins, e->value.ins) : ins;
 }
 
+/* The axes that it lacks of the ranges of loops that it is carried through. */
+static ir_axes ranges_lacked(const struct elab *E, const struct entry *e)
+{
+	ir_axes axes = 0;
+	for (const struct elab_range *r = E->ranges; r != e->ranges; r = r->up)
+		axes |= r->axes;
+	return axes & ~e->axes;
+}
+
 static void assign_state(struct elab *E, struct entry *e, struct value v, struct diag_span at)
 {
 	if (!v.ins || !e->value.ins)
 		return;
 	struct ir_ins *was = v.ins;
-	ir_axes axes = value_axes(E, v), text = value_axes_of_text(E, v);
+	ir_axes axes = value_axes(E, v), text = value_axes_of_text(E, v), counted = tiles_counted(E, v.ins, e->value.ins, ranges_lacked(E, e));
 	if (!value_as(E, &v, e->type.dtype, at) && !v.ins)
 		return;
 	if (v.ins->dtype != e->type.dtype) {
@@ -56,6 +65,9 @@ static void assign_state(struct elab *E, struct entry *e, struct value v, struct
 		diag_note(E->d, e->at, "%s comes from here", e->name);
 	} else if (axes && e->axes & ~text) {
 		ELAB_ERROR(E, E_AXIS_ADDED, at, e->name, elab_axis_name(E, e->axes & ~text));
+		diag_note(E->d, e->at, "%s comes from here", e->name);
+	} else if (counted) {
+		ELAB_ERROR(E, E_STATE_RANGE, at, e->name, elab_axis_name(E, counted));
 		diag_note(E->d, e->at, "%s comes from here", e->name);
 	} else {
 		e->value = (struct value){.ins = guarded(E, e, v.ins), .extra = e->axes};

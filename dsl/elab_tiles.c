@@ -31,18 +31,30 @@ static bool chooses(const struct ir_ins *a)
 	return a->op == IR_SELECT || a->op == IR_RESULT || a->op == IR_MAX || a->op == IR_MIN;
 }
 
-/* What `a` contracts, but for the axes of which each position goes by its own bound. */
-static ir_axes contracted(struct origin *o, const struct ir_ins *a)
+/* What `a` contracts; what the bounds of loops do is told with the state that these carry. */
+static ir_axes contracted(const struct origin *o, const struct ir_ins *a)
 {
-	if (ir_is_tile_bound(a))
-		return 0;
-	for (int i = 0; i < o->E->bounds.n && a->op == IR_REDUCE; i++)
-		if (o->E->bounds.items[i].ins == a) {
-			ir_axes shared = a->over & ~o->E->bounds.items[i].own;
-			o->bound = shared ? a : o->bound;
-			return shared;
-		}
-	return a->over;
+	bool bound = ir_is_tile_bound(a);
+	for (int i = 0; i < o->E->bounds.n && !bound; i++)
+		bound = o->E->bounds.items[i].ins == a;
+	return bound ? 0 : a->over;
+}
+
+/* State number n of a loop: what it begins with, what a round makes of it, and how many rounds there are; of the axes that it has each position goes by
+ * its own bound. */
+static void origin_follow_state(struct origin *o, const struct ir_ins *loop, int64_t n)
+{
+	for (int i = 0; i < o->E->bounds.n; i++) {
+		const struct elab_bound *b = &o->E->bounds.items[i];
+		ir_axes shared = b->loop == loop ? b->ins->over & ~loop->body->params[n]->axes : 0;
+		o->over |= shared;
+		o->bound = shared ? b->ins : o->bound;
+	}
+	origin_add(o, loop->args[0]);
+	origin_add(o, loop->args[1]);
+	origin_add(o, loop->args[2 + n]);
+	if (loop->body->last && loop->body->last->op == IR_YIELD)
+		origin_add(o, loop->body->last->args[n]);
 }
 
 /* Follows operands; the results of loops and branches through what these yield and start with. */
@@ -54,8 +66,12 @@ static void origin_follow(struct origin *o)
 		o->over |= contracted(o, a);
 		o->found |= a == o->wanted;
 		o->loaded |= a->op == IR_LOAD && a->imm == o->tensor;
-		if (o->wanted && chooses(a))
+		if (o->wanted && (chooses(a) || a->op == IR_ARG))
 			continue;
+		if (a->op == IR_ARG || (a->op == IR_RESULT && a->args[0]->op == IR_FOR)) {
+			origin_follow_state(o, a->op == IR_ARG ? a->block->owner : a->args[0], a->imm);
+			continue;
+		}
 		for (int i = 0; i < a->nargs; i++)
 			origin_add(o, a->args[i]);
 		const struct ir_block *blocks[] = {a->body, a->other};
@@ -101,6 +117,24 @@ ir_axes tiles_parts(struct elab *E, const struct ir_ins *v, const struct ir_ins 
 	*bound = met.bound && met.bound->over & tiled ? met.bound : *bound;
 	return tiled & met.over;
 }
+
+/* depth: of sums and choices in each other, few of which are anybody's. */
+static ir_axes counted(struct elab *E, const struct ir_ins *v, const struct ir_ins *old, ir_axes axes, int depth)
+{
+	bool chooses_one = v->op == IR_MAX || v->op == IR_MIN;
+	if (v == old)
+		return 0;
+	if (v->op == IR_DOT && v->flags & IR_ACC && v->args[2] == old)
+		return axes & ~v->over;
+	for (int i = 0; i < 2 && depth < 6 && (chooses_one || v->op == IR_ADD); i++) {
+		ir_axes kept = counted(E, v->args[i], old, axes, depth + 1);
+		if (kept != axes)
+			return chooses_one ? kept : kept | (axes & ~origin_of(E, v->args[!i], NULL, -1).over);
+	}
+	return axes;
+}
+
+ir_axes tiles_counted(struct elab *E, const struct ir_ins *v, const struct ir_ins *old, ir_axes axes) { return axes ? counted(E, v, old, axes, 0) : 0; }
 
 bool tiles_change(struct elab *E, const struct ir_ins *v, const struct ir_ins *from)
 {

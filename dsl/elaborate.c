@@ -66,7 +66,7 @@ struct entry *scope_add(struct elab *E, enum entry_kind kind, const char *name, 
 	} else if (type_named(name).dtype != DT_NONE) {
 		ELAB_ERROR(E, E_TAKEN, at, name);
 	}
-	*e = (struct entry){.kind = kind, .name = old ? "" : name, .at = at, .block = E->block, .guards = E->nguards, .open = E->open_axes, .next = E->top};
+	*e = (struct entry){.kind = kind, .name = old ? "" : name, .at = at, .block = E->block, .guards = E->nguards, .open = E->open_axes, .ranges = E->ranges, .next = E->top};
 	E->top = e;
 	return e;
 }
