@@ -37,10 +37,10 @@ void layout_coord(const struct layout *l, int reg, int lane, int wave, int coord
 
 int layout_regs(const struct layout *l)
 {
-	int n = 1 << l->nreg;
+	int64_t n = 1 << l->nreg;
 	for (int a = 0; a < LAYOUT_AXES; a++)
-		n *= l->rep[a];
-	return n;
+		n = n * l->rep[a] < INT32_MAX ? n * l->rep[a] : INT32_MAX;       /* more than there are, if not how many */
+	return (int)n;
 }
 
 static bool basis_equal(const struct layout_basis *x, const struct layout_basis *y, int n)

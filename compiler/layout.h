@@ -25,7 +25,7 @@ struct layout {
 
 /* Coordinates of (reg, lane, wave); reg < layout_regs(). */
 void layout_coord(const struct layout *, int reg, int lane, int wave, int coord[LAYOUT_AXES]);
-int layout_regs(const struct layout *);              /* registers a lane holds, repeats included */
+int layout_regs(const struct layout *);              /* registers a lane holds, repeats included; INT32_MAX = so many or more */
 static inline int layout_size(const struct layout *l, int axis) { return l->block[axis] * l->rep[axis]; }
 bool layout_equal(const struct layout *, const struct layout *);
 bool layout_basis_is_zero(const struct layout_basis *);

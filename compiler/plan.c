@@ -570,7 +570,7 @@ static void plan_between(struct planner *p)
 		plan_range(p, &v, symbol, ranges[i].above + 1, ranges[i].most);
 		plan_aligned(p, &v);
 		plan_many_rows(p, &v, rows);
-		v.waves = waves_of(p, power_above(ranges[i].most / ranges[i].lane));
+		v.waves = waves_of(p, (int)power_above(ranges[i].most / ranges[i].lane));
 		row_tiles(p, &v, most, ranges[i].lane);
 		*plan_add(p) = v;
 	}

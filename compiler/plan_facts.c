@@ -235,10 +235,10 @@ bool variant_in_runs(const struct variant *v)
 	return !v->single && (v->aligned || v->target->unaligned);
 }
 
-int power_above(int64_t n)
+int64_t power_above(int64_t n)
 {
-	int r = 1;
-	while (r < n)
+	int64_t r = 1;
+	while (r < n && r < HELD_MUCH)
 		r *= 2;
 	return r;
 }
@@ -276,7 +276,7 @@ struct shape phase_shape(const struct variant *v, const struct ir_phase *ph)
 			n = ax->tile;
 		else if (ax->kind == AXIS_HELD && !phase_extent(v, ax->extent, &n))
 			n = 1;
-		s.fixed *= power_above(n);
+		s.fixed = s.fixed > HELD_MUCH / power_above(n) ? HELD_MUCH : s.fixed * power_above(n);
 	}
 	return s;
 }

@@ -34,7 +34,9 @@ bool phase_has_product(const struct ir_phase *);                   /* by matrix 
 bool phase_extent(const struct variant *, const struct hexpr *extent, int64_t *n);
 /* An axis held whole whose extent the variant does not fix. */
 bool phase_is_open(const struct variant *, const struct ir_axis *);
-/* What a phase holds at a time before the tiles of its open and tiled axes. */
+/* Positions, more than any workgroup holds: products of several extents have no 64 bits. */
+#define HELD_MUCH (INT64_C(1) << 40)
+/* What a phase holds at a time before the tiles of its open and tiled axes; HELD_MUCH = so much or more. */
 struct shape { int64_t fixed; int open, tiled; };
 /* The axis of a loop that adds up sums of what it takes at a time, however much that is; -1 = there is none.  It is no tiled axis of the shape. */
 int phase_summed_axis(const struct ir_phase *);
@@ -42,5 +44,5 @@ struct shape phase_shape(const struct variant *, const struct ir_phase *);
 /* A fixed size is no power of two: the fewer the lanes beside each other, the fewer places are empty.  One is of n positions or more. */
 bool variant_is_ragged(const struct variant *);
 bool variant_is_at_least(const struct variant *, int64_t n);
-int power_above(int64_t n);                /* the least power of two that is not below n */
+int64_t power_above(int64_t n);            /* the least power of two that is not below n, up to HELD_MUCH */
 #endif

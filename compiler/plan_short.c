@@ -92,7 +92,7 @@ void plan_share_lanes(struct planner *p, struct variant *v, int64_t columns)
 {
 	int others, threads = p->target->few_threads, lane = shared_lane(p, v);
 	const struct ir_axis *row = row_axis(p, &others);
-	int each = threads * lane / power_above(columns);
+	int each = (int)(threads * lane / power_above(columns));
 	if (others) {                                    /* else rows of a workgroup might not be there */
 		v->predicate = plan_both(p, v->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, each), row->extent));
 		plan_say(p, v, arena_printf(p->arena, "%s>=%d", hexpr_shown(p->arena, row->extent, p->k->symbols, NULL), each));

@@ -79,7 +79,7 @@ int plan_lane_elements(const struct planner *p, const struct variant *v)
 	}
 	/* of rows that may not be there, which workgroups take one behind the other, two accesses a lane */
 	if (more && !p->single && plan_is_several(p))
-		for (n = (p->f.guarded ? 32 : 16) / p->f.widest; row_of(v) > ROW_LANES * n;)
+		for (n = (p->f.guarded ? 32 : 16) / p->f.widest; row_of(v) > (int64_t)ROW_LANES * n;)
 			n *= 2;
 	bool asks_all = p->sets && !(p->given | p->absent);  /* code for what is not there is long, and what a wave does once longer */
 	int least = (p->target->whole_chunks && plan_only_groups(p)) || (p->target->more_variants && asks_all) ? 16 : 4;
@@ -90,7 +90,7 @@ int plan_lane_elements(const struct planner *p, const struct variant *v)
 	if (more && p->band == BAND_CROWD)
 		return (p->f.rounds > 1 ? 16 : CROWD_BYTES) / p->f.widest;
 	if (more && p->band == BAND_MORE)
-		for (n = plan_access(p); row_of(v) > ROW_LANES * n;)
+		for (n = plan_access(p); row_of(v) > (int64_t)ROW_LANES * n;)
 			n *= 2;
 	int few = v && v->npins ? plan_access(p) : 16 / p->f.widest;
 	return p->few && n > few ? few : n;
@@ -114,9 +114,10 @@ static bool is_slight(const struct planner *p, const struct variant *v)
 
 int plan_row_waves(const struct planner *p, const struct variant *v, int64_t elements)
 {
-	int each = p->target->wave * plan_lane_elements(p, v), w = power_above((elements + each - 1) / each);
+	int each = p->target->wave * plan_lane_elements(p, v);
+	int64_t w = power_above((elements + each - 1) / each);
 	int most = waves_of(p, is_slight(p, v) ? p->target->max_threads : plan_most_threads(p));
-	return w > most ? most : w;
+	return w > most ? most : (int)w;
 }
 
 /* Lanes hold runs of elements, or are planned as if they did. */
@@ -266,7 +267,7 @@ bool plan_adds_parts(const struct variant *v, const struct ir_phase *ph)
 /* Of parts of so many columns, those that lanes have room for, or as many as there are. */
 static int parts_at_once(const struct planner *p, const struct variant *v, int threads, int line)
 {
-	int room = threads * p->target->added_parts / line, most = v->carries ? power_above(v->carries) : room;
+	int room = threads * p->target->added_parts / line, most = v->carries ? (int)power_above(v->carries) : room;
 	return most > 2 * room ? room : most;                /* one round, though half of its loads may be of parts that are not there */
 }
 
@@ -275,7 +276,8 @@ static int parts_at_once(const struct planner *p, const struct variant *v, int t
 static void plan_summed_tiles(struct planner *p, struct variant *v, int phase)
 {
 	const struct ir_phase *ph = &p->k->phases[phase];
-	int summed = phase_summed_axis(ph), line = ADDED_LINE, widest = v->joined && !v->pieces ? JOINED_LINE : ADDED_LINE;
+	int64_t line = ADDED_LINE;
+	int summed = phase_summed_axis(ph), widest = v->joined && !v->pieces ? JOINED_LINE : ADDED_LINE;
 	int lanes = p->target->added_threads * (v->carries && v->npins ? 2 : 1);                /* of rows of one length 1 % faster, of others slower: docs/performance.md */
 	int waves = waves_of(p, lanes), others = variant_waves(v, phase);
 	if (!v->joined && v->napart < PHASES_APART && (others > waves || (others < waves && v->carries && v->many))) {
@@ -285,13 +287,13 @@ static void plan_summed_tiles(struct planner *p, struct variant *v, int phase)
 	int threads = p->target->wave * variant_waves(v, phase);
 	for (int a = 0; v->carries && a < ph->naxes; a++)
 		if (a != summed && extent_most(v, ph->axes[a].extent))
-			line = power_above((int)(extent_most(v, ph->axes[a].extent) / (v->joined ? v->carries : p->target->multiprocessors)));
+			line = power_above(extent_most(v, ph->axes[a].extent) / (v->joined ? v->carries : p->target->multiprocessors));
 	line = line < ADDED_LEAST ? ADDED_LEAST : line > widest ? widest : line;
 	for (int a = 0; a < ph->naxes; a++)
 		if (a == summed)
-			plan_tile(v, phase, ph->axes[a].name, parts_at_once(p, v, threads, line));
+			plan_tile(v, phase, ph->axes[a].name, parts_at_once(p, v, threads, (int)line));
 		else if (ph->axes[a].tiled && !ph->axes[a].tile)
-			plan_tile(v, phase, ph->axes[a].name, line);
+			plan_tile(v, phase, ph->axes[a].name, (int)line);
 }
 
 /* Tiles of a phase.  most: of an open axis, in plan_unit's, 0 = as many as there is room for.  each: elements a lane is to hold at most.

@@ -394,6 +394,30 @@ START_TEST(what_lines_ask_for_is_built_or_named)
 }
 END_TEST
 
+/* The largest sizes that a pack line can name are planned as others are; a row of the last kernel has more elements than 64 bits count. */
+START_TEST(huge_sizes_are_planned)
+{
+	static const char text[] =
+		"kernel lines(h: bf16[M, 2*N]) -> y: bf16[M, N]\n{\n    each m in M, n in N tiled { y[m, n] = bf16(f32(h[m, n]) * f32(h[m, N + n])) }\n}\n"
+		"kernel rows(x: bf16[M, N], w: bf16[M, N]) -> y: bf16[M, N]\n{\n    each m in M {\n        n = 0..N\n        u = f32(x[m, n])\n"
+		"        y[m, n] = bf16((f32(w[m, n]) - sum(f32(w[m, n]) * u over n)) * u)\n    }\n}\n"
+		"kernel held(x: f32[M, 4]) -> y: f32[M]\n{\n    each m in M {\n        a = 0..65536; b = 0..65536; c = 0..65536; d = 0..65536\n"
+		"        y[m] = sum(x[m, (a + b + c + d) % 4] over a, b, c, d)\n    }\n}\n"
+		"pack {\n    lines: N 2147483647 1073741825, M 2147483647\n    rows: N 2147483647 1073741825, M 2147483647\n}\n";
+	const char *chip[] = {_i ? "sm_90a" : "gfx942", NULL};
+	static const char *const kernels[] = {"lines", "rows", NULL}, *const held[] = {"held", NULL}, *const any[] = {"any", NULL};
+	struct compile_options o = {.targets = chip, .jobs = 1, .kernels = kernels, .variants = any};
+	struct compile_result r;
+	ck_assert_msg(compile_text(text, strlen(text), "x.tdsl", &o, &r) == 0, "%s", r.messages);
+	ck_assert(!r.messages);
+	compile_result_free(&r);
+	o.kernels = held;
+	ck_assert_int_eq(compile_text(text, strlen(text), "x.tdsl", &o, &r), -1);
+	ck_assert_msg(strstr(r.messages, "of each lane, at most 1024 are possible") != NULL, "%s", r.messages);
+	compile_result_free(&r);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("object");
@@ -414,6 +438,7 @@ int main(void)
 	tcase_add_test(c, altered_objects_are_refused_or_read);
 	tcase_add_test(c, a_variant_is_spare_where_another_takes_its_calls);
 	tcase_add_loop_test(c, what_lines_ask_for_is_built_or_named, 0, sizeof asked / sizeof *asked);
+	tcase_add_loop_test(c, huge_sizes_are_planned, 0, 2);
 	suite_add_tcase(suite, c);
 	SRunner *runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);
