@@ -34,7 +34,8 @@ static int nstreams;
 static struct place { PyObject *name, *object; tdsl_device device; tdsl_stream stream; bool host; } places[MAX_PLACE];
 static int nplaces;
 static struct { tdsl_device device; bool host; } known; /* the default device last seen */
-static struct { PyTypeObject *type; const struct exchange *api; } foreign[FOREIGN]; /* tensor types last seen */
+struct foreign { PyTypeObject *type; const struct exchange *api; PyObject *is_negated; }; /* is_negated: the type's is_neg, NULL = it has none */
+static struct foreign foreign[FOREIGN]; /* tensor types last seen */
 static unsigned nforeign;
 
 /* What a call was given, borrowed: by position, by name. */
@@ -77,13 +78,13 @@ static bool array_read(struct call *c, int i, const struct ndarray *a)
 	return true;
 }
 
-/* The exchange functions of an object's type; NULL where it has none. */
-static const struct exchange *exchange_of(PyObject *value)
+/* What an object's type has: api NULL where no exchange functions. */
+static const struct foreign *foreign_of(PyObject *value)
 {
 	PyTypeObject *type = Py_TYPE(value);
 	for (int i = 0; i < FOREIGN; i++)
 		if (foreign[i].type == type)
-			return foreign[i].api;
+			return &foreign[i];
 	const struct exchange *api = NULL;
 	PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
 	if (capsule && PyCapsule_IsValid(capsule, "dlpack_exchange_api"))
@@ -94,13 +95,27 @@ static const struct exchange *exchange_of(PyObject *value)
 		api = api->previous;
 	if (api && !(api->allocate && api->to_object && api->read && api->stream))
 		api = NULL;
-	unsigned slot = nforeign++ % FOREIGN;
-	PyTypeObject *before = foreign[slot].type;
+	struct foreign *slot = &foreign[nforeign++ % FOREIGN], before = *slot;
 	Py_INCREF((PyObject *)type); /* stays: its address must not be another type's later */
-	foreign[slot].type = type;
-	foreign[slot].api = api;
-	Py_XDECREF((PyObject *)before);
-	return api;
+	*slot = (struct foreign){type, api, PyObject_GetAttrString((PyObject *)type, "is_neg")};
+	PyErr_Clear();
+	Py_XDECREF((PyObject *)before.type);
+	Py_XDECREF(before.is_negated);
+	return slot;
+}
+
+/* Whether memory holds the negated numbers, as torch has it of the imaginary part of a conjugate, which its exchange functions do not say.  To ask takes
+ * longer than all else about a tensor, so only those are asked whose strides a part of complex numbers can have: all of them even. */
+static bool is_negated(const struct foreign *f, PyObject *value, const DLTensor *t)
+{
+	bool even = f->is_negated && (t->strides || !t->ndim);
+	for (int j = 0; even && j < t->ndim; j++)
+		even = t->strides[j] % 2 == 0;
+	PyObject *answer = even ? PyObject_CallFunctionObjArgs(f->is_negated, value, NULL) : NULL;
+	bool negated = even && answer != Py_False;
+	Py_XDECREF(answer);
+	PyErr_Clear();
+	return negated;
 }
 
 bool call_tensor(struct call *c, int i)
@@ -110,13 +125,16 @@ bool call_tensor(struct call *c, int i)
 		if (!array_read(c, i, (const struct ndarray *)value))
 			return false;
 	} else {
-		const struct exchange *api = exchange_of(value);
+		const struct foreign *f = foreign_of(value);
+		const struct exchange *api = f->api;
 		if (!api || (c->api && c->api != api))
 			return false;
 		if (api->read(value, &c->t[i]) != 0) {
 			PyErr_Clear();
 			return false;
 		}
+		if (is_negated(f, value, &c->t[i]))
+			return false;
 		if (!c->api)
 			c->lies = c->t[i].device;
 		c->api = api;

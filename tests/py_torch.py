@@ -129,6 +129,27 @@ def tensors(t):
     t.check(not a.data_ptr() <= b.data_ptr() < a.data_ptr() + a.numel(), "large outputs lie apart")
 
 
+def negated(t):
+    """Memory that holds the negated numbers is never taken as it is: operators make it plain, calls ask for that."""
+    import torch
+    import tdsl.torch
+    z = torch.randn(6, 256, dtype=torch.complex64).conj()
+    pack = tdsl.compile(TEXT, kernels=["scaled"])
+    x, w = z.imag, torch.ones(256)
+    t.check(x.is_neg(), "what is tested has the bit")
+    for call in (pack.scaled, pack.scaled._slow):
+        for view in (x, x[2], x[:, ::3].T[:256:256]):
+            n = torch.ones(view.shape[-1])
+            raises(t, TypeError, "scaled: x: the tensor's negative bit is set, as that of the imaginary part of a conjugate; resolve_neg() gives",
+                   lambda: call(view.reshape(-1, view.shape[-1]) if view.ndim < 2 else view, n))
+        raises(t, TypeError, "scaled: w: the tensor's negative bit is set", lambda: call(torch.ones(3, 6), x[:, 0]))
+        raises(t, TypeError, "scaled: y: the tensor's negative bit is set", lambda: call(x.resolve_neg(), w, y=x))
+        t.check(torch.equal(call(x.resolve_neg(), w), -z.conj().imag) and torch.equal(call(z.real, w), z.conj().real), "the parts of complex numbers")
+    y, s = torch.ops.tdsl.rmsnorm_quant(x, w)
+    wanted = tdsl.rmsnorm_quant(x.resolve_neg(), w)
+    t.check(torch.equal(y.view(torch.uint8), wanted[0].view(torch.uint8)) and torch.equal(s, wanted[1]), "an operator: another result")
+
+
 def operators(t):
     import torch
     import tdsl.torch
@@ -355,5 +376,5 @@ def checks(totals):
     if importlib.util.find_spec("torch") is None:
         print("py_torch: torch's tensors, operators and gradients are not tested: torch is not installed")
         return
-    for function in (tensors, operators, outputs, gradients, views, partly):
+    for function in (tensors, negated, operators, outputs, gradients, views, partly):
         totals.run(function)

@@ -107,6 +107,8 @@ class Tensor:
         kind = tensor.device.type
         if kind not in ("cpu", "cuda"):
             raise TypeError(f"{what}: a tensor on {tensor.device}; the CPU or a GPU is expected")
+        if tensor.is_neg():                                  # a view whose numbers are the negated ones in memory
+            raise TypeError(f"{what}: the tensor's negative bit is set, as that of the imaginary part of a conjugate; resolve_neg() gives one that can be taken")
         gpu = ROCM if sys.modules["torch"].version.hip else CUDA
         self.fill(tensor.data_ptr(), tensor.shape, tensor.stride(), code, 2 if code == E2M1 else 1,
                   (CPU, 0) if kind == "cpu" else (gpu, tensor.device.index or 0))
