@@ -20,23 +20,34 @@ struct cuda { struct cuda_table t; struct CUctx_st *context; int device, version
 /* Which code a chip runs.  sm_90a is of compute capability 9.0 alone: neither its cubin nor its PTX runs on another. */
 static const struct { int major, minor; const char *target; } chips[] = {{9, 0, "sm_90a"}};
 
+static bool is_fault(unsigned error)
+{
+#define X(name, number) case number:
+	switch (error) {
+	CUDA_FAULTS(X)
+		return true;
+	}
+#undef X
+	return false;
+}
+
 static int cuda_fail(tdsl_device d, int code, const char *call, unsigned error, const char *what)
 {
 	const char *name = NULL, *text = NULL;
 	d->cuda->t.cuGetErrorName(error, &name);
 	d->cuda->t.cuGetErrorString(error, &text);
-	return error_set(code, "%s: %s%s%s: %s (%u%s%s)", d->name, what ? what : "", what ? ": " : "", call, name ? name : "?", error,
-	                 text ? ", " : "", text ? text : "");
+	return error_set(code, "%s: %s%s%s: %s (%u%s%s)%s", d->name, what ? what : "", what ? ": " : "", call, name ? name : "?", error,
+	                 text ? ", " : "", text ? text : "", is_fault(error) ? ": of a kernel that was launched before; this process cannot use the device any more" : "");
 }
 
 #define CUDA(d, code, what, call, args) do { \
 	unsigned cuda_rc_ = (d)->cuda->t.call args; \
 	if (cuda_rc_) return cuda_fail((d), (code), #call, cuda_rc_, (what)); } while (0)
 
-/* Of the memory functions: where a kernel failed before, that is what they tell of, and the code is that of the launch. */
+/* Of the memory functions: `code` where they refuse what is asked of them; where a kernel failed before, or the driver did, the code is that of a launch. */
 #define CUDA_MEMORY(d, code, call, args) do { \
 	unsigned cuda_rc_ = (d)->cuda->t.call args; \
-	if (cuda_rc_) return cuda_fail((d), cuda_rc_ >= CUDA_FAULT_FIRST && cuda_rc_ <= CUDA_FAULT_LAST ? TDSL_ELAUNCH : (code), #call, cuda_rc_, NULL); } while (0)
+	if (cuda_rc_) return cuda_fail((d), cuda_rc_ <= CUDA_OUT_OF_MEMORY ? (code) : TDSL_ELAUNCH, #call, cuda_rc_, NULL); } while (0)
 
 static int cuda_enter(tdsl_device d, uintptr_t *saved)
 {

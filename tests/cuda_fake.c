@@ -74,6 +74,9 @@ static void combine(const uint8_t *p)
 
 static struct CUfunc_st functions[] = {{"scale_add", 72, scale_add}, {"partial", 20, partial}, {"combine", 20, combine}};
 
+/* Of the kernels that ran before. */
+static unsigned fault(void) { return F.faulted ? F.fault : 0; }
+
 EXPORT unsigned cuInit(unsigned flags)
 {
 	return flags ? CUDA_INVALID_VALUE : F.init_error;
@@ -87,6 +90,9 @@ EXPORT unsigned cuDriverGetVersion(int *version)
 
 EXPORT unsigned cuGetErrorName(unsigned error, const char **text)
 {
+#define X(name, number) if (error == number) { *text = "CUDA_ERROR_" #name; return 0; }
+	CUDA_FAULTS(X)
+#undef X
 	*text = error == CUDA_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : error == CUDA_INVALID_PTX ? "CUDA_ERROR_INVALID_PTX" : "CUDA_ERROR_OF_THE_TEST";
 	return 0;
 }
@@ -162,7 +168,7 @@ EXPORT unsigned cuCtxSetCurrent(struct CUctx_st *context)
 EXPORT unsigned cuCtxSynchronize(void)
 {
 	F.syncs++;
-	return 0;
+	return fault();
 }
 
 EXPORT unsigned cuThreadExchangeStreamCaptureMode(unsigned *mode)
@@ -183,8 +189,8 @@ EXPORT unsigned cuModuleLoadDataEx(struct CUmod_st **module, const void *image, 
 	for (unsigned i = 0; i < n && F.load_error && F.load_log; i++)
 		if (options[i] == CUDA_JIT_ERROR_LOG)
 			strcpy(values[i], F.load_log);
-	if (F.load_error)
-		return F.load_error;
+	if (F.load_error || fault())
+		return F.load_error ? F.load_error : fault();
 	*module = calloc(1, sizeof **module);
 	return *module ? 0 : 2;
 }
@@ -254,13 +260,16 @@ EXPORT unsigned cuLaunchKernel(struct CUfunc_st *f, unsigned gx, unsigned gy, un
 			return CUDA_INVALID_VALUE;
 	if ((params && extra) || !block || !current || F.bytes != f->bytes)
 		return CUDA_INVALID_VALUE;
+	if (fault())
+		return fault();
 	F.launches++;
 	F.grid[0] = gx, F.grid[1] = gy, F.grid[2] = gz;
 	F.block[0] = bx, F.block[1] = by, F.block[2] = bz;
 	F.shared = shared;
 	F.stream = stream;
 	F.context = current;
-	if (!F.launch_error)
+	F.faulted = F.fault != 0;
+	if (!F.launch_error && !F.fault)
 		f->run(block);
 	return F.launch_error;
 }
@@ -304,7 +313,7 @@ EXPORT unsigned cuStreamSynchronize(struct CUstream_st *stream)
 {
 	(void)stream;
 	F.syncs++;
-	return 0;
+	return fault();
 }
 
 /* A stream's context is the one that it points to. */
@@ -323,26 +332,32 @@ EXPORT unsigned cuStreamIsCapturing(struct CUstream_st *stream, unsigned *status
 
 EXPORT unsigned cuMemAlloc_v2(unsigned long long *ptr, size_t bytes)
 {
-	void *p = current && bytes < (size_t)1 << 40 ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
+	void *p = !fault() && current && bytes < (size_t)1 << 40 ? aligned_alloc(256, (bytes + 255) / 256 * 256) : NULL;
 	F.allocations++;
 	*ptr = (uintptr_t)p;
-	return p ? 0 : 2;
+	return p ? 0 : fault() ? fault() : CUDA_OUT_OF_MEMORY;
 }
 
 EXPORT unsigned cuMemFree_v2(unsigned long long ptr)
 {
+	if (fault())
+		return fault();
 	free((void *)(uintptr_t)ptr);
 	return 0;
 }
 
 EXPORT unsigned cuMemcpyHtoD_v2(unsigned long long dst, const void *src, size_t bytes)
 {
+	if (fault())
+		return fault();
 	memcpy((void *)(uintptr_t)dst, src, bytes);
 	return 0;
 }
 
 EXPORT unsigned cuMemcpyDtoH_v2(void *dst, unsigned long long src, size_t bytes)
 {
+	if (fault())
+		return fault();
 	memcpy(dst, (const void *)(uintptr_t)src, bytes);
 	return 0;
 }

@@ -10,6 +10,7 @@ struct cuda_fake {
 	int devices, major, minor, version;
 	int memory_khz, memory_pins;      /* 0 = not told */
 	unsigned init_error, load_error, launch_error;
+	unsigned fault; bool faulted;     /* what a launch comes to while it runs, if anything; whether one did: all else then gives that */
 	const char *load_log;             /* what a failing load writes into the error log */
 	unsigned capture;                 /* status of every stream: 0 none, 1 being captured */
 	unsigned capture_error;           /* or what asking gives */

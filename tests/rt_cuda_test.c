@@ -511,9 +511,48 @@ END_TEST
 START_TEST(launches_that_are_refused)
 {
 	float x[150] = {0}, y[150];
-	fake->launch_error = 700;
+	fake->launch_error = 701;                        /* too many resources: nothing ran, and other launches may */
 	ck_assert_int_eq(run_add(NULL, x, NULL, y), TDSL_ELAUNCH);
-	ck_assert_str_eq(tdsl_error(), "cuda:1: scale_add: cuLaunchKernelEx: CUDA_ERROR_OF_THE_TEST (700, as asked)");
+	ck_assert_str_eq(tdsl_error(), "cuda:1: scale_add: cuLaunchKernelEx: CUDA_ERROR_OF_THE_TEST (701, as asked)");
+	fake->launch_error = 0;
+	OK(run_add(NULL, x, NULL, y));
+}
+END_TEST
+
+#define X(name, number) {number, #name},
+static const struct { unsigned error; const char *name; } faults[] = {CUDA_FAULTS(X)};
+#undef X
+
+static void faulted(int i, int rc, const char *call)
+{
+	char text[200];
+	snprintf(text, sizeof text, "%s: CUDA_ERROR_%s (%u, as asked): of a kernel that was launched before; this process cannot use the device any more", call,
+	         faults[i].name, faults[i].error);
+	ck_assert_msg(rc == TDSL_ELAUNCH, "%s: %s: %s", call, tdsl_error_name(rc), tdsl_error());
+	HAS(text);
+}
+
+/* A kernel that fails while it runs: the launch is well, whatever comes behind it tells, and nothing of it is taken for a mistake of the call. */
+START_TEST(kernels_that_fail_while_they_run)
+{
+	float x[150] = {0}, y[150];
+	void *p, *q;
+	OK(tdsl_alloc(&p, device, sizeof x));
+	fake->fault = faults[_i].error;
+	OK(run_add(NULL, x, NULL, y));
+	faulted(_i, tdsl_sync(NULL), "cuda:1: cuStreamSynchronize");
+	faulted(_i, run_add(NULL, x, NULL, y), "cuda:1: scale_add: cuLaunchKernelEx");
+	faulted(_i, tdsl_alloc(&q, device, sizeof x), "cuda:1: cuMemAlloc_v2");
+	faulted(_i, tdsl_upload(device, p, x, sizeof x), "cuda:1: cuMemcpyHtoD_v2");
+	faulted(_i, tdsl_download(device, x, p, sizeof x), "cuda:1: cuMemcpyDtoH_v2");
+	faulted(_i, tdsl_free(device, p), "cuda:1: cuMemFree_v2");
+	tdsl_pack_close(pack);
+	free(bytes);
+	pack_make(0, ptx, sizeof ptx - 1);
+	faulted(_i, run_add(NULL, x, NULL, y), "cuda:1: cuModuleLoadDataEx");      /* of code that was not loaded yet */
+	fake->faulted = false;
+	fake->fault = 0;
+	OK(tdsl_free(device, p));
 }
 END_TEST
 
@@ -630,6 +669,7 @@ int main(int argc, char **argv)
 	tcase_add_loop_test(c, modules_that_are_refused, 0, 3);
 	tcase_add_test(c, a_cubin_is_passed_as_it_is);
 	tcase_add_test(c, launches_that_are_refused);
+	tcase_add_loop_test(c, kernels_that_fail_while_they_run, 0, sizeof faults / sizeof *faults);
 	tcase_add_test(c, a_stream_of_another_device);
 	tcase_add_test(c, arguments_that_do_not_match_the_code);
 	tcase_add_test(none, drivers_and_devices_that_are_not_there);

@@ -73,7 +73,7 @@ enum {
 	TDSL_EIO = -12,        /* a file could not be read or written */
 	TDSL_ENOMEM = -13,
 	TDSL_EWORKSPACE = -14, /* workspace missing, too small or misaligned */
-	TDSL_ELAUNCH = -15,    /* the driver, or the simulated device, refused or failed; outputs may be written in part */
+	TDSL_ELAUNCH = -15,    /* the driver, or the simulated device, refused or failed; outputs may be written in part.  Also of memory functions, after a kernel failed */
 	TDSL_ECOMPILE = -16,   /* the text has errors; tdsl_error() has the first, tdsl_compile's messages all */
 	TDSL_EUNSUPPORTED = -17 /* not built in, e.g. no compiler beside the runtime */
 };
