@@ -2,14 +2,16 @@
  *
  * In: the accesses of a phase, each with the conditions around it.  Out: a message where a store and another access of a tensor reach one element
  * from different positions of an `each` index.
- * Method: a witness.  Every extent is the same number, the largest of a few for which the positions are not too many and the kernel's conditions hold;
- * for each position that its conditions let pass an access is followed to the element.  Subscripts or conditions that are not made of positions and
- * extents alone, as those that are loaded, have no element here, and of them nothing is said.  Subscripts that both accesses have alike, along axes that
- * the others do not have, are left out: they meet where these axes have equal positions. */
+ * Method: a witness.  Every extent is the same number, one for which the positions are not too many and the kernel's conditions hold; for each position
+ * that its conditions let pass an access is followed to the element.  Subscripts or conditions that are not made of positions and extents alone, as those
+ * that are loaded, have no element here, and of them nothing is said.  Subscripts that both accesses have alike, along axes that the others do not have,
+ * are left out: they meet where these axes have equal positions. */
 #include <stdlib.h>
 #include "elab.h"
 
-enum { POSITIONS = 1 << 16, STEPS = 1 << 22, LARGEST = 1 << 15 };
+/* Of a phase in all, however many accesses it has: values looked at, and what a pair of accesses counts beside. */
+enum { STEPS = 1 << 23, PAIR_STEPS = 64 };
+enum { POSITIONS = 1 << 14, LEAST = 64, LARGEST = 1 << 14, CONSTANTS_DEEP = 6 };
 
 struct reached { int64_t element, workgroup; };
 
@@ -20,7 +22,7 @@ struct witness {
 	ir_axes axes;                         /* whose positions are gone through */
 	int64_t extent;                       /* that every symbol has */
 	int64_t size[LAYOUT_AXES], at[LAYOUT_AXES];
-	int64_t steps;
+	int64_t *steps;                       /* that are left */
 };
 
 /* --- values at a position: false where it is not known */
@@ -28,7 +30,7 @@ struct witness {
 static bool value_at(struct witness *w, const struct ir_ins *i, int64_t *value)
 {
 	int64_t v[3] = {0};
-	if (--w->steps < 0 || i->nargs > 3 || (i->dtype != DT_I32 && i->dtype != DT_I1))
+	if (--*w->steps < 0 || i->nargs > 3 || (i->dtype != DT_I32 && i->dtype != DT_I1))
 		return false;
 	for (int a = 0; a < i->nargs; a++)
 		if (i->op >= IR_CVT || !value_at(w, i->args[a], &v[a]))
@@ -131,15 +133,41 @@ static bool call_is_possible(const struct witness *w)
 	return true;
 }
 
-/* Extents and positions to look at; 0 = there are none.  Powers of two and three times these: conditions ask for multiples of such. */
+static int64_t largest_constant(const struct ir_ins *i, int depth)
+{
+	int64_t most = i->op == IR_CONST && i->imm > -LARGEST && i->imm < LARGEST ? llabs(i->imm) : 0;
+	for (int a = 0; a < i->nargs && depth < CONSTANTS_DEEP; a++) {
+		int64_t in = largest_constant(i->args[a], depth + 1);
+		most = in > most ? in : most;
+	}
+	return most;
+}
+
+/* Whether calls have this extent and the positions are not too many, whose number is *n. */
+static bool can_look_at(struct witness *w, int64_t extent, int64_t *n)
+{
+	*n = count_positions(w, extent);
+	return *n && call_is_possible(w);
+}
+
+/* Extents and positions to look at; 0 = there are none.  A few times the numbers of the subscripts, or what is next to that: powers of two and three times
+ * these, since conditions ask for multiples of such. */
 static int64_t choose_positions(struct witness *w)
 {
-	int64_t n = 0;
-	for (int64_t extent = LARGEST; extent > 1; extent = extent & (extent - 1) ? extent / 3 * 2 : extent / 4 * 3) {
-		n = count_positions(w, extent);
-		if (n && call_is_possible(w))
-			return n;
+	int64_t n = 0, most = 0, first = LEAST;
+	for (int d = 0; d < w->E->k->params[w->store->tensor].rank; d++) {
+		int64_t a = largest_constant(w->store->subs[d], 0), b = largest_constant(w->other->subs[d], 0);
+		most = a > most ? a : most;
+		most = b > most ? b : most;
 	}
+	while (first < 4 * most && first < LARGEST)
+		first *= 2;
+	for (int64_t e = first; e <= LARGEST; e = e & (e - 1) ? e / 3 * 4 : e / 2 * 3)
+		if (can_look_at(w, e, &n))
+			return n;
+	for (int64_t e = first; e > 1; e = e & (e - 1) ? e / 3 * 2 : e / 4 * 3)
+		if (can_look_at(w, e, &n))
+			return n;
 	return 0;
 }
 
@@ -256,9 +284,10 @@ static bool choose_axes(struct witness *w)
 	return differ;
 }
 
-static void look_at_pair(struct elab *E, const struct elab_access *store, const struct elab_access *other)
+static void look_at_pair(struct elab *E, const struct elab_access *store, const struct elab_access *other, int64_t *steps)
 {
-	struct witness w = {.E = E, .store = store, .other = other, .steps = STEPS};
+	struct witness w = {.E = E, .store = store, .other = other, .steps = steps};
+	*steps -= PAIR_STEPS;
 	int64_t n = choose_axes(&w) ? choose_positions(&w) : 0;
 	struct reached *all = n ? malloc((size_t)n * sizeof *all + sizeof *all) : NULL;
 	if (!n)
@@ -302,11 +331,12 @@ void cross_note(struct elab *E, int tensor, struct ir_ins *const *subs, bool sto
 
 void cross_look(struct elab *E)
 {
+	int64_t steps = STEPS;
 	for (int s = 0; s < E->accesses.n; s++)
-		for (int o = 0; o < E->accesses.n && E->accesses.items[s].stores; o++) {
+		for (int o = 0; o < E->accesses.n && E->accesses.items[s].stores && steps > 0; o++) {
 			const struct elab_access *store = &E->accesses.items[s], *other = &E->accesses.items[o];
 			if (o != s && other->tensor == store->tensor && !(other->stores && o < s))
-				look_at_pair(E, store, other);
+				look_at_pair(E, store, other, &steps);
 		}
 	E->accesses.n = 0;
 }
