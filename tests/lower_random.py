@@ -17,14 +17,14 @@ import re
 import subprocess
 import sys
 from collections import namedtuple
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 TYPES = ["f32", "f32", "bf16", "f16", "e4m3", "e5m2", "i8", "u8", "i32", "fp8"]
 STORED = {("f32", True): ["f32", "bf16", "f16", "fp8", "e5m2", "i8"], ("f32", False): ["f32", "bf16", "f16", "f32"],
           ("i32", True): ["i32", "i32", "i8", "u8"], ("i64", True): ["i64", "i64", "i32", "u8"], ("i1", True): ["i8", "u8", "i32"]}
 ROWS = [1, 2, 3, 5, 16, 33, 64, 70]
 COLUMNS = [1, 2, 7, 8, 16, 24, 33, 48, 64, 77, 96, 100, 128, 130, 200, 256, 257, 384, 512, 769, 1024, 2000, 4096]
-MANY_INPUTS, MOST_PARAMETERS, MOST_ELEMENTS = 24, 32, 40000      # from which on loads are shared; the language's; of M x N
+MANY_INPUTS, MOST_PARAMETERS, MOST_ELEMENTS = 24, 32, 40000      # from which on loads are shared; the language's; of M x N, and 16 times as many of M x N x K
 
 # An index: its kind is "unit" (a number), "tiled", "held" or "by"; groups of `group` positions, 0 where there are none.
 Axis = namedtuple("Axis", "name kind extent group", defaults=[0])
@@ -493,7 +493,9 @@ class Kernel:
         for _ in range(4):
             n, m = self.one_of(*COLUMNS), self.one_of(*ROWS)
             n, m = (n + n % 2, m + m % 2) if self.even else (n, m)
-            of = {"M": m if m * n <= MOST_ELEMENTS else 2, "N": n, "B": self.one_of(1, 2), "K": self.one_of(1, 3, 8, 16, 32, 33, 64, 100, 128)}
+            m = m if m * n <= MOST_ELEMENTS else 2
+            k = self.one_of(1, 3, 8, 16, 32, 33, 64, 100, 128)
+            of = {"M": m, "N": n, "B": self.one_of(1, 2), "K": k if m * n * k <= 16 * MOST_ELEMENTS else 3}
             sizes.append(" ".join(f"{s}={of[s]}" for s in "MNBK" if re.search(rf"\b{s}\b", whole)))
         if self.chance(.4):
             self.notes.append(f"# views: {self.random.randrange(1, 1000)}")
@@ -658,7 +660,10 @@ def run(build, chips, seed, kind):
     with open(path, "w", encoding="utf-8") as f:
         f.write(text_of(seed, kind))
     many = {"LOWER_MANY": "1"} if kind is Gradient else {}
-    done = subprocess.run([f"{build}/tests/lower_test"], env=dict(os.environ, LOWER_FILE=path, **many), capture_output=True, text=True, timeout=500)
+    try:
+        done = subprocess.run([f"{build}/tests/lower_test"], env=dict(os.environ, LOWER_FILE=path, **many), capture_output=True, text=True, timeout=500)
+    except subprocess.TimeoutExpired:
+        return [f"{path} takes more than 500 s"]
     failed = [x for x in (done.stdout + done.stderr).split("\n") if (":F:" in x or ":E:" in x) and "no variant applies" not in x]
     if done.returncode and not failed and "no variant applies" not in done.stdout + done.stderr:
         failed = [done.stdout + done.stderr]
@@ -684,10 +689,12 @@ def main():
     os.makedirs(f"{build}/random", exist_ok=True)
     failures = 0
     with ThreadPoolExecutor(int(os.environ.get("JOBS", "1"))) as pool:
-        for (seed, _), failed in zip(drawn, pool.map(lambda of: run(build, chips, *of), drawn)):
+        runs = {pool.submit(run, build, chips, *of): of[0] for of in drawn}
+        for done in as_completed(runs):
+            failed = done.result()
             failures += failed is not None
             for line in failed or []:
-                print(f"kernel {seed}: {line}", flush=True)
+                print(f"kernel {runs[done]}: {line}", flush=True)
     count = len(drawn)
     print(f"{100 * (count - failures) // max(count, 1)}%: Checks: {count}, Failures: {failures}, Errors: 0")
     sys.exit(failures > 0)
