@@ -341,26 +341,35 @@ static LLVMValueRef multiply(struct emit *e, const struct mfma *m, LLVMValueRef 
 	return d;
 }
 
-/* The words' f32 values cut to tf32, and in *low what is left of them. */
-static LLVMValueRef split(struct emit *e, LLVMValueRef words, LLVMValueRef *low)
+/* f32 as two tf32 of 11 bits each.  near: `high` of what is finite and 0 of what is not, whose low part is 0 as well: an infinity times the low part of a
+ * number, often 0, would be NaN. */
+struct halves { LLVMValueRef high, near, low; };
+
+static struct halves split(struct emit *e, LLVMValueRef words)
 {
 	int n = vector_length(words);
 	LLVMTypeRef real = emit_vector(e->f32, n), bits = emit_vector(e->i32, n);
+	LLVMValueRef zero = LLVMConstNull(bits), infinity = op_splat(e, emit_int(e, 0x7f800000), n), nan = op_splat(e, emit_int(e, 0x7fc00000), n);
+	LLVMValueRef magnitude = LLVMBuildAnd(e->b, words, op_splat(e, emit_int(e, 0x7fffffff), n), "");
 	LLVMValueRef high = LLVMBuildAnd(e->b, words, op_splat(e, emit_int(e, (int64_t)0xffffe000), n), "");
 	LLVMValueRef rest = LLVMBuildFSub(e->b, LLVMBuildBitCast(e->b, words, real, ""), LLVMBuildBitCast(e->b, high, real, ""), "");
-	*low = LLVMBuildBitCast(e->b, rest, bits, "");
-	return high;
+	LLVMValueRef finite = LLVMBuildICmp(e->b, LLVMIntULT, magnitude, infinity, "");
+	return (struct halves){
+		.high = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntUGT, magnitude, infinity, ""), nan, high, ""),   /* whose bits may all be low ones */
+		.near = LLVMBuildSelect(e->b, finite, high, zero, ""),
+		.low = LLVMBuildSelect(e->b, finite, LLVMBuildBitCast(e->b, rest, bits, ""), zero, ""),
+	};
 }
 
 static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
 {
 	if (m->a != DT_F32)
 		return multiply(e, m, a, b, acc);
-	/* f32 as two tf32 of 11 bits each: what is left out is below 2^-21 of the product */
-	LLVMValueRef low_a, low_b, high_a = split(e, a, &low_a), high_b = split(e, b, &low_b);
-	acc = multiply(e, m, low_a, high_b, acc);
-	acc = multiply(e, m, high_a, low_b, acc);
-	return multiply(e, m, high_a, high_b, acc);
+	/* what is left out is below 2^-21 of the product */
+	struct halves x = split(e, a), y = split(e, b);
+	acc = multiply(e, m, x.low, y.near, acc);
+	acc = multiply(e, m, x.near, y.low, acc);
+	return multiply(e, m, x.high, y.high, acc);
 }
 
 static const struct machine machine = {
