@@ -82,11 +82,12 @@ static void vote(struct ir_ins *i, void *ctx)
 
 static int product_of_tiles(const struct ir_phase *ph, ir_axes axes)
 {
+	enum { MOST = 1 << 28 };
 	int64_t n = 1;
 	for (int a = 0; a < ph->naxes; a++)
 		if (axes & IR_AXIS(a))
-			n *= ph->axes[a].tile;
-	return n > 1 << 28 ? 1 << 28 : (int)n;
+			n = n * ph->axes[a].tile < MOST ? n * ph->axes[a].tile : MOST;
+	return (int)n;
 }
 
 /* --- tensors stored across the others' rows --------------------------------------------------------------------------------- */

@@ -252,7 +252,7 @@ int main(void)
 {
 	Suite *suite = suite_create("tdslc_driver");
 	TCase *c = tcase_create("driver");
-	tcase_set_timeout(c, 120);
+	tcase_set_timeout(c, 600);
 	tcase_add_test(c, any_number_of_threads_gives_the_same_bytes);
 	tcase_add_test(c, every_instance_has_variants_for_every_target_and_the_last_always_applies);
 	tcase_add_test(c, choices_narrow_the_pack);
