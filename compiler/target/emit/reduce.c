@@ -331,7 +331,38 @@ LLVMValueRef reduce_places(struct emit *e, int size)
 	return e->ring ? op_times(e, e->ring->odd, whole) : NULL;
 }
 
-/* One LDS round for parts whose high bits agree; their result registers lie side by side in a slot. */
+static unsigned kept_set(struct emit *e, const struct part *p)
+{
+	int reduced[HIGH], nreduced, kept[HIGH], nkept;
+	unsigned set = 0;
+	high_bits(e, p, reduced, &nreduced, kept, &nkept);
+	for (int k = 0; k < nkept; k++)
+		set |= 1u << kept[k];
+	return set;
+}
+
+static bool reduce_alike(const struct emit *e, const struct part *a, const struct part *b)
+{
+	return a->lanes >> e->machine->row_bits == b->lanes >> e->machine->row_bits && a->waves == b->waves;
+}
+
+/* Which of the parts that could share a round with part k, and have had none, has the most slots: in these others hold their results several times. */
+static int leader_of(struct emit *e, const struct part *parts, int n, const bool *done, int k)
+{
+	int leader = k;
+	for (int j = k + 1; j < n; j++)
+		if (!done[j] && parts[j].through_lds && reduce_alike(e, &parts[j], &parts[k]) &&
+		    __builtin_popcount(kept_set(e, &parts[j])) > __builtin_popcount(kept_set(e, &parts[leader])))
+			leader = j;
+	return leader;
+}
+
+static bool has_slots_for(struct emit *e, const struct part *leader, const struct part *p)
+{
+	return reduce_alike(e, leader, p) && !(kept_set(e, p) & ~kept_set(e, leader));
+}
+
+/* One LDS round for parts for which the first one's slots do (has_slots_for); their result registers lie side by side in a slot. */
 static void round_through_lds(struct emit *e, struct part *p, int n)
 {
 	int reduced[HIGH], nreduced, kept[HIGH], nkept, words = 0;
@@ -586,16 +617,34 @@ static void emit_tile_bound(struct emit *e, const struct ir_ins *i)
 	value_new(e, i)->group[0] = i->kind == RED_MAX ? LLVMBuildAdd(e->b, base, emit_int(e, e->ph->axes[axis].tile - 1), "") : base;
 }
 
+/* A round for part k and what shares it, unless it is a round for others that part k could have shared. */
+static void share_round(struct emit *e, struct part *parts, int n, bool *done, int k)
+{
+	struct part *in = arena_alloc(e->arena, ROUND * sizeof *in);
+	int leader = leader_of(e, parts, n, done, k), index[ROUND] = {leader}, shared = 1;
+	in[0] = parts[leader];
+	done[leader] = true;
+	for (int j = k; j < n; j++)
+		if (!done[j] && parts[j].through_lds && has_slots_for(e, &in[0], &parts[j])) {
+			done[j] = true;
+			index[shared] = j;
+			in[shared++] = parts[j];
+		}
+	round_through_lds(e, in, shared);
+	for (int j = 0; j < shared; j++)
+		parts[index[j]] = in[j];
+}
+
 const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 {
 	if (ir_is_tile_bound(first)) {
 		emit_tile_bound(e, first);
 		return first;
 	}
-	struct part *parts = arena_alloc(e->arena, ROUND * sizeof *parts), *lds = arena_alloc(e->arena, ROUND * sizeof *lds);
+	struct part *parts = arena_alloc(e->arena, ROUND * sizeof *parts);
 	struct shared_results *shared = arena_alloc(e->arena, ROUND * sizeof *shared);
 	const struct ir_ins *last = first, *together[ROUND];
-	int n = 0, nlds = 0;
+	int n = 0;
 	for (const struct ir_ins *i = first; i && i->op == IR_REDUCE && !ir_is_tile_bound(i) && n < ROUND; i = i->next) {
 		bool waits = false;
 		for (const struct ir_ins *j = first; j != i; j = j->next)
@@ -632,21 +681,9 @@ const struct ir_ins *emit_reduce(struct emit *e, const struct ir_ins *first)
 		deal_out(e, parts, n);
 	fold_waves(e, parts, n);
 	bool done[ROUND] = {false};
-	for (int k = 0; k < n; k++) {                    /* parts with the same high bits share a round */
-		if (done[k] || !parts[k].through_lds)
-			continue;
-		nlds = 0;
-		int index[ROUND];
-		for (int j = k; j < n; j++)
-			if (!done[j] && parts[j].through_lds && parts[j].lanes >> e->machine->row_bits == parts[k].lanes >> e->machine->row_bits && parts[j].waves == parts[k].waves) {
-				done[j] = true;
-				index[nlds] = j;
-				lds[nlds++] = parts[j];
-			}
-		round_through_lds(e, lds, nlds);
-		for (int j = 0; j < nlds; j++)
-			parts[index[j]] = lds[j];
-	}
+	for (int k = 0; k < n; k++)
+		while (parts[k].through_lds && !done[k])
+			share_round(e, parts, n, done, k);
 	receive_crossing(e, parts, crossing, shared);
 	for (int k = 0; k < n && !e->failed; k++)
 		close_part(e, &parts[k]);
