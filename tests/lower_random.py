@@ -296,7 +296,6 @@ class Kernel:
         self.lines.append(f"{q}, {s} = {call}({v.text} over {name}{f' by {a.group}' if grouped else ''}, {of})")
         y, last = f"y{len(self.results)}", name if of == "e2m1" else self.random.choice(sorted(v.varies))
         order = sorted(v.varies - {last}) + [last]
-        self.even = self.even or of == "e2m1"
         self.results.append(f"{y}: {of}[{', '.join(self.subscript(x)[1] for x in order)}]")
         self.lines.append(f"{y}[{', '.join(self.subscript(x)[0] for x in order)}] = {q}")
         self.known += [Value(f"f32({q})", "f32", v.varies, v.exact and not scaled, 448), Value(s, "f32", left, v.exact and not scaled, 1e4)]
@@ -483,7 +482,6 @@ class Kernel:
 
     def text(self):
         form, body, self.declared = self.one_of("rows", "rows", "rows", "points", "groups", "blocks", "columns", "product", "planes"), [], []
-        self.even = False
         phases = self.one_of(1, 1, 1, 2, 2, 3)
         for i in range(phases):
             body += self.phase(form, i == phases - 1)
@@ -492,10 +490,10 @@ class Kernel:
         sizes = []
         for _ in range(4):
             n, m = self.one_of(*COLUMNS), self.one_of(*ROWS)
-            n, m = (n + n % 2, m + m % 2) if self.even else (n, m)
             m = m if m * n <= MOST_ELEMENTS else 2
             k = self.one_of(1, 3, 8, 16, 32, 33, 64, 100, 128)
             of = {"M": m, "N": n, "B": self.one_of(1, 2), "K": k if m * n * k <= 16 * MOST_ELEMENTS else 3}
+            of.update({s: of[s] + of[s] % 2 for s in re.findall(r"e2m1\[[^]]*\b([MNBK])\]", whole)})   # whose elements lie in pairs
             sizes.append(" ".join(f"{s}={of[s]}" for s in "MNBK" if re.search(rf"\b{s}\b", whole)))
         if self.chance(.4):
             self.notes.append(f"# views: {self.random.randrange(1, 1000)}")
