@@ -267,13 +267,13 @@ static void find_real_product(struct ir_ins *i, void *found)
 	*(bool *)found = *(bool *)found || (i->op == IR_DOT && i->args[0]->dtype == DT_F32);
 }
 
-/* How far a chip's own way may be: sin and cos where the instruction takes radians (turns are multiplied first, and rounded), products of f32 that
- * are made of shorter numbers. */
+/* How far a chip's own way may be: sin and cos where the instruction takes radians (turns are multiplied first, and rounded), a few of them
+ * added up; products of f32 that are made of shorter numbers. */
 static double inexactness(const struct device_run *d, const struct device_code *c)
 {
 	if (!target_is_nvptx(d->target))
 		return 0;
-	return has(c->final, find_real_product) ? 0x1p-12 : has(c->final, find_turns) ? 0x1p-20 : 0;
+	return has(c->final, find_real_product) ? 0x1p-12 : has(c->final, find_turns) ? 0x1p-18 : 0;
 }
 
 bool device_near(double bound, enum dtype t, double a, double b)
