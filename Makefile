@@ -289,8 +289,8 @@ $(B)/tests/lib%.so: | $(SETUP)
 	$(Q)$(CC) -std=c11 -D_GNU_SOURCE -O2 -fPIC -ffp-contract=off -shared $(filter %.c,$^) -lm -o $@
 
 # The longest first, so that none of them runs alone at the end.
-LONGEST = $(addprefix $(B)/tests/, sim_mutation_test lower_test nvptx_objects_test e2e_rows_act_test nvptx_test e2e_rows_norm_test device_test)
-SHORTER = $(filter-out $(LONGEST),$(E2E_TESTS) $(TESTS)) $(SH_TESTS)
+LONGEST = $(addprefix $(B)/tests/, sim_mutation_test lower_test nvptx_objects_test tdslc_driver_test e2e_rows_act_test nvptx_test e2e_rows_norm_test device_test) tests/tdslc_cli_test.sh
+SHORTER = $(filter-out $(LONGEST),$(E2E_TESTS) $(TESTS) $(SH_TESTS))
 RUN_TESTS = B=$(B) TDSL_SIM_LIB=$(B)/libtdsl_sim.so TDSL_SIM_TOOL=$(B)/tdsl-sim PYTHON=$(abspath $(B))/venv/bin/python tests/run-tests.sh $(B)/test
 test: all $(call obj,$(COMPILED_TESTS)) $(TESTS) $(E2E_TESTS) $(VENV) $(PACK) $(WHEEL_STAMP) $(B)/tests/libref.so $(B)/tests/libnum.so $(B)/tests/libcuda_fake.so
 	@$(RUN_TESTS) $(LONGEST) $(PY_TESTS) $(SHORTER)
