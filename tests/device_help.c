@@ -273,7 +273,7 @@ static double inexactness(const struct device_run *d, const struct device_code *
 {
 	if (!target_is_nvptx(d->target))
 		return 0;
-	return has(c->final, find_real_product) ? 0x1p-12 : has(c->final, find_turns) ? 0x1p-18 : 0;
+	return has(c->final, find_real_product) || has(c->final, find_turns) ? 0x1p-18 : 0;
 }
 
 bool device_near(double bound, enum dtype t, double a, double b)
