@@ -204,7 +204,8 @@ static bool any_held_open(struct planner *p, const struct variant *v, const stru
 /* Of an axis of a class for so many positions. */
 static int held_tile(const struct ir_axis *ax, int most)
 {
-	return ax->extent->op == HX_CDIV ? plan_groups_within(most, (int)plan_axis_by(ax)) : most;
+	int groups = ax->extent->op == HX_CDIV ? plan_groups_within(most, (int)plan_axis_by(ax)) : most;
+	return groups ? groups : 1;                      /* of groups that are longer than the class one that ends early */
 }
 
 /* Held axes hold at most so many positions, by the predicate: symbols, and extents that are none, as of n = 1..N. */
