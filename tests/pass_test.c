@@ -416,6 +416,35 @@ START_TEST(masks_are_of_what_is_one_for_all)
 }
 END_TEST
 
+/* A running softmax asks once what it sees: of three masks a select of the scores is left, beside that for rows which see nothing.  Where the maximum
+ * begins with -infinity a row that has seen nothing would have terms of NaN; where terms are summed unseen ones too, are something else than 0 there,
+ * or the loop does not keep the maximum, the masks stay. */
+static const struct { const char *why, *from, *to; int reduced, selected; } seeings[] = {
+	{"as it is", "%25", "%25", 0, 2},
+	{"narrowed before they are masked", "%39 = select %25, %34, %16 : f32[b, h, i, j]\n      %40 = cvt %39 : bf16[b, h, i, j]",
+	 "%39 = cvt %34 : bf16[b, h, i, j]\n      %53 = const 0 : bf16\n      %40 = select %25, %39, %53 : bf16[b, h, i, j]", 0, 2},
+	{"a maximum that begins with -infinity", "const -3.4028235e+38", "const -inf", 2, 2},
+	{"terms that are summed unmasked", "%34 if %25", "%34", 1, 2},
+	{"terms that are -0 where they are not seen", "%39 = select %25, %34, %16", "%53 = const -0 : f32\n      %39 = select %25, %34, %53", 2, 2},
+	{"a maximum that is forgotten", "yield %30", "yield %19", 2, 2},
+};
+enum { SEEINGS = sizeof seeings / sizeof *seeings };
+
+START_TEST(a_running_softmax_asks_once)
+{
+	struct masks m = {0};
+	struct arena a = {0};
+	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1, .tiles = {{-1, "i", 16}, {-1, "j", 16}, {-1, "d", 64}}, .ntiles = 3};
+	char *text = ir_help_file(&a, "tests/ir/attention.ir"), *at = strstr(text, seeings[_i].from);
+	ck_assert_ptr_nonnull(at);
+	text = arena_printf(&a, "%.*s%s%s", (int)(at - text), text, seeings[_i].to, at + strlen(seeings[_i].from));
+	look_after(text, &v, "clean", note_mask, &m);
+	ck_assert_msg(m.reduced == seeings[_i].reduced && m.selected == seeings[_i].selected, "%s: %d reductions under a mask, %d selects", seeings[_i].why,
+	              m.reduced, m.selected);
+	arena_free(&a);
+}
+END_TEST
+
 /* --- blocks that are there as their rows are ---------------------------------------------------------------------------------- */
 
 struct bounds { int rows, blocks; };
@@ -619,6 +648,7 @@ int main(void)
 	tcase_add_loop_test(t, conditions_are_asked_once, 0, GUARDS);
 	tcase_add_test(t, masked_products_are_summed_by_fma);
 	tcase_add_loop_test(t, masks_are_of_what_is_one_for_all, 0, MASKINGS);
+	tcase_add_loop_test(t, a_running_softmax_asks_once, 0, SEEINGS);
 	tcase_add_loop_test(t, blocks_are_there_where_their_rows_are, 0, BLOCKINGS);
 	tcase_add_loop_test(t, loops_take_several_positions, 0, LOOPS);
 	tcase_add_test(t, loads_stay_before_stores);

@@ -1,0 +1,142 @@
+/* pass_seen.c
+ * Problem: a running softmax asks three times of each element whether it is seen: for the maximum, for the sum, and as an operand of the next
+ *          product; masks of three places at once are more than scalar registers hold, and each is compared anew.
+ * Method:  the scores themselves are -infinity where they are not seen, once.  The running maximum, which begins with a finite number, is one
+ *          or +infinity for good, so that such a term is exp(-infinity) = +0 by itself: sums and products need no mask.  Scores and terms that
+ *          anything else uses keep their masks.
+ * Needs:   simplified IR: equal masks are one.   Keeps: values exactly. */
+#include "pass.h"
+
+#include <math.h>
+
+enum { MOST = 16 };
+
+/* Who uses a value; n > MOST: too many to be looked at. */
+struct users { const struct ir_ins *of; struct ir_ins *user[MOST]; int n; };
+
+static void look_for_user(struct ir_ins *i, void *ctx)
+{
+	struct users *u = ctx;
+	bool uses = false;
+	for (int a = 0; a < i->nargs; a++)
+		uses = uses || i->args[a] == u->of;
+	if (uses && u->n++ < MOST)
+		u->user[u->n - 1] = i;
+}
+
+static struct users users_of(struct ir_phase *ph, const struct ir_ins *of)
+{
+	struct users u = {.of = of};
+	ir_walk(ph->body, look_for_user, &u);
+	return u;
+}
+
+struct seen {
+	struct ir_phase *ph;
+	struct ir_ins *top, *score, *mask, *running;       /* running = max(what the loop carries, top); top: that of the scores seen */
+	struct ir_ins *less[MOST]; int nless;              /* score - running */
+	struct ir_ins *sum[MOST]; int nsums;               /* of terms seen */
+	struct ir_ins *select[MOST]; int nselects;         /* terms where seen, 0 elsewhere */
+};
+
+/* max(carried, top), which the loop yields in carried's place, and carried begins with a number. */
+static bool is_running(const struct ir_ins *i, const struct ir_ins *top)
+{
+	const struct ir_block *b = i->block;
+	double first;
+	if (i->op != IR_MAX || b != top->block || !b->owner || b->owner->op != IR_FOR)
+		return false;
+	const struct ir_ins *carried = i->args[i->args[0] == top];
+	for (int p = 0; p < b->nparams; p++)
+		if (b->params[p] == carried)
+			return b->last->args[p] == i && ir_is_const(b->owner->args[2 + p], &first) && isfinite(first);
+	return false;
+}
+
+static bool add(struct ir_ins **list, int *n, struct ir_ins *i)
+{
+	if (*n == MOST)
+		return false;
+	list[(*n)++] = i;
+	return true;
+}
+
+/* Every use of a term, or of a term narrowed, is one of what is seen. */
+static bool collect_uses(struct seen *s, const struct ir_ins *term)
+{
+	struct users u = users_of(s->ph, term);
+	bool ok = u.n <= MOST;
+	for (int n = 0; ok && n < u.n; n++) {
+		struct ir_ins *i = u.user[n];
+		double other;
+		if (i->op == IR_REDUCE && i->kind == RED_SUM && i->nargs == 2 && i->args[0] == term && i->args[1] == s->mask && (i->flags & IR_MASKED))
+			ok = add(s->sum, &s->nsums, i);
+		else if (i->op == IR_SELECT && i->args[0] == s->mask && i->args[1] == term)
+			ok = ir_is_const(i->args[2], &other) && other == 0 && !signbit(other) && add(s->select, &s->nselects, i);
+		else
+			ok = i->op == IR_CVT && dtype_is_float((enum dtype)i->dtype) && collect_uses(s, i);
+	}
+	return ok;
+}
+
+/* Every use of the scores is in their maximum or in exp(score - running). */
+static bool collect(struct seen *s)
+{
+	struct users u = users_of(s->ph, s->score);
+	bool ok = u.n <= MOST;
+	for (int n = 0; ok && n < u.n; n++) {
+		struct ir_ins *i = u.user[n];
+		if (i == s->top)
+			continue;
+		ok = i->op == IR_SUB && i->args[0] == s->score && i->args[1] == s->running && add(s->less, &s->nless, i);
+		struct users terms = users_of(s->ph, i);
+		ok = ok && terms.n <= MOST;
+		for (int t = 0; ok && t < terms.n; t++)
+			ok = terms.user[t]->op == IR_EXP && collect_uses(s, terms.user[t]);
+	}
+	return ok && s->nless;
+}
+
+static void unmask(struct ir_ins *reduce)
+{
+	reduce->flags &= (uint8_t)~IR_MASKED;
+	reduce->nargs--;
+}
+
+static void see_once(struct pass *p, struct seen *s)
+{
+	struct ir_builder b = pass_before(p, s->ph, s->top);
+	struct ir_ins *seen = ir_select(&b, s->mask, s->score, ir_float(&b, DT_F32, -INFINITY));
+	s->top->args[0] = seen;
+	unmask(s->top);
+	for (int i = 0; i < s->nless; i++)
+		s->less[i]->args[0] = seen;
+	for (int i = 0; i < s->nsums; i++)
+		unmask(s->sum[i]);
+	for (int i = 0; i < s->nselects; i++)
+		ir_replace(p->k, s->select[i], s->select[i]->args[1]);
+}
+
+struct look { struct pass *p; struct ir_phase *ph; };
+
+static void look_at(struct ir_ins *i, void *ctx)
+{
+	const struct look *l = ctx;
+	if (i->op != IR_REDUCE || i->kind != RED_MAX || i->dtype != DT_F32 || i->nargs != 2 || !(i->flags & IR_MASKED))
+		return;
+	struct users u = users_of(l->ph, i);
+	if (u.n != 1 || !is_running(u.user[0], i))
+		return;
+	struct seen s = {.ph = l->ph, .top = i, .score = i->args[0], .mask = i->args[1], .running = u.user[0]};
+	if (collect(&s))
+		see_once(l->p, &s);
+}
+
+int pass_seen(struct pass *p)
+{
+	FOR_PHASES(p, ph) {
+		struct look l = {p, ph};
+		ir_walk(ph->body, look_at, &l);
+	}
+	return 0;
+}
