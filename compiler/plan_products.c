@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FEW_THREADS = 256, NARROW = 32 };
+/* Of four SIMDs each has two waves: one's arithmetic goes on beside the other's matrix instructions. */
+enum { WAVES = 8, MANY_THREADS = 512, NARROW = 32 };
 enum { LEAST_CLASS = 64, LANE_WORDS = 512 };      /* positions of the least class of held axes; words that a lane has at most */
 
 static const struct dsl_schedule *schedule_for(const struct dsl_kernel *text, const struct target *target)
@@ -270,7 +271,7 @@ static int whole_sides(int tile, int side) { return tile < side ? side : tile - 
 static void matrix_tiles(struct planner *p, struct variant *v, const struct beside *b, int shrink)
 {
 	const struct dsl_schedule *s = schedule_for(p->text, p->target);
-	v->waves = waves_of(p, FEW_THREADS);
+	v->waves = WAVES;
 	v->scheduled = s && v->aligned;
 	for (int i = 0; s && i < s->nknobs; i++) {
 		if (!s->knobs[i].has_value)
@@ -280,7 +281,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 	}
 	int least = most_contracted(p), most = variant_in_runs(v) ? 128 : 64;    /* of a side of tiles that are not aligned: each run, or element, has its own mask */
 	if (!v->aligned && !variant_in_runs(v))      /* long rows element by element: more lanes, fewer elements each */
-		v->waves = waves_of(p, shrink > 1 ? 2 * FEW_THREADS : FEW_THREADS);
+		v->waves = shrink > 1 ? waves_of(p, MANY_THREADS) : WAVES;
 	for (int i = 0; i < p->k->nphases; i++) {
 		struct sides sides = sides_of(&p->k->phases[i], p->target);
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
