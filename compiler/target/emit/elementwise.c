@@ -197,38 +197,13 @@ static LLVMValueRef philox(struct emit *e, LLVMValueRef seed, LLVMValueRef count
 	return c[0];
 }
 
-/* A NaN in this value has 16 zeros in its lower half: what came from bf16 or from an operation itself (0x7fc00000) does, and operations
- * hand on an operand's.  left: how many instructions are still looked at. */
-static bool has_short_nans(const struct ir_ins *i, int *left)
-{
-	int first = i->op == IR_SELECT, n = i->op == IR_REDUCE ? 1 : i->nargs;
-	if (--*left < 0)
-		return false;
-	switch (i->op) {
-	case IR_CONST:
-		return true;
-	case IR_CVT:
-		return i->args[0]->dtype == DT_BF16 || i->args[0]->dtype == DT_I32;
-	case IR_ADD: case IR_SUB: case IR_MUL: case IR_DIV: case IR_FMA: case IR_NEG: case IR_ABS: case IR_MIN: case IR_MAX: case IR_SQRT:
-	case IR_RSQRT: case IR_RCP: case IR_SELECT: case IR_REDUCE: case IR_RELAYOUT:
-		for (int a = first; a < n; a++)
-			if (!has_short_nans(i->args[a], left))
-				return false;
-		return true;
-	default:
-		return false;
-	}
-}
-
 static LLVMValueRef convert(struct emit *e, const struct ir_ins *i, LLVMValueRef x)
 {
-	int left = 64;
 	if ((i->flags & IR_AGAIN) && e->machine->widened_again && vector_length(x) % 2 == 0)
 		return e->machine->widened_again(e, x);
 	if (i->dtype == DT_BF16 && LLVMIsAFPExtInst(x) && LLVMTypeOf(LLVMGetOperand(x, 0)) == op_type_like(e, DT_BF16, x))
 		return LLVMGetOperand(x, 0);                   /* it was one before */
-	if (i->dtype == DT_BF16 && i->args[0]->dtype == DT_F32 && !(i->flags & IR_SATURATE) && !e->v->target->cvt_pk_bf16 && e->machine->round_bf16 &&
-	    has_short_nans(i->args[0], &left))
+	if (nans_are_short(e, i))
 		return e->machine->round_bf16(e, x);
 	return op_convert(e, x, (enum dtype)i->args[0]->dtype, (enum dtype)i->dtype, i->flags & IR_SATURATE);
 }

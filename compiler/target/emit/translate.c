@@ -242,6 +242,7 @@ static bool is_pointer(const struct model_karg *k) { return k->kind == KA_WORKSP
 static void bind_numbers(struct emit *e, const struct arguments *a)
 {
 	int64_t row = 0;
+	uint64_t shortened = nans_shortened(e, e->ph);
 	for (int i = 0; i < e->k->nparams; i++)
 		if (e->v->dense >> i & 1) {
 			if (!hexpr_is_const(e->k->params[i].extent[1], &row))
@@ -256,7 +257,7 @@ static void bind_numbers(struct emit *e, const struct arguments *a)
 		case KA_STRIDE: case KA_STRIDE32: e->tensors[k->a].stride[k->b] = p; break;
 		case KA_FOLD_INNER: e->fold_inner = p; break;
 		case KA_FOLD_STRIDE: e->tensors[k->a].fold_stride = p; break;
-		case KA_SCALAR: e->scalars[k->a] = p; break;
+		case KA_SCALAR: e->scalars[k->a] = k->a < 64 && shortened >> k->a & 1 ? nan_shortened(e, p) : p; break;
 		case KA_EXPR: e->told[k->a] = p; break;
 		default: e->symbols[k->a] = p;
 		}
