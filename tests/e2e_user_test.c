@@ -186,6 +186,61 @@ START_TEST(groups_of_any_size_agree)
 }
 END_TEST
 
+static float of_bits(uint32_t bits)
+{
+	float x;
+	memcpy(&x, &bits, 4);
+	return x;
+}
+
+static void check_rounded(const struct e2e_chip *chip, const char *what, uint32_t by, int at, uint16_t found, double want)
+{
+	uint16_t nearest = ref_half_round(REF_BF16, want);
+	bool is_nan = (found & 0x7fff) > 0x7f80;
+	ck_assert_msg(isnan(want) ? is_nan : abs(found - nearest) <= 1, "%s on %s, by %08x [%d]: found %04x, expected %04x", what, chip->name, by, at, found, nearest);
+}
+
+/* Whatever a NaN's bits, it is rounded to one; numbers to the nearest, but for what sums and functions err. */
+START_TEST(nans_are_rounded_to_nans)
+{
+	enum { ROWS = 3, COLUMNS = 200 };
+	static const uint32_t bits[] = {0x3f800000, 0x7fffffff, 0xffffffff, 0x7f800001, 0xffbfffff, 0x7fc00000, 0x7f80ffff, 0x7f800000};
+	static uint16_t x[ROWS * COLUMNS], y[ROWS * COLUMNS], z[ROWS * COLUMNS], s[ROWS], t[ROWS];
+	static float w[COLUMNS];
+	const struct e2e_chip *chip = &e2e_chips[_i];
+	for (unsigned b = 0; b < sizeof bits / sizeof *bits; b++) {
+		for (int i = 0; i < ROWS * COLUMNS; i++)
+			x[i] = i == 5 ? 0x7fff : i == 6 ? 0xffff : i == 7 ? 0x7f81 : ref_half_round(REF_BF16, i % 11 / 8.0 + 0.125);     /* NaNs in the first row */
+		for (int i = 0; i < COLUMNS; i++)
+			w[i] = i % 5 ? 1 : of_bits(bits[i / 5 % (sizeof bits / sizeof *bits)]);
+		float by = of_bits(bits[b]), beside = of_bits(bits[b ? 0 : 1]);
+		if (b == 7)
+			beside = -1;                                             /* whose root is the chip's own NaN */
+		struct e2e_tensor *tx = tensor(E2E_BF16, ROWS, COLUMNS, x), *tw = tensor(E2E_F32, COLUMNS, 0, w), *ty = tensor(E2E_BF16, ROWS, COLUMNS, NULL),
+			*tz = tensor(E2E_BF16, ROWS, COLUMNS, NULL), *ts = tensor(E2E_BF16, ROWS, 0, NULL), *tt = tensor(E2E_BF16, ROWS, 0, NULL);
+		call(chip, "rounded", (union tdsl_arg[]){{.t = &tx->t}, {.t = &tw->t}, {.f = by}, {.f = beside}, {.t = &ty->t}, {.t = &tz->t}, {.t = &ts->t}, {.t = &tt->t}}, 8);
+		e2e_read(ty, y, "y");
+		e2e_read(tz, z, "z");
+		e2e_read(ts, s, "s");
+		e2e_read(tt, t, "t");
+		for (int m = 0; m < ROWS; m++) {
+			double sum = 0, top = -1;
+			for (int n = 0; n < COLUMNS; n++) {
+				int i = m * COLUMNS + n;
+				double value = ref_half_value(REF_BF16, x[i]);
+				sum += value * by;
+				top = fmax(top, value);
+				check_rounded(chip, "y", bits[b], i, y[i], value * by + 1 / sqrt(beside));
+				check_rounded(chip, "z", bits[b], i, z[i], value * w[n]);
+			}
+			check_rounded(chip, "s", bits[b], m, s[m], exp2(sum * 0.001));
+			check_rounded(chip, "t", bits[b], m, t[m], sum + top);
+		}
+		e2e_free(tx), e2e_free(tw), e2e_free(ty), e2e_free(tz), e2e_free(ts), e2e_free(tt);
+	}
+}
+END_TEST
+
 int main(void)
 {
 	setenv("TDSL_SIM_CHECKS", "1", 1);                                   /* races are errors */
@@ -197,6 +252,7 @@ int main(void)
 	tcase_add_loop_test(t, masks_and_conditions_agree, 0, 2);
 	tcase_add_loop_test(t, what_is_stored_was_read_before, 0, 2);
 	tcase_add_loop_test(t, groups_of_any_size_agree, 0, 2);
+	tcase_add_loop_test(t, nans_are_rounded_to_nans, 0, 2);
 	suite_add_tcase(suite, t);
 	return e2e_main(suite);
 }
