@@ -41,7 +41,8 @@ static struct ir_ins *polynomial(struct ir_builder *b, struct ir_ins *z, const d
 /* sign(x) * y for y >= 0 */
 static struct ir_ins *with_sign(struct ir_builder *b, struct ir_ins *x, struct ir_ins *y)
 {
-	return ir_select(b, ir_bin(b, IR_LT, x, num(b, 0)), ir_un(b, IR_NEG, y), y);
+	struct ir_ins *sign = ir_bin(b, IR_AND, ir_bitcast(b, x, DT_I32), ir_int(b, DT_I32, INT32_MIN));
+	return ir_bitcast(b, ir_bin(b, IR_OR, sign, ir_bitcast(b, y, DT_I32)), DT_F32);
 }
 
 static struct ir_ins *tanh_of(struct ir_builder *b, struct ir_ins *x)
@@ -49,8 +50,8 @@ static struct ir_ins *tanh_of(struct ir_builder *b, struct ir_ins *x)
 	static const double p[] = {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1};
 	struct ir_ins *a = ir_un(b, IR_ABS, x), *z = ir_bin(b, IR_MUL, x, x);
 	struct ir_ins *near = ir_fma(b, ir_bin(b, IR_MUL, polynomial(b, z, p, 5), z), x, x);
-	struct ir_ins *e = exp_of(b, mul(b, a, 2));
-	struct ir_ins *far = ir_bin(b, IR_SUB, num(b, 1), ir_bin(b, IR_DIV, num(b, 2), ir_bin(b, IR_ADD, e, num(b, 1))));
+	struct ir_ins *e = ir_un(b, IR_EXP2, mul(b, a, 2 * 1.4426950408889634));
+	struct ir_ins *far = ir_fma(b, ir_un(b, IR_RCP, ir_bin(b, IR_ADD, e, num(b, 1))), num(b, -2), num(b, 1));
 	return ir_select(b, ir_bin(b, IR_LT, a, num(b, 0.625)), near, with_sign(b, x, far));
 }
 

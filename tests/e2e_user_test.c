@@ -205,7 +205,7 @@ START_TEST(nans_are_rounded_to_nans)
 {
 	enum { ROWS = 3, COLUMNS = 200 };
 	static const uint32_t bits[] = {0x3f800000, 0x7fffffff, 0xffffffff, 0x7f800001, 0xffbfffff, 0x7fc00000, 0x7f80ffff, 0x7f800000};
-	static uint16_t x[ROWS * COLUMNS], y[ROWS * COLUMNS], z[ROWS * COLUMNS], s[ROWS], t[ROWS];
+	static uint16_t x[ROWS * COLUMNS], y[ROWS * COLUMNS], z[ROWS * COLUMNS], s[ROWS], t[ROWS], u[ROWS * COLUMNS], o[ROWS * COLUMNS];
 	static float w[COLUMNS];
 	const struct e2e_chip *chip = &e2e_chips[_i];
 	for (unsigned b = 0; b < sizeof bits / sizeof *bits; b++) {
@@ -217,12 +217,16 @@ START_TEST(nans_are_rounded_to_nans)
 		if (b == 7)
 			beside = -1;                                             /* whose root is the chip's own NaN */
 		struct e2e_tensor *tx = tensor(E2E_BF16, ROWS, COLUMNS, x), *tw = tensor(E2E_F32, COLUMNS, 0, w), *ty = tensor(E2E_BF16, ROWS, COLUMNS, NULL),
-			*tz = tensor(E2E_BF16, ROWS, COLUMNS, NULL), *ts = tensor(E2E_BF16, ROWS, 0, NULL), *tt = tensor(E2E_BF16, ROWS, 0, NULL);
-		call(chip, "rounded", (union tdsl_arg[]){{.t = &tx->t}, {.t = &tw->t}, {.f = by}, {.f = beside}, {.t = &ty->t}, {.t = &tz->t}, {.t = &ts->t}, {.t = &tt->t}}, 8);
+			*tz = tensor(E2E_BF16, ROWS, COLUMNS, NULL), *ts = tensor(E2E_BF16, ROWS, 0, NULL), *tt = tensor(E2E_BF16, ROWS, 0, NULL),
+			*tu = tensor(E2E_BF16, ROWS, COLUMNS, NULL), *to = tensor(E2E_BF16, ROWS, COLUMNS, NULL);
+		call(chip, "rounded", (union tdsl_arg[]){{.t = &tx->t}, {.t = &tw->t}, {.f = by}, {.f = beside}, {.t = &ty->t}, {.t = &tz->t}, {.t = &ts->t}, {.t = &tt->t},
+		                                        {.t = &tu->t}, {.t = &to->t}}, 10);
 		e2e_read(ty, y, "y");
 		e2e_read(tz, z, "z");
 		e2e_read(ts, s, "s");
 		e2e_read(tt, t, "t");
+		e2e_read(tu, u, "u");
+		e2e_read(to, o, "b");
 		for (int m = 0; m < ROWS; m++) {
 			double sum = 0, top = -1;
 			for (int n = 0; n < COLUMNS; n++) {
@@ -232,11 +236,13 @@ START_TEST(nans_are_rounded_to_nans)
 				top = fmax(top, value);
 				check_rounded(chip, "y", bits[b], i, y[i], value * by + 1 / sqrt(beside));
 				check_rounded(chip, "z", bits[b], i, z[i], value * w[n]);
+				check_rounded(chip, "u", bits[b], i, u[i], tanh(value * by));
+				check_rounded(chip, "b", bits[b], i, o[i], w[n]);
 			}
 			check_rounded(chip, "s", bits[b], m, s[m], exp2(sum * 0.001));
 			check_rounded(chip, "t", bits[b], m, t[m], sum + top);
 		}
-		e2e_free(tx), e2e_free(tw), e2e_free(ty), e2e_free(tz), e2e_free(ts), e2e_free(tt);
+		e2e_free(tx), e2e_free(tw), e2e_free(ty), e2e_free(tz), e2e_free(ts), e2e_free(tt), e2e_free(tu), e2e_free(to);
 	}
 }
 END_TEST

@@ -36,6 +36,15 @@ static bool loop_is_short(struct look *l, const struct ir_ins *loop, int64_t at)
 	return is_short(l, loop->args[2 + at]) && is_short(l, loop->body->last->args[at]);
 }
 
+/* What a number's bits are joined with is a sign (pass_math.c): that number; else NULL. */
+static const struct ir_ins *signed_number(const struct ir_ins *bits)
+{
+	double mask;
+	const struct ir_ins *sign = bits->op == IR_OR ? bits->args[0] : NULL;
+	bool joined = sign && sign->op == IR_AND && ir_is_const(sign->args[1], &mask) && mask == INT32_MIN && bits->args[1]->op == IR_BITCAST;
+	return joined && bits->args[1]->args[0]->dtype == DT_F32 ? bits->args[1]->args[0] : NULL;
+}
+
 static bool is_short(struct look *l, const struct ir_ins *i)
 {
 	if (--l->left < 0)
@@ -51,6 +60,10 @@ static bool is_short(struct look *l, const struct ir_ins *i)
 	case IR_ADD: case IR_SUB: case IR_MUL: case IR_DIV: case IR_FMA: case IR_NEG: case IR_ABS: case IR_MIN: case IR_MAX: case IR_SQRT:
 	case IR_RSQRT: case IR_RCP: case IR_EXP2: case IR_LOG2: case IR_RELAYOUT:
 		return are_short(l, i, 0, i->nargs);
+	case IR_BITCAST: {
+		const struct ir_ins *number = signed_number(i->args[0]);
+		return number && is_short(l, number);
+	}
 	case IR_SELECT:
 		return are_short(l, i, 1, 3);
 	case IR_REDUCE:
