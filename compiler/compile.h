@@ -86,6 +86,7 @@ struct variant {
 	uint64_t dense;                                        /* of these (bit = parameter) rows lie one behind the other: their stride is the extent of a row, a number */
 	bool single;                                           /* elements are accessed one by one; where aligned as well, HX_UNIT alone holds of all tensors */
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
+	bool piped;                                            /* what products contract is loaded a round of their loop before it is used (emit/pipe.c) */
 	bool late_arguments;                                   /* tensors' pointers and strides are loaded at each access: of many tensors they fill the scalar registers */
 	bool spills;                                           /* what registers do not hold may lie on the stack, NVIDIA's, or scalars of it in lanes, AMD's */
 	bool scheduled;                                        /* tiles and waves are the text's own */

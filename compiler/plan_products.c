@@ -344,6 +344,7 @@ static void plan_product(struct planner *p, const struct beside *b, const struct
 		v.single = most;                         /* rows so short that most runs of a wave stand beside one that is not whole */
 	matrix_tiles(p, &v, b, shrink_for(held));
 	hold(p, &v, b, most);
+	v.piped = is_aligned;
 	plan_beside(p, &v, b);
 	if (!v.text[0])
 		v.text = "any";

@@ -3,11 +3,12 @@
  *
  * How many registers the code of a kernel takes is known when it is compiled: masks, addresses and what an epilogue holds beside its
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
- * built again: on AMD's chips with arguments that are loaded where they are used, then with scalars, and no more than these, in lanes of vector
- * registers, a move each time; on all with the larger side of its tiles halved, then by workgroups of twice the waves, on AMD's then with shorter tiles
- * of its loops, and the same once more with scalars in lanes.  Where none of it helps, NVIDIA's chips keep the rest on a stack, which is slow, but a
- * call is not refused for it.  On others it can be left out where another takes its calls: one of any call, the same for fewer columns, one that sweeps
- * rows, or one without the size that a pack line gives.  The same where a pass finds that no registers hold a tile.  A schedule's own tiles are kept:
+ * built again: with operands of products that are loaded when they are used; on AMD's chips with arguments that are loaded where they are used, then
+ * with scalars, and no more than these, in lanes of vector registers, a move each time; on all with the larger side of its tiles halved, then by
+ * workgroups of twice the waves, on AMD's then with shorter tiles of its loops, and the same once more with scalars in lanes.  Where none of it helps,
+ * NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others it can be left out where another takes its
+ * calls: one of any call, the same for fewer columns, one that sweeps rows, or one without the size that a pack line gives.  The same where a pass finds
+ * that no registers hold a tile.  A schedule's own tiles are kept:
  * who writes them wants to hear that they do not fit. */
 #include "compile.h"
 #include "ir.h"
@@ -87,6 +88,10 @@ int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v,
 	struct variant planned = *v;
 	char other[400];
 	int rc = build(a, k, v, session, out, err, errlen);
+	if (rc == OBJECT_SPILLS && v->piped) {
+		v->piped = planned.piped = false;
+		rc = build(a, k, v, session, out, err, errlen);
+	}
 	if (rc == OBJECT_SPILLS && !target_is_nvptx(v->target)) {         /* whose arguments lie in memory anyway */
 		v->late_arguments = true;
 		rc = build(a, k, v, session, out, other, sizeof other);

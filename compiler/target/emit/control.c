@@ -79,20 +79,29 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	}
 	struct stage_ring ring;
 	bool staged = stage_enter_loop(e, &ring, loop, &end);
-	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b);
+	struct pipe pipe;
+	bool piped = pipe_enter_loop(e, &pipe, loop);
+	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), enter = before;
 	LLVMBasicBlockRef in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
 	bool always = !staged && runs_at_all(loop->args[0], loop->args[1]);
+	LLVMBasicBlockRef first = piped ? LLVMAppendBasicBlockInContext(e->ctx, e->fn, "") : in;
 	if (always)
-		LLVMBuildBr(e->b, in);
+		LLVMBuildBr(e->b, first);
 	else
-		LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, start, end, ""), in, out);
+		LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, start, end, ""), first, out);
+	if (piped) {
+		LLVMPositionBuilderAtEnd(e->b, first);
+		pipe_load_first(e, &pipe, start);
+		enter = LLVMGetInsertBlock(e->b);
+		LLVMBuildBr(e->b, in);
+	}
 	LLVMPositionBuilderAtEnd(e->b, in);
 	LLVMValueRef pos = LLVMBuildPhi(e->b, e->i32, "");
-	LLVMAddIncoming(pos, &start, &before, 1);
+	LLVMAddIncoming(pos, &start, &enter, 1);
 	for (int p = 0; p < n; p++)
 		for (int g = 0; g < initial[p].ngroups; g++) {
 			LLVMValueRef phi = LLVMBuildPhi(e->b, LLVMTypeOf(initial[p].group[g]), "");
-			LLVMAddIncoming(phi, &initial[p].group[g], &before, 1);
+			LLVMAddIncoming(phi, &initial[p].group[g], &enter, 1);
 			e->values[body->params[p]->id].group[g] = phi;
 		}
 	LLVMValueRef outer = e->axis_base[axis], around = e->loop_position;
@@ -104,7 +113,7 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	e->loop_axis = axis;
 	e->loop_start = start;
 	e->loop_body = body;
-	e->before_loop = before;
+	e->before_loop = enter;
 	e->loop_head = in;
 	lds_enter_loop(e);
 	const struct touched *touched = e->touched;
@@ -112,6 +121,8 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	e->loop_depth++;
 	if (staged)
 		stage_begin_round(e, &ring, pos, end);
+	if (piped)
+		pipe_begin_round(e, &pipe, pos, end);
 	emit_block(e, body);
 	if (staged)
 		stage_ask_rest(e);
@@ -130,6 +141,8 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	LLVMBasicBlockRef latch = LLVMGetInsertBlock(e->b);
 	LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, next, end, ""), in, out);
 	LLVMAddIncoming(pos, &next, &latch, 1);
+	if (piped)
+		pipe_leave_loop(e, &pipe, latch);
 	LLVMPositionBuilderAtEnd(e->b, out);
 	for (int p = 0; p < n; p++) {
 		struct value *v = &e->values[body->params[p]->id];

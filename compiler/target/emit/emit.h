@@ -13,7 +13,7 @@
  *   convert.c     conversions, the narrow ones in software    control.c     loops and branches
  *   banks.c       what lanes cost each other in LDS
  *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing
- *   stage.c       loads by way of group memory
+ *   stage.c       loads by way of group memory                pipe.c        operands, a round before
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
  *   early.c       the first loads, before the wait           pace.c        no more than memory gives
  *   teams.c       waves that wait for each other alone
@@ -61,6 +61,7 @@ struct emit {
 	LLVMValueRef entry_end;                  /* instruction in the entry block before which lane arithmetic goes */
 	LLVMValueRef again[3];                   /* what machine.widened_again works with, once it is asked for */
 	struct stage_ring *ring;                 /* of the loop around, whose loads were asked for in rounds before; NULL = there is none */
+	struct pipe *pipe;                       /* of the loop around, whose operands were asked for a round before; NULL = there is none */
 	LLVMValueRef team; int team_waves;       /* of the barriers in hand the number, i32, and how many waves they are for (teams.c); NULL = all of the workgroup */
 	LLVMValueRef team_there, team_number;    /* how many of them hold something, i32, NULL = all; what .team is in the loop that is about to begin */
 	bool unread;                             /* something staged is on its way (stage.c) */
@@ -138,6 +139,20 @@ void stage_ask_rest(struct emit *);                                             
 void stage_leave_loop(struct emit *);
 void stage_take(struct emit *, const struct ir_ins *, int reg);                 /* of what is staged, register reg is there now */
 void value_loaded(struct emit *, const struct ir_ins *, int reg, int n, LLVMValueRef words);   /* from reg on n registers, as they lie in memory */
+
+/* as_of.c: a loop's body as it is in another round; scalar: by id, of its body, whose values were these */
+struct as_of { struct value *values; const bool *scalar; LLVMValueRef base; int mark; };
+struct as_of round_set(struct emit *, const struct ir_ins *loop, LLVMValueRef at);
+void round_set_back(struct emit *, const struct ir_ins *loop, const struct as_of *was);
+
+/* pipe.c: group: what it brings, of the first round and then of the next one; last: the body's last instruction that uses it. */
+struct piped { const struct ir_ins *load, *last; LLVMValueRef *group; };
+struct pipe { const struct ir_ins *loop; struct piped *piped; int n; LLVMValueRef at, end; struct pipe *around; };
+bool pipe_enter_loop(struct emit *, struct pipe *, const struct ir_ins *loop);   /* whether there is something */
+void pipe_load_first(struct emit *, struct pipe *, LLVMValueRef start);          /* where the loop is known to run */
+void pipe_begin_round(struct emit *, struct pipe *, LLVMValueRef at, LLVMValueRef end);
+void pipe_behind(struct emit *, const struct ir_ins *);                          /* of the body, which has been written */
+void pipe_leave_loop(struct emit *, struct pipe *, LLVMBasicBlockRef latch);
 
 /* pace.c */
 void pace_begin(struct emit *, struct stage_ring *);                            /* in front of the loop */

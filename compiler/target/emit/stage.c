@@ -63,57 +63,13 @@ void stage_take(struct emit *e, const struct ir_ins *i, int reg)
 
 /* --- rounds of a loop ------------------------------------------------------------------------------------------------------- */
 
-/* The loop's axis and the scalars of its body (by id) as they are in round `at`; and as they were. */
-struct as_of { struct value *values; const bool *scalar; LLVMValueRef base; int mark; };
-
-/* Of the body's instructions those that are made of positions and of what is known in front of the loop. */
-static const bool *scalars_of(const struct emit *e, const struct ir_block *body)
-{
-	bool *known = arena_alloc(e->arena, sizeof *known * (size_t)(e->k->next_id + 1));
-	for (const struct ir_ins *i = body->first; i; i = i->next) {
-		known[i->id] = (!i->axes || i->op == IR_IOTA) && i->op != IR_LOAD && ir_is_pure(i);
-		for (int a = 0; known[i->id] && a < i->nargs; a++)
-			known[i->id] = i->args[a]->op != IR_ARG && (i->args[a]->block != body || known[i->args[a]->id]);
-	}
-	for (const struct ir_ins *i = body->first; i; i = i->next)
-		known[i->id] = known[i->id] && !i->axes;
-	return known;
-}
-
-static struct as_of set_round(struct emit *e, const struct ir_ins *loop, LLVMValueRef at)
-{
-	struct as_of was = {NULL, scalars_of(e, loop->body), e->axis_base[loop->imm], index_mark(e)};
-	int n = 0;
-	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
-		n += was.scalar[i->id];
-	was.values = arena_alloc(e->arena, sizeof *was.values * (size_t)(n + 1));
-	e->axis_base[loop->imm] = at;
-	n = 0;
-	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
-		if (was.scalar[i->id]) {
-			was.values[n++] = e->values[i->id];
-			emit_instruction(e, i);
-		}
-	return was;
-}
-
-static void set_back(struct emit *e, const struct ir_ins *loop, const struct as_of *was)
-{
-	int n = 0;
-	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
-		if (was->scalar[i->id])
-			e->values[i->id] = was->values[n++];
-	index_release(e, was->mark);
-	e->axis_base[loop->imm] = was->base;
-}
-
 void stage_each(struct emit *e, const struct ir_ins *loop, void (*each)(struct emit *, const struct ir_ins *))
 {
-	struct as_of was = set_round(e, loop, emit_int(e, 0));
+	struct as_of was = round_set(e, loop, emit_int(e, 0));
 	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
 		if (i->op == IR_LOAD && i->flags & IR_STAGED)
 			each(e, i);
-	set_back(e, loop, &was);
+	round_set_back(e, loop, &was);
 }
 
 /* This lane's place of round `at`, behind the constant part. */
@@ -144,7 +100,7 @@ static void find_growth(struct emit *e, struct stage_ring *ring)
 	ring->at = arena_alloc(e->arena, sizeof *ring->at * (size_t)ring->n);
 	ring->by = arena_alloc(e->arena, sizeof *ring->by * (size_t)ring->n);
 	for (int r = 0; r < 2; r++) {
-		struct as_of was = set_round(e, ring->loop, emit_int(e, e->v->rounds - 1 + r));
+		struct as_of was = round_set(e, ring->loop, emit_int(e, e->v->rounds - 1 + r));
 		for (int k = 0; k < ring->n; k++) {
 			struct access a;
 			bool even = true, grows;
@@ -155,7 +111,7 @@ static void find_growth(struct emit *e, struct stage_ring *ring)
 			ring->by[k] = r && at ? LLVMBuildSub(e->b, at, ring->at[k], "") : NULL;
 			ring->at[k] = r ? ring->at[k] : at;
 		}
-		set_back(e, ring->loop, &was);
+		round_set_back(e, ring->loop, &was);
 	}
 }
 
@@ -171,7 +127,7 @@ static void carry_base(struct emit *e, const struct stage_ring *ring, int k, str
 static void ask(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMValueRef end, int k, int n)
 {
 	LLVMValueRef there = LLVMBuildICmp(e->b, LLVMIntSLT, at, end, ""), lane = lane_in_round(e, ring, at);
-	struct as_of was = set_round(e, ring->loop, at);
+	struct as_of was = round_set(e, ring->loop, at);
 	for (; k < n; k++) {
 		const struct ir_ins *load = ring->loads[k];
 		struct access a;
@@ -186,7 +142,7 @@ static void ask(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMVa
 	}
 	if (n == ring->n)
 		e->machine->stage_close(e);
-	set_back(e, ring->loop, &was);
+	round_set_back(e, ring->loop, &was);
 }
 
 /* Loads of a number for the round, as the first round has them: its row is there, or they are masked by that (pass_carry.c).  Where a workgroup has a row
@@ -211,12 +167,12 @@ static void take_numbers(struct emit *e, struct stage_ring *ring, LLVMValueRef a
 {
 	LLVMValueRef after = LLVMBuildAdd(e->b, at, emit_int(e, 1), ""), last = LLVMBuildSub(e->b, end, emit_int(e, 1), "");
 	LLVMValueRef *first = arena_alloc(e->arena, sizeof *first * (size_t)(ring->nnumbers + 1));
-	struct as_of was = set_round(e, ring->loop, LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, after, end, ""), after, last, ""));
+	struct as_of was = round_set(e, ring->loop, LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntSLT, after, end, ""), after, last, ""));
 	for (int k = 0; k < ring->nnumbers; k++) {
 		first[k] = e->values[ring->numbers[k]->id].group[0];
 		emit_load(e, ring->numbers[k]);
 	}
-	set_back(e, ring->loop, &was);
+	round_set_back(e, ring->loop, &was);
 	for (int k = 0; k < ring->nnumbers; k++) {
 		struct value *v = &e->values[ring->numbers[k]->id];
 		v->group[0] = emit_from_round(e, first[k], v->group[0]);
@@ -232,7 +188,7 @@ bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_i
 		n += i->op == IR_LOAD && i->flags & IR_STAGED;
 	if (!n || e->ring || e->loop_depth || !e->machine->stage)
 		return false;
-	struct as_of was = set_round(e, loop, emit_int(e, 0));
+	struct as_of was = round_set(e, loop, emit_int(e, 0));
 	ring->loads = arena_alloc(e->arena, sizeof *ring->loads * (size_t)n);
 	for (const struct ir_ins *i = loop->body->first; i; i = i->next) {
 		struct access a;
@@ -246,7 +202,7 @@ bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_i
 		ring->loads[ring->n++] = i;
 	}
 	find_numbers(e, ring);
-	set_back(e, loop, &was);
+	round_set_back(e, loop, &was);
 	ring->bytes = e->lds_small_bytes - begin;
 	e->lds_small_bytes = begin + e->v->rounds * ring->bytes;
 	if (!ring->n)

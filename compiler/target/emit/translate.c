@@ -140,8 +140,10 @@ void emit_block(struct emit *e, const struct ir_block *b)
 {
 	int outer = e->scope_mark;
 	e->scope_mark = index_mark(e);
-	for (const struct ir_ins *i = emit_front(e, b); i && !e->failed; i = i->next)
+	for (const struct ir_ins *i = emit_front(e, b); i && !e->failed; i = i->next) {
 		i = emit_instruction(e, i);
+		pipe_behind(e, i);
+	}
 	e->scope_mark = outer;
 }
 

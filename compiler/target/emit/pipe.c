@@ -1,0 +1,128 @@
+/* pipe.c -- operands of products, loaded a round before they are used.
+ * In: a loop with products, whose plan says so (variant.piped).  Out: what a round loads at positions known in front of the loop is asked for where
+ * the round before has used up its own, so that it is on its way while that one computes; the first round's in front of the loop, where it
+ * runs at all.  The last round asks for its own once more: there is none behind it, and nothing else is known to be there.
+ * Registers are what it takes, so many for each operand: where they do not suffice the variant is built without (variant_fit.c). */
+#include "emit.h"
+
+#include "../../pass.h"
+
+/* Known in front of the loop but for the position of the round. */
+static bool is_known(const struct ir_ins *loop, const struct ir_ins *i)
+{
+	if (i->block != loop->body)
+		return true;
+	if (i->op == IR_ARG || i->op == IR_LOAD || i->layout || !ir_is_pure(i) || (i->op == IR_REDUCE && !ir_is_tile_bound(i)))
+		return false;
+	for (int a = 0; a < i->nargs; a++)
+		if (!is_known(loop, i->args[a]))
+			return false;
+	return true;
+}
+
+struct users { const struct ir_ins *of; int n; };
+
+static void count_user(struct ir_ins *i, void *ctx)
+{
+	struct users *u = ctx;
+	for (int a = 0; a < i->nargs; a++)
+		u->n += i->args[a] == u->of;
+}
+
+/* The last instruction of the body that uses it; NULL where one within an inner block does. */
+static const struct ir_ins *last_user(const struct ir_ins *loop, const struct ir_ins *of)
+{
+	struct users u = {of, 0};
+	const struct ir_ins *last = NULL;
+	int here = 0;
+	ir_walk(loop->body, count_user, &u);
+	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
+		for (int a = 0; a < i->nargs; a++)
+			if (i->args[a] == of) {
+				last = i;
+				here++;
+			}
+	return here == u.n ? last : NULL;
+}
+
+static bool is_piped(const struct emit *e, const struct ir_ins *loop, const struct ir_ins *i)
+{
+	bool loads = i->op == IR_LOAD && i->layout && !(i->flags & IR_STAGED) && e->k->params[i->imm].role == IR_IN && i->axes & IR_AXIS(loop->imm);
+	for (int a = 0; loads && a < i->nargs; a++)
+		loads = is_known(loop, i->args[a]);
+	return loads && last_user(loop, i) && last_user(loop, i)->op == IR_RELAYOUT;
+}
+
+bool pipe_enter_loop(struct emit *e, struct pipe *p, const struct ir_ins *loop)
+{
+	*p = (struct pipe){.loop = loop, .around = e->pipe};
+	int n = 0;
+	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
+		n += i->op == IR_LOAD;
+	p->piped = arena_alloc(e->arena, sizeof *p->piped * (size_t)(n + 1));
+	for (const struct ir_ins *i = loop->body->first; e->v->piped && i; i = i->next)
+		if (is_piped(e, loop, i))
+			p->piped[p->n++] = (struct piped){.load = i, .last = last_user(loop, i)};
+	return p->n;
+}
+
+/* What the load brings in the round at that position. */
+static LLVMValueRef *load_of_round(struct emit *e, const struct pipe *p, const struct ir_ins *load, LLVMValueRef at)
+{
+	struct value this_round = e->values[load->id];
+	index_forget(e);
+	struct as_of was = round_set(e, p->loop, at);
+	e->values[load->id].early = false;
+	emit_load(e, load);
+	LLVMValueRef *group = e->values[load->id].group;
+	round_set_back(e, p->loop, &was);
+	index_forget(e);
+	if (p->at)
+		e->values[load->id] = this_round;
+	return group;
+}
+
+void pipe_load_first(struct emit *e, struct pipe *p, LLVMValueRef start)
+{
+	for (int n = 0; n < p->n; n++)
+		load_of_round(e, p, p->piped[n].load, start);
+}
+
+void pipe_begin_round(struct emit *e, struct pipe *p, LLVMValueRef at, LLVMValueRef end)
+{
+	for (int n = 0; n < p->n; n++) {
+		struct value *v = &e->values[p->piped[n].load->id];
+		for (int g = 0; g < v->ngroups; g++) {
+			LLVMValueRef phi = LLVMBuildPhi(e->b, LLVMTypeOf(v->group[g]), "");
+			LLVMAddIncoming(phi, &v->group[g], &e->before_loop, 1);
+			v->group[g] = phi;
+		}
+		v->early = true;
+	}
+	p->at = at;
+	p->end = end;
+	e->pipe = p;
+}
+
+void pipe_behind(struct emit *e, const struct ir_ins *i)
+{
+	struct pipe *p = e->pipe;
+	for (int n = 0; p && n < p->n && !e->failed; n++) {
+		if (p->piped[n].last != i)
+			continue;
+		LLVMValueRef next = LLVMBuildAdd(e->b, p->at, emit_int(e, e->ph->axes[p->loop->imm].tile), "");
+		LLVMValueRef there = LLVMBuildICmp(e->b, LLVMIntSLT, next, p->end, "");
+		p->piped[n].group = load_of_round(e, p, p->piped[n].load, LLVMBuildSelect(e->b, there, next, p->at, ""));
+	}
+}
+
+void pipe_leave_loop(struct emit *e, struct pipe *p, LLVMBasicBlockRef latch)
+{
+	for (int n = 0; n < p->n; n++) {
+		struct value *v = &e->values[p->piped[n].load->id];
+		for (int g = 0; g < v->ngroups; g++)
+			LLVMAddIncoming(v->group[g], &p->piped[n].group[g], &latch, 1);
+		v->early = false;
+	}
+	e->pipe = p->around;
+}
