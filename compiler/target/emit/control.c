@@ -115,6 +115,7 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	e->loop_body = body;
 	e->before_loop = enter;
 	e->loop_head = in;
+	struct lds_state lds_before = e->lds_now;
 	lds_enter_loop(e);
 	const struct touched *touched = e->touched;
 	readers_enter_loop(e, loop);
@@ -130,6 +131,8 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	if (e->failed)
 		return;
 	readers_meet(e, touched);
+	if (!always)
+		lds_meet(e, &lds_before);
 	LLVMValueRef next = LLVMBuildAdd(e->b, pos, emit_int(e, e->ph->axes[axis].tile), ""), **last = arena_alloc(e->arena, sizeof *last * (size_t)(n + 1));
 	for (int p = 0; p < n; p++) {
 		const struct value *v = &e->values[body->params[p]->id];

@@ -31,7 +31,8 @@
 struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at, padded, shift; bool small; };
 struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may still read it */
 enum { LDS_REGIONS = 32 };
-struct lds_state { struct lds_region regions[LDS_REGIONS]; int nregions, top; bool written; };      /* what lds.c knows at a place of the code */
+/* What lds.c knows at a place of the code; met: the waves have waited for each other since the innermost loop's round began. */
+struct lds_state { struct lds_region regions[LDS_REGIONS]; int nregions, top; bool written, met; };
 
 /* group: registers; or, with waiting set, the tile lies in LDS and registers are loaded where they are used; with staged set, each is there once it has
  * been used (stage.c); early: loaded in a round before. */

@@ -20,6 +20,7 @@ void lds_barrier(struct emit *e)
 {
 	e->machine->barrier(e);
 	e->lds_now.written = false;
+	e->lds_now.met = true;
 	for (int r = 0; r < e->lds_now.nregions; r++)
 		e->lds_now.regions[r].dirty = false;
 }
@@ -39,12 +40,14 @@ void lds_meet(struct emit *e, const struct lds_state *other)
 	}
 	now->top = now->top > other->top ? now->top : other->top;
 	now->written = now->written || other->written;
+	now->met = now->met && other->met;
 }
 
 void lds_enter_loop(struct emit *e)
 {
 	if (!e->loop_depth)
 		e->lds_now.top = 0;
+	e->lds_now.met = false;
 	for (int r = 0; r < e->lds_now.nregions; r++)
 		e->lds_now.regions[r].dirty = true;
 }
@@ -211,7 +214,7 @@ static LLVMValueRef lane_address(struct emit *e, const struct layout *l, const s
  * reads what lies there. */
 static void place_tile(struct emit *e, struct lds_tile *t)
 {
-	bool dirty = e->loop_depth > 0;
+	bool dirty = e->loop_depth > 0 && !e->lds_now.met;
 	t->at = e->loop_depth ? e->lds_now.top : 0;
 	for (int r = 0; r < e->lds_now.nregions; r++) {
 		struct lds_region *g = &e->lds_now.regions[r];
