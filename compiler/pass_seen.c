@@ -3,7 +3,8 @@
  *          product; masks of three places at once are more than scalar registers hold, and each is compared anew.
  * Method:  the scores themselves are -infinity where they are not seen, once.  The running maximum, which begins with a finite number, is one
  *          or +infinity for good, so that such a term is exp(-infinity) = +0 by itself: sums and products need no mask.  Scores and terms that
- *          anything else uses keep their masks.
+ *          anything else uses keep their masks.  Of most tiles all is seen: where the last position and the first one say so, by masks that
+ *          compare what grows with positions, a workgroup asks no element.
  * Needs:   simplified IR: equal masks are one.   Keeps: values exactly. */
 #include "pass.h"
 
@@ -103,10 +104,58 @@ static void unmask(struct ir_ins *reduce)
 	reduce->nargs--;
 }
 
-static void see_once(struct pass *p, struct seen *s)
+/* The least or the largest that i is in the workgroup's tile; NULL = not known. */
+static struct ir_ins *extreme(struct ir_phase *ph, struct ir_builder *b, struct ir_ins *i, enum ir_reduce which)
+{
+	enum ir_reduce other = which == RED_MAX ? RED_MIN : RED_MAX;
+	double by;
+	if (i->op == IR_IOTA)
+		return ir_reduce(b, which, i, i->axes, NULL);
+	if (!axes_of_several(ph, i->axes))
+		return i;
+	bool scaled = i->op == IR_MUL && ir_is_const(i->args[1], &by) && by >= 0;
+	if (i->op != IR_ADD && i->op != IR_SUB && i->op != IR_MIN && i->op != IR_MAX && !scaled)
+		return NULL;
+	struct ir_ins *x = extreme(ph, b, i->args[0], which), *y = extreme(ph, b, i->args[1], i->op == IR_SUB ? other : which);
+	return x && y ? ir_bin(b, i->op, x, y) : NULL;
+}
+
+/* i1: all of the workgroup's tile is seen; NULL = not known. */
+static struct ir_ins *all_seen(struct ir_phase *ph, struct ir_builder *b, struct ir_ins *mask)
+{
+	struct ir_ins *x = NULL, *y = NULL;
+	if (mask->op == IR_AND && mask->dtype == DT_I1) {
+		x = all_seen(ph, b, mask->args[0]);
+		y = x ? all_seen(ph, b, mask->args[1]) : NULL;
+		return y ? ir_bin(b, IR_AND, x, y) : NULL;
+	}
+	if ((mask->op == IR_LT || mask->op == IR_LE) && mask->args[0]->dtype == DT_I32) {
+		x = extreme(ph, b, mask->args[0], RED_MAX);
+		y = x ? extreme(ph, b, mask->args[1], RED_MIN) : NULL;
+	}
+	return y ? ir_bin(b, mask->op, x, y) : NULL;
+}
+
+/* The scores where they are seen, -infinity elsewhere. */
+static struct ir_ins *seen_scores(struct pass *p, const struct seen *s)
 {
 	struct ir_builder b = pass_before(p, s->ph, s->top);
-	struct ir_ins *seen = ir_select(&b, s->mask, s->score, ir_float(&b, DT_F32, -INFINITY));
+	struct ir_ins *all = all_seen(s->ph, &b, s->mask), *nothing = ir_float(&b, DT_F32, -INFINITY);
+	if (!all)
+		return ir_select(&b, s->mask, s->score, nothing);
+	if (all->axes)
+		all = ir_reduce(&b, RED_ANY, all, all->axes, NULL);
+	struct ir_ins *choice = ir_if(&b, all);
+	struct ir_builder whole = {p->k, s->ph, choice->body, NULL, b.line, b.col}, part = {p->k, s->ph, choice->other, NULL, b.line, b.col};
+	struct ir_ins *masked = ir_select(&part, s->mask, s->score, nothing);
+	ir_yield(&whole, (struct ir_ins *[]){s->score}, 1);
+	ir_yield(&part, &masked, 1);
+	return ir_result(&b, choice, 0);
+}
+
+static void see_once(struct pass *p, struct seen *s)
+{
+	struct ir_ins *seen = seen_scores(p, s);
 	s->top->args[0] = seen;
 	unmask(s->top);
 	for (int i = 0; i < s->nless; i++)

@@ -71,6 +71,8 @@ static bool is_short(struct look *l, const struct ir_ins *i)
 	case IR_DOT:
 		return i->args[0]->dtype == DT_BF16 && i->args[1]->dtype == DT_BF16 && are_short(l, i, 2, i->nargs);
 	case IR_RESULT:
+		if (i->args[0]->op == IR_IF)
+			return is_short(l, i->args[0]->body->last->args[i->imm]) && is_short(l, i->args[0]->other->last->args[i->imm]);
 		return loop_is_short(l, i->args[0], i->imm);
 	case IR_ARG:
 		for (int p = 0; p < i->block->nparams; p++)
