@@ -463,6 +463,21 @@ static bool is_summed_at_once(const struct assign *s, const struct ir_ins *i)
 	return (i->flags & IR_PRODUCT) && !s->p->v->target->f32_pairs && i->layout && layout_regs(i->layout) >= MANY;
 }
 
+/* An operand as the product wants it.  What is loaded once, in front of the loop of the product that alone uses it, is loaded so where its rows run
+ * along k: lanes then access 16 bytes of each of several rows, which is slower than memory's order but takes no group memory, of which there is
+ * less than a tile of many rows would take. */
+static struct ir_ins *operand(struct assign *s, const struct ir_ins *dot, struct ir_ins *v, int k, const struct layout *l)
+{
+	bool once = v->op == IR_LOAD && v->layout && s->feeds[v->id] && s->uses[v->id] == 1 && v->block != dot->block && s->p->v->aligned;
+	struct contiguity c = {.s = s, .axes = v->axes};
+	if (once)
+		vote(v, &c);
+	if (!once || !c.votes[k] || layout_vector(l, k) < layout_vector(v->layout, k))
+		return moved(s, v, l);
+	v->layout = l;
+	return v;
+}
+
 static void place_dot(struct assign *s, struct ir_ins *i)
 {
 	const struct product *d = product_of(s, i);
@@ -470,8 +485,8 @@ static void place_dot(struct assign *s, struct ir_ins *i)
 	const struct product *from_c = s->feeds[i->args[c]->id] ? NULL : maker(s, d->k, d->col);
 	struct k_shape k = from_c ? k_shape_of_accumulator(from_c->mfma, d->mfma)
 	                          : k_shape_plain(d->mfma, dtype_info(i->args[r]->dtype)->bits, s->ph->axes[d->k].tile);
-	i->args[r] = moved(s, i->args[r], layout_operand(&s->space, d->mfma, d->mfma->rows, d->row, d->k, &k, s->wave_axis));
-	i->args[c] = moved(s, i->args[c], layout_operand(&s->space, d->mfma, d->mfma->cols, d->col, d->k, &k, s->wave_axis));
+	i->args[r] = operand(s, i, i->args[r], d->k, layout_operand(&s->space, d->mfma, d->mfma->rows, d->row, d->k, &k, s->wave_axis));
+	i->args[c] = operand(s, i, i->args[c], d->k, layout_operand(&s->space, d->mfma, d->mfma->cols, d->col, d->k, &k, s->wave_axis));
 	i->layout = home(s, i->axes);
 	if (i->flags & IR_ACC)
 		i->args[2] = moved(s, i->args[2], i->layout);

@@ -133,7 +133,7 @@ static void attention(const struct e2e_chip *chip, struct attention_case c)
 	free(q), free(k), free(v), free(o), free(ob), free(ref), free(rounded);
 }
 
-static const int64_t lengths[] = {1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 200};
+static const int64_t lengths[] = {1, 2, 15, 16, 17, 31, 33, 63, 64, 65, 127, 128, 129, 200, 256, 257, 385, 520};
 enum { NLENGTHS = sizeof lengths / sizeof *lengths };
 
 START_TEST(attention_lengths_agree)
@@ -143,6 +143,7 @@ START_TEST(attention_lengths_agree)
 	attention(chip, (struct attention_case){.b = 1, .h = 2, .g = 1, .s = n, .t = n, .d = 128});
 	attention(chip, (struct attention_case){.b = 1, .h = 1, .g = 1, .s = 5, .t = n, .d = 64});      /* with n < 5: rows that see nothing */
 	attention(chip, (struct attention_case){.b = 1, .h = 1, .g = 1, .s = n, .t = 40, .d = 64});
+	attention(chip, (struct attention_case){.b = 1, .h = 1, .g = 1, .s = n, .t = n + 200, .d = 64});   /* tiles of which all is seen, and of which a part is */
 }
 END_TEST
 
