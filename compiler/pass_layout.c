@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { HOMES = 64, MOST_REGISTERS = 1024, ACCESS = 128, WORD = 32 };   /* bits */
+enum { HOMES = 64, MOST_REGISTERS = 1024, ACCESS = 128, WORD = 32, WORDS_ACROSS = 64 };   /* bits */
 
 struct home { ir_axes axes; const struct layout *layout; };
 struct product { const struct ir_ins *dot; const struct mfma *mfma; int row, col, k; bool swapped; };
@@ -399,6 +399,50 @@ static void find_feeding(struct assign *s)
 	}
 }
 
+static bool is_made_of(const struct assign *s, const struct ir_ins *x, const struct ir_ins *load)
+{
+	bool made = x == load;
+	for (int a = 0; !made && s->feeds[x->id] && x->op != IR_LOAD && a < x->nargs; a++)
+		made = is_made_of(s, x->args[a], load);
+	return made;
+}
+
+/* The axis along which the product that a load feeds contracts it. */
+static int contracted_axis(const struct assign *s, const struct ir_ins *load)
+{
+	for (int i = 0; i < s->nproducts; i++)
+		for (int a = 0; a < 2; a++)
+			if (is_made_of(s, s->products[i].dot->args[a], load))
+				return s->products[i].k;
+	return -1;
+}
+
+/* Memory order for an operand whose rows lie across k: a lane holds several rows as well, as many as make 8 bytes along k, so that these are written to group
+ * memory at once; element by element 16 lanes would write to one bank. */
+static const struct layout *rows_across(struct assign *s, ir_axes axes, int inner, int k, int bits)
+{
+	int held = product_of_tiles(s->ph, axes) / (s->p->v->target->wave * s->space.waves), vector = WORDS_ACROSS / bits, run = vector;
+	while (run > 1 && vector * run > held)
+		run /= 2;
+	while (2 * vector * run <= held && 2 * vector * bits <= ACCESS)
+		vector *= 2;
+	return run > 1 ? layout_rows(&s->space, axes, inner, vector, k, run) : NULL;
+}
+
+/* What only feeds products lies as memory does. */
+static const struct layout *layout_of_fed(struct assign *s, const struct ir_ins *load, ir_axes axes)
+{
+	struct contiguity c = {.s = s, .axes = axes};
+	int bits = dtype_info((enum dtype)load->dtype)->bits, inner = -1, k = contracted_axis(s, load);
+	vote((struct ir_ins *)load, &c);
+	for (int a = 0; a < s->ph->naxes; a++)
+		inner = c.votes[a] ? a : inner;
+	axes = wide_axes(s->ph, axes);
+	bool across = inner >= 0 && k >= 0 && k != inner && axes & IR_AXIS(k) && s->p->v->aligned && !s->p->v->single && bits <= 16 && bits >= 8;
+	const struct layout *l = across ? rows_across(s, axes, inner, k, bits) : NULL;
+	return l ? l : memory_layout(s, axes, inner, bits);
+}
+
 /* The axis along which a lane's registers run first, or lanes where each accesses one element. */
 static int vector_axis(struct assign *s, const struct layout *l)
 {
@@ -592,14 +636,8 @@ static void place(struct assign *s, struct ir_ins *i)
 	if (i->op == IR_STORE)
 		l = in_accesses(s, i, l);
 	if (s->feeds[i->id]) {
-		int bits, inner = -1;
 		if (i->op == IR_LOAD) {
-			struct contiguity c = {.s = s, .axes = space};
-			vote(i, &c);
-			for (int a = 0; a < s->ph->naxes; a++)
-				inner = c.votes[a] ? a : inner;
-			bits = dtype_info(i->dtype)->bits;
-			l = memory_layout(s, wide_axes(s->ph, space), inner, bits);
+			l = layout_of_fed(s, i, space);
 		} else {
 			for (int a = 0; a < i->nargs; a++)
 				if (i->args[a]->layout && wide_axes(s->ph, i->args[a]->axes) == wide_axes(s->ph, space))

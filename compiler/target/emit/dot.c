@@ -50,18 +50,35 @@ static int k_bits(const struct layout *l, int k)
 /* One side of a product, and the fragments made of it so far, by their first register. */
 struct operand { const struct ir_ins *of; int free, k, positions; LLVMValueRef *fragments; };
 
+enum { READ = 16, MOST_PARTS = 8 };                  /* bytes that a lane reads of group memory at a time; of a lane's positions of one instruction */
+
+/* How many steps' elements are read at a time: those that lie side by side in group memory. */
+static int steps_at_once(const struct emit *e, const struct mfma *m, const struct operand *o, int in_block)
+{
+	const struct layout *l = o->of->layout;
+	int bytes = m->elems * dtype_info(o->of->dtype)->bits / 8, n = e->values[o->of->id].waiting ? READ / bytes : 1;
+	while (n > 1 && (in_block % (n * m->elems) || n * m->elems > 1 << layout_vector(l, o->k)))
+		n /= 2;
+	return n;
+}
+
 /* The registers along k for every position that a lane holds of an instruction's rows (or columns) from `at` on. */
 static LLVMValueRef fragment(struct emit *e, const struct mfma *m, const struct operand *o, int at, int kpos, int in_block)
 {
 	const struct layout *l = o->of->layout;
 	int step = mfma_lane_positions(m), parts = o->positions / step, first = register_at(e, l, o->free, at, o->k, kpos) + in_block;
-	LLVMValueRef *known = &o->fragments[first], part[8];
+	LLVMValueRef *known = &o->fragments[first], part[MOST_PARTS], of_step[MOST_PARTS];
 	if (*known)
 		return *known;
+	int n = steps_at_once(e, m, o, in_block), words = parts * m->elems * dtype_info(o->of->dtype)->bits / 32;
 	for (int p = 0; p < parts; p++)
-		part[p] = value_vector(e, o->of, l, register_at(e, l, o->free, at + p * step, o->k, kpos) + in_block, m->elems);
-	int words = parts * m->elems * dtype_info(o->of->dtype)->bits / 32;
-	return *known = LLVMBuildBitCast(e->b, vector_join(e, part, parts, m->elems), operand_type(e, m->operand, words), "");
+		part[p] = value_vector(e, o->of, l, register_at(e, l, o->free, at + p * step, o->k, kpos) + in_block, n * m->elems);
+	for (int s = 0; s < n; s++) {
+		for (int p = 0; p < parts; p++)
+			of_step[p] = vector_part(e, part[p], s * m->elems, m->elems);
+		known[s * m->elems] = LLVMBuildBitCast(e->b, vector_join(e, of_step, parts, m->elems), operand_type(e, m->operand, words), "");
+	}
+	return *known;
 }
 
 void emit_dot(struct emit *e, const struct ir_ins *i)

@@ -26,9 +26,9 @@
 #include "../../affine.h"
 #include "../mfma.h"
 
-/* A tile in LDS: element strides along axes, rows along `inner`; 16 bytes more behind every 2^shift positions of axis `padded` (-1: what
+/* A tile in LDS: element strides along axes, rows along `inner`; `pad` bytes more behind every 2^shift positions of axis `padded` (-1: what
  * padding there is lies in the strides); small: it lies among the partial results of reductions, in a place that nothing else has. */
-struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at, padded, shift; bool small; };
+struct lds_tile { int inner, stride[LAYOUT_AXES], bytes, size, at, padded, shift, pad; bool small; };
 struct lds_region { int at, size; bool dirty; };      /* dirty: other waves may still read it */
 enum { LDS_REGIONS = 32 };
 /* What lds.c knows at a place of the code; met: the waves have waited for each other since the innermost loop's round began. */

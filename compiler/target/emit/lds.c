@@ -131,30 +131,36 @@ static int run_of(const struct layout *l, const struct lds_tile *t)
 	return run;
 }
 
-/* Rows along `inner`, 16 bytes of padding behind each so that rows start in different banks: behind each lot of them that a lane
- * of the writer holds, where it writes words of several, and `more` of them wherever the axis of lots takes a step. */
-static struct lds_tile tile_padded(struct emit *e, const struct layout *from, const struct layout *l, int inner, int bytes, int more)
+/* pad: bytes of one; more: how many of them behind the last row, or, of lots, wherever their axis takes a step; in_lots: of as many rows as a lane of
+ * the writer holds, where it writes words of several. */
+struct padding { int pad, more; bool in_lots; };
+
+static int rows_of_lot(const struct layout *from, int axis, int inner, int bytes)
 {
-	struct lds_tile t = {.inner = inner, .bytes = bytes, .padded = -1};
+	return axis != inner && run_along(from, inner, bytes).bits ? run_along(from, axis, 0).bits : 0;
+}
+
+/* Rows along `inner`, with padding behind each, or behind each lot of them, so that rows start in different banks. */
+static struct lds_tile tile_padded(struct emit *e, const struct layout *from, const struct layout *l, int inner, int bytes, const struct padding *p)
+{
+	struct lds_tile t = {.inner = inner, .bytes = bytes, .padded = -1, .pad = p->pad};
 	int at = 1;
-	for (int x = 0; x < e->ph->naxes && run_along(from, inner, bytes).bits; x++) {
-		int rows = x != inner ? run_along(from, x, 0).bits : 0;
-		if (rows) {
+	for (int x = 0; x < e->ph->naxes && p->in_lots; x++)
+		if (rows_of_lot(from, x, inner, bytes)) {
 			t.padded = x;
-			t.shift = rows;
+			t.shift = rows_of_lot(from, x, inner, bytes);
 		}
-	}
 	for (int round = 0; round < 2; round++)
 		for (int x = 0; x < e->ph->naxes; x++) {
 			if ((x == inner) != (round == 0) || layout_size(l, x) == 1)
 				continue;
-			at += x == t.padded ? more * LDS_PAD / bytes : 0;
+			at += x == t.padded ? p->more * p->pad / bytes : 0;
 			t.stride[x] = at;
 			at *= layout_size(l, x);
 			if (x == inner && t.padded < 0)
-				at += LDS_PAD / bytes;
+				at += (1 + p->more) * p->pad / bytes;
 			if (x == t.padded)
-				at += (layout_size(l, x) >> t.shift) * LDS_PAD / bytes;
+				at += (layout_size(l, x) >> t.shift) * p->pad / bytes;
 		}
 	t.size = (at * bytes + 15) / 16 * 16;
 	return t;
@@ -167,7 +173,7 @@ static int tile_byte(const struct emit *e, const struct layout *l, const struct 
 	layout_coord(l, reg, lane, 0, at);
 	for (int x = 0; x < e->ph->naxes; x++)
 		sum += at[x] * t->stride[x] * t->bytes;
-	return t->padded < 0 ? sum : sum + (at[t->padded] >> t->shift) * LDS_PAD;
+	return t->padded < 0 ? sum : sum + (at[t->padded] >> t->shift) * t->pad;
 }
 
 /* Rounds of group memory that all accesses of so many elements at a time take. */
@@ -179,21 +185,28 @@ static int rounds_of(const struct emit *e, const struct layout *l, const struct 
 	return layout_regs(l) / run * lds_rounds(byte, lanes, bytes, lds_banks(e->v->target, bytes, read));
 }
 
-/* With as little padding as takes the fewest rounds. */
+/* With as little padding as takes the fewest rounds.  Accesses of at most 8 bytes leave every other pair of banks unused where all padding is of 16: then
+ * it may be of 8, and behind each row. */
 static struct lds_tile *tile_of(struct emit *e, const struct layout *from, const struct layout *l, int inner, int bytes)
 {
 	struct lds_tile *t = arena_alloc(e->arena, sizeof *t);
-	*t = tile_padded(e, from, l, inner, bytes, 0);
 	int write = 1 << run_along(from, inner, bytes).bits, least = INT_MAX;
-	for (int more = 0; t->padded >= 0 && more <= LDS_MOST_PADS; more++) {
-		struct lds_tile other = tile_padded(e, from, l, inner, bytes, more);
-		int rounds = rounds_of(e, from, &other, write, false) + rounds_of(e, l, &other, run_of(l, &other), true);
-		if (rounds < least) {
-			*t = other;
-			least = rounds;
+	bool lots = false;
+	for (int x = 0; x < e->ph->naxes; x++)
+		lots = lots || rows_of_lot(from, x, inner, bytes);
+	*t = tile_padded(e, from, l, inner, bytes, &(struct padding){LDS_PAD, 0, lots});
+	int read = run_of(l, t);
+	bool narrow = (write > read ? write : read) * bytes <= LDS_PAD / 2;
+	for (int way = 0; lots && way < (narrow ? 3 : 1); way++)                 /* lots by 16, by 8, rows by 8 */
+		for (int more = 0; more <= LDS_MOST_PADS; more++) {
+			struct lds_tile other = tile_padded(e, from, l, inner, bytes, &(struct padding){way ? LDS_PAD / 2 : LDS_PAD, more, way < 2});
+			int rounds = rounds_of(e, from, &other, write, false) + rounds_of(e, l, &other, read, true);
+			if (rounds < least) {
+				*t = other;
+				least = rounds;
+			}
 		}
-	}
-	e->turned = e->turned || t->padded >= 0;
+	e->turned = e->turned || lots;
 	return t;
 }
 
@@ -205,7 +218,7 @@ static LLVMValueRef lane_address(struct emit *e, const struct layout *l, const s
 	LLVMValueRef sum = t->small ? index_lanes_here(e, l, coef) : index_lanes(e, l, coef);
 	if (t->padded >= 0 && t->stride[t->padded]) { /* its low bits and those of registers are different ones: no carry */
 		LLVMValueRef lots = LLVMBuildLShr(e->b, index_lane(e, l, t->padded), emit_int(e, t->shift), "");
-		sum = LLVMBuildAdd(e->b, sum, op_times(e, lots, LDS_PAD), "");
+		sum = LLVMBuildAdd(e->b, sum, op_times(e, lots, t->pad), "");
 	}
 	return LLVMIsConstant(sum) ? NULL : sum;
 }
