@@ -185,21 +185,28 @@ static int rounds_of(const struct emit *e, const struct layout *l, const struct 
 	return layout_regs(l) / run * lds_rounds(byte, lanes, bytes, lds_banks(e->v->target, bytes, read));
 }
 
-/* With as little padding as takes the fewest rounds.  Accesses of at most 8 bytes leave every other pair of banks unused where all padding is of 16: then
- * it may be of 8, and behind each row. */
-static struct lds_tile *tile_of(struct emit *e, const struct layout *from, const struct layout *l, int inner, int bytes)
+/* With as little padding as takes the fewest rounds, of tiles that are turned, or read by products, again and again.  Accesses of at most 8 bytes leave
+ * every other pair of banks unused where all padding is of 16: then it may be of 8. */
+static struct lds_tile *tile_of(struct emit *e, const struct layout *from, const struct layout *l, int inner, int bytes, bool again)
 {
 	struct lds_tile *t = arena_alloc(e->arena, sizeof *t);
-	int write = 1 << run_along(from, inner, bytes).bits, least = INT_MAX;
+	int write = 1 << run_along(from, inner, bytes).bits, least = INT_MAX, ways = 0;
 	bool lots = false;
 	for (int x = 0; x < e->ph->naxes; x++)
 		lots = lots || rows_of_lot(from, x, inner, bytes);
 	*t = tile_padded(e, from, l, inner, bytes, &(struct padding){LDS_PAD, 0, lots});
 	int read = run_of(l, t);
-	bool narrow = (write > read ? write : read) * bytes <= LDS_PAD / 2;
-	for (int way = 0; lots && way < (narrow ? 3 : 1); way++)                 /* lots by 16, by 8, rows by 8 */
+	struct { int pad; bool in_lots; } way[3];
+	way[ways].pad = LDS_PAD;
+	way[ways].in_lots = lots;
+	ways += lots || again;
+	for (int in_lots = 1; in_lots >= 0 && lots && (write > read ? write : read) * bytes <= LDS_PAD / 2; in_lots--) {
+		way[ways].pad = LDS_PAD / 2;
+		way[ways++].in_lots = in_lots;
+	}
+	for (int w = 0; w < ways; w++)
 		for (int more = 0; more <= LDS_MOST_PADS; more++) {
-			struct lds_tile other = tile_padded(e, from, l, inner, bytes, &(struct padding){way ? LDS_PAD / 2 : LDS_PAD, more, way < 2});
+			struct lds_tile other = tile_padded(e, from, l, inner, bytes, &(struct padding){way[w].pad, more, way[w].in_lots});
 			int rounds = rounds_of(e, from, &other, write, false) + rounds_of(e, l, &other, read, true);
 			if (rounds < least) {
 				*t = other;
@@ -334,7 +341,7 @@ static void write_tile(struct emit *e, const struct ir_ins *v, const struct lds_
 static struct lds_tile *tile_for(struct emit *e, const struct ir_ins *i)
 {
 	int bytes = i->dtype == DT_I1 || dtype_info(i->dtype)->bits < 8 ? 1 : dtype_info(i->dtype)->bits / 8;
-	return tile_of(e, i->args[0]->layout, i->layout, inner_axis(e, i->layout), bytes);
+	return tile_of(e, i->args[0]->layout, i->layout, inner_axis(e, i->layout), bytes, only_products_use(i));
 }
 
 /* What goes through LDS, at once. */
