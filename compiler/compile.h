@@ -20,6 +20,7 @@ struct target {
 	int wave, registers;       /* lanes of a wave; registers that the lanes of a compute unit share */
 	int lds_bytes, max_threads;    /* of a workgroup */
 	int lds_banks, lds_wide_banks; /* of group memory, a word of 4 bytes each; that reads of 8 and 16 bytes find */
+	uint8_t lds_fours[8];          /* of each half of a wave, in which order reads of 16 bytes serve its fours of lanes; zeros = as they come */
 	int few_threads, vectors;      /* of a workgroup without reductions across it; accesses of 16 bytes that its lanes begin before they wait */
 	int tile_threads;              /* of a workgroup that holds groups both ways, whose code an element is short: a compute unit has room for two */
 	/* Tiles of a matrix that are turned in group memory; of few rows; where lanes access single elements; both; of rows that such a tile holds whole.  All

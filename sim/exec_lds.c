@@ -16,7 +16,7 @@ struct phases { uint8_t banks, lanes; const uint8_t *order; }; /* order: 64 lane
 static const uint8_t order_b128[LANES] = { /* gfx950 ds_read_b128 */
 	0, 1, 2, 3, 12, 13, 14, 15, 20, 21, 22, 23, 24, 25, 26, 27, 4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 18, 19, 28, 29, 30, 31,
 	32, 33, 34, 35, 44, 45, 46, 47, 52, 53, 54, 55, 56, 57, 58, 59, 36, 37, 38, 39, 40, 41, 42, 43, 48, 49, 50, 51, 60, 61, 62, 63};
-static const uint8_t order_b96[LANES] = { /* ds_read_b96; gfx942 ds_read_b128 is taken to be the same */
+static const uint8_t order_b96[LANES] = { /* ds_read_b96; gfx942 ds_read_b128 (rocm.blogs.amd.com, Avoiding LDS bank conflicts, July 2025) */
 	0, 1, 2, 3, 20, 21, 22, 23, 4, 5, 6, 7, 16, 17, 18, 19, 8, 9, 10, 11, 28, 29, 30, 31, 12, 13, 14, 15, 24, 25, 26, 27,
 	32, 33, 34, 35, 52, 53, 54, 55, 36, 37, 38, 39, 48, 49, 50, 51, 40, 41, 42, 43, 60, 61, 62, 63, 44, 45, 46, 47, 56, 57, 58, 59};
 

@@ -318,9 +318,8 @@ void emit_update(struct emit *, const struct ir_ins *);
 /* lds.c */
 LLVMValueRef lds_pointer(struct emit *, LLVMValueRef base, LLVMValueRef byte, int constant);
 enum { LDS_PAD = 16, LDS_MOST_PADS = 3, LDS_MOST_LANES = 64, LDS_MOST_BANKS = 64 };     /* bytes: accesses of 16 stay aligned; pads that are tried in one place */
-/* banks.c: rounds of group memory, for an access of so many bytes a lane, each from its `byte` on; how many banks it finds */
-int lds_rounds(const int *byte, int lanes, int bytes, int banks);
-int lds_banks(const struct target *, int bytes, bool read);
+/* banks.c: rounds of group memory, for an access of so many bytes a lane of a wave, each from its `byte` on */
+int lds_rounds(const struct target *, const int *byte, int bytes, bool read);
 void lds_barrier(struct emit *);                                     /* LDS accesses before it are seen by all waves behind it */
 void lds_enter_loop(struct emit *);                                  /* everything read in the loop may still be read by others */
 void lds_meet(struct emit *, const struct lds_state *);              /* two ways of the code meet, at whose ends this was known, and what is now */

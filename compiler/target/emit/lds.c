@@ -182,7 +182,7 @@ static int rounds_of(const struct emit *e, const struct layout *l, const struct 
 	int byte[LDS_MOST_LANES], lanes = e->v->target->wave, bytes = run * t->bytes;
 	for (int lane = 0; lane < lanes; lane++)
 		byte[lane] = tile_byte(e, l, t, 0, lane);
-	return layout_regs(l) / run * lds_rounds(byte, lanes, bytes, lds_banks(e->v->target, bytes, read));
+	return layout_regs(l) / run * lds_rounds(e->v->target, byte, bytes, read);
 }
 
 /* With as little padding as takes the fewest rounds, of tiles that are turned, or read by products, again and again.  Accesses of at most 8 bytes leave

@@ -484,7 +484,7 @@ static int dealing_rounds(const struct emit *e, const struct dealing *d, const s
 	}
 	for (int r = 0, n, last = 0, each = 0; r < layout_regs(l); r += n) {
 		n = reduce_together(e, l, r, layout_regs(l), d->coef);
-		each = n == last ? each : lds_rounds(byte, lanes, 4 * n, lds_banks(e->v->target, 4 * n, read));
+		each = n == last ? each : lds_rounds(e->v->target, byte, 4 * n, read);
 		rounds += each;
 		last = n;
 	}
