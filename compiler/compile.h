@@ -54,6 +54,7 @@ struct target {
 	int ring_bytes;                /* of group memory, that rows which are on their way may have on a multiprocessor; 0 = they come to registers */
 	bool whole_runs;               /* lanes whose run of elements is there as a whole store it at once, though others' masks end within theirs */
 	bool late_stores;              /* what is stored element by element, or perhaps not at all, is stored last: early it holds more registers */
+	bool reads_ahead;          /* waves issue in order, and LLVM's order is the code's: a product's operands are read from group memory a step before it */
 	bool fp8_fnuz;             /* native fp8 is FNUZ */
 	bool cvt_pk_bf16;          /* v_cvt_pk_bf16_f32 */
 	bool cvt_pk_fp4;           /* v_cvt_scalef32_pk_fp4_f32 */

@@ -1,7 +1,7 @@
 /* dot.c -- a product as matrix instructions.
  * In: operands in operand layouts (registers: k first, in runs of `elems` an instruction), the accumulator in its layout.  Out: the
  * result's groups of four rows.  For every step of k, ascending: one instruction for each block of rows and columns; an operand that
- * waits in LDS is read at its first use in the step. */
+ * waits in LDS is read at its first use in the step, or, where nothing else moves it there (target.reads_ahead), a step before. */
 #include "machine.h"
 
 /* words: that the operand takes, all its positions together */
@@ -101,16 +101,21 @@ void emit_dot(struct emit *e, const struct ir_ins *i)
 	LLVMValueRef *d = arena_alloc(e->arena, sizeof *d * (size_t)regs);
 	struct operand rows = {a, fa, k, m->rows, arena_alloc(e->arena, sizeof *d * (size_t)layout_regs(a->layout))};
 	struct operand cols = {b, fb, k, m->cols, arena_alloc(e->arena, sizeof *d * (size_t)layout_regs(b->layout))};
-	for (int s = 0; s < steps; s++) {
+	bool reads_ahead = e->v->target->reads_ahead;
+	for (int s = reads_ahead ? -1 : 0; s < steps; s++) {
 		/* step s: registers s * elems .. of the run along k, which are the lowest register bits and the repeats of k */
-		int in_block = s * m->elems % per_block, kpos = s * m->elems / per_block * a->layout->block[k];
-		for (int r = 0; r < regs; r += 4) {
-			layout_coord(i->layout, r, 0, 0, coord);
-			LLVMValueRef fragment_a = fragment(e, m, &rows, coord[fa], kpos, in_block);
-			LLVMValueRef fragment_b = fragment(e, m, &cols, coord[fb], kpos, in_block);
-			if (!s)
-				d[r] = acc ? value_vector(e, acc, i->layout, r, 4) : LLVMConstNull(at);
-			d[r] = e->machine->product(e, m, fragment_a, fragment_b, d[r]);
+		for (int ahead = reads_ahead; ahead >= (s < 0); ahead--) {
+			int step = s + ahead, in_block = step * m->elems % per_block, kpos = step * m->elems / per_block * a->layout->block[k];
+			for (int r = 0; r < regs && step < steps; r += 4) {
+				layout_coord(i->layout, r, 0, 0, coord);
+				LLVMValueRef fragment_a = fragment(e, m, &rows, coord[fa], kpos, in_block);
+				LLVMValueRef fragment_b = fragment(e, m, &cols, coord[fb], kpos, in_block);
+				if (ahead)
+					continue;
+				if (!s)
+					d[r] = acc ? value_vector(e, acc, i->layout, r, 4) : LLVMConstNull(at);
+				d[r] = e->machine->product(e, m, fragment_a, fragment_b, d[r]);
+			}
 		}
 		e->machine->keep_order(e);                     /* the reads of later steps stay behind: all at once they would not fit */
 	}
