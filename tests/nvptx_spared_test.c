@@ -60,9 +60,28 @@ START_TEST(banks_give_a_word_a_round)
 	};
 	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
 		int byte[64];
+		struct target t = {.wave = cases[c].lanes, .lds_banks = cases[c].banks, .lds_wide_banks = cases[c].banks};
 		for (int lane = 0; lane < cases[c].lanes; lane++)
 			byte[lane] = lane * cases[c].step;
-		ck_assert_msg(lds_rounds(byte, cases[c].lanes, cases[c].bytes, cases[c].banks) == cases[c].rounds, "%d lanes of %d bytes, %d apart", cases[c].lanes, cases[c].bytes, cases[c].step);
+		ck_assert_msg(lds_rounds(&t, byte, cases[c].bytes, true) == cases[c].rounds, "%d lanes of %d bytes, %d apart", cases[c].lanes, cases[c].bytes, cases[c].step);
+	}
+}
+END_TEST
+
+/* By hand: 16 lanes each have a row, the next 16 the 16 bytes beside.  Rows of 144 bytes meet no other in the order of the lanes; in the chips' own for reads
+ * lane 23 meets lane 0 (gfx942), 4 lanes meet others (gfx950); those of 160 bytes do where they are written. */
+START_TEST(lanes_are_read_in_the_chips_order)
+{
+	static const struct { const char *target; int row, read, written; } cases[] = {
+		{"gfx942", 144, 16, 8}, {"gfx942", 160, 8, 16}, {"gfx950", 144, 8, 8}, {"gfx950", 160, 4, 16},
+	};
+	for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
+		int byte[64];
+		for (int lane = 0; lane < 64; lane++)
+			byte[lane] = lane % 16 * cases[c].row + lane / 16 * 16;
+		const struct target *t = target_by_name(cases[c].target);
+		ck_assert_int_eq(lds_rounds(t, byte, 16, true), cases[c].read);
+		ck_assert_int_eq(lds_rounds(t, byte, 16, false), cases[c].written);
 	}
 }
 END_TEST
@@ -230,6 +249,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, groups_lie_lane_by_lane);
 	tcase_add_test(t, turned_words_are_narrowed_in_place);
 	tcase_add_test(t, banks_give_a_word_a_round);
+	tcase_add_test(t, lanes_are_read_in_the_chips_order);
 	tcase_add_test(t, no_bias_is_no_sum);
 	tcase_add_test(t, what_is_stored_twice_is_narrowed_once);
 	tcase_add_test(t, a_lane_masks_what_it_has_folded);
