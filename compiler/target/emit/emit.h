@@ -84,6 +84,7 @@ struct emit {
 	LLVMValueRef fold_inner;                 /* rows are (row / inner, row % inner) of tensors with a fold_stride */
 	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
 	int lds_bytes, lds_small_bytes;          /* needed */
+	bool tight;                              /* with more padding than there has to be they were more than there are */
 	struct lds_state lds_now;                /* top: handed out inside the present outermost loop; written: tiles since the last barrier, reads must wait */
 	const struct touched *touched;           /* what readers.c knows at a place of the code */
 	int cluster, cluster_counters, cluster_rounds;   /* cluster.c: members, 0 = none; where their counters lie; how many have been used */

@@ -199,7 +199,7 @@ static struct lds_tile *tile_of(struct emit *e, const struct layout *from, const
 	struct { int pad; bool in_lots; } way[3];
 	way[ways].pad = LDS_PAD;
 	way[ways].in_lots = lots;
-	ways += lots || again;
+	ways += lots || (again && !e->tight);
 	for (int in_lots = 1; in_lots >= 0 && lots && (write > read ? write : read) * bytes <= LDS_PAD / 2; in_lots--) {
 		way[ways].pad = LDS_PAD / 2;
 		way[ways++].in_lots = in_lots;

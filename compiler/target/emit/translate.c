@@ -619,10 +619,10 @@ static struct emit fresh(const struct emit *base)
 	return e;
 }
 
-int emit_kernel(const struct machine *machine, struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx,
-                struct translated *out, char *err, size_t errlen)
+static int emit_module(const struct machine *machine, struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx,
+                       bool tight, struct translated *out, char *err, size_t errlen)
 {
-	struct emit base = {.machine = machine, .arena = arena, .k = k, .v = v, .err = err, .errlen = errlen, .ctx = ctx};
+	struct emit base = {.machine = machine, .arena = arena, .k = k, .v = v, .err = err, .errlen = errlen, .ctx = ctx, .tight = tight};
 	base.mod = LLVMModuleCreateWithNameInContext(k->name, ctx);
 	base.b = LLVMCreateBuilderInContext(ctx);
 	LLVMSetTarget(base.mod, v->target->triple);
@@ -673,4 +673,12 @@ int emit_kernel(const struct machine *machine, struct arena *arena, const struct
 	out->launches = all;
 	out->nlaunches = nlaunches;
 	return 0;
+}
+
+/* Padding that spares conflicts is left out where the tiles do not fit group memory with it. */
+int emit_kernel(const struct machine *machine, struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx,
+                struct translated *out, char *err, size_t errlen)
+{
+	int rc = emit_module(machine, arena, k, v, ctx, false, out, err, errlen);
+	return rc == OBJECT_SPILLS ? emit_module(machine, arena, k, v, ctx, true, out, err, errlen) : rc;
 }
