@@ -2,9 +2,10 @@
  * Problem: every tile must live somewhere: which register, lane and wave holds which element.
  * Method:  per phase each set of axes has one home layout.  Without products: one layout of memory order per group of axes
  *          that occur together, and its projections.  With products: accumulator layouts for results, projections of
- *          them for what is computed beside; operands and what only feeds them (loads) lie in memory order and are moved by
- *          relayout; a product's result that feeds the next product lends it the order of k.  Values made of positions alone
- *          have no layout: they are computed where they are used.  A value used under another layout goes through relayout.
+ *          them for what is computed beside; operands and what only feeds them (loads) lie in memory order, with as much of k to a
+ *          lane as is written at once, and are moved by relayout, or, loaded once for all rounds, as the product wants them; a product's
+ *          result that feeds the next product lends it the order of k.  Values made of positions alone have no layout: they are
+ *          computed where they are used.  A value used under another layout goes through relayout.
  *          Orders of reductions and dots are fixed by the layouts from here on.
  * Needs:   tiles chosen.   Keeps: values exactly; fixes the order of reductions and dots. */
 #include "layout_choose.h"
