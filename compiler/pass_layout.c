@@ -402,8 +402,8 @@ static void find_feeding(struct assign *s)
 
 static bool is_made_of(const struct assign *s, const struct ir_ins *x, const struct ir_ins *load)
 {
-	bool made = x == load;
-	for (int a = 0; !made && s->feeds[x->id] && x->op != IR_LOAD && a < x->nargs; a++)
+	bool made = x == load, fed = x->op != IR_RELAYOUT && s->feeds[x->id];         /* relayouts are this pass's own */
+	for (int a = 0; !made && fed && x->op != IR_LOAD && a < x->nargs; a++)
 		made = is_made_of(s, x->args[a], load);
 	return made;
 }
