@@ -61,6 +61,8 @@ bool phase_can_sweep_in_place(const struct ir_kernel *, struct ir_phase *, int a
 int phase_product_side(const struct ir_phase *, const struct target *, int axis);
 /* The plan's tile of an axis in a phase; 0 = none. */
 int pass_planned_tile(const struct variant *, int phase, const char *axis);
+/* The largest (RED_MAX) or the least (RED_MIN) that a sum, difference or bound of positions and of numbers of the workgroup is in its tile; NULL = not known. */
+struct ir_ins *tile_extreme(const struct ir_phase *, struct ir_builder *, struct ir_ins *, enum ir_reduce which);
 /* Uses of every value: counted into id-indexed array of next_id entries. */
 int *pass_uses(struct arena *, const struct ir_kernel *);
 #endif

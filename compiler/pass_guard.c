@@ -65,17 +65,6 @@ static bool asks(const struct guard *g, const struct ir_ins *mask, const struct 
 	return mask->op == IR_AND && mask->dtype == DT_I1 && (asks(g, mask->args[0], c) || asks(g, mask->args[1], c));
 }
 
-/* The position of the tile's first row (RED_MIN) or its last. */
-static struct ir_ins *bound_of(const struct guard *g, struct ir_builder *b, struct ir_ins *a, enum ir_reduce which)
-{
-	if (!axes_of_several(g->ph, a->axes))
-		return a;
-	if (a->op == IR_IOTA)
-		return ir_reduce(b, which, a, a->axes, NULL);
-	struct ir_ins *x = bound_of(g, b, a->args[0], which);
-	return ir_bin(b, a->op, x, bound_of(g, b, a->args[1], which));
-}
-
 /* A condition of a tile that holds for all of it where it does for the last position. */
 static bool is_bound(const struct guard *g, const struct ir_ins *c)
 {
@@ -203,7 +192,7 @@ static struct ir_ins *conjunction(const struct guard *g, struct ir_builder *b, s
 	for (int c = 0; c < n; c++) {
 		struct ir_ins *part = parts[c];
 		if (is_of_tile(g, part))
-			part = ir_bin(b, IR_LT, bound_of(g, b, part->args[0], which), part->args[1]);
+			part = ir_bin(b, IR_LT, tile_extreme(g->ph, b, part->args[0], which), part->args[1]);
 		all = !all || all == part ? part : ir_bin(b, IR_AND, all, part);
 	}
 	return all->axes ? ir_reduce(b, RED_ANY, all, all->axes, NULL) : all;

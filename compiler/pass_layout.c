@@ -431,11 +431,11 @@ static const struct layout *rows_across(struct assign *s, ir_axes axes, int inne
 }
 
 /* What only feeds products lies as memory does. */
-static const struct layout *layout_of_fed(struct assign *s, const struct ir_ins *load, ir_axes axes)
+static const struct layout *layout_of_fed(struct assign *s, struct ir_ins *load, ir_axes axes)
 {
 	struct contiguity c = {.s = s, .axes = axes};
 	int bits = dtype_info((enum dtype)load->dtype)->bits, inner = -1, k = contracted_axis(s, load);
-	vote((struct ir_ins *)load, &c);
+	vote(load, &c);
 	for (int a = 0; a < s->ph->naxes; a++)
 		inner = c.votes[a] ? a : inner;
 	axes = wide_axes(s->ph, axes);

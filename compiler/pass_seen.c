@@ -75,7 +75,7 @@ static bool collect_uses(struct seen *s, const struct ir_ins *term)
 		else if (i->op == IR_SELECT && i->args[0] == s->mask && i->args[1] == term)
 			ok = ir_is_const(i->args[2], &other) && other == 0 && !signbit(other) && add(s->select, &s->nselects, i);
 		else
-			ok = i->op == IR_CVT && dtype_is_float((enum dtype)i->dtype) && collect_uses(s, i);
+			ok = i->op == IR_CVT && dtype_is_float((enum dtype)i->dtype) && i->dtype != DT_E8M0 && collect_uses(s, i);      /* which has no 0 */
 	}
 	return ok;
 }
@@ -104,22 +104,6 @@ static void unmask(struct ir_ins *reduce)
 	reduce->nargs--;
 }
 
-/* The least or the largest that i is in the workgroup's tile; NULL = not known. */
-static struct ir_ins *extreme(struct ir_phase *ph, struct ir_builder *b, struct ir_ins *i, enum ir_reduce which)
-{
-	enum ir_reduce other = which == RED_MAX ? RED_MIN : RED_MAX;
-	double by;
-	if (i->op == IR_IOTA)
-		return ir_reduce(b, which, i, i->axes, NULL);
-	if (!axes_of_several(ph, i->axes))
-		return i;
-	bool scaled = i->op == IR_MUL && ir_is_const(i->args[1], &by) && by >= 0;
-	if (i->op != IR_ADD && i->op != IR_SUB && i->op != IR_MIN && i->op != IR_MAX && !scaled)
-		return NULL;
-	struct ir_ins *x = extreme(ph, b, i->args[0], which), *y = extreme(ph, b, i->args[1], i->op == IR_SUB ? other : which);
-	return x && y ? ir_bin(b, i->op, x, y) : NULL;
-}
-
 /* i1: all of the workgroup's tile is seen; NULL = not known. */
 static struct ir_ins *all_seen(struct ir_phase *ph, struct ir_builder *b, struct ir_ins *mask)
 {
@@ -130,8 +114,8 @@ static struct ir_ins *all_seen(struct ir_phase *ph, struct ir_builder *b, struct
 		return y ? ir_bin(b, IR_AND, x, y) : NULL;
 	}
 	if ((mask->op == IR_LT || mask->op == IR_LE) && mask->args[0]->dtype == DT_I32) {
-		x = extreme(ph, b, mask->args[0], RED_MAX);
-		y = x ? extreme(ph, b, mask->args[1], RED_MIN) : NULL;
+		x = tile_extreme(ph, b, mask->args[0], RED_MAX);
+		y = x ? tile_extreme(ph, b, mask->args[1], RED_MIN) : NULL;
 	}
 	return y ? ir_bin(b, mask->op, x, y) : NULL;
 }

@@ -147,3 +147,18 @@ int *pass_uses(struct arena *arena, const struct ir_kernel *k)
 		ir_walk(k->phases[i].body, count, uses);
 	return uses;
 }
+
+struct ir_ins *tile_extreme(const struct ir_phase *ph, struct ir_builder *b, struct ir_ins *i, enum ir_reduce which)
+{
+	enum ir_reduce other = which == RED_MAX ? RED_MIN : RED_MAX;
+	double by;
+	if (i->op == IR_IOTA)
+		return ir_reduce(b, which, i, i->axes, NULL);
+	if (!axes_of_several(ph, i->axes))
+		return i;
+	bool scaled = i->op == IR_MUL && ir_is_const(i->args[1], &by) && by >= 0;
+	if (i->op != IR_ADD && i->op != IR_SUB && i->op != IR_MIN && i->op != IR_MAX && !scaled)
+		return NULL;
+	struct ir_ins *x = tile_extreme(ph, b, i->args[0], which), *y = tile_extreme(ph, b, i->args[1], i->op == IR_SUB ? other : which);
+	return x && y ? ir_bin(b, i->op, x, y) : NULL;
+}

@@ -308,7 +308,7 @@ LLVMValueRef op_convert(struct emit *, LLVMValueRef, enum dtype from, enum dtype
 
 /* nans.c: NaNs whose lower half is zeros, which may be rounded to bf16 as numbers are */
 bool nans_are_short(const struct emit *, const struct ir_ins *cvt);              /* it is such a rounding, on a chip without one of its own */
-uint64_t nans_shortened(const struct emit *, const struct ir_phase *);           /* a call's scalars that some rest on: nan_shortened ones are bound */
+uint64_t nans_scalars(const struct emit *, const struct ir_phase *);             /* a call's scalars that some rest on: nan_shortened ones are bound */
 LLVMValueRef nan_shortened(struct emit *, LLVMValueRef f32_scalar);
 
 /* memory.c (memory.h: the parts of an access) */

@@ -84,7 +84,7 @@ static bool is_short(struct look *l, const struct ir_ins *i)
 	}
 }
 
-static bool look_at_rounding(const struct emit *e, const struct ir_ins *i, struct look *l)
+static bool is_short_rounding(const struct emit *e, const struct ir_ins *i, struct look *l)
 {
 	bool rounds = i->op == IR_CVT && i->dtype == DT_BF16 && i->args[0]->dtype == DT_F32 && !(i->flags & IR_SATURATE);
 	return rounds && !e->v->target->cvt_pk_bf16 && e->machine->round_bf16 && is_short(l, i->args[0]);
@@ -93,7 +93,7 @@ static bool look_at_rounding(const struct emit *e, const struct ir_ins *i, struc
 bool nans_are_short(const struct emit *e, const struct ir_ins *cvt)
 {
 	struct look l = {.left = LOOKS};
-	return look_at_rounding(e, cvt, &l);
+	return is_short_rounding(e, cvt, &l);
 }
 
 struct search { const struct emit *e; uint64_t scalars; };
@@ -102,10 +102,10 @@ static void look_for_scalars(struct ir_ins *i, void *ctx)
 {
 	struct search *s = ctx;
 	struct look l = {.left = LOOKS};
-	s->scalars |= look_at_rounding(s->e, i, &l) ? l.scalars : 0;
+	s->scalars |= is_short_rounding(s->e, i, &l) ? l.scalars : 0;
 }
 
-uint64_t nans_shortened(const struct emit *e, const struct ir_phase *ph)
+uint64_t nans_scalars(const struct emit *e, const struct ir_phase *ph)
 {
 	struct search s = {e, 0};
 	ir_walk(ph->body, look_for_scalars, &s);

@@ -20,29 +20,18 @@ static bool is_known(const struct ir_ins *loop, const struct ir_ins *i)
 	return true;
 }
 
-struct users { const struct ir_ins *of; int n; };
-
-static void count_user(struct ir_ins *i, void *ctx)
-{
-	struct users *u = ctx;
-	for (int a = 0; a < i->nargs; a++)
-		u->n += i->args[a] == u->of;
-}
-
 /* The last instruction of the body that uses it; NULL where one within an inner block does. */
-static const struct ir_ins *last_user(const struct ir_ins *loop, const struct ir_ins *of)
+static const struct ir_ins *last_user(const struct emit *e, const struct ir_ins *loop, const struct ir_ins *of)
 {
-	struct users u = {of, 0};
 	const struct ir_ins *last = NULL;
 	int here = 0;
-	ir_walk(loop->body, count_user, &u);
 	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
 		for (int a = 0; a < i->nargs; a++)
 			if (i->args[a] == of) {
 				last = i;
 				here++;
 			}
-	return here == u.n ? last : NULL;
+	return here == e->uses[of->id] ? last : NULL;
 }
 
 static bool is_piped(const struct emit *e, const struct ir_ins *loop, const struct ir_ins *i)
@@ -50,19 +39,22 @@ static bool is_piped(const struct emit *e, const struct ir_ins *loop, const stru
 	bool loads = i->op == IR_LOAD && i->layout && !(i->flags & IR_STAGED) && e->k->params[i->imm].role == IR_IN && i->axes & IR_AXIS(loop->imm);
 	for (int a = 0; loads && a < i->nargs; a++)
 		loads = is_known(loop, i->args[a]);
-	return loads && last_user(loop, i) && last_user(loop, i)->op == IR_RELAYOUT;
+	const struct ir_ins *last = loads ? last_user(e, loop, i) : NULL;
+	return last && last->op == IR_RELAYOUT;
 }
 
 bool pipe_enter_loop(struct emit *e, struct pipe *p, const struct ir_ins *loop)
 {
 	*p = (struct pipe){.loop = loop, .around = e->pipe};
 	int n = 0;
+	if (!e->v->piped)
+		return false;
 	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
 		n += i->op == IR_LOAD;
 	p->piped = arena_alloc(e->arena, sizeof *p->piped * (size_t)(n + 1));
-	for (const struct ir_ins *i = loop->body->first; e->v->piped && i; i = i->next)
+	for (const struct ir_ins *i = loop->body->first; i; i = i->next)
 		if (is_piped(e, loop, i))
-			p->piped[p->n++] = (struct piped){.load = i, .last = last_user(loop, i)};
+			p->piped[p->n++] = (struct piped){.load = i, .last = last_user(e, loop, i)};
 	return p->n;
 }
 

@@ -565,14 +565,16 @@ static void deal_out(struct emit *e, struct part *parts, int n)
 			read_dealt(e, &parts[k], &d[k]);
 }
 
+/* A number that is one for the workgroup may be the bound of a loop: LLVM is told that it is, or it would take the loop's lanes for lanes that part. */
 static void close_part(struct emit *e, struct part *p)
 {
+	bool uniform = !p->i->axes && p->i->dtype == DT_I32 && !(p->i->flags & IR_PART);
 	value_new(e, p->i);
 	for (int r = 0; r < p->regs; r++) {
 		LLVMValueRef x = p->x[r];
 		if (p->i->dtype == DT_I1)
 			x = LLVMBuildICmp(e->b, LLVMIntNE, x, LLVMConstNull(e->i32), "");
-		value_set(e, p->i, r, 1, x);
+		value_set(e, p->i, r, 1, uniform ? e->machine->uniform(e, x) : x);
 	}
 }
 

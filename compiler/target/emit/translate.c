@@ -109,19 +109,6 @@ static void emit_leaf(struct emit *e, const struct ir_ins *i)
 	}
 }
 
-/* What is one for the workgroup may be the bound of a loop: LLVM is told that it is, or it would take the loop's lanes for lanes that part. */
-static const struct ir_ins *reduce_round(struct emit *e, const struct ir_ins *first)
-{
-	const struct ir_ins *last = emit_reduce(e, first);
-	for (const struct ir_ins *i = first; !e->failed; i = i->next) {
-		if (!i->axes && i->dtype == DT_I32 && !(i->flags & IR_PART) && !ir_is_tile_bound(i))
-			e->values[i->id].group[0] = e->machine->uniform(e, e->values[i->id].group[0]);
-		if (i == last)
-			break;
-	}
-	return last;
-}
-
 const struct ir_ins *emit_instruction(struct emit *e, const struct ir_ins *i)
 {
 	set_line(e, i);
@@ -132,7 +119,7 @@ const struct ir_ins *emit_instruction(struct emit *e, const struct ir_ins *i)
 	case IR_LOAD: emit_load(e, i); break;
 	case IR_STORE: emit_store(e, i); break;
 	case IR_UPDATE: emit_update(e, i); break;
-	case IR_REDUCE: return reduce_round(e, i);
+	case IR_REDUCE: return emit_reduce(e, i);
 	case IR_DOT: emit_dot(e, i); break;
 	case IR_RELAYOUT: emit_relayout(e, i); break;
 	case IR_FOR: emit_for(e, i); break;
@@ -257,7 +244,7 @@ static bool is_pointer(const struct model_karg *k) { return k->kind == KA_WORKSP
 static void bind_numbers(struct emit *e, const struct arguments *a)
 {
 	int64_t row = 0;
-	uint64_t shortened = nans_shortened(e, e->ph);
+	uint64_t shortened = nans_scalars(e, e->ph);
 	for (int i = 0; i < e->k->nparams; i++)
 		if (e->v->dense >> i & 1) {
 			if (!hexpr_is_const(e->k->params[i].extent[1], &row))
