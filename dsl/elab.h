@@ -9,6 +9,7 @@
  *   elab_call.c      builtin functions and inlining
  *   elab_access.c    tensor accesses and presence
  *   elab_tiles.c     updates that would depend on the size of a tile
+ *   elab_parts.c     what is reduced over a tile, where it does not come to what the whole axis would give
  *   elab_cross.c     elements that one workgroup stores and another one accesses
  *   near.c           known names like one that is not known
  *   linear.c         linear forms over index positions and symbols, and what follows from the guards
@@ -213,6 +214,10 @@ void elab_store(struct elab *, const struct ast_expr *target, struct value, cons
 struct ir_ins *elab_present(struct elab *, struct ir_ins *, ir_axes over);   /* 0 where absent: an operand of dot */
 
 /* --- how often a statement runs (elab_tiles.c) */
+/* The axes of tiles that are as large as the schedule likes, where the text stands. */
+ir_axes tiles_open(const struct elab *);
+/* What an instruction contracts; what the bounds of loops do is told with the state that these carry. */
+ir_axes tiles_contracted(const struct elab *, const struct ir_ins *);
 /* The tiled axes among `open`, whose tiles are as large as the schedule likes, that say nothing about v: neither does it vary with
  * them, nor is anything in it reduced over them. */
 ir_axes tiles_unseen(struct elab *, const struct ir_ins *v, ir_axes open);
@@ -226,6 +231,16 @@ ir_axes tiles_parts(struct elab *, const struct ir_ins *v, const struct ir_ins *
 ir_axes tiles_counted(struct elab *, const struct ir_ins *v, const struct ir_ins *old, ir_axes axes);
 /* Whether v is computed from `from` by more than a choice, as from + 1 is. */
 bool tiles_change(struct elab *, const struct ir_ins *v, const struct ir_ins *from);
+
+/* --- what is made of parts (elab_parts.c) */
+/* The tiled axes whose tiles' sizes would show in a tensor at such subscripts: v, by which it is updated, comes from what was reduced over a tile, and not
+ * so that all tiles' come to what the whole axis would. */
+ir_axes parts_updated(struct elab *, const struct ir_ins *v, enum ast_update, ir_axes subscripts);
+/* Of `for .. tiled` around the text: v, which is stored, comes from what was reduced over a tile, and lies beside elements of the same axis. */
+ir_axes parts_stored(struct elab *, const struct ir_ins *v, ir_axes subscripts);
+/* Whether state number `state` of a loop over tiles, `after` behind a round, has something added that no sum over the tile is in, or was compared with
+ * something that no extreme of it is in. */
+bool parts_missed(struct elab *, const struct ir_ins *loop, const struct ir_ins *after, int state);
 
 /* --- accesses of other workgroups' elements (elab_cross.c) */
 void cross_note(struct elab *, int tensor, struct ir_ins *const *subs, bool stores, struct diag_span);

@@ -237,6 +237,13 @@ void elab_store(struct elab *E, const struct ast_expr *target, struct value v, c
 		ELAB_ERROR(E, E_UPDATE_TILES, at, target->name, elab_axis_name(E, unseen));
 		return;
 	}
+	ir_axes missed = update ? parts_updated(E, v.ins, *update, axes) : parts_stored(E, v.ins, axes);
+	if (missed && update)
+		ELAB_ERROR(E, E_UPDATE_PARTS, at, target->name, elab_axis_name(E, missed));
+	else if (missed)
+		ELAB_ERROR(E, E_STORE_PARTS, at, target->name, elab_axis_name(E, missed));
+	if (missed)
+		return;
 	const struct ir_ins *bound = NULL;
 	ir_axes parts = update ? 0 : tiles_parts(E, v.ins, &bound);
 	for (int d = 0; d < E->k->params[t].rank; d++)

@@ -242,6 +242,15 @@ static void state_by_tiles(struct elab *E, const struct loop *l, const struct en
 	diag_note(E->d, e->at, "%s comes from here", e->name);
 }
 
+/* `acc = acc + max(x over n)` adds up largest elements, of as many tiles as there are. */
+static void state_of_parts(struct elab *E, const struct loop *l, const struct entry *e, const struct ir_ins *loop, const struct ir_ins *after, int state)
+{
+	if (!after || !parts_missed(E, loop, after, state))
+		return;
+	ELAB_ERROR(E, E_STATE_PARTS, ((struct diag_span){0, after->line, after->col, 1}), e->name, l->binder->name.text);
+	diag_note(E->d, e->at, "%s comes from here", e->name);
+}
+
 static void run(struct elab *E, const struct ast_stmt *s, const struct loop *l)
 {
 	struct entry *state[MAX_ASSIGNED];
@@ -271,6 +280,8 @@ static void run(struct elab *E, const struct ast_stmt *s, const struct loop *l)
 		elab_block(E, &s->body);
 	for (int i = 0; i < n; i++)
 		values[i] = state[i]->value.ins;
+	for (int i = 0; i < n && l->binder->tiled; i++)
+		state_of_parts(E, l, state[i], loop, values[i], i);
 	ir_yield(&E->b, values, n);
 	scope_close(E, scope);
 	E->ranges = range.up;

@@ -31,12 +31,11 @@ static bool chooses(const struct ir_ins *a)
 	return a->op == IR_SELECT || a->op == IR_RESULT || a->op == IR_MAX || a->op == IR_MIN;
 }
 
-/* What `a` contracts; what the bounds of loops do is told with the state that these carry. */
-static ir_axes contracted(const struct origin *o, const struct ir_ins *a)
+ir_axes tiles_contracted(const struct elab *E, const struct ir_ins *a)
 {
 	bool bound = ir_is_tile_bound(a);
-	for (int i = 0; i < o->E->bounds.n && !bound; i++)
-		bound = o->E->bounds.items[i].ins == a;
+	for (int i = 0; i < E->bounds.n && !bound; i++)
+		bound = E->bounds.items[i].ins == a;
 	return bound ? 0 : a->over;
 }
 
@@ -63,7 +62,7 @@ static void origin_follow(struct origin *o)
 	while (o->n) {
 		const struct ir_ins *a = o->todo[--o->n];
 		o->axes |= a->axes | a->over;
-		o->over |= contracted(o, a);
+		o->over |= tiles_contracted(o->E, a);
 		o->found |= a == o->wanted;
 		o->loaded |= a->op == IR_LOAD && a->imm == o->tensor;
 		if (o->wanted && (chooses(a) || a->op == IR_ARG))
@@ -97,13 +96,18 @@ static struct met origin_of(struct elab *E, const struct ir_ins *v, const struct
 	return (struct met){o.axes, o.over, o.bound, o.found, o.loaded};
 }
 
-ir_axes tiles_unseen(struct elab *E, const struct ir_ins *v, ir_axes open)
+ir_axes tiles_open(const struct elab *E)
 {
 	ir_axes tiled = 0;
 	for (int a = 0; a < E->ph->naxes; a++)
-		if (open & IR_AXIS(a) && E->ph->axes[a].tiled)
+		if (E->open_axes & IR_AXIS(a) && E->ph->axes[a].tiled)
 			tiled |= IR_AXIS(a);
-	tiled &= ~(v->axes | v->over);
+	return tiled;
+}
+
+ir_axes tiles_unseen(struct elab *E, const struct ir_ins *v, ir_axes open)
+{
+	ir_axes tiled = tiles_open(E) & open & ~(v->axes | v->over);
 	return tiled ? tiled & ~origin_of(E, v, NULL, -1).axes : 0;
 }
 
