@@ -164,6 +164,23 @@ expect 0 '' build "$dir/name.tdsl" -o "$dir/name.tpack" --target gfx942
 cat "$one" >>"$dir/name.tdsl"
 expect 0 '' build "$dir/name.tdsl" -o "$dir/name.tpack" --target gfx942 --kernel twice --header "$dir/name.h"
 # So are those that another kernel's functions have; and every kernel has its own in a library.
+# A product whose tile, stored across, is more than group memory holds, in front of a phase without one: the first thing that this process builds.
+cat >"$dir/across.tdsl" <<'end'
+kernel product_both_ways(a: f32[M, K], b: f32[N, K]) -> (yt: f32[N, M], z: f32[N, M])
+{
+    each m in M tiled, n in N tiled {
+        acc: f32[m, n] = 0
+        for k in K tiled {
+            acc += dot(a[m, k], b[n, k] over k)
+        }
+        yt[n, m] = acc
+    }
+    each m in M tiled, n in N tiled {
+        z[n, m] = yt[n, m] * 2.0
+    }
+}
+end
+expect 0 '' build "$dir/across.tdsl" --target gfx942 -j 1 -o "$dir/across.tpack"
 cat >"$dir/name.tdsl" <<'end'
 kernel k(x: f32[M]) -> y: f32[M]
 {

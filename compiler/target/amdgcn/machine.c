@@ -54,13 +54,18 @@ static LLVMValueRef hidden_copy(struct emit *e, LLVMValueRef lane, LLVMValueRef 
 	return LLVMBuildCall2(e->b, t, text, args, loop ? 2 : 1, "");
 }
 
+/* By halves: of tied registers of two words LLVM 22 ends the process. */
 static LLVMValueRef argument_block(struct emit *e)
 {
-	LLVMTypeRef t = LLVMFunctionType(e->i64, &e->i64, 1, 0);
-	static const char move[] = "s_mov_b64 $0, $1";   /* of tied registers of two words LLVM 22 ends the process */
-	LLVMValueRef text = LLVMGetInlineAsm(t, move, sizeof move - 1, "=s,s", 4, 1, 0, LLVMInlineAsmDialectATT, 0);
+	LLVMTypeRef t = LLVMFunctionType(e->i32, &e->i32, 1, 0), two = emit_vector(e->i32, 2);
+	LLVMValueRef text = LLVMGetInlineAsm(t, "", 0, "=s,0", 4, 1, 0, LLVMInlineAsmDialectATT, 0);
 	LLVMValueRef block = LLVMBuildPtrToInt(e->b, emit_call(e, "llvm.amdgcn.kernarg.segment.ptr", NULL, 0, NULL, 0), e->i64, "");
-	return LLVMBuildIntToPtr(e->b, LLVMBuildCall2(e->b, t, text, &block, 1, ""), LLVMPointerTypeInContext(e->ctx, 4), "");
+	LLVMValueRef halves = LLVMBuildBitCast(e->b, block, two, ""), hidden = LLVMGetPoison(two);
+	for (int h = 0; h < 2; h++) {
+		LLVMValueRef half = LLVMBuildExtractElement(e->b, halves, emit_int(e, h), "");
+		hidden = LLVMBuildInsertElement(e->b, hidden, LLVMBuildCall2(e->b, t, text, &half, 1, ""), emit_int(e, h), "");
+	}
+	return LLVMBuildIntToPtr(e->b, LLVMBuildBitCast(e->b, hidden, e->i64, ""), LLVMPointerTypeInContext(e->ctx, 4), "");
 }
 
 /* --- lanes ------------------------------------------------------------------------------------------------------------------ */
