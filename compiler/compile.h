@@ -83,6 +83,7 @@ struct variant {
 	struct { int symbol; int64_t value; } pins[8]; int npins;         /* symbols that are constants here */
 	struct { int symbol; int64_t multiple; } multiples[8]; int nmultiples; /* symbol % multiple == 0 holds here */
 	struct { int symbol; int64_t least, most; } limits[8]; int nlimits;   /* least <= symbol <= most holds here */
+	int64_t holds;                                         /* of a class of sizes: so many positions of axes that are held, in plan_unit's; 0 = of none */
 	bool aligned, flat;                                    /* all tensors: HX_ALIGNED, HX_FLAT hold */
 	uint64_t unit;                                         /* but of these (bit = parameter) HX_UNIT alone: numbers of groups, whose rows end anywhere */
 	uint64_t dense;                                        /* of these (bit = parameter) rows lie one behind the other: their stride is the extent of a row, a number */

@@ -472,6 +472,7 @@ static void plan_class(struct planner *p, struct variant v, int most, bool is_al
 {
 	class_fits(p, &v, most);
 	limit_open(p, &v, most, false);
+	v.holds = most;
 	if (is_aligned)
 		plan_aligned(p, &v);
 	else

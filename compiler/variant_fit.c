@@ -125,15 +125,7 @@ static bool asks_alike(const struct variant *a, const struct variant *b)
 }
 
 /* A class of fewer positions, whose tiles along other axes may be larger for that. */
-static bool is_of_fewer(const struct variant *less, const struct variant *v)
-{
-	bool fewer = false, alike = less->nlimits == v->nlimits;
-	for (int i = 0; alike && i < v->nlimits; i++) {
-		alike = less->limits[i].symbol == v->limits[i].symbol && less->limits[i].least <= v->limits[i].least && less->limits[i].most <= v->limits[i].most;
-		fewer = fewer || less->limits[i].most < v->limits[i].most;
-	}
-	return alike && fewer;
-}
+static bool is_of_fewer(const struct variant *less, const struct variant *v) { return less->holds && less->holds < v->holds; }
 
 /* The same plan with smaller tiles: of classes of sizes those for fewer, if not along each axis. */
 static bool is_smaller(const struct variant *less, const struct variant *v)
