@@ -4,7 +4,7 @@
  * An order is a list of positions along the reduced axes, sorted waves, then lanes, then registers; without a layout there is one
  * wave, one lane, and the registers are the positions in ascending order.  Folding that list: within a lane the registers go
  * to `chains` partial accumulators in turn, these combine by halves, lanes combine in a butterfly from the lowest bit, waves
- * likewise.  docs/ir.md is the description that code generation follows too.  A reduction's order depends on the sizes of the axes alone,
+ * likewise.  A scan goes through the digits of positions.  docs/ir.md is the description that code generation follows too.  A reduction's order depends on the sizes of the axes alone,
  * so that a workgroup takes it from the one before. */
 #include "eval.h"
 
@@ -294,26 +294,71 @@ static int64_t fold_argmax(const struct folder *f, int axis, int64_t base)
 	return best < 0 ? -1 : base + f->kept->order.at[best][axis];
 }
 
-/* Inclusive prefix sums, written to the result. */
-static void fold_scan(struct evaluator *ev, const struct folder *f)
+/* Blocks of `below` positions, whose sums stand at their first ones, become blocks of `positions`: what comes in front of each of them in its new block is
+ * added to what came in front before. */
+static void join_blocks(enum dtype t, float *front, float *sum, int64_t count, int64_t below, int64_t positions)
 {
-	enum dtype t = f->ins->dtype;
-	float sum = 0;
-	int64_t whole = 0;
-	for (int64_t i = 0; i < f->kept->order.count; i++) {
-		int64_t at = place_of(f, OF_A, i);
-		if (f->a) {
-			float x = is_present(f, i) ? f->a[at] : 0;
-			sum = i ? float_fold(RED_SUM, t, sum, x) : x;
-			eval_floats(ev, f->ins)[place_of(f, OF_RESULT, i)] = sum;
-		} else {
-			whole = int_fold(RED_SUM, t, whole, is_present(f, i) ? f->ints[at] : 0);
-			eval_ints(ev, f->ins)[place_of(f, OF_RESULT, i)] = whole;
+	for (int64_t whole = 0; whole < count; whole += positions) {
+		float before = sum[whole];
+		for (int64_t block = whole + below; block < whole + positions; block += below) {
+			for (int64_t i = block; i < block + below; i++)
+				front[i] = float_fold(RED_SUM, t, before, front[i]);
+			before = float_fold(RED_SUM, t, before, sum[block]);
 		}
+		sum[whole] = before;
 	}
 }
 
-static void fold_all(struct evaluator *ev, struct folder *f, const struct ir_ins *const operands[OFFSETS])
+/* In the order of the layout's digits (docs/ir.md); own: the elements, and then their prefix sums. */
+static int scan_digits(struct evaluator *ev, const struct ir_ins *ins, int axis, int64_t count, float *own, float *front, float *sum)
+{
+	const struct layout *l = ins->layout;
+	struct layout_digit digit[LAYOUT_DIGITS];
+	int n = layout_digits(l, axis, digit), first = n > 0 && digit[0].in == LAYOUT_REG ? layout_scan_step(digit, n, 0) : 0;
+	if (n < 0 || layout_size(l, axis) != count)
+		return eval_fail(ev, ins, "the positions along '%s' lie in no order that a scan goes through", ev->ph->axes[axis].name);
+	int64_t below = 1 << first;
+	for (int64_t i = 0; i < count; i++) {
+		own[i] = float_fold(RED_SUM, (enum dtype)ins->dtype, i % below ? own[i - 1] : 0, own[i]);
+		sum[i / below * below] = own[i];
+		front[i] = 0;
+	}
+	for (int d = first, step; d < n; d += step) {
+		step = layout_scan_step(digit, n, d);
+		join_blocks((enum dtype)ins->dtype, front, sum, count, below, below << step);
+		below <<= step;
+	}
+	if (count > below)
+		join_blocks((enum dtype)ins->dtype, front, sum, count, below, count);
+	for (int64_t i = 0; i < count; i++)
+		own[i] = float_fold(RED_SUM, (enum dtype)ins->dtype, front[i], own[i]);
+	return 0;
+}
+
+/* Inclusive prefix sums, written to the result. */
+static int fold_scan(struct evaluator *ev, const struct folder *f, int axis)
+{
+	enum dtype t = (enum dtype)f->ins->dtype;
+	int64_t whole = 0, count = f->kept->order.count;
+	for (int64_t i = 0; i < count && !f->a; i++) {
+		whole = int_fold(RED_SUM, t, whole, is_present(f, i) ? f->ints[place_of(f, OF_A, i)] : 0);
+		eval_ints(ev, f->ins)[place_of(f, OF_RESULT, i)] = whole;
+	}
+	float *own = f->a ? calloc((size_t)count * 3 + 1, sizeof *own) : NULL;
+	int rc = f->a && !own ? eval_fail(ev, f->ins, "no memory") : 0;
+	for (int64_t i = 0; i < count && own; i++)
+		own[i] = is_present(f, i) ? f->a[place_of(f, OF_A, i)] : 0;
+	if (own && f->ins->layout)
+		rc = scan_digits(ev, f->ins, axis, count, own, own + count, own + 2 * count);
+	for (int64_t i = 0; i < count && own && !f->ins->layout; i++)
+		own[i] = float_fold(RED_SUM, t, i ? own[i - 1] : 0, own[i]);
+	for (int64_t i = 0; i < count && own; i++)
+		eval_floats(ev, f->ins)[place_of(f, OF_RESULT, i)] = own[i];
+	free(own);
+	return rc;
+}
+
+static int fold_all(struct evaluator *ev, struct folder *f, const struct ir_ins *const operands[OFFSETS])
 {
 	const struct ir_ins *ins = f->ins;
 	struct walk w;
@@ -331,7 +376,7 @@ static void fold_all(struct evaluator *ev, struct folder *f, const struct ir_ins
 				f->at[op] = w.offset[op] + i * w.step[op];
 			int64_t to = f->at[OF_RESULT];
 			if (ins->op == IR_SCAN)
-				fold_scan(ev, f);
+				TRY(fold_scan(ev, f, axis));
 			else if (ins->op == IR_ARGMAX)
 				eval_ints(ev, ins)[to] = fold_argmax(f, axis, ev->base[axis]);
 			else if (f->ints)
@@ -339,6 +384,7 @@ static void fold_all(struct evaluator *ev, struct folder *f, const struct ir_ins
 			else
 				eval_floats(ev, ins)[to] = fold_floats(f);
 		}
+	return 0;
 }
 
 void eval_fold_free(struct fold *f)
@@ -381,8 +427,7 @@ static int fold_reduce(struct evaluator *ev, const struct ir_ins *ins)
 		return -1;
 	while (f.chains > f.kept->order.regs && f.chains > 1)
 		f.chains /= 2;
-	fold_all(ev, &f, operands);
-	return 0;
+	return fold_all(ev, &f, operands);
 }
 
 /* --- dot: operands are packed as floats [k in order][kept axes], so that the inner loop runs along memory */

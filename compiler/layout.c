@@ -274,6 +274,40 @@ int layout_lane_bit(const struct layout *l, int axis)
 	return -1;
 }
 
+/* False where it is no digit of its own. */
+static bool note_digit(const struct layout_basis *b, int axis, enum layout_place in, int bit, struct layout_digit *digit, unsigned *there)
+{
+	int step = b->step[axis];
+	if (!step)
+		return true;
+	if (step < 0 || step & (step - 1) || !steps_only(b, axis, step) || *there & (unsigned)step)
+		return false;
+	digit[__builtin_ctz((unsigned)step)] = (struct layout_digit){(uint8_t)in, (uint8_t)bit};
+	*there |= (unsigned)step;
+	return true;
+}
+
+int layout_digits(const struct layout *l, int axis, struct layout_digit digit[LAYOUT_DIGITS])
+{
+	unsigned there = 0;
+	bool plain = true;
+	for (int b = 0; b < l->nreg; b++)
+		plain = plain && note_digit(&l->reg[b], axis, LAYOUT_REG, b, digit, &there);
+	for (int b = 0; b < l->nlane; b++)
+		plain = plain && note_digit(&l->lane[b], axis, LAYOUT_LANE, b, digit, &there);
+	for (int b = 0; b < l->nwave; b++)
+		plain = plain && note_digit(&l->wave[b], axis, LAYOUT_WAVE, b, digit, &there);
+	return plain && (unsigned)l->block[axis] == there + 1 ? __builtin_popcount(there) : -1;
+}
+
+int layout_scan_step(const struct layout_digit *digit, int n, int d)
+{
+	int end = d + 1;
+	while (end < n && digit[d].in != LAYOUT_LANE && digit[end].in == digit[d].in)
+		end++;
+	return end - d;
+}
+
 int layout_k_order(const struct layout *l, int k, int elems, int *order)
 {
 	int place[LAYOUT_BITS + 8], nbits = 0, run = 0;

@@ -54,6 +54,14 @@ int layout_lane_bit(const struct layout *, int axis);
  * that step along k in their written order, and s the remaining registers.  Returns how many, all of the axis; -1 where waves share k or the axis is
  * not covered.  order has room for layout_size(a, k). */
 int layout_k_order(const struct layout *a, int k, int elems, int *order);
+/* The digits of a position along `axis` in a block, of two values each, from the least one on: the bit of the register's, lane's or wave's number that tells it.
+ * Returns how many, -1 where some bit steps otherwise. */
+enum layout_place { LAYOUT_REG, LAYOUT_LANE, LAYOUT_WAVE };
+enum { LAYOUT_DIGITS = 32 };
+struct layout_digit { uint8_t in, bit; };
+int layout_digits(const struct layout *, int axis, struct layout_digit digit[LAYOUT_DIGITS]);
+/* Of n digits how many, from number d on, a scan takes in one step: those of registers or of waves that follow each other, of lanes one. */
+int layout_scan_step(const struct layout_digit *, int n, int d);
 /* "reg n:1 n:2 n:4 | lane n:8 .. | wave n:512 n:1024 | rep n:2": one word a bit, `0` for a broadcast, `m:1+n:2` where a bit
  * steps along several axes.  A block is as large as its steps reach; a section `block n:8` says otherwise. */
 char *layout_text(struct arena *, const struct layout *, const char *const *axis_names);

@@ -1,12 +1,12 @@
 /* pass_expand.c
- * Problem: a dot whose operands are vectors has no matrix instruction, and argmax no instruction at all; scan is not lowered yet.
+ * Problem: a dot whose operands are vectors has no matrix instruction, and argmax no instruction at all.
  * Method:  dot(a, b over k) becomes a sum of products in f32 (i32 for integers), which reductions know how to do: pass reduce makes
  *          it accumulate by fma.  argmax becomes two reductions: the largest key, then the least position that has it.  A key is the
  *          value itself, or a float's bits mapped to integers of the same order, so that -inf is above "nothing present".
  * Needs:   elaborated IR.   Keeps: values up to the order of sums. */
 #include "pass.h"
 
-struct expand { struct pass *p; struct ir_phase *ph; bool failed; };
+struct expand { struct pass *p; struct ir_phase *ph; };
 
 static struct ir_ins *summed(struct ir_builder *b, struct ir_ins *x, enum dtype t)
 {
@@ -51,10 +51,6 @@ static void expand(struct ir_ins *i, void *ctx)
 	struct expand *e = ctx;
 	struct ir_builder b = pass_before(e->p, e->ph, i);
 	struct ir_ins *r;
-	if (i->op == IR_SCAN && !e->failed) {
-		pass_fail(e->p, i, "scan is not lowered yet");
-		e->failed = true;
-	}
 	if (i->op == IR_DOT && !dot_is_matrix(e->ph, i))
 		r = sum_of_products(&b, i);
 	else if (i->op == IR_ARGMAX)
@@ -68,10 +64,8 @@ static void expand(struct ir_ins *i, void *ctx)
 int pass_expand(struct pass *p)
 {
 	FOR_PHASES(p, ph) {
-		struct expand e = {p, ph, false};
+		struct expand e = {p, ph};
 		ir_walk(ph->body, expand, &e);
-		if (e.failed)
-			return -1;
 	}
 	return 0;
 }

@@ -20,6 +20,7 @@ struct stream {
 	int ids;                   /* ids before the rewrite */
 	int *level;                /* by id */
 	struct ir_ins **map;       /* old id -> clone in the present sweep */
+	struct ir_ins **so_far;    /* of a scan, by old id: what the chunks before this one come to, in the present sweep */
 	struct ir_ins **outer;     /* old id -> value outside the sweeps */
 	struct ir_ins **old;       /* the instructions before the rewrite, in their order */
 	int count;
@@ -124,6 +125,24 @@ bool phase_can_sweep_in_place(const struct ir_kernel *k, struct ir_phase *ph, in
 	return !find_in_place(&s);
 }
 
+static bool scans(const struct stream *s, const struct ir_ins *i)
+{
+	return i->op == IR_SCAN && (i->over & IR_AXIS(s->axis));
+}
+
+/* The scans that the sinks of a sweep need of it, each once; `met` by id. */
+static int find_scans(const struct stream *s, struct ir_ins *i, bool *met, struct ir_ins **found, int n)
+{
+	if (met[i->id] || (!along(s, i) && !effect_along(s, i) && !reduces(s, i)))
+		return n;
+	met[i->id] = true;
+	for (int a = 0; a < i->nargs; a++)
+		n = find_scans(s, i->args[a], met, found, n);
+	if (scans(s, i))
+		found[n++] = i;
+	return n;
+}
+
 /* The value of `i` in the present sweep. */
 static struct ir_ins *swept(struct stream *s, struct ir_builder *b, struct ir_ins *i, struct ir_ins *offset)
 {
@@ -142,7 +161,19 @@ static struct ir_ins *swept(struct stream *s, struct ir_builder *b, struct ir_in
 			args[a] = swept(s, b, i->args[a], offset);
 		r = ir_copy(b, i, args);
 	}
+	if (scans(s, i))
+		r = ir_bin(b, IR_ADD, s->so_far[i->id], r);
 	return s->map[i->id] = r;
+}
+
+/* What the chunks come to behind this one. */
+static struct ir_ins *scanned(struct stream *s, struct ir_builder *b, struct ir_ins *scan, struct ir_ins *offset)
+{
+	swept(s, b, scan, offset);
+	struct ir_ins *a = swept(s, b, scan->args[0], offset), *mask = scan->flags & IR_MASKED ? swept(s, b, scan->args[1], offset) : NULL;
+	b->line = scan->line;
+	b->col = scan->col;
+	return ir_bin(b, IR_ADD, s->so_far[scan->id], ir_reduce(b, RED_SUM, a, scan->over, mask));
 }
 
 static struct ir_ins *identity(struct ir_builder *b, const struct ir_ins *r)
@@ -182,23 +213,33 @@ static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks,
 {
 	struct ir_kernel *k = s->p->k;
 	int T = s->ph->axes[s->axis].tile;
-	struct ir_ins **init = arena_alloc(k->arena, sizeof *init * (size_t)(nsinks + 1));
+	struct ir_ins **scan = arena_alloc(k->arena, sizeof *scan * (size_t)(s->count + 1));
+	bool *met = arena_alloc(k->arena, (size_t)s->ids);
+	int n = 0, nscans = 0;
+	for (int i = 0; i < nsinks; i++)
+		nscans = find_scans(s, sinks[i], met, scan, nscans);
+	struct ir_ins **init = arena_alloc(k->arena, sizeof *init * (size_t)(nsinks + nscans + 1));
 	struct ir_ins **reduce = arena_alloc(k->arena, sizeof *reduce * (size_t)(nsinks + 1));
-	int n = 0;
 	init[0] = ir_int(b, DT_I32, 0);
 	for (int i = 0; i < nsinks; i++)
 		if (reduces(s, sinks[i])) {
 			reduce[++n] = sinks[i];
 			init[n] = identity(b, sinks[i]);
 		}
+	for (int i = 0; i < nscans; i++)
+		init[n + 1 + i] = dtype_is_float(scan[i]->dtype) ? ir_float(b, scan[i]->dtype, 0) : ir_int(b, scan[i]->dtype, 0);
 	b->line = sinks[0]->line;
 	b->col = sinks[0]->col;
-	struct ir_ins *loop = ir_for(b, chunk_axis, ir_int(b, DT_I32, 0), ir_hexpr(b, s->ph->axes[s->axis].extent), init, n + 1);
+	struct ir_ins *loop = ir_for(b, chunk_axis, ir_int(b, DT_I32, 0), ir_hexpr(b, s->ph->axes[s->axis].extent), init, n + 1 + nscans);
 	for (int i = 1; i <= n; i++)
 		loop->body->params[i]->axes = reduce[i]->axes | reduce[i]->over;
+	for (int i = 0; i < nscans; i++) {
+		s->so_far[scan[i]->id] = loop->body->params[n + 1 + i];
+		s->so_far[scan[i]->id]->axes = scan[i]->axes & ~scan[i]->over;
+	}
 	struct ir_builder in = {k, s->ph, loop->body, NULL, 0, 0};
 	struct ir_ins *offset = loop->body->params[0];
-	struct ir_ins **next = arena_alloc(k->arena, sizeof *next * (size_t)(n + 1));
+	struct ir_ins **next = arena_alloc(k->arena, sizeof *next * (size_t)(n + 1 + nscans));
 	memset(s->map, 0, sizeof *s->map * (size_t)s->ids);
 	for (int i = 0; last && i < s->count; i++)         /* what is stored in this sweep is read in front of that */
 		if (s->old[i]->op == IR_LOAD && s->in_place[s->old[i]->imm])
@@ -224,7 +265,9 @@ static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks,
 		next[n] = more;
 	}
 	next[0] = ir_bin(&in, IR_ADD, offset, ir_int(&in, DT_I32, T));
-	ir_yield(&in, next, n + 1);
+	for (int i = 0; i < nscans; i++)
+		next[n + 1 + i] = scanned(s, &in, scan[i], offset);
+	ir_yield(&in, next, n + 1 + nscans);
 	struct ir_ins **part = arena_alloc(k->arena, sizeof *part * (size_t)(n + 1)), *extent = loop->args[1];
 	bool once = runs_once_at_least(s, loop);
 	for (int i = 1; i <= n; i++)
@@ -265,11 +308,12 @@ static int stream_axis(struct pass *p, struct ir_phase *ph, int axis, int first_
 	s.level = arena_alloc(k->arena, sizeof(int) * (size_t)old_ids);
 	s.map = arena_alloc(k->arena, sizeof *s.map * (size_t)old_ids);
 	s.outer = arena_alloc(k->arena, sizeof *s.outer * (size_t)old_ids);
+	s.so_far = arena_alloc(k->arena, sizeof *s.so_far * (size_t)old_ids);
 	for (struct ir_ins *i = ph->body->first; i; i = i->next, count++) {
 		if (i->op == IR_FOR && i->imm >= first_sweep)
 			return pass_lacks_registers(p, i, "axis %s and another axis that is reduced over are too long to be held in registers together",
 			                 ph->axes[axis].name);
-		if (i->op == IR_FOR || i->op == IR_IF || i->op == IR_SCAN || i->op == IR_ARGMAX || i->op == IR_DOT)
+		if (i->op == IR_FOR || i->op == IR_IF || i->op == IR_ARGMAX || i->op == IR_DOT)
 			return pass_lacks_registers(p, i, "axis %s is too long to be held in registers here, and a row is not streamed through '%s'",
 			                 ph->axes[axis].name, ir_op_info[i->op].text);
 		bool ordered = is_access(i) && k->params[i->imm].role != IR_IN;

@@ -26,7 +26,7 @@ static intptr_t note_rounds(struct ir_ins *i)
 	intptr_t n = 0;
 	for (int a = 0; a < i->nargs; a++)
 		n = (intptr_t)i->args[a]->note > n ? (intptr_t)i->args[a]->note : n;
-	n += i->op == IR_REDUCE;
+	n += i->op == IR_REDUCE || i->op == IR_SCAN;
 	i->note = (void *)n;
 	return n;
 }
@@ -68,7 +68,7 @@ static void note_access(struct ir_ins *i, void *ctx)
 		if (f->ph->axes[i->imm].tiled && end->op == IR_SYM && f->multiple[end->imm] < 8)
 			f->multiple[end->imm] = 8;
 	}
-	for (int a = 0; i->op == IR_REDUCE && a < f->ph->naxes; a++)
+	for (int a = 0; (i->op == IR_REDUCE || i->op == IR_SCAN) && a < f->ph->naxes; a++)
 		f->reduces = f->reduces || ((i->over & IR_AXIS(a)) && f->ph->axes[a].kind == AXIS_HELD && !f->ph->axes[a].tile && f->ph->axes[a].extent->op != HX_CONST);
 	if (i->op != IR_LOAD && i->op != IR_STORE)
 		return;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""lower_random.py B [FIRST LAST [sums|attention]] -- kernels drawn at random, lowered for every chip and compared with the evaluator by lower_test; and
+"""lower_random.py B [FIRST LAST [sums|attention|scans]] -- kernels drawn at random, lowered for every chip and compared with the evaluator by lower_test; and
 built to a pack, unless it is a GPU that runs them (TEST_GPU).
 
 In: the build folder, which kernels (numbers that seed them; by default six that the tests run, three with sums of columns beside what is made of
@@ -38,6 +38,9 @@ class Value:
 
 
 class Kernel:
+    GROUPS = (0, 8, 16, 24, 32, 48, 64, 128)                         # of rows
+    FORMS = ("rows", "rows", "rows", "points", "groups", "blocks", "columns", "product", "planes")   # of the first phase
+
     def __init__(self, name):
         self.random = random.Random(name)
         self.name = name
@@ -428,7 +431,7 @@ class Kernel:
         self.axes = [Axis("b", "unit", "B")] if self.chance(.2) else []
         batch, over = "b, " if self.axes else "", []
         if form == "rows":
-            group = self.one_of(0, 8, 16, 24, 32, 48, 64, 128)
+            group = self.one_of(*self.GROUPS)
             self.axes += [Axis("m", "unit", "M"), Axis("n", "held", "N", group)]
             over = [("n", False)] + ([("n", True)] * 2 if group else [])
         elif form == "groups":
@@ -481,7 +484,7 @@ class Kernel:
         return out + ["    }"]
 
     def text(self):
-        form, body, self.declared = self.one_of("rows", "rows", "rows", "points", "groups", "blocks", "columns", "product", "planes"), [], []
+        form, body, self.declared = self.one_of(*self.FORMS), [], []
         phases = self.one_of(1, 1, 1, 2, 2, 3)
         for i in range(phases):
             body += self.phase(form, i == phases - 1)
@@ -511,6 +514,23 @@ class Kernel:
         parts = [f"N {' '.join(str(n) for n in columns)}"] if columns else []
         parts += [f"with {' '.join(x + self.one_of('', '', '?') for x in given)}".rstrip()] if optional and self.chance(.6) else []
         return f"pack {{\n    {self.name}: {', '.join(parts)}\n}}\n" if parts else ""
+
+
+class Scan(Kernel):
+    """With prefix sums of what is held: rows, columns, planes, beside products, in loops."""
+    GROUPS, FORMS = (0,), ("rows", "rows", "rows", "columns", "planes", "product")
+
+    def statements(self, axes, over, count):
+        for _ in range(count):
+            held = [name for name, grouped in over if not grouped and self.axis(name).kind == "held" and not self.axis(name).group]
+            if not held or self.chance(.6):
+                super().statements(axes, over, 1)
+                continue
+            name, kind = self.random.choice(held), self.one_of("f32", "f32", "i32", "i64")
+            v, more = self.value(kind, axes, self.one_of(1, 2)), self.load(sorted(set(self.some(axes)) | {name}), kind)
+            v = self.joined(f"({v.text} + {more.text})", kind, [v, more])
+            of = f"scan({v.text} over {name})"
+            self.bind(Value(f"({of} * 0.01)", kind, v.varies, False, v.size * 8) if kind == "f32" else Value(of, kind, v.varies, v.exact, v.size))
 
 
 class Gradient(Kernel):
@@ -683,7 +703,7 @@ def main():
     chips = "sm_90a"                                                 # which has most variants that none of the sizes takes
     if len(sys.argv) > 3:
         chips = "gfx942,gfx950,sm_90a"
-        drawn = [(seed, {"sums": Gradient, "attention": Attention}.get("".join(sys.argv[4:]), Kernel)) for seed in range(int(sys.argv[2]), int(sys.argv[3]))]
+        drawn = [(seed, {"sums": Gradient, "attention": Attention, "scans": Scan}.get("".join(sys.argv[4:]), Kernel)) for seed in range(int(sys.argv[2]), int(sys.argv[3]))]
     os.makedirs(f"{build}/random", exist_ok=True)
     failures = 0
     with ThreadPoolExecutor(int(os.environ.get("JOBS", "1"))) as pool:

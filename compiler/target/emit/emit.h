@@ -19,7 +19,8 @@
  *   teams.c       waves that wait for each other alone
  *   joined.c      phases of one launch                       ragged.c      groups whose bounds lie in memory
  *   rounds.c      rows that may not be there, one after the other        waves.c       waves that would hold nothing
- *   counted.c     and those that are, counted             scan.c        what a wave makes of all lanes' words */
+ *   counted.c     and those that are, counted             scan.c        what a wave makes of all lanes' words
+ *   prefix.c      prefix sums along an axis */
 #ifndef TDSL_EMIT_H
 #define TDSL_EMIT_H
 #include <llvm-c/Core.h>
@@ -362,6 +363,9 @@ int cluster_size(const struct ir_phase *);                            /* members
 void cluster_begin(struct emit *);                                    /* at the start of a function: says that this workgroup is there */
 void cluster_send(struct emit *, struct shared_results *, int n);     /* of one round, to all members */
 void cluster_receive(struct emit *, struct shared_results *, int n);  /* of all members, in place, when it has come */
+
+/* prefix.c */
+void emit_scan(struct emit *, const struct ir_ins *);
 
 /* dot.c */
 void emit_dot(struct emit *, const struct ir_ins *);
