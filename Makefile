@@ -69,7 +69,7 @@ SIM = $(addsuffix .c,$(addprefix sim/, check check_hazard check_lds check_memory
 	exec_f32 exec_f64 exec_int exec_lds exec_memory exec_mfma exec_move exec_packed exec_round exec_scalar \
 	exec_scalef32 exec_smem exec_typed hip hip_image hip_memory hip_module hip_properties hip_stream kernarg lanes line memory mfma_operand msgpack object operand race stats))
 SIMTOOL = sim/tool.c
-LIBRARY = lib/act.tdsl lib/norm.tdsl lib/quant.tdsl lib/softmax.tdsl
+LIBRARY = lib/act.tdsl lib/choose.tdsl lib/norm.tdsl lib/quant.tdsl lib/softmax.tdsl
 # Made by re2c, Lemon and library.sh.
 DSL_GEN = $(B)/gen/dsl/lex.c $(B)/gen/dsl/grammar.c $(B)/gen/dsl/library.c
 # Compiled, never run: the compiler checks our declarations against HIP's header.

@@ -5,6 +5,8 @@
 #include "plan_facts.h"
 #include "target/mfma.h"
 
+enum { BESIDE = 256 };                           /* positions of an axis that are few: a lane of a few waves has one at most */
+
 static void note_multiple(struct facts *f, const struct hexpr *extent, int width)
 {
 	int64_t c;
@@ -264,6 +266,36 @@ bool phase_is_open(const struct variant *v, const struct ir_axis *ax)
 	return ax->kind == AXIS_HELD && !ax->tile && !phase_extent(v, ax->extent, &n);
 }
 
+struct meeting { ir_axes axis, others; bool met; };
+
+static void look_for_meeting(struct ir_ins *i, void *ctx)
+{
+	struct meeting *m = ctx;
+	ir_axes all = i->axes | i->over;
+	for (int a = 0; a < i->nargs && i->op != IR_FOR && i->op != IR_YIELD; a++)       /* of which each is by itself */
+		all |= i->args[a]->axes;
+	m->met = m->met || (all & m->axis && all & m->others);
+}
+
+/* A few positions of a held axis that no value has beside those of another one, which has more, as the few largest of a row: they take no part of what a
+ * lane holds. */
+static bool stands_beside(const struct variant *v, const struct ir_phase *ph, int axis, int64_t n)
+{
+	struct meeting m = {.axis = IR_AXIS(axis)};
+	bool longer = false;
+	for (int a = 0; a < ph->naxes; a++) {
+		const struct ir_axis *ax = &ph->axes[a];
+		int64_t of = ax->tile;
+		if (ax->kind != AXIS_HELD || a == axis)
+			continue;
+		m.others |= IR_AXIS(a);
+		longer = longer || (!ax->tile && !phase_extent(v, ax->extent, &of)) || of > n;
+	}
+	if (longer && n > 1 && n <= BESIDE)
+		ir_walk(ph->body, look_for_meeting, &m);
+	return longer && n > 1 && n <= BESIDE && !m.met;
+}
+
 struct shape phase_shape(const struct variant *v, const struct ir_phase *ph)
 {
 	struct shape s = {1, 0, 0};
@@ -276,7 +308,8 @@ struct shape phase_shape(const struct variant *v, const struct ir_phase *ph)
 			n = ax->tile;
 		else if (ax->kind == AXIS_HELD && !phase_extent(v, ax->extent, &n))
 			n = 1;
-		s.fixed = s.fixed > HELD_MUCH / power_above(n) ? HELD_MUCH : s.fixed * power_above(n);
+		if (!stands_beside(v, ph, a, n))
+			s.fixed = s.fixed > HELD_MUCH / power_above(n) ? HELD_MUCH : s.fixed * power_above(n);
 	}
 	return s;
 }

@@ -8,7 +8,7 @@
 
 static const struct value none;
 
-enum builtin_kind { FLOAT, NUMBER, PAIR, BITS, REDUCE, MEAN, ALONG, TOPK, DOT, SCALED, SELECT, FMA, FILL, CDIV, HAS, BITCAST };
+enum builtin_kind { FLOAT, NUMBER, PAIR, BITS, REDUCE, MEAN, ALONG, DOT, SCALED, SELECT, FMA, FILL, CDIV, HAS, BITCAST };
 static const struct builtin { const char *name; enum builtin_kind kind; int op, nargs; const char *signature; } builtins[] = {
 #define BUILTIN(name, kind, op, nargs, signature) {#name, kind, (int)op, nargs, signature},
 #include "builtin.def"
@@ -417,7 +417,7 @@ static struct value bitcast(struct elab *E, const struct ast_expr *e, enum dtype
 
 static struct value call_builtin(struct elab *E, const struct ast_expr *e, const struct builtin *f)
 {
-	bool reduces = f->kind == REDUCE || f->kind == MEAN || f->kind == ALONG || f->kind == DOT || f->kind == FILL || f->kind == TOPK;
+	bool reduces = f->kind == REDUCE || f->kind == MEAN || f->kind == ALONG || f->kind == DOT || f->kind == FILL;
 	bool over_pair = f->kind == PAIR && e->has_over;
 	if (e->has_over != (reduces || over_pair) || e->args.n != (over_pair ? 1 : f->nargs)) {
 		ELAB_ERROR(E, E_SIGNATURE, e->at, f->name, f->signature);
@@ -437,7 +437,6 @@ static struct value call_builtin(struct elab *E, const struct ast_expr *e, const
 	case CDIV: return cdiv_value(E, e);
 	case HAS: return has(E, e);
 	case BITCAST: return bitcast(E, e, (enum dtype)f->op);
-	case TOPK: ELAB_ERROR(E, E_LATER, e->at, "topk"); return none;
 	case SCALED: ELAB_ERROR(E, E_SCALED, e->at); return none;
 	}
 	return none;

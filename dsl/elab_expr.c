@@ -263,7 +263,10 @@ static struct value name(struct elab *E, const struct ast_expr *e)
 	case ENTRY_VALUE: case ENTRY_STATE: return n->value;
 	case ENTRY_TENSOR: ELAB_ERROR(E, E_TENSOR_BARE, e->at, e->name, E->k->params[n->number].rank); return none;
 	case ENTRY_TYPE: ELAB_ERROR(E, E_TYPE_AS_VALUE, e->at, e->name); return none;
-	case ENTRY_AXES: ELAB_ERROR(E, E_AXES_AS_VALUE, e->at, e->name); return none;
+	case ENTRY_AXES:
+		if (!n->index)
+			ELAB_ERROR(E, E_AXES_AS_VALUE, e->at, e->name);
+		return n->index ? (struct value){.ins = n->index->position} : none;
 	}
 	return none;
 }

@@ -133,6 +133,62 @@ START_TEST(masks_and_conditions_agree)
 }
 END_TEST
 
+/* The next of a row behind `last`, which is its n for the first: the largest that is no larger, and of equals the next; -1: there is none. */
+static int chosen_next(const float *x, int n, int last)
+{
+	int next = -1;
+	for (int i = 0; i < n; i++) {
+		bool behind = last == n || x[i] < x[last] || (x[i] == x[last] && i > last);
+		if (!isnan(x[i]) && behind && (next < 0 || x[i] > x[next]))
+			next = i;
+	}
+	return next;
+}
+
+/* Rows shorter than what is asked for, of ties, zeros of both signs, infinities and NaNs, of one wave and of several. */
+START_TEST(the_largest_and_sums_up_to_a_place_agree)
+{
+	enum { ROWS = 4, MOST = 5000, CHOSEN = 8 };
+	static const int lengths[] = {5, 64, 1000, MOST};
+	static const float special[] = {INFINITY, NAN, -INFINITY, 0, -0.f, -NAN, 2, 2};
+	static float x[ROWS * MOST], value[ROWS * CHOSEN], upto[ROWS * MOST];
+	static int32_t place[ROWS * CHOSEN], ahead[ROWS * MOST];
+	struct ref_random r = {3};
+	for (unsigned l = 0; l < sizeof lengths / sizeof *lengths; l++) {
+		int n = lengths[l];
+		for (int i = 0; i < ROWS * n; i++)
+			x[i] = i / n == 0 ? special[i % 8] : i / n == 1 ? (float)(int)(ref_uniform(&r) * 9 - 4) : (float)(ref_uniform(&r) * 4 - 2);
+		struct e2e_tensor *tx = tensor(E2E_F32, ROWS, n, x), *tv = tensor(E2E_F32, ROWS, CHOSEN, NULL), *tp = tensor(E2E_I32, ROWS, CHOSEN, NULL),
+			*tu = tensor(E2E_F32, ROWS, n, NULL), *ta = tensor(E2E_I32, ROWS, n, NULL);
+		call(&e2e_chips[_i], "routed", (union tdsl_arg[]){{.t = &tx->t}, {.t = &tv->t}, {.t = &tp->t}, {.t = &tu->t}, {.t = &ta->t}}, 5);
+		e2e_read(tv, value, "routed");
+		e2e_read(tp, place, "routed");
+		e2e_read(tu, upto, "routed");
+		e2e_read(ta, ahead, "routed");
+		for (int m = 0; m < ROWS; m++) {
+			const float *row = x + m * n;
+			int next = n, on = 0;
+			double sum = 0, size = 0;
+			for (int k = 0; k < CHOSEN; k++) {
+				next = next < 0 ? -1 : chosen_next(row, n, next);
+				float want = next < 0 ? -FLT_MAX : row[next];
+				ck_assert_msg(place[m * CHOSEN + k] == next && value[m * CHOSEN + k] == want, "%s, row %d of %d, choice %d: found %g at %d, expected %g at %d",
+				              e2e_chips[_i].name, m, n, k, value[m * CHOSEN + k], place[m * CHOSEN + k], want, next);
+			}
+			for (int i = 0; i < n; i++) {
+				double term = fabsf(row[i]) < 1000 ? row[i] : 1;
+				sum += term;
+				size += fabs(term);
+				on += term > 0;
+				ck_assert_msg(fabs(upto[m * n + i] - sum) <= size * 2e-6 && ahead[m * n + i] == on, "%s, row %d of %d, up to %d: found %.9g and %d, expected %.9g and %d",
+				              e2e_chips[_i].name, m, n, i, upto[m * n + i], ahead[m * n + i], sum, on);
+			}
+		}
+		e2e_free(tx), e2e_free(tv), e2e_free(tp), e2e_free(tu), e2e_free(ta);
+	}
+}
+END_TEST
+
 /* Rows of several waves; c is halved by one of them, when all have read it. */
 START_TEST(what_is_stored_was_read_before)
 {
@@ -256,6 +312,7 @@ int main(void)
 	tcase_add_loop_test(t, products_agree, 0, 2);
 	tcase_add_loop_test(t, remainders_are_fmod, 0, 2);
 	tcase_add_loop_test(t, masks_and_conditions_agree, 0, 2);
+	tcase_add_loop_test(t, the_largest_and_sums_up_to_a_place_agree, 0, 2);
 	tcase_add_loop_test(t, what_is_stored_was_read_before, 0, 2);
 	tcase_add_loop_test(t, groups_of_any_size_agree, 0, 2);
 	tcase_add_loop_test(t, nans_are_rounded_to_nans, 0, 2);
