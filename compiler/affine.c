@@ -261,17 +261,50 @@ bool value_is_extent(const struct ir_ins *v, const struct hexpr *extent)
 	       value_is_extent(sum->args[0], extent->a);
 }
 
+/* How many positions an axis has at most; false where the variant's numbers do not say. */
+static bool axis_has_most(const struct ir_axis *a, const struct variant *var, int64_t *n)
+{
+	bool known = hexpr_is_const(a->extent, n);
+	for (int i = 0; var && !known && a->extent->op == HX_SYM && i < var->nlimits; i++)
+		if (var->limits[i].symbol == a->extent->imm) {
+			*n = var->limits[i].most;
+			known = true;
+		}
+	return known;
+}
+
 bool axis_fits(const struct ir_axis *a, const struct variant *var)
 {
 	int64_t n;
-	if (a->kind != AXIS_HELD || !a->tile)
+	return a->kind == AXIS_HELD && a->tile && axis_has_most(a, var, &n) && n <= a->tile;
+}
+
+/* What the parts of a condition say that the extent is at most. */
+static int64_t most_by_condition(const struct hexpr *c, const struct hexpr *extent)
+{
+	int64_t n;
+	if (c && c->op == HX_AND) {
+		int64_t a = most_by_condition(c->a, extent), b = most_by_condition(c->b, extent);
+		return a < b ? a : b;
+	}
+	return c && c->op == HX_LE && hexpr_equal(c->a, extent) && hexpr_is_const(c->b, &n) ? n : INT64_MAX;
+}
+
+bool axis_is_beyond(const struct ir_axis *a, const struct variant *var)
+{
+	int64_t most, by = 1, whole;
+	if (a->kind != AXIS_HELD || !a->tile || !var)
 		return false;
-	if (hexpr_is_const(a->extent, &n))
-		return n <= a->tile;
-	for (int i = 0; var && a->extent->op == HX_SYM && i < var->nlimits; i++)
-		if (var->limits[i].symbol == a->extent->imm)
-			return var->limits[i].most <= a->tile;
-	return false;
+	if (axis_has_most(a, var, &most))
+		return most > a->tile;
+	most = most_by_condition(var->predicate, a->extent);
+	if (a->extent->op == HX_CDIV && hexpr_is_const(a->extent->b, &by) && by > 0) {
+		struct ir_axis all = {.extent = a->extent->a};
+		if (!axis_has_most(&all, var, &whole))
+			whole = most_by_condition(var->predicate, all.extent);
+		most = whole != INT64_MAX && (whole + by - 1) / by < most ? (whole + by - 1) / by : most;
+	}
+	return most > a->tile;
 }
 
 ir_axes axes_of_several(const struct ir_phase *ph, ir_axes axes)

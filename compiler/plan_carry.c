@@ -118,12 +118,23 @@ static const struct hexpr *plan_pace(struct planner *p, struct planner *q, const
 	return hexpr_op(ar, HX_MUL, hexpr_op(ar, HX_DIV, parts, asked), hexpr_op(ar, HX_LE, one, rate));
 }
 
-/* With a tile of so many columns of each row, and of the phases behind. */
+/* Rows that a phase behind holds are no longer than what the lanes hold, and pieces of rows say nothing of how long these are. */
+static bool holds_rows_behind(const struct planner *q, const struct variant *v, int columns)
+{
+	bool open = false;
+	for (int i = 1; i < q->k->nphases; i++)
+		open = open || phase_shape(v, &q->k->phases[i]).open;
+	return !open || (!v->pieces && columns <= q->target->wave * v->waves * plan_lane_elements(q, v));
+}
+
+/* With a tile of so many columns of each row, and of the phases behind; NULL where one of these cannot hold as many. */
 static struct variant *add_carried(struct planner *p, struct planner *q, struct variant *v, const struct ir_axis *n, int columns)
 {
+	if (!holds_rows_behind(q, v, columns))
+		return NULL;
 	plan_tile(v, 0, n->name, columns);
 	for (int i = 1; i < q->k->nphases; i++)
-		plan_phase_tiles(q, v, i, 0, plan_lane_elements(q, v));
+		plan_phase_tiles(q, v, i, phase_shape(v, &q->k->phases[i]).open ? columns : 0, plan_lane_elements(q, v));
 	struct variant *added = plan_add(p);
 	*added = *v;
 	return added;
@@ -199,6 +210,8 @@ static void plan_held(struct planner *p, struct planner *q, const struct carried
 	leave_shorter(p, q, &v, n, SHORT);
 	plan_aligned(q, &v);
 	struct variant *added = add_carried(p, q, &v, n, HELD_MOST);
+	if (!added)
+		return;
 	added->predicate = plan_both(p, added->predicate, hexpr_op(p->arena, HX_LE, hexpr_const(p->arena, MANY_CARRIED), elements));
 	plan_say(p, added, arena_printf(p->arena, "elements>=%d", MANY_CARRIED));
 }
@@ -233,7 +246,7 @@ static void look_at_access(struct ir_ins *i, void *ctx)
 	a->loads += row;
 }
 
-/* Workgroups of so many lanes, for so many columns. */
+/* Workgroups of so many lanes, for so many columns; NULL as above. */
 static struct variant *plan_pieces(struct planner *p, struct planner *q, struct variant v, const struct ir_axis *n, int threads, int columns)
 {
 	v.waves = waves_of(p, threads);
@@ -261,6 +274,8 @@ static void plan_many_pieces(struct planner *p, struct planner *q, const struct 
 	if (piece->whole)
 		plan_limit(q, &many, (int)n->extent->imm, columns);
 	struct variant *v = plan_pieces(p, q, many, n, piece->threads, columns);
+	if (!v)
+		return;
 	if (piece->parts)
 		v->predicate = plan_both(p, v->predicate, hexpr_op(ar, HX_LT, places, full));
 	if (piece->beside > 1) {

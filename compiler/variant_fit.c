@@ -28,21 +28,27 @@ static bool is_tiled_axis(const struct ir_kernel *k, int phase, const char *name
 	return false;
 }
 
-/* Halves the largest sides of tiles along axes of a kind, the last of equal ones, in all phases alike; false where all are small. */
+static bool is_tile_of(const struct ir_kernel *k, const struct variant *v, int t, enum ir_axis_kind kind)
+{
+	return is_tiled_axis(k, v->tiles[t].phase, v->tiles[t].axis, kind);
+}
+
+/* Halves the largest sides of tiles along axes of a kind, the last of equal ones, in all phases alike, but where the axis of that name is another; false
+ * where all are small. */
 static bool halve_tiles(const struct ir_kernel *k, struct variant *v, enum ir_axis_kind kind)
 {
 	int largest = -1, least = 1;
 	for (int p = 0; p < k->nphases; p++)
 		least = ir_has(k->phases[p].body, IR_DOT) ? LEAST_PRODUCT : least;
 	for (int t = 0; t < v->ntiles; t++)
-		if (v->tiles[t].tile > least && v->tiles[t].tile % least == 0 && is_tiled_axis(k, v->tiles[t].phase, v->tiles[t].axis, kind) &&
+		if (v->tiles[t].tile > least && v->tiles[t].tile % least == 0 && is_tile_of(k, v, t, kind) &&
 		    (largest < 0 || v->tiles[t].tile >= v->tiles[largest].tile))
 			largest = t;
 	if (largest < 0)
 		return false;
 	int most = v->tiles[largest].tile;
 	for (int t = 0; t < v->ntiles; t++)
-		if (v->tiles[t].tile == most && strcmp(v->tiles[t].axis, v->tiles[largest].axis) == 0)
+		if (v->tiles[t].tile == most && strcmp(v->tiles[t].axis, v->tiles[largest].axis) == 0 && is_tile_of(k, v, t, kind))
 			v->tiles[t].tile = most / 2;
 	return true;
 }
@@ -124,8 +130,16 @@ static bool asks_alike(const struct variant *a, const struct variant *b)
 	return alike;
 }
 
-/* A class of fewer positions, whose tiles along other axes may be larger for that. */
-static bool is_of_fewer(const struct variant *less, const struct variant *v) { return less->holds && less->holds < v->holds; }
+/* A class of fewer positions, whose tiles along other axes may be larger for that: by what it says of symbols, or, of groups, by its own number. */
+static bool is_of_fewer(const struct variant *less, const struct variant *v)
+{
+	bool fewer = false, alike = less->nlimits == v->nlimits;
+	for (int i = 0; alike && i < v->nlimits; i++) {
+		alike = less->limits[i].symbol == v->limits[i].symbol && less->limits[i].least <= v->limits[i].least && less->limits[i].most <= v->limits[i].most;
+		fewer = fewer || less->limits[i].most < v->limits[i].most;
+	}
+	return alike && (fewer || (less->holds && less->holds < v->holds));
+}
 
 /* The same plan with smaller tiles: of classes of sizes those for fewer, if not along each axis. */
 static bool is_smaller(const struct variant *less, const struct variant *v)
