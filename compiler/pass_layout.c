@@ -14,6 +14,7 @@
 #include <string.h>
 
 enum { HOMES = 64, MOST_REGISTERS = 1024, ACCESS = 128, WORD = 32, WORDS_ACROSS = 64 };   /* bits */
+enum { SCAN_RUN = 16, SCAN_BESIDE = 8192 };      /* positions that follow each other in a lane, at most; bytes of group memory beside two tiles, at least */
 
 struct home { ir_axes axes; const struct layout *layout; };
 struct product { const struct ir_ins *dot; const struct mfma *mfma; int row, col, k; bool swapped; };
@@ -576,6 +577,24 @@ static const struct layout *in_accesses(struct assign *s, const struct ir_ins *s
 	return beside ? beside : l;
 }
 
+/* For a scan: the positions of a lane follow each other, which it adds by itself, where those of lanes did: an exchange a digit of the lane's for each
+ * register was more than to turn the tile twice.  Where two such tiles and more are too much for group memory it stays. */
+static const struct layout *in_runs(struct assign *s, const struct ir_ins *scan, const struct layout *l, ir_axes axes, int axis)
+{
+	int bits = 0, whole = s->ph->axes[axis].tile, run;
+	int64_t bytes = dtype_info(scan->dtype)->bits / 8;
+	for (int a = 0; a < s->ph->naxes; a++)
+		bytes *= layout_size(l, a);
+	for (int b = 0; b < l->nlane + l->nwave; b++)
+		bits += (b < l->nlane ? &l->lane[b] : &l->wave[b - l->nlane])->step[axis] != 0;
+	run = (whole & -whole) >> bits;
+	run = run > SCAN_RUN ? SCAN_RUN : run;
+	if (run < 4 || run <= 1 << layout_vector(l, axis) || 2 * bytes + SCAN_BESIDE > s->p->v->target->lds_bytes)
+		return l;
+	const struct layout *runs = layout_rows(&s->space, axes, axis, run, -1, 1);
+	return layout_regs(runs) == layout_regs(l) ? runs : l;
+}
+
 static void place(struct assign *s, struct ir_ins *i)
 {
 	ir_axes space = i->axes;
@@ -636,6 +655,8 @@ static void place(struct assign *s, struct ir_ins *i)
 	}
 	if (i->op == IR_STORE)
 		l = in_accesses(s, i, l);
+	if (i->op == IR_SCAN && l)
+		l = in_runs(s, i, l, wide_axes(s->ph, space), __builtin_ctz(i->over));
 	if (s->feeds[i->id]) {
 		if (i->op == IR_LOAD) {
 			l = layout_of_fed(s, i, space);

@@ -19,6 +19,7 @@
 enum { ROW_BESIDE = 1024, LONGEST = 16384, WHOLE_GROUP = 32 };
 /* Instructions of one element, about: up to which two of the largest tiles share a compute unit; from which on few rows stand apart. */
 enum { TILE_CODE = 40, LONG_CODE = 8 };
+enum { SINGLES = 4 };                             /* elements of a lane that are accessed one by one, while there are lanes */
 enum { SUMMING_THREADS = 256 };                   /* at least, of groups of rows that are summed */
 
 /* More than whose addresses and masks fit the scalar registers where each element of a lane has its own. */
@@ -92,17 +93,25 @@ static void row_tiles(struct planner *p, struct variant *v, int64_t most, int ea
 }
 
 /* The most that a variant may hold of each open axis, in plan_unit's, for its tiles to fit, and the waves that it takes. */
+/* What a phase holds of a class; more than a row has at most is no number. */
+static int64_t class_elements(struct planner *p, const struct variant *v, int phase, int64_t most)
+{
+	const struct ir_phase *ph = &p->k->phases[phase];
+	int64_t n = phase_shape(v, ph).fixed;
+	for (int a = 0; a < ph->naxes; a++)
+		if (phase_is_open(v, &ph->axes[a]) && n <= plan_row_most(p, v))   /* the product of many axes has no 64 bits */
+			n *= plan_open_most(p, &ph->axes[a], most);
+	return n;
+}
+
 static bool class_fits(struct planner *p, struct variant *v, int64_t most)
 {
 	int waves = 1;
 	for (int i = 0; i < p->k->nphases; i++) {
 		struct shape s = phase_shape(v, &p->k->phases[i]);
-		int64_t n = s.fixed;
 		if (stands_apart(p, i))
 			continue;
-		for (int a = 0; a < p->k->phases[i].naxes; a++)
-			if (phase_is_open(v, &p->k->phases[i].axes[a]) && n <= plan_row_most(p, v))   /* the product of many axes has no 64 bits */
-				n *= plan_open_most(p, &p->k->phases[i].axes[a], most);
+		int64_t n = class_elements(p, v, i, most);
 		if (n > plan_row_most(p, v) || (s.open && s.tiled && most > ROW_BESIDE))
 			return false;
 		if (s.tiled && n > 1)
@@ -467,6 +476,16 @@ static int column_symbol(const struct planner *p)
 /* The same of one tensor whose rows are waited for. */
 static int row_symbol(const struct planner *p) { return p->f.rows == 1 && (p->f.weights || p->f.rounds > 1) ? column_symbol(p) : -1; }
 
+/* Of a class whose elements are accessed one by one: few a lane. */
+static int single_waves(struct planner *p, const struct variant *v, int64_t most)
+{
+	int64_t lanes = p->target->wave;
+	for (int i = 0; i < p->k->nphases; i++)
+		while (!stands_apart(p, i) && lanes * SINGLES < class_elements(p, v, i, most) && lanes < plan_most_threads(p))
+			lanes *= 2;
+	return waves_of(p, (int)lanes);
+}
+
 /* rows: of which there are as many as the band asks for; NULL = however many there are. */
 static void plan_class(struct planner *p, struct variant v, int most, bool is_aligned, const struct hexpr *rows, const struct class_band *band)
 {
@@ -476,7 +495,7 @@ static void plan_class(struct planner *p, struct variant v, int most, bool is_al
 	if (is_aligned)
 		plan_aligned(p, &v);
 	else
-		v.waves = waves_of(p, plan_most_threads(p)); /* element by element: few a lane */
+		v.waves = single_waves(p, &v, most);
 	if (rows) {
 		plan_rows_from(p, &v, band->least, rows);
 		v.many = true;
