@@ -14,7 +14,9 @@
 #include <string.h>
 
 enum { HOMES = 64, MOST_REGISTERS = 1024, ACCESS = 128, WORD = 32, WORDS_ACROSS = 64 };   /* bits */
-enum { SCAN_RUN = 16, SCAN_BESIDE = 8192 };      /* positions that follow each other in a lane, at most; bytes of group memory beside two tiles, at least */
+/* Positions that follow each other in a lane, at most; how many times those of an access they have to be (docs/performance.md: 4 times on an H200 2 to 4 %
+ * slower, 2 times 28 %); bytes of group memory beside two tiles, at least. */
+enum { SCAN_RUN = 16, SCAN_LESS = 8, SCAN_BESIDE = 8192 };
 
 struct home { ir_axes axes; const struct layout *layout; };
 struct product { const struct ir_ins *dot; const struct mfma *mfma; int row, col, k; bool swapped; };
@@ -589,7 +591,7 @@ static const struct layout *in_runs(struct assign *s, const struct ir_ins *scan,
 		bits += (b < l->nlane ? &l->lane[b] : &l->wave[b - l->nlane])->step[axis] != 0;
 	run = (whole & -whole) >> bits;
 	run = run > SCAN_RUN ? SCAN_RUN : run;
-	if (run < 4 || run <= 1 << layout_vector(l, axis) || 2 * bytes + SCAN_BESIDE > s->p->v->target->lds_bytes)
+	if (run < SCAN_LESS << layout_vector(l, axis) || 2 * bytes + SCAN_BESIDE > s->p->v->target->lds_bytes)
 		return l;
 	const struct layout *runs = layout_rows(&s->space, axes, axis, run, -1, 1);
 	return layout_regs(runs) == layout_regs(l) ? runs : l;
