@@ -209,6 +209,20 @@ static int held_tile(const struct ir_axis *ax, int most)
 	return groups ? groups : 1;                      /* of groups that are longer than the class one that ends early */
 }
 
+/* So many positions of a symbol are held where a class is for `most`: of groups that are no power of two whole ones, a power of two of them. */
+static int held_most(struct planner *p, const struct variant *v, const struct beside *b, int symbol, int most)
+{
+	int64_t held = most;
+	for (int i = 0; i < p->k->nphases; i++)
+		for (int a = 0; a < p->k->phases[i].naxes && !is_apart(b, i); a++) {
+			const struct ir_axis *ax = &p->k->phases[i].axes[a];
+			bool groups = is_held_open(p, v, ax) && ax->extent->op == HX_CDIV && ax->extent->a->op == HX_SYM && ax->extent->a->imm == symbol;
+			int64_t positions = groups ? held_tile(ax, most) * plan_axis_by(ax) : held;
+			held = positions < held ? positions : held;
+		}
+	return (int)held;
+}
+
 /* Held axes hold at most so many positions, by the predicate: symbols, and extents that are none, as of n = 1..N. */
 static void limit_held(struct planner *p, struct variant *v, const struct beside *b, int most)
 {
@@ -217,7 +231,7 @@ static void limit_held(struct planner *p, struct variant *v, const struct beside
 		for (int i = 0; i < v->npins; i++)
 			pinned = pinned || v->pins[i].symbol == s;
 		if (b->held[s] && !pinned)
-			plan_limit(p, v, s, most);
+			plan_limit(p, v, s, held_most(p, v, b, s, most));
 	}
 	for (int i = 0; i < p->k->nphases; i++)
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
