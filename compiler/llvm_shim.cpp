@@ -14,9 +14,12 @@
 #include "llvm_shim.h"
 
 #include <llvm-c/Target.h>
+#include <llvm/CodeGen/MachineFunctionPass.h>
 #include <llvm/CodeGen/MachineModuleInfo.h>
 #include <llvm/CodeGen/Passes.h>
+#include <llvm/CodeGen/TargetInstrInfo.h>
 #include <llvm/CodeGen/TargetPassConfig.h>
+#include <llvm/CodeGen/TargetSubtargetInfo.h>
 #include <llvm/DebugInfo/DWARF/DWARFContext.h>
 #include <llvm/IR/DIBuilder.h>
 #include <llvm/IR/LegacyPassManager.h>
@@ -144,19 +147,67 @@ const unwanted repeated_amdgcn[] = {
 /* In front of register allocation, of what selection and the passes behind it have made equal. */
 const unwanted repeated_plain[] = {{"machine-cse", 2}};
 
-/* A pipeline without what is unwanted, however LLVM adds it. */
+/* AMDGPU: a move of 64 bits has a literal of 32, which it takes as unsigned.  LLVM 22 makes such moves of any constant that comes to scalar registers from
+ * vector ones, and the upper half is lost: -1000 is then 4,294,966,296 (llvm-project pull request 200576 mends it, for LLVM 23).  Each becomes the
+ * instruction that is for any constant, which LLVM divides into two moves behind register allocation. */
+struct wide_constants : llvm::MachineFunctionPass {
+	static char ID;
+	wide_constants() : MachineFunctionPass(ID) {}
+	llvm::StringRef getPassName() const override { return "moves of wide constants"; }
+	void getAnalysisUsage(llvm::AnalysisUsage &usage) const override
+	{
+		usage.setPreservesAll();
+		MachineFunctionPass::getAnalysisUsage(usage);
+	}
+	bool runOnMachineFunction(llvm::MachineFunction &function) override
+	{
+		const llvm::TargetInstrInfo &info = *function.getSubtarget().getInstrInfo();
+		unsigned move = opcode(info, "S_MOV_B64"), any = opcode(info, "S_MOV_B64_IMM_PSEUDO");
+		bool changed = false;
+		for (llvm::MachineBasicBlock &block : function)
+			for (llvm::MachineInstr &i : block) {
+				if (i.getOpcode() != move || !i.getOperand(1).isImm() || llvm::isUInt<32>(i.getOperand(1).getImm()))
+					continue;
+				i.setDesc(info.get(any));
+				changed = true;
+			}
+		return changed;
+	}
+
+private:
+	/* The names are those of a table of ten thousand: asked once for all functions. */
+	static unsigned opcode(const llvm::TargetInstrInfo &info, llvm::StringRef name)
+	{
+		static std::mutex lock;
+		static std::map<std::string, unsigned> known;
+		std::lock_guard<std::mutex> held(lock);
+		auto [at, unknown] = known.try_emplace(name.str(), 0u);
+		for (unsigned o = 0; unknown && o < info.getNumOpcodes(); o++)
+			if (info.getName(o) == name)
+				at->second = o;
+		return at->second;
+	}
+};
+char wide_constants::ID = 0;
+
+/* A pipeline without what is unwanted, however LLVM adds it, and with what it lacks. */
 struct pass_list : llvm::legacy::PassManager {
 	std::vector<unwanted> left_out;
 	std::map<llvm::StringRef, int> seen;
+	bool amdgcn = false;
 	void add(llvm::Pass *pass) override
 	{
 		const llvm::PassInfo *info = llvm::PassRegistry::getPassRegistry()->getPassInfo(pass->getPassID());
 		llvm::StringRef name = info ? info->getPassArgument() : "";
 		int which = ++seen[name];
+		if (name == "postrapseudos" && amdgcn)
+			llvm::legacy::PassManager::add(new wide_constants);
 		if (std::any_of(left_out.begin(), left_out.end(), [&](const unwanted &u) { return name == u.name && (!u.which || u.which == which); }))
 			delete pass;
 		else
 			llvm::legacy::PassManager::add(pass);
+		if (name == "si-fix-sgpr-copies")
+			llvm::legacy::PassManager::add(new wide_constants);
 	}
 };
 
@@ -240,6 +291,7 @@ static bool add_passes(llvm::TargetMachine &machine, pipeline &p, llvm::CodeGenF
 	auto leave_out = [&p](llvm::ArrayRef<unwanted> list) { p.passes.left_out.insert(p.passes.left_out.end(), list.begin(), list.end()); };
 	leave_out(idle);
 	bool kept = order == SHIM_KEPT || order == SHIM_KEPT_PLAIN;
+	p.passes.amdgcn = machine.getTargetTriple().isAMDGCN();
 	if (order != SHIM_OWN)
 		leave_out(cheap_addresses);
 	if (kept)
