@@ -38,8 +38,6 @@ int pass_schedule(struct pass *p)
 				ax->tile = 1;
 			if (!ax->tile)
 				return pass_fail(p, NULL, "internal: no tile size was planned for axis %s", ax->name);
-			if (axis_is_beyond(ax, p->v))
-				return pass_fail(p, NULL, "internal: axis %s is longer than the tile of %d that was planned for it", ax->name, ax->tile);
 		}
 	}
 	return 0;

@@ -9,6 +9,7 @@
  * NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others it can be left out where another takes its
  * calls: one of any call, the same for fewer columns, one that sweeps rows, or one without the size that a pack line gives.  The same where a pass finds
  * that no registers hold a tile.  A schedule's own tiles are kept: who writes them wants to hear that they do not fit. */
+#include "affine.h"
 #include "compile.h"
 #include "ir.h"
 #include "object.h"
@@ -79,11 +80,26 @@ static bool make_smaller(const struct ir_kernel *k, struct variant *v)
 	return double_apart(v) || double_waves(v, &v->waves) || (!target_is_nvptx(v->target) && halve_tiles(k, v, AXIS_LOOP));
 }
 
+/* What a variant asks for fits in what it holds: a plan that is wrong there would leave positions out. */
+static int check_held(const struct ir_kernel *final, const struct variant *v, char *err, size_t errlen)
+{
+	for (int p = 0; p < final->nphases && !v->stream; p++)
+		for (int a = 0; a < final->phases[p].naxes; a++) {
+			const struct ir_axis *ax = &final->phases[p].axes[a];
+			if (!axis_is_beyond(ax, v))
+				continue;
+			snprintf(err, errlen, "internal: axis %s is longer than the tile of %d that was planned for it", ax->name, ax->tile);
+			return -1;
+		}
+	return 0;
+}
+
 static int build(struct arena *a, const struct ir_kernel *k, const struct variant *v, struct object_session *session, struct variant_code *out, char *err,
                  size_t errlen)
 {
 	struct ir_kernel *final;
 	int rc = run_passes(a, k, v, NULL, &final, err, errlen);
+	rc = rc ? rc : check_held(final, v, err, errlen);
 	return rc ? rc : variant_code(a, final, v, session, out, err, errlen);
 }
 
