@@ -73,7 +73,7 @@ static bool double_apart(struct variant *v)
 
 static bool make_smaller(const struct ir_kernel *k, struct variant *v)
 {
-	if (v->scheduled)
+	if (v->scheduled || v->joined)                   /* of larger workgroups fewer are there at a time, and they wait for each other */
 		return false;
 	if (halve_tiles(k, v, AXIS_GRID))
 		return true;
