@@ -130,14 +130,14 @@ static bool scans(const struct stream *s, const struct ir_ins *i)
 	return i->op == IR_SCAN && (i->over & IR_AXIS(s->axis));
 }
 
-/* The scans that the sinks of a sweep need of it, each once; `met` by id. */
-static int find_scans(const struct stream *s, struct ir_ins *i, bool *met, struct ir_ins **found, int n)
+/* The scans that a sink of a sweep needs of it, each once; `met` by id. */
+static int find_scans(const struct stream *s, struct ir_ins *i, bool is_sink, bool *met, struct ir_ins **found, int n)
 {
-	if (met[i->id] || (!along(s, i) && !effect_along(s, i) && !reduces(s, i)))
+	if (met[i->id] || (!along(s, i) && !is_sink))
 		return n;
 	met[i->id] = true;
 	for (int a = 0; a < i->nargs; a++)
-		n = find_scans(s, i->args[a], met, found, n);
+		n = find_scans(s, i->args[a], false, met, found, n);
 	if (scans(s, i))
 		found[n++] = i;
 	return n;
@@ -217,7 +217,7 @@ static void sweep(struct stream *s, struct ir_builder *b, struct ir_ins **sinks,
 	bool *met = arena_alloc(k->arena, (size_t)s->ids);
 	int n = 0, nscans = 0;
 	for (int i = 0; i < nsinks; i++)
-		nscans = find_scans(s, sinks[i], met, scan, nscans);
+		nscans = find_scans(s, sinks[i], true, met, scan, nscans);
 	struct ir_ins **init = arena_alloc(k->arena, sizeof *init * (size_t)(nsinks + nscans + 1));
 	struct ir_ins **reduce = arena_alloc(k->arena, sizeof *reduce * (size_t)(nsinks + 1));
 	init[0] = ir_int(b, DT_I32, 0);
