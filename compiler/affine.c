@@ -261,12 +261,12 @@ bool value_is_extent(const struct ir_ins *v, const struct hexpr *extent)
 	       value_is_extent(sum->args[0], extent->a);
 }
 
-/* How many positions an axis has at most; false where the variant's numbers do not say. */
-static bool axis_has_most(const struct ir_axis *a, const struct variant *var, int64_t *n)
+/* What an extent is at most; false where the variant's numbers do not say. */
+static bool extent_has_most(const struct hexpr *extent, const struct variant *var, int64_t *n)
 {
-	bool known = hexpr_is_const(a->extent, n);
-	for (int i = 0; var && !known && a->extent->op == HX_SYM && i < var->nlimits; i++)
-		if (var->limits[i].symbol == a->extent->imm) {
+	bool known = hexpr_is_const(extent, n);
+	for (int i = 0; var && !known && extent->op == HX_SYM && i < var->nlimits; i++)
+		if (var->limits[i].symbol == extent->imm) {
 			*n = var->limits[i].most;
 			known = true;
 		}
@@ -276,7 +276,7 @@ static bool axis_has_most(const struct ir_axis *a, const struct variant *var, in
 bool axis_fits(const struct ir_axis *a, const struct variant *var)
 {
 	int64_t n;
-	return a->kind == AXIS_HELD && a->tile && axis_has_most(a, var, &n) && n <= a->tile;
+	return a->kind == AXIS_HELD && a->tile && extent_has_most(a->extent, var, &n) && n <= a->tile;
 }
 
 /* What the parts of a condition say that the extent is at most. */
@@ -295,13 +295,12 @@ bool axis_is_beyond(const struct ir_axis *a, const struct variant *var)
 	int64_t most, by = 1, whole;
 	if (a->kind != AXIS_HELD || !a->tile || !var)
 		return false;
-	if (axis_has_most(a, var, &most))
+	if (extent_has_most(a->extent, var, &most))
 		return most > a->tile;
 	most = most_by_condition(var->predicate, a->extent);
 	if (a->extent->op == HX_CDIV && hexpr_is_const(a->extent->b, &by) && by > 0) {
-		struct ir_axis all = {.extent = a->extent->a};
-		if (!axis_has_most(&all, var, &whole))
-			whole = most_by_condition(var->predicate, all.extent);
+		if (!extent_has_most(a->extent->a, var, &whole))
+			whole = most_by_condition(var->predicate, a->extent->a);
 		most = whole != INT64_MAX && (whole + by - 1) / by < most ? (whole + by - 1) / by : most;
 	}
 	return most > a->tile;

@@ -42,6 +42,6 @@ bool axis_is_independent(const struct ir_kernel *, const struct ir_phase *, int 
 bool value_is_extent(const struct ir_ins *, const struct hexpr *extent);
 /* True where a held axis's whole extent fits its tile (so that it need not be streamed). */
 bool axis_fits(const struct ir_axis *, const struct variant *);
-/* True where it is known to have more positions than its tile. */
+/* True where a variant lets it have more positions than its tile: by its numbers, or because nothing that it asks for says how many. */
 bool axis_is_beyond(const struct ir_axis *, const struct variant *);
 #endif

@@ -164,6 +164,8 @@ struct wide_constants : llvm::MachineFunctionPass {
 		const llvm::TargetInstrInfo &info = *function.getSubtarget().getInstrInfo();
 		unsigned move = opcode(info, "S_MOV_B64"), any = opcode(info, "S_MOV_B64_IMM_PSEUDO");
 		bool changed = false;
+		if (!move || !any)
+			llvm::report_fatal_error("moves of 64 bits have other names in this LLVM");
 		for (llvm::MachineBasicBlock &block : function)
 			for (llvm::MachineInstr &i : block) {
 				if (i.getOpcode() != move || !i.getOperand(1).isImm() || llvm::isUInt<32>(i.getOperand(1).getImm()))

@@ -8,7 +8,9 @@
  * workgroups of twice the waves, on AMD's then with shorter tiles of its loops, and the same once more with scalars in lanes.  Where none of it helps,
  * NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others it can be left out where another takes its
  * calls: one of any call, the same for fewer columns, one that sweeps rows, or one without the size that a pack line gives.  The same where a pass finds
- * that no registers hold a tile.  A schedule's own tiles are kept: who writes them wants to hear that they do not fit. */
+ * that no registers hold a tile.  A schedule's own tiles are kept: who writes them wants to hear that they do not fit; and
+ * so are those of workgroups that wait for each other, of which larger ones would not all be there.  What is built is checked: no axis that is held
+ * may be longer, by what the variant asks for, than its tile. */
 #include "affine.h"
 #include "compile.h"
 #include "ir.h"

@@ -128,7 +128,7 @@ static ir_axes summed(struct parts *p, const struct ir_ins *v, ir_axes over)
 	struct ir_ins **a = v->args;
 	switch (v->op) {
 	case IR_ADD: case IR_SUB: return addend(p, a[0], over) | addend(p, a[1], over);
-	case IR_FMA: return (reduced(p, a[0]) | reduced(p, a[1]) ? product(p, a[0], a[1], WANT_SUM) : over & ~(a[0]->axes | a[1]->axes)) | addend(p, a[2], over);
+	case IR_FMA: return (reduced(p, a[0]) | reduced(p, a[1]) ? product(p, a[0], a[1], WANT_SUM) : tiles_unseen(p->E, a[0], over) & tiles_unseen(p->E, a[1], over)) | addend(p, a[2], over);
 	case IR_MUL: return product(p, a[0], a[1], WANT_SUM);
 	case IR_DIV: return dtype_is_float(v->dtype) ? reduced(p, a[1]) | parts_bad(p, a[0], WANT_SUM) : over;
 	case IR_SELECT: return reduced(p, a[0]) | addend(p, a[1], over) | addend(p, a[2], over);
