@@ -480,9 +480,11 @@ static int row_symbol(const struct planner *p) { return p->f.rows == 1 && (p->f.
 static int single_waves(struct planner *p, const struct variant *v, int64_t most)
 {
 	int64_t lanes = p->target->wave;
-	for (int i = 0; i < p->k->nphases; i++)
-		while (!stands_apart(p, i) && lanes * SINGLES < class_elements(p, v, i, most) && lanes < plan_most_threads(p))
+	for (int i = 0; i < p->k->nphases; i++) {
+		int64_t n = stands_apart(p, i) ? 0 : class_elements(p, v, i, most);
+		while (lanes * SINGLES < n && lanes < plan_most_threads(p))
 			lanes *= 2;
+	}
 	return waves_of(p, (int)lanes);
 }
 
