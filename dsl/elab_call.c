@@ -238,6 +238,44 @@ static struct value along(struct elab *E, const struct ast_expr *e, enum ir_op o
 
 static bool is_scaled(const struct ast_expr *e) { return e->kind == AST_CALL && strcmp(e->name, "scaled") == 0; }
 
+static bool is_narrow(enum dtype t) { return dtype_info(t)->cls == 'Q' && t != DT_I8 && t != DT_E8M0; }
+
+/* scaled(a, s): what a stands for, a * s, as bf16, which has every such product: four bits and a power of two (docs/language.md). */
+static struct value scaled_operand(struct elab *E, const struct ast_expr *e)
+{
+	if (e->args.n != 2 || e->has_over) {
+		ELAB_ERROR(E, E_SIGNATURE, e->at, e->name, builtin_named("scaled")->signature);
+		return none;
+	}
+	struct value v[2];
+	for (int i = 0; i < 2; i++)
+		v[i] = value_fixed(E, elab_expr(E, e->args.items[i]), e->args.items[i]->at);
+	elab_at(E, e->at);
+	for (int i = 0; i < 2; i++) {
+		enum dtype t = v[i].ins ? (enum dtype)v[i].ins->dtype : DT_NONE;
+		if (!v[i].ins)
+			return none;
+		if (i ? t == DT_E8M0 : is_narrow(t))
+			continue;
+		ELAB_ERROR(E, E_ARGUMENT_TYPE, e->args.items[i]->at, i ? "scale" : e->name, dtype_info(t)->name, i ? "e8m0" : "an 8-bit float or e2m1");
+		return none;
+	}
+	struct ir_ins *product = ir_bin(&E->b, IR_MUL, ir_cvt(&E->b, v[0].ins, DT_F32, false), ir_cvt(&E->b, v[1].ins, DT_F32, false));
+	return value_made(ir_cvt(&E->b, product, DT_BF16, false), 2, v);
+}
+
+/* Beside a scaled operand another is bf16 too. */
+static struct value operand(struct elab *E, const struct ast_expr *e, const struct ast_expr *other)
+{
+	if (is_scaled(e))
+		return scaled_operand(E, e);
+	struct value v = elab_expr(E, e);
+	elab_at(E, e->at);
+	if (v.ins && is_scaled(other) && is_narrow((enum dtype)v.ins->dtype))
+		v.ins = ir_cvt(&E->b, v.ins, DT_BF16, false);
+	return v;
+}
+
 static bool dot_operand(struct elab *E, struct value *v, struct diag_span at)
 {
 	*v = value_fixed(E, *v, at);
@@ -268,14 +306,7 @@ static struct value dot(struct elab *E, const struct ast_expr *e)
 	bool held;
 	const struct ast_expr *x = e->args.items[0], *y = e->args.items[1];
 	ir_axes over = over_axes(E, &e->over, &held);
-	if (is_scaled(x) || is_scaled(y)) {
-		for (int i = 0; i < 2; i++)
-			for (int j = 0; j < e->args.items[i]->args.n && is_scaled(e->args.items[i]); j++)
-				elab_expr(E, e->args.items[i]->args.items[j]);
-		ELAB_ERROR(E, E_LATER, e->at, "dot of scaled operands");
-		return none;
-	}
-	struct value a = elab_expr(E, x), b = elab_expr(E, y);
+	struct value a = operand(E, x, y), b = operand(E, y, x);
 	elab_at(E, e->at);
 	if (!over || !dot_operand(E, &a, x->at) || !dot_operand(E, &b, y->at) || !has_axes(E, &a, over, x->at) || !has_axes(E, &b, over, y->at))
 		return none;
