@@ -71,7 +71,7 @@ struct ir_ins {
 	uint8_t chains;                       /* after layout. reduce: partial accumulators a lane keeps (register rank mod chains), 0 = 1; dot: k positions a lane gives one instruction */
 	int id;                               /* %id in the text; unique in the kernel */
 	ir_axes axes;                         /* of the result */
-	ir_axes over;                         /* reduce, dot, argmax, scan: the axes contracted; */
+	ir_axes over;                         /* reduce, dot, argmax, scan: the axes contracted; repeat: the axis that another takes the place of */
 	int64_t imm;                          /* see op.def: constant, symbol, parameter, axis, result number */
 	double num;                           /* float constant (exact f32 value) */
 	struct ir_ins **args; int nargs;

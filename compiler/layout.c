@@ -152,6 +152,20 @@ struct layout *layout_project(struct arena *ar, const struct layout *l, uint32_t
 	return out;
 }
 
+struct layout *layout_of_groups(struct arena *ar, const struct layout *l, int axis, int groups, int by)
+{
+	struct layout x = *l;
+	for (int i = 0; i < x.nreg; i++)
+		x.reg[i].step[groups] = x.reg[i].step[axis] / by;
+	for (int i = 0; i < x.nlane; i++)
+		x.lane[i].step[groups] = x.lane[i].step[axis] / by;
+	for (int i = 0; i < x.nwave; i++)
+		x.wave[i].step[groups] = x.wave[i].step[axis] / by;
+	x.block[groups] = l->block[axis] < by ? 1 : l->block[axis] / by;
+	x.rep[groups] = layout_size(l, axis) / by / x.block[groups];
+	return layout_project(ar, &x, (uint32_t)1 << axis, NULL);
+}
+
 int layout_take_over(struct layout *l, int lane_bit)
 {
 	for (int a = 0; a < LAYOUT_AXES; a++) {

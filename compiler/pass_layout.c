@@ -597,6 +597,29 @@ static const struct layout *in_runs(struct assign *s, const struct ir_ins *scan,
 	return layout_regs(runs) == layout_regs(l) ? runs : l;
 }
 
+/* What it is made of, and nothing else, is loaded as it is used. */
+static struct ir_ins *settled(struct assign *s, struct ir_ins *v, const struct layout *l)
+{
+	if (!v->layout || layout_equal(v->layout, l))
+		return v;
+	if (s->uses[v->id] != 1 || (v->op != IR_LOAD && v->op != IR_CVT))
+		return moved(s, v, l);
+	v->layout = l;
+	if (v->op == IR_CVT)
+		v->args[0] = settled(s, v->args[0], l);
+	return v;
+}
+
+/* A number of many positions lies where these do. */
+static void place_repeat(struct assign *s, struct ir_ins *r, const struct layout *l)
+{
+	int from = __builtin_ctz(r->over), to = (int)r->imm;
+	if (r->layout || !l)
+		return;
+	r->layout = l;
+	r->args[0] = settled(s, r->args[0], layout_of_groups(s->space.arena, l, to, from, s->ph->axes[to].tile / s->ph->axes[from].tile));
+}
+
 static void place(struct assign *s, struct ir_ins *i)
 {
 	ir_axes space = i->axes;
@@ -621,6 +644,8 @@ static void place(struct assign *s, struct ir_ins *i)
 		return;
 	case IR_DOT:
 		place_dot(s, i);
+		return;
+	case IR_REPEAT:                                    /* where it is used */
 		return;
 	case IR_REDUCE: case IR_ARGMAX: {
 		ir_axes all = i->over;
@@ -668,9 +693,13 @@ static void place(struct assign *s, struct ir_ins *i)
 					l = i->args[a]->layout;
 		}
 	}
-	for (int a = 0; a < i->nargs; a++)
+	for (int a = 0; a < i->nargs; a++) {
+		const struct layout *part = projected(s, l, wide_axes(s->ph, space & ~i->args[a]->axes));
+		if (i->args[a]->op == IR_REPEAT)
+			place_repeat(s, i->args[a], part);
 		if (i->args[a]->layout)
-			i->args[a] = moved(s, i->args[a], projected(s, l, wide_axes(s->ph, space & ~i->args[a]->axes)));
+			i->args[a] = moved(s, i->args[a], part);
+	}
 	i->layout = l;
 }
 

@@ -410,6 +410,13 @@ static bool operands_of(struct parser *ps, struct ir_ins *ins, struct operands *
 	case IR_LOAD: case IR_STORE: case IR_UPDATE: return tensor_access(ps, ins, o);
 	case IR_REDUCE: case IR_DOT: case IR_ARGMAX: case IR_SCAN: return contraction(ps, ins, o);
 	case IR_FOR: return loop_head(ps, ins, o);
+	case IR_REPEAT:
+		index = axis_ref(ps);
+		if (index < 0 || !expect(ps, "along"))
+			return false;
+		ins->over = IR_AXIS(index);
+		ins->imm = axis_ref(ps);
+		return ins->imm >= 0 && operand(ps, o);
 	case IR_RESULT:
 		if (!small(ps, 0, OPERAND_LIMIT, &index) || !expect(ps, "of") || !operand(ps, o))
 			return false;

@@ -137,9 +137,22 @@ static int verify_types(struct verifier *v, const struct ir_ins *ins)
 	return 0;
 }
 
+static int verify_repeat(struct verifier *v, const struct ir_ins *ins)
+{
+	ir_axes from = ins->over, to = is_axis(v, ins->imm) ? IR_AXIS(ins->imm) : 0, has = ins->args[0]->axes;
+	DEMAND(v, ins, to && from && !(from & (from - 1)) && __builtin_ctz(from) < v->ph->naxes, "not from an axis along another");
+	DEMAND(v, ins, has & from && !(has & to) && ins->axes == ((has & ~from) | to), "the axes are not the operand's with one in the place of another");
+	int each = v->ph->axes[__builtin_ctz(from)].tile, all = v->ph->axes[ins->imm].tile;
+	DEMAND(v, ins, each && all && all % each == 0, "%d positions are not so many times %d", all, each);
+	DEMAND(v, ins, ins->dtype == ins->args[0]->dtype, "a repeat keeps the type");
+	return 0;
+}
+
 static int verify_cvt(struct verifier *v, const struct ir_ins *ins)
 {
 	enum dtype from = ins->args[0]->dtype, to = ins->dtype;
+	if (ins->op == IR_REPEAT)
+		return verify_repeat(v, ins);
 	ir_axes more = ins->op == IR_RELAYOUT ? ins->axes : 0;      /* the same along them */
 	DEMAND(v, ins, ins->axes == (ins->args[0]->axes | more), "the axes are not the operand's");
 	if (ins->op == IR_RELAYOUT)

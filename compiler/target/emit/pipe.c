@@ -34,13 +34,30 @@ static const struct ir_ins *last_user(const struct emit *e, const struct ir_ins 
 	return here == e->uses[of->id] ? last : NULL;
 }
 
+/* Each round's is another. */
+static bool varies(const struct ir_ins *loop, const struct ir_ins *i)
+{
+	bool moves = i->op == IR_IOTA && i->imm == loop->imm;
+	for (int a = 0; !moves && i->block == loop->body && a < i->nargs; a++)
+		moves = varies(loop, i->args[a]);
+	return moves;
+}
+
+/* An operand of a product on its way to group memory, or what it is scaled by. */
+static bool is_of_operand(const struct emit *e, const struct ir_ins *loop, const struct ir_ins *i)
+{
+	const struct ir_ins *last = last_user(e, loop, i);
+	while (last && last->op != IR_RELAYOUT)
+		last = ir_is_pure(last) && last->layout && last->axes && (!last->over || last->op == IR_REPEAT) ? last_user(e, loop, last) : NULL;
+	return last;
+}
+
 static bool is_piped(const struct emit *e, const struct ir_ins *loop, const struct ir_ins *i)
 {
-	bool loads = i->op == IR_LOAD && i->layout && !(i->flags & IR_STAGED) && e->k->params[i->imm].role == IR_IN && i->axes & IR_AXIS(loop->imm);
+	bool loads = i->op == IR_LOAD && i->layout && !(i->flags & IR_STAGED) && e->k->params[i->imm].role == IR_IN && varies(loop, i);
 	for (int a = 0; loads && a < i->nargs; a++)
 		loads = is_known(loop, i->args[a]);
-	const struct ir_ins *last = loads ? last_user(e, loop, i) : NULL;
-	return last && last->op == IR_RELAYOUT;
+	return loads && is_of_operand(e, loop, i);
 }
 
 bool pipe_enter_loop(struct emit *e, struct pipe *p, const struct ir_ins *loop)

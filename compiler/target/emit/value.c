@@ -3,6 +3,8 @@
  * register map (index.c) says which of its own registers holds the same element. */
 #include "machine.h"
 
+#include <string.h>
+
 LLVMTypeRef emit_vector(LLVMTypeRef element, int n)
 {
 	return n == 1 ? element : LLVMVectorType(element, (unsigned)n);
@@ -207,4 +209,29 @@ void value_set(struct emit *e, const struct ir_ins *i, int reg, int n, LLVMValue
 	for (int j = 0; j < n; j++)
 		*group = LLVMBuildInsertElement(e->b, *group, n > 1 ? LLVMBuildExtractElement(e->b, x, emit_int(e, j), "") : x,
 		                                emit_int(e, reg % v->pack + j), "");
+}
+
+/* The operand's register for the position: it lies in the lanes of the result's (layout_of_groups). */
+static int repeated_register(struct emit *e, const struct ir_ins *i, int reg)
+{
+	const struct layout *l = i->args[0]->layout;
+	int from = __builtin_ctz(i->over), to = (int)i->imm, want[LAYOUT_AXES], has[LAYOUT_AXES], regs = l ? layout_regs(l) : 0;
+	layout_coord(i->layout, reg, 0, 0, want);
+	want[from] = want[to] / (e->ph->axes[to].tile / e->ph->axes[from].tile);
+	want[to] = 0;
+	for (int r = 0; r < regs; r++) {
+		layout_coord(l, r, 0, 0, has);
+		if (!memcmp(want, has, sizeof has))
+			return r;
+	}
+	if (l)
+		emit_fail(e, i, "internal: a number and its positions lie apart");
+	return 0;
+}
+
+void emit_repeat(struct emit *e, const struct ir_ins *i)
+{
+	value_new(e, i);
+	for (int r = 0; r < (i->layout ? layout_regs(i->layout) : 1); r++)
+		value_set(e, i, r, 1, value_element(e, i->args[0], i->args[0]->layout, repeated_register(e, i, r)));
 }

@@ -1,0 +1,168 @@
+/* pass_repeat.c
+ * Problem: a number that a group of positions shares, sa[m, k/32] beside tiles of k, is loaded and converted once for each of them.
+ * Method:  what such a load gives has an axis of the tile's groups in the place of the positions', is converted so, and is repeated along the positions
+ *          where it meets something else.  The axis is held, for a loop's own is its positions': the first group of a tile is that of its first position.
+ *          Positions behind the end of their axis may so be given what their group has, for 0: nothing that is made of them counts.
+ * Needs:   tiles, in phases of products.   Keeps: values exactly where elements are present. */
+#include "pass.h"
+
+#include <string.h>
+
+/* `by` positions of the axis, a power of two, have a number in common; bounded: a mask says that their group is within the tensor. */
+struct groups { struct pass *p; struct ir_phase *ph; int axis; int64_t by; bool bounded; struct ir_ins *position; };
+/* The axis of groups that an axis has, -1 = none yet. */
+struct made { struct pass *p; struct ir_phase *ph; int axis[LAYOUT_AXES]; };
+
+static bool is_quotient(const struct ir_ins *i, int axis) { return i->op == IR_DIV && i->args[0]->op == IR_IOTA && i->args[0]->imm == axis && i->args[1]->op == IR_CONST; }
+
+static bool is_end(const struct ir_ins *i, int axis) { return i->op == IR_LT && i->args[0]->op == IR_IOTA && i->args[0]->imm == axis && !(i->args[1]->axes & IR_AXIS(axis)); }
+
+/* Of the axis the expression takes the groups' numbers alone, and, as a mask, where the axis ends. */
+static bool is_of_groups(struct groups *g, const struct ir_ins *i)
+{
+	if (!(i->axes & IR_AXIS(g->axis)) || is_end(i, g->axis))
+		return true;
+	if (is_quotient(i, g->axis)) {
+		int64_t by = i->args[1]->imm;
+		bool fits = by > 1 && !(by & (by - 1)) && g->ph->axes[g->axis].tile % by == 0 && (!g->by || g->by == by);
+		g->by = by;
+		return fits;
+	}
+	const char *cls = ir_op_info[i->op].cls;
+	if (strcmp(cls, "BIN") && strcmp(cls, "BIT") && strcmp(cls, "CMP"))
+		return false;
+	g->bounded = g->bounded || (i->op == IR_LT && is_quotient(i->args[0], g->axis));
+	for (int a = 0; a < i->nargs; a++)
+		if (!is_of_groups(g, i->args[a]))
+			return false;
+	return true;
+}
+
+/* The expression for groups; NULL = true. */
+static struct ir_ins *for_groups(struct groups *g, struct ir_builder *b, struct ir_ins *i)
+{
+	if (!(i->axes & IR_AXIS(g->axis)))
+		return i;
+	if (is_quotient(i, g->axis))
+		return g->position;
+	if (is_end(i, g->axis))
+		return g->bounded ? NULL : ir_bin(b, IR_LT, ir_bin(b, IR_MUL, g->position, ir_int(b, DT_I32, g->by)), i->args[1]);
+	struct ir_ins **args = arena_alloc(g->p->k->arena, sizeof *args * (size_t)i->nargs);
+	for (int a = 0; a < i->nargs; a++)
+		args[a] = for_groups(g, b, i->args[a]);
+	if (i->op == IR_AND && !(args[0] && args[1]))
+		return args[0] ? args[0] : args[1];
+	struct ir_ins *out = ir_copy(b, i, args);
+	ir_recompute_axes(out, NULL);
+	return out;
+}
+
+/* Its tiles begin with a group, and their positions are known by the axis alone. */
+static bool has_groups(const struct ir_axis *ax, const struct ir_ins *loop)
+{
+	bool begins = ax->kind != AXIS_LOOP || (loop && loop->args[0]->op == IR_CONST && loop->args[0]->imm == 0);
+	return ax->tile > 1 && !ax->ragged && !ax->cluster && begins;
+}
+
+static const struct ir_ins *loop_over(const struct ir_ins *i, int axis)
+{
+	const struct ir_ins *at = i->block->owner;
+	while (at && !(at->op == IR_FOR && at->imm == axis))
+		at = at->block->owner;
+	return at;
+}
+
+struct users { const struct ir_ins *of; struct ir_ins *one; int n; bool elementwise; };
+
+static void look_at_user(struct ir_ins *i, void *ctx)
+{
+	struct users *u = ctx;
+	for (int a = 0; a < i->nargs; a++)
+		if (i->args[a] == u->of) {
+			u->one = i;
+			u->n++;
+			const char *cls = ir_op_info[i->op].cls;
+			u->elementwise = u->elementwise && (i->op == IR_CVT || !strcmp(cls, "BIN") || !strcmp(cls, "UN") || !strcmp(cls, "CMP") || i->op == IR_SELECT);
+		}
+}
+
+static struct users users_of(const struct ir_phase *ph, const struct ir_ins *of)
+{
+	struct users u = {.of = of, .elementwise = true};
+	ir_walk(ph->body, look_at_user, &u);
+	return u;
+}
+
+static int groups_axis(struct made *m, const struct groups *g)
+{
+	const struct ir_axis *of = &g->ph->axes[g->axis];
+	struct arena *arena = g->p->k->arena;
+	int n = of->tile / (int)g->by, *made = &m->axis[g->axis];
+	if (*made >= 0 && g->ph->axes[*made].tile == n)
+		return *made;
+	g->ph->axes[g->ph->naxes] = (struct ir_axis){.name = arena_printf(arena, "%s.g", of->name), .kind = AXIS_HELD, .tile = n, .extent = hexpr_const(arena, n),
+	                                             .line = of->line, .col = of->col};
+	return *made = g->ph->naxes++;
+}
+
+/* What is made of the number alone, by a conversion, is made once as well. */
+static void repeat(struct groups *g, struct ir_ins *load, int axis, struct ir_ins *number)
+{
+	struct users u = users_of(g->ph, load);
+	struct ir_ins *whole = load;
+	while (u.n == 1 && u.one->op == IR_CVT) {
+		whole = u.one;
+		struct ir_builder b = pass_before(g->p, g->ph, whole);
+		number = ir_cvt(&b, number, (enum dtype)whole->dtype, whole->flags & IR_SATURATE);
+		u = users_of(g->ph, whole);
+	}
+	struct ir_builder b = pass_before(g->p, g->ph, whole);
+	struct ir_ins *r = ir_new(&b, IR_REPEAT, (enum dtype)whole->dtype, (number->axes & ~IR_AXIS(axis)) | IR_AXIS(g->axis), 1);
+	r->args[0] = number;
+	r->imm = g->axis;
+	r->over = IR_AXIS(axis);
+	ir_replace(g->p->k, whole, r);                 /* what has no use is taken out later (pass_clean) */
+}
+
+static void by_groups(struct made *m, struct groups *g, struct ir_ins *load)
+{
+	int axis = groups_axis(m, g), rank = g->p->k->params[load->imm].rank;
+	struct ir_builder b = pass_before(g->p, g->ph, load);
+	struct ir_ins *subs[6], *mask = load->flags & IR_MASKED ? load->args[rank] : NULL;
+	struct ir_ins *first = ir_reduce(&b, RED_MIN, ir_leaf(&b, IR_IOTA, DT_I32, g->axis), IR_AXIS(g->axis), NULL);
+	struct ir_ins *number = ir_leaf(&b, IR_IOTA, DT_I32, axis);
+	bool from_0 = g->ph->axes[g->axis].kind == AXIS_HELD;
+	g->position = from_0 ? number : ir_bin(&b, IR_ADD, ir_bin(&b, IR_SHR, first, ir_int(&b, DT_I32, __builtin_ctzll((uint64_t)g->by))), number);
+	for (int s = 0; s < rank; s++)
+		subs[s] = for_groups(g, &b, load->args[s]);
+	mask = mask ? for_groups(g, &b, mask) : NULL;
+	repeat(g, load, axis, ir_load(&b, (int)load->imm, subs, mask));
+}
+
+static void look_at_load(struct ir_ins *i, void *ctx)
+{
+	struct made *m = ctx;
+	if (i->op != IR_LOAD || i->flags & IR_RELAXED || m->p->k->params[i->imm].list || m->p->k->params[i->imm].role != IR_IN)
+		return;
+	for (int a = 0; a < LAYOUT_AXES && m->ph->naxes < LAYOUT_AXES; a++) {
+		struct groups of = {.p = m->p, .ph = m->ph, .axis = a};
+		bool takes = i->axes & IR_AXIS(a) && has_groups(&m->ph->axes[a], loop_over(i, a));
+		for (int s = 0; takes && s < i->nargs; s++)
+			takes = is_of_groups(&of, i->args[s]);
+		if (!takes || !of.by || !users_of(m->ph, i).elementwise)
+			continue;
+		by_groups(m, &of, i);
+		return;
+	}
+}
+
+int pass_repeat(struct pass *p)
+{
+	FOR_PHASES(p, ph) {
+		struct made m = {.p = p, .ph = ph};
+		memset(m.axis, -1, sizeof m.axis);
+		if (ir_has(ph->body, IR_DOT))
+			ir_walk(ph->body, look_at_load, &m);
+	}
+	return 0;
+}
