@@ -519,11 +519,33 @@ static int dot_all(struct evaluator *ev, const struct ir_ins *ins, const float *
 	return 0;
 }
 
+/* Elements packed by dot_pack times their scales: exact but where f32 ends. */
+static void dot_scale(struct evaluator *ev, const struct ir_ins *ins, const struct ir_ins *x, const struct ir_ins *scale, const struct order *o, float *packed)
+{
+	ir_axes kept = x->axes & ~ins->over, own = scale->axes & ~x->axes;
+	int k = __builtin_ctz(ins->over), groups = own ? __builtin_ctz(own) : k;
+	int64_t n = eval_count(ev, kept), along = 0, stride = 1;
+	for (int a = LAYOUT_AXES - 1; a >= 0; a--)
+		if (scale->axes & IR_AXIS(a)) {
+			along = a == groups ? stride : along;
+			stride *= ev->size[a];
+		}
+	struct walk w;
+	for (int64_t j = 0; j < o->count; j++) {
+		int64_t from = o->at[j][k] / (ev->size[k] / ev->size[groups]) * along;
+		for (bool go = walk_start(&w, ev, kept, (ir_axes[]){kept, scale->axes}, 2); go; go = walk_next(&w))
+			for (int64_t i = 0; i < w.run; i++)
+				packed[j * n + w.offset[0] + i * w.step[0]] *= num_to_f32((uint32_t)eval_ints(ev, scale)[from + w.offset[1] + i * w.step[1]], DT_E8M0);
+	}
+}
+
 static int eval_dot(struct evaluator *ev, const struct ir_ins *ins)
 {
 	struct order o = {0};
 	int status = dot_order(ev, ins, &o);
 	float *x = status ? NULL : dot_pack(ev, ins, ins->args[0], &o), *y = x ? dot_pack(ev, ins, ins->args[1], &o) : NULL;
+	for (int n = 0; y && ins->flags & IR_SCALED && n < 2; n++)
+		dot_scale(ev, ins, ins->args[n], ins->args[ins->nargs - 2 + n], &o, n ? y : x);
 	status = y ? dot_all(ev, ins, x, y, o.count) : -1;
 	free(x);
 	free(y);

@@ -58,6 +58,8 @@ enum ir_flag {
 	IR_MASKED = 2,     /* load, store, update, reduce: the last operand is an i1 mask */
 	IR_PRODUCT = 4,    /* reduce: operands a, b: sum of products, accumulated by fma */
 	IR_ACC = 8,        /* dot: the last operand is the accumulator */
+	IR_SCALED = 32,    /* dot: the last two operands are scales (e8m0) of the first two, each of whose elements stands for itself times its scale; one is along the
+	                    * contracted axis, or along one of as many positions of it in turn (repeat), or along none */
 	IR_RELAXED = 8,    /* load of 4 bytes: of what others update meanwhile, as it was at any time since the launch began */
 	IR_ANYORDER = 16,  /* reduce, dot: the order is not fixed yet (before layout) */
 	IR_NORMAL = 32,    /* div of f32: y is a constant, and nobody asks what is below 2^-126; or x is 1 and y from 2^-126 to 2^126, or infinite */
@@ -82,7 +84,7 @@ struct ir_ins {
 	int line, col;                        /* in the .tdsl text; 0 = none */
 };
 /* Operand order: load: subscripts, [mask].  store, update: subscripts, value, [mask].  reduce: a, [b], [mask].  dot: a, b,
- * [acc].  for: start, end, initial values; its axis is imm.  select: condition, then, else. */
+ * [acc], [scale of a, of b].  for: start, end, initial values; its axis is imm.  select: condition, then, else. */
 
 struct ir_block {
 	struct ir_ins *first, *last;          /* in order; ends in yield (phase bodies: without operands) */

@@ -198,8 +198,8 @@ const struct layout *layout_operand(const struct layout_space *s, const struct m
 		if (m->map->operand[i] == 'f') {
 			step(l, &l->lane[i], free_axis);
 		} else {
-			l->lane[i].step[k_axis] = k->lane[nk++];
-			l->block[k_axis] *= 2;
+			l->lane[i].step[k_axis] = k->lane[nk];
+			l->block[k_axis] *= k->lane[nk++] ? 2 : 1;
 		}
 	while (l->block[free_axis] < positions)
 		step(l, &l->reg[l->nreg++], free_axis);

@@ -16,7 +16,7 @@ const struct layout *layout_rows(const struct layout_space *, ir_axes axes, int 
 /* Accumulator of a matrix instruction: rows of D along axis `row`, columns along `col`; wave_axis[w] says along which axis wave
  * bit w steps. */
 const struct layout *layout_accumulator(const struct layout_space *, const struct mfma *, int row, int col, const int *wave_axis);
-/* How an operand's k positions lie: steps of the register bits and of the lane bits that the map leaves to k. */
+/* How an operand's k positions lie: steps of the register bits and of the lane bits that the map leaves to k; 0 = these lanes have the same. */
 struct k_shape { int nreg, reg[8], nlane, lane[4]; };
 struct k_shape k_shape_plain(const struct mfma *, int bits, int tile);
 /* k lies as the rows of an accumulator do (the product of one dot is the operand of the next). */

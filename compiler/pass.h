@@ -59,6 +59,8 @@ int kernel_can_spread(struct ir_kernel *, struct row_sums *);
 bool phase_can_sweep_in_place(const struct ir_kernel *, struct ir_phase *, int axis);
 /* What the matrix instructions of a phase take along an axis at a time, at most; 1 = none runs along it. */
 int phase_product_side(const struct ir_phase *, const struct target *, int axis);
+/* Of a dot of operands that are codes of few bits times powers of two (pass_scaled.c): the types of the codes. */
+bool dot_is_scaled(const struct ir_ins *dot, enum dtype codes[2]);
 /* The plan's tile of an axis in a phase; 0 = none. */
 int pass_planned_tile(const struct variant *, int phase, const char *axis);
 /* The largest (RED_MAX) or the least (RED_MIN) that a sum, difference or bound of positions and of numbers of the workgroup is in its tile; NULL = not known. */

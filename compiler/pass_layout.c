@@ -303,7 +303,7 @@ static void find_product(struct ir_ins *i, void *ctx)
 		fa = fb;
 		fb = f;
 	}
-	const struct mfma *m = target_mfma(s->p->v->target, a->dtype, b->dtype);
+	const struct mfma *m = target_mfma(s->p->v->target, a->dtype, b->dtype, s->ph->axes[k].tile);
 	if (!m) {
 		pass_fail(s->p, i, "%s has no matrix instruction for %s x %s", s->p->v->target->name, dtype_info(a->dtype)->name,
 		          dtype_info(b->dtype)->name);
@@ -526,6 +526,18 @@ static struct ir_ins *operand(struct assign *s, const struct ir_ins *dot, struct
 	return v;
 }
 
+/* The scales of an operand as the instruction takes them: lanes that share a row are its groups in turn. */
+static void place_scale(struct assign *s, const struct product *d, const struct ir_ins *of, struct ir_ins **scale, int positions, int free)
+{
+	ir_axes own = wide_axes(s->ph, (*scale)->axes & ~of->axes);
+	int groups = own ? __builtin_ctz(own) : d->k, by = own ? s->ph->axes[d->k].tile / s->ph->axes[groups].tile : s->ph->axes[d->k].tile;
+	struct k_shape k = {0};
+	for (int at = MFMA_GROUP; k.nlane < mfma_k_bits(d->mfma); at *= 2)
+		k.lane[k.nlane++] = own ? at / by : 0;
+	const struct layout *l = layout_operand(&s->space, d->mfma, positions, free, groups, &k, s->wave_axis);
+	*scale = moved(s, *scale, own ? l : projected(s, l, IR_AXIS(d->k)));
+}
+
 static void place_dot(struct assign *s, struct ir_ins *i)
 {
 	const struct product *d = product_of(s, i);
@@ -538,6 +550,8 @@ static void place_dot(struct assign *s, struct ir_ins *i)
 	i->layout = home(s, i->axes);
 	if (i->flags & IR_ACC)
 		i->args[2] = moved(s, i->args[2], i->layout);
+	for (int n = 0; i->flags & IR_SCALED && n < 2; n++)
+		place_scale(s, d, i->args[n], &i->args[i->nargs - 2 + n], n == r ? d->mfma->rows : d->mfma->cols, n == r ? d->row : d->col);
 	i->chains = (uint8_t)d->mfma->elems;
 	i->flags &= (uint8_t)~IR_ANYORDER;
 }

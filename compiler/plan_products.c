@@ -11,6 +11,7 @@
 
 /* Of four SIMDs each has two waves: one's arithmetic goes on beside the other's matrix instructions. */
 enum { WAVES = 8, MANY_THREADS = 512, NARROW = 32 };
+enum { ANY_TILE = 1 << 20 };                       /* which every instruction contracts in whole steps */
 enum { LEAST_CLASS = 64, LANE_WORDS = 512 };      /* positions of the least class of held axes; words that a lane has at most */
 
 static const struct dsl_schedule *schedule_for(const struct dsl_kernel *text, const struct target *target)
@@ -40,7 +41,7 @@ static void look_at_sides(struct ir_ins *i, void *ctx)
 		return;
 	ir_axes k = axes_of_several(s->ph, i->over), a = axes_of_several(s->ph, i->args[0]->axes & ~i->over), b = axes_of_several(s->ph, i->args[1]->axes & ~i->over);
 	bool swapped = a < b;                            /* rows of the instruction run along the later axis (pass_layout.c) */
-	const struct mfma *m = target_mfma(s->target, i->args[swapped]->dtype, i->args[!swapped]->dtype);
+	const struct mfma *m = target_mfma(s->target, i->args[swapped]->dtype, i->args[!swapped]->dtype, 0);
 	if (!m)
 		return;
 	raise_side(s, swapped ? b : a, m->rows);
@@ -261,19 +262,22 @@ static void hold(struct planner *p, struct variant *v, const struct beside *b, i
 
 int phase_product_side(const struct ir_phase *ph, const struct target *target, int axis) { return sides_of(ph, target).of[axis]; }
 
-struct contracted { const struct target *target; int most; };
+struct contracted { const struct target *target; bool widest; int most; };
 
 static void look_at_dot(struct ir_ins *i, void *ctx)
 {
 	struct contracted *c = ctx;
-	const struct mfma *m = i->op == IR_DOT ? target_mfma(c->target, i->args[0]->dtype, i->args[1]->dtype) : NULL;
+	enum dtype codes[2];
+	const struct mfma *m = i->op == IR_DOT ? target_mfma(c->target, i->args[0]->dtype, i->args[1]->dtype, c->widest ? ANY_TILE : 0) : NULL;
+	const struct mfma *scaled = m && c->widest && dot_is_scaled(i, codes) ? target_mfma(c->target, codes[0], codes[1], ANY_TILE) : NULL;
+	m = scaled && scaled->scales ? scaled : m;
 	c->most = m && m->k > c->most ? m->k : c->most;
 }
 
-/* What the matrix instructions of all products contract at a time, at most. */
-static int most_contracted(const struct planner *p)
+/* What the matrix instructions of all products contract at a time, at most; the shortest there are of their types, or the best. */
+static int most_contracted(const struct planner *p, bool widest)
 {
-	struct contracted c = {p->target, 1};
+	struct contracted c = {p->target, widest, 1};
 	for (int i = 0; i < p->k->nphases; i++)
 		ir_walk(p->k->phases[i].body, look_at_dot, &c);
 	return c.most;
@@ -293,7 +297,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 		if (strcmp(s->knobs[i].name, "waves") == 0)
 			v->waves = s->knobs[i].value;
 	}
-	int least = most_contracted(p), most = variant_in_runs(v) ? 128 : 64;    /* of a side of tiles that are not aligned: each run, or element, has its own mask */
+	int least = most_contracted(p, v->aligned), most = variant_in_runs(v) ? 128 : 64;    /* of a side of tiles that are not aligned: each run, or element, has its own mask */
 	if (!v->aligned && !variant_in_runs(v))      /* long rows element by element: more lanes, fewer elements each */
 		v->waves = shrink > 1 ? waves_of(p, MANY_THREADS) : WAVES;
 	for (int i = 0; i < p->k->nphases; i++) {

@@ -119,9 +119,13 @@ static void put_contraction(struct printer *pr, const struct ir_ins *ins)
 	if (ins->flags & IR_PRODUCT)
 		put(pr, "%%%d * %%%d", ins->args[0]->id, ins->args[1]->id);
 	else
-		put_values(pr, ins->args, ins->nargs - masked - acc);
+		put_values(pr, ins->args, ins->op == IR_DOT ? 2 : ins->nargs - masked);
 	if (acc)
 		put(pr, " + %%%d", ins->args[2]->id);
+	if (ins->op == IR_DOT && ins->flags & IR_SCALED) {
+		put(pr, " scaled ");
+		put_values(pr, ins->args + 2 + acc, 2);
+	}
 	if (masked)
 		put(pr, " if %%%d", ins->args[ins->nargs - 1]->id);
 }

@@ -317,9 +317,15 @@ static bool contraction(struct parser *ps, struct ir_ins *ins, struct operands *
 		if (!operand(ps, o))
 			return false;
 	}
+	if (ins->op == IR_DOT && accept(ps, "scaled")) {
+		ins->flags |= IR_SCALED;
+		if (!operand_list(ps, o))
+			return false;
+	}
 	if (!mask(ps, ins, o))
 		return false;
-	int want = 1 + (ins->op == IR_DOT) + __builtin_popcount(ins->flags & (IR_PRODUCT | IR_ACC | IR_MASKED));
+	int scales = ins->op == IR_DOT && ins->flags & IR_SCALED ? 2 : 0;
+	int want = 1 + (ins->op == IR_DOT) + scales + __builtin_popcount(ins->flags & (IR_PRODUCT | IR_ACC | IR_MASKED));
 	return o->n == want || fail(ps, "%s has %d operands, expected %d", ir_op_info[ins->op].text, o->n, want);
 }
 

@@ -204,7 +204,8 @@ static int verify_over(struct verifier *v, const struct ir_ins *ins, bool one)
 		if (ins->over & IR_AXIS(a)) {
 			DEMAND(v, ins, v->open & IR_AXIS(a), "axis %d does not exist here", a);
 		}
-	ir_axes rest = union_of(ins, 0, ins->nargs) & ~ins->over;
+	int scales = ins->op == IR_DOT && ins->flags & IR_SCALED ? 2 : 0;          /* whose groups are of what is contracted */
+	ir_axes rest = union_of(ins, 0, ins->nargs - scales) & ~ins->over;
 	DEMAND(v, ins, ins->axes == (ins->op == IR_SCAN ? rest | ins->over : rest), "the axes are not what is left of the operands'");
 	return 0;
 }
@@ -231,10 +232,20 @@ static int verify_reduce(struct verifier *v, const struct ir_ins *ins)
 	return verify_over(v, ins, false);
 }
 
+/* Along the contracted axis as the operand is, or along one of as many of its positions each. */
+static int verify_scale(struct verifier *v, const struct ir_ins *dot, const struct ir_ins *of, const struct ir_ins *scale)
+{
+	ir_axes own = scale->axes & ~of->axes, k = dot->over;
+	DEMAND(v, dot, scale->dtype == DT_E8M0 && !(own & (own - 1)) && !(own && scale->axes & k) && !(k & (k - 1)), "a scale is no e8m0, or has axes of its own");
+	int each = own ? v->ph->axes[__builtin_ctz(own)].tile : 1, all = v->ph->axes[__builtin_ctz(k)].tile;
+	DEMAND(v, dot, !own || (each && all && all % each == 0), "%d scales of %d positions", each, all);
+	return 0;
+}
+
 static int verify_dot(struct verifier *v, const struct ir_ins *ins)
 {
-	bool acc = ins->flags & IR_ACC;
-	DEMAND(v, ins, ins->nargs == 2 + acc, "%d operands", ins->nargs);
+	bool acc = ins->flags & IR_ACC, scaled = ins->flags & IR_SCALED;
+	DEMAND(v, ins, ins->nargs == 2 + acc + 2 * scaled, "%d operands", ins->nargs);
 	enum dtype a = ins->args[0]->dtype, b = ins->args[1]->dtype;
 	bool whole = (a == DT_I8 || a == DT_U8) && (b == DT_I8 || b == DT_U8);
 	bool real = (op_type_is_float(a) || op_type_is_code(a)) && (op_type_is_float(b) || op_type_is_code(b));
@@ -242,6 +253,8 @@ static int verify_dot(struct verifier *v, const struct ir_ins *ins)
 	DEMAND(v, ins, ins->dtype == (whole ? DT_I32 : DT_F32), "the result is %s", dtype_info(ins->dtype)->name);
 	DEMAND(v, ins, !acc || ins->args[2]->dtype == ins->dtype, "the accumulator is %s", acc ? dtype_info(ins->args[2]->dtype)->name : "");
 	DEMAND(v, ins, !acc || !(ins->args[2]->axes & ins->over), "the accumulator has a contracted axis");
+	for (int n = 0; scaled && n < 2; n++)
+		TRY(verify_scale(v, ins, ins->args[n], ins->args[2 + acc + n]));
 	return verify_over(v, ins, false);
 }
 
@@ -365,7 +378,7 @@ static int verify_flags(struct verifier *v, const struct ir_ins *ins)
 {
 	static const uint8_t allowed[IR_NOP + 1] = {
 		[IR_CVT] = IR_SATURATE | IR_AGAIN, [IR_DIV] = IR_NORMAL, [IR_LOAD] = IR_MASKED | IR_STAGED | IR_RELAXED, [IR_STORE] = IR_MASKED, [IR_UPDATE] = IR_MASKED,
-		[IR_REDUCE] = IR_MASKED | IR_PRODUCT | IR_ANYORDER | IR_PART, [IR_DOT] = IR_ACC | IR_ANYORDER, [IR_ARGMAX] = IR_MASKED, [IR_SCAN] = IR_MASKED,
+		[IR_REDUCE] = IR_MASKED | IR_PRODUCT | IR_ANYORDER | IR_PART, [IR_DOT] = IR_ACC | IR_ANYORDER | IR_SCALED, [IR_ARGMAX] = IR_MASKED, [IR_SCAN] = IR_MASKED,
 	};
 	DEMAND(v, ins, !(ins->flags & ~allowed[ins->op]), "flag %#x does not belong to this operation", (unsigned)(ins->flags & ~allowed[ins->op]));
 	DEMAND(v, ins, !(ins->flags & IR_AGAIN) || ((ins->args[0]->dtype == DT_BF16 || ins->args[0]->dtype == DT_F16) && ins->dtype == DT_F32 && ins->flags == IR_AGAIN), "again is bf16 or f16 to f32");

@@ -61,11 +61,17 @@ struct ir_ins *elab_number(struct elab *E, enum dtype t, int n)
 
 /* --- operands of dot */
 
+/* A power of two, where absent too. */
+static bool is_scale(const struct ir_ins *a) { return a->op == IR_CVT && a->args[0]->op == IR_LOAD && a->args[0]->dtype == DT_E8M0; }
+
 static bool zero_where_absent(const struct ir_ins *a)
 {
-	while (a->op == IR_CVT || (a->op == IR_SELECT && a->args[0]->op == IR_HAS))
+	for (;;) {
+		bool times = a->op == IR_MUL && is_scale(a->args[1]) && a->args[0]->axes == a->axes;
+		if (a->op != IR_CVT && !times && !(a->op == IR_SELECT && a->args[0]->op == IR_HAS))
+			return a->op == IR_LOAD && a->dtype != DT_E8M0;
 		a = a->args[a->op == IR_SELECT];
-	return a->op == IR_LOAD;
+	}
 }
 
 struct ir_ins *elab_present(struct elab *E, struct ir_ins *a, ir_axes over)

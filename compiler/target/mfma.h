@@ -1,10 +1,12 @@
 /* mfma.h -- matrix instructions as data: one row each.  Layouts: gfx9.md's shapes, checked against AMD's Matrix Instruction Calculator
  * for CDNA3 and the CDNA4 ISA guide; PTX ISA, "Matrix Fragments for mma.m16n8k16" and its neighbours.  An instruction computes
- * D[rows x cols] += A[rows x k] B[k x cols] in one wave.  Of an operand a lane holds `elems` consecutive registers along k for each of its
- * positions along rows (or cols); which k these are is up to the layout, as long as both operands agree.  The map says which bits of
+ * D[rows x cols] += A[rows x k] B[k x cols] in one wave.  Of an operand a lane holds `runs` times `elems` consecutive registers along k for each of its
+ * positions along rows (or cols); which k these are is up to the layout, as long as both operands agree, and, where each MFMA_GROUP of k have scales, these.  The map says which bits of
  * lane and register are which positions. */
 #ifndef TDSL_MFMA_H
 #define TDSL_MFMA_H
+#include <stdbool.h>
+
 #include "../../base/dtype.h"
 
 /* What one bit of a number adds to the position: `step` along rows ('r') or columns ('c'). */
@@ -19,15 +21,18 @@ enum mfma_operand { MFMA_V4I16, MFMA_V8BF16, MFMA_V4F16, MFMA_V8F16, MFMA_I64, M
 struct mfma {
 	enum dtype a, b;            /* operand element types */
 	int rows, cols, k;
-	int elems;                  /* k-consecutive elements a lane holds of one operand and position */
+	int elems, runs;            /* k-consecutive elements a lane holds of one operand and position; how many such runs, the lanes' all together apart */
 	enum mfma_operand operand;  /* LLVM type of an operand */
 	const char *intrinsic;
 	const struct mfma_map *map;
+	bool scales;                /* takes a power of two (e8m0) for each MFMA_GROUP of k in a lane, of the lanes that map gives k in their order; or none */
 };
+enum { MFMA_GROUP = 32 };
 
 struct target;
-/* The matrix instruction for operands of these types, or NULL. */
-const struct mfma *target_mfma(const struct target *, enum dtype a, enum dtype b);
+/* The matrix instruction for operands of these types, or NULL: the best of those that contract `k` positions in whole steps; 0 = the one whose steps
+ * are the shortest. */
+const struct mfma *target_mfma(const struct target *, enum dtype a, enum dtype b, int k);
 /* Bits of a lane's number that step along k, and positions along rows or cols that lanes alone reach. */
 int mfma_k_bits(const struct mfma *);
 int mfma_lane_positions(const struct mfma *);

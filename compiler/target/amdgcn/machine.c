@@ -187,8 +187,22 @@ static LLVMValueRef clamp(struct emit *e, LLVMValueRef x, LLVMValueRef least, LL
 	return emit_call(e, "llvm.amdgcn.fmed3", &t, 1, a, 3);
 }
 
+/* The format of an operand, cbsz and blgp of the CDNA4 ISA guide. */
+static int format_of(enum dtype t) { return t == DT_E4M3 ? 0 : t == DT_E5M2 ? 1 : 4; }
+
+static LLVMValueRef scaled_product(struct emit *e, const struct mfma *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc, const LLVMValueRef scale[2])
+{
+	LLVMTypeRef types[2] = {LLVMTypeOf(a), LLVMTypeOf(b)};
+	LLVMValueRef byte = emit_int(e, 0);
+	LLVMValueRef args[9] = {a, b, acc, emit_int(e, format_of(m->a)), emit_int(e, format_of(m->b)), byte, scale[0], byte, scale[1]};
+	return emit_call(e, m->intrinsic, types, 2, args, 9);
+}
+
+/* Constants 0 stand for no scales, LLVM's way: v_mfma_f32_16x16x128_f8f6f4. */
 static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
 {
+	if (m->scales)
+		return scaled_product(e, m, a, b, acc, (const LLVMValueRef[2]){emit_int(e, 0), emit_int(e, 0)});
 	LLVMValueRef args[6] = {a, b, acc, emit_int(e, 0), emit_int(e, 0), emit_int(e, 0)};
 	return emit_call(e, m->intrinsic, NULL, 0, args, 6);
 }
@@ -206,7 +220,7 @@ static const struct machine machine = {
 	.approximate = approximate, .clamp = clamp, .to_fp8 = amdgcn_to_fp8, .clamp_by_mode = clamp_by_mode, .from_fp8 = amdgcn_from_fp8, .from_bf16 = amdgcn_from_bf16, .round_bf16 = amdgcn_round_bf16, .to_f16 = amdgcn_to_f16, .to_fp4 = amdgcn_to_fp4,
 	.to_integer = amdgcn_to_integer,
 	.access_open = amdgcn_access_open, .load = amdgcn_load, .store = amdgcn_store, .update = amdgcn_update,
-	.product = product,
+	.product = product, .scaled_product = scaled_product,
 };
 
 int amdgcn_translate(struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx, struct translated *out,

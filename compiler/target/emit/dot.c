@@ -4,6 +4,8 @@
  * waits in LDS is read at its first use in the step, or, where nothing else moves it there (target.reads_ahead), a step before. */
 #include "machine.h"
 
+#include "../../affine.h"
+
 /* words: that the operand takes, all its positions together */
 static LLVMTypeRef operand_type(struct emit *e, enum mfma_operand o, int words)
 {
@@ -47,8 +49,8 @@ static int k_bits(const struct layout *l, int k)
 	return n;
 }
 
-/* One side of a product, and the fragments made of it so far, by their first register. */
-struct operand { const struct ir_ins *of; int free, k, positions; LLVMValueRef *fragments; };
+/* One side of a product, and the fragments made of it so far, by their first register; scale: of each MFMA_GROUP along k, by axis groups (-1: of all one). */
+struct operand { const struct ir_ins *of; int free, k, positions; const struct ir_ins *scale; int groups; LLVMValueRef *fragments; };
 
 enum { READ = 16, MOST_PARTS = 8 };                  /* bytes that a lane reads of group memory at a time; of a lane's positions of one instruction */
 
@@ -81,40 +83,64 @@ static LLVMValueRef fragment(struct emit *e, const struct mfma *m, const struct 
 	return *known;
 }
 
+/* What the instruction takes of an operand from step s on: its runs, one after the other. */
+static LLVMValueRef fragments(struct emit *e, const struct mfma *m, const struct operand *o, int at, int s)
+{
+	const struct layout *l = o->of->layout;
+	int per_block = 1 << k_bits(l, o->k);
+	LLVMValueRef run[2];
+	for (int r = 0; r < m->runs; r++) {
+		int first = (s + r) * m->elems;
+		run[r] = fragment(e, m, o, at, first / per_block * l->block[o->k], first % per_block);
+	}
+	return vector_join(e, run, m->runs, m->runs > 1 ? vector_length(run[0]) : 1);
+}
+
+/* The scale of the lane's row (or column) and group, of the instruction from position kpos on, in an i32. */
+static LLVMValueRef scale_of(struct emit *e, const struct operand *o, int at, int kpos)
+{
+	const struct layout *l = o->scale->layout;
+	int by = o->groups < 0 ? 1 : e->ph->axes[o->k].tile / e->ph->axes[o->groups].tile;
+	int reg = !l ? 0 : o->groups < 0 ? register_at(e, l, o->free, at, o->k, 0) : register_at(e, l, o->free, at, o->groups, kpos / by);
+	LLVMValueRef x = value_element(e, o->scale, l, reg);
+	return LLVMBuildZExt(e->b, x, e->i32, "");
+}
+
+static struct operand operand_of(struct emit *e, const struct ir_ins *dot, int n, int free, int k, int positions)
+{
+	const struct ir_ins *of = dot->args[n], *scale = dot->flags & IR_SCALED ? dot->args[dot->nargs - 2 + n] : NULL;
+	ir_axes groups = scale ? axes_of_several(e->ph, scale->axes & ~of->axes) : 0;
+	size_t room = sizeof(LLVMValueRef) * (size_t)layout_regs(of->layout);
+	return (struct operand){of, free, k, positions, scale, groups ? __builtin_ctz(groups) : -1, arena_alloc(e->arena, room)};
+}
+
 void emit_dot(struct emit *e, const struct ir_ins *i)
 {
-	const struct ir_ins *a = i->args[0], *b = i->args[1], *acc = i->flags & IR_ACC ? i->args[2] : NULL;
-	int k = wide_axis(e, i->over), fa = wide_axis(e, a->axes & ~i->over), fb = wide_axis(e, b->axes & ~i->over);
-	if (fa < fb) {                                 /* rows of the instruction run along the later axis (pass layout) */
-		const struct ir_ins *t = a;
-		a = b;
-		b = t;
-		int f = fa;
-		fa = fb;
-		fb = f;
-	}
-	const struct mfma *m = target_mfma(e->v->target, a->dtype, b->dtype);
+	const struct ir_ins *acc = i->flags & IR_ACC ? i->args[2] : NULL;
+	int k = wide_axis(e, i->over), free[2] = {wide_axis(e, i->args[0]->axes & ~i->over), wide_axis(e, i->args[1]->axes & ~i->over)};
+	int r0 = free[0] < free[1], c0 = !r0;          /* rows of the instruction run along the later axis (pass layout) */
+	const struct mfma *m = target_mfma(e->v->target, i->args[r0]->dtype, i->args[c0]->dtype, e->ph->axes[k].tile);
 	value_new(e, i);
 	LLVMTypeRef at = emit_vector(i->dtype == DT_I32 ? e->i32 : e->f32, 4);
-	int regs = layout_regs(i->layout), coord[LAYOUT_AXES], per_block = 1 << k_bits(a->layout, k);
-	int steps = per_block * a->layout->rep[k] / m->elems;
+	const struct layout *l = i->args[r0]->layout;
+	int regs = layout_regs(i->layout), coord[LAYOUT_AXES], per_block = 1 << k_bits(l, k);
+	int steps = per_block * l->rep[k] / m->elems;
 	LLVMValueRef *d = arena_alloc(e->arena, sizeof *d * (size_t)regs);
-	struct operand rows = {a, fa, k, m->rows, arena_alloc(e->arena, sizeof *d * (size_t)layout_regs(a->layout))};
-	struct operand cols = {b, fb, k, m->cols, arena_alloc(e->arena, sizeof *d * (size_t)layout_regs(b->layout))};
+	struct operand rows = operand_of(e, i, r0, free[r0], k, m->rows), cols = operand_of(e, i, c0, free[c0], k, m->cols);
 	bool reads_ahead = e->v->target->reads_ahead;
-	for (int s = reads_ahead ? -1 : 0; s < steps; s++) {
+	for (int s = reads_ahead ? -m->runs : 0; s < steps; s += m->runs) {
 		/* step s: registers s * elems .. of the run along k, which are the lowest register bits and the repeats of k */
 		for (int ahead = reads_ahead; ahead >= (s < 0); ahead--) {
-			int step = s + ahead, in_block = step * m->elems % per_block, kpos = step * m->elems / per_block * a->layout->block[k];
+			int step = s + ahead * m->runs, kpos = step * m->elems / per_block * l->block[k];
 			for (int r = 0; r < regs && step < steps; r += 4) {
 				layout_coord(i->layout, r, 0, 0, coord);
-				LLVMValueRef fragment_a = fragment(e, m, &rows, coord[fa], kpos, in_block);
-				LLVMValueRef fragment_b = fragment(e, m, &cols, coord[fb], kpos, in_block);
+				LLVMValueRef a = fragments(e, m, &rows, coord[rows.free], step), b = fragments(e, m, &cols, coord[cols.free], step);
 				if (ahead)
 					continue;
 				if (!s)
 					d[r] = acc ? value_vector(e, acc, i->layout, r, 4) : LLVMConstNull(at);
-				d[r] = e->machine->product(e, m, fragment_a, fragment_b, d[r]);
+				d[r] = !rows.scale ? e->machine->product(e, m, a, b, d[r])
+				     : e->machine->scaled_product(e, m, a, b, d[r], (const LLVMValueRef[2]){scale_of(e, &rows, coord[rows.free], kpos), scale_of(e, &cols, coord[cols.free], kpos)});
 			}
 		}
 		e->machine->keep_order(e);                     /* the reads of later steps stay behind: all at once they would not fit */
