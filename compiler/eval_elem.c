@@ -149,12 +149,12 @@ static int eval_bitcast(struct evaluator *ev, const struct ir_ins *ins)
 	return 0;
 }
 
-/* Each position of the operand's axis for as many of the result's. */
-static int eval_repeat(struct evaluator *ev, const struct ir_ins *ins)
+/* repeat: each position of the operand's axis for as many of the result's; pack: two of its positions for each. */
+static int eval_replaced(struct evaluator *ev, const struct ir_ins *ins)
 {
 	const struct ir_ins *a = ins->args[0];
 	int from = __builtin_ctz(ins->over), to = (int)ins->imm;
-	int64_t each = ev->size[to] / ev->size[from], at[LAYOUT_AXES] = {0}, stride[LAYOUT_AXES] = {0}, n = 1;
+	int64_t each = ev->size[to] > ev->size[from] ? ev->size[to] / ev->size[from] : 1, at[LAYOUT_AXES] = {0}, stride[LAYOUT_AXES] = {0}, n = 1;
 	for (int x = LAYOUT_AXES - 1; x >= 0; x--)
 		if (a->axes & IR_AXIS(x)) {
 			stride[x] = n;
@@ -162,13 +162,13 @@ static int eval_repeat(struct evaluator *ev, const struct ir_ins *ins)
 		}
 	n = eval_count(ev, ins->axes);
 	for (int64_t i = 0; i < n; i++) {
-		int64_t offset = at[to] / each * stride[from];
+		int64_t offset = (ins->op == IR_PACK ? 2 * at[to] : at[to] / each) * stride[from];
 		for (int x = 0; x < LAYOUT_AXES; x++)
 			offset += at[x] * stride[x];
 		if (eval_is_float(ins))
 			eval_floats(ev, ins)[i] = eval_floats(ev, a)[offset];
 		else
-			eval_ints(ev, ins)[i] = eval_ints(ev, a)[offset];
+			eval_ints(ev, ins)[i] = ins->op == IR_PACK ? eval_ints(ev, a)[offset] | eval_ints(ev, a)[offset + stride[from]] << 4 : eval_ints(ev, a)[offset];
 		for (int x = LAYOUT_AXES - 1; x >= 0; x--)
 			if (ins->axes & IR_AXIS(x)) {
 				if (++at[x] < ev->size[x])
@@ -185,7 +185,7 @@ int eval_elementwise(struct evaluator *ev, const struct ir_ins *ins)
 	switch (ins->op) {
 	case IR_CVT: return eval_cvt(ev, ins);
 	case IR_BITCAST: return ins->dtype == DT_I64 ? eval_spread(ev, ins, ins->args[0]) : eval_bitcast(ev, ins);
-	case IR_REPEAT: return eval_repeat(ev, ins);
+	case IR_REPEAT: case IR_PACK: return eval_replaced(ev, ins);
 	case IR_RELAYOUT: return eval_spread(ev, ins, ins->args[0]);
 	case IR_SELECT: case IR_FMA: return eval_three(ev, ins);
 	default: return eval_plain(ev, ins);

@@ -519,8 +519,8 @@ static int dot_all(struct evaluator *ev, const struct ir_ins *ins, const float *
 	return 0;
 }
 
-/* Elements packed by dot_pack times their scales: exact but where f32 ends. */
-static void dot_scale(struct evaluator *ev, const struct ir_ins *ins, const struct ir_ins *x, const struct ir_ins *scale, const struct order *o, float *packed)
+/* Elements packed by dot_pack, `each` for a position, times their scales: exact but where f32 ends. */
+static void dot_scale(struct evaluator *ev, const struct ir_ins *ins, const struct ir_ins *x, const struct ir_ins *scale, const struct order *o, int each, float *packed)
 {
 	ir_axes kept = x->axes & ~ins->over, own = scale->axes & ~x->axes;
 	int k = __builtin_ctz(ins->over), groups = own ? __builtin_ctz(own) : k;
@@ -531,22 +531,48 @@ static void dot_scale(struct evaluator *ev, const struct ir_ins *ins, const stru
 			stride *= ev->size[a];
 		}
 	struct walk w;
-	for (int64_t j = 0; j < o->count; j++) {
-		int64_t from = o->at[j][k] / (ev->size[k] / ev->size[groups]) * along;
+	for (int64_t j = 0; j < each * o->count; j++) {
+		int64_t from = o->at[j / each][k] / (ev->size[k] / ev->size[groups]) * along;
 		for (bool go = walk_start(&w, ev, kept, (ir_axes[]){kept, scale->axes}, 2); go; go = walk_next(&w))
 			for (int64_t i = 0; i < w.run; i++)
 				packed[j * n + w.offset[0] + i * w.step[0]] *= num_to_f32((uint32_t)eval_ints(ev, scale)[from + w.offset[1] + i * w.step[1]], DT_E8M0);
 	}
 }
 
+/* Of pairs, by dot_pack, each element; NULL with an error in ev where memory is short. */
+static float *dot_unpack(struct evaluator *ev, const struct ir_ins *ins, const struct ir_ins *x, const struct order *o, float *pairs)
+{
+	int64_t n = eval_count(ev, x->axes & ~ins->over);
+	float *out = malloc((size_t)(2 * n * o->count) * sizeof *out + 1);
+	for (int64_t k = 0; out && k < o->count; k++)
+		for (int64_t i = 0; i < n; i++) {
+			uint32_t pair = (uint32_t)pairs[k * n + i];
+			out[2 * k * n + i] = num_to_f32(pair & 15, DT_E2M1);
+			out[(2 * k + 1) * n + i] = num_to_f32(pair >> 4, DT_E2M1);
+		}
+	free(pairs);
+	if (!out)
+		eval_fail(ev, ins, "no memory");
+	return out;
+}
+
+static float *dot_operand(struct evaluator *ev, const struct ir_ins *ins, int n, const struct order *o, int each)
+{
+	const struct ir_ins *x = ins->args[n];
+	float *packed = dot_pack(ev, ins, x, o);
+	if (packed && each > 1)
+		packed = dot_unpack(ev, ins, x, o, packed);
+	if (packed && ins->flags & IR_SCALED)
+		dot_scale(ev, ins, x, ins->args[ins->nargs - 2 + n], o, each, packed);
+	return packed;
+}
+
 static int eval_dot(struct evaluator *ev, const struct ir_ins *ins)
 {
 	struct order o = {0};
-	int status = dot_order(ev, ins, &o);
-	float *x = status ? NULL : dot_pack(ev, ins, ins->args[0], &o), *y = x ? dot_pack(ev, ins, ins->args[1], &o) : NULL;
-	for (int n = 0; y && ins->flags & IR_SCALED && n < 2; n++)
-		dot_scale(ev, ins, ins->args[n], ins->args[ins->nargs - 2 + n], &o, n ? y : x);
-	status = y ? dot_all(ev, ins, x, y, o.count) : -1;
+	int status = dot_order(ev, ins, &o), each = ins->flags & IR_SCALED && ins->args[0]->dtype == DT_U8 ? 2 : 1;
+	float *x = status ? NULL : dot_operand(ev, ins, 0, &o, each), *y = x ? dot_operand(ev, ins, 1, &o, each) : NULL;
+	status = y ? dot_all(ev, ins, x, y, each * o.count) : -1;
 	free(x);
 	free(y);
 	free(o.at);

@@ -58,8 +58,8 @@ enum ir_flag {
 	IR_MASKED = 2,     /* load, store, update, reduce: the last operand is an i1 mask */
 	IR_PRODUCT = 4,    /* reduce: operands a, b: sum of products, accumulated by fma */
 	IR_ACC = 8,        /* dot: the last operand is the accumulator */
-	IR_SCALED = 32,    /* dot: the last two operands are scales (e8m0) of the first two, each of whose elements stands for itself times its scale; one is along the
-	                    * contracted axis, or along one of as many positions of it in turn (repeat), or along none */
+	IR_SCALED = 32,    /* dot: the last two operands are scales (e8m0) of the first two, each of whose elements stands for itself times its scale: along an axis of
+	                    * as many positions of the contracted one each as repeat has them, or along none; operands of u8 are pairs of e2m1 (pack) */
 	IR_RELAXED = 8,    /* load of 4 bytes: of what others update meanwhile, as it was at any time since the launch began */
 	IR_ANYORDER = 16,  /* reduce, dot: the order is not fixed yet (before layout) */
 	IR_NORMAL = 32,    /* div of f32: y is a constant, and nobody asks what is below 2^-126; or x is 1 and y from 2^-126 to 2^126, or infinite */
@@ -73,7 +73,7 @@ struct ir_ins {
 	uint8_t chains;                       /* after layout. reduce: partial accumulators a lane keeps (register rank mod chains), 0 = 1; dot: k positions a lane gives one instruction */
 	int id;                               /* %id in the text; unique in the kernel */
 	ir_axes axes;                         /* of the result */
-	ir_axes over;                         /* reduce, dot, argmax, scan: the axes contracted; repeat: the axis that another takes the place of */
+	ir_axes over;                         /* reduce, dot, argmax, scan: the axes contracted; repeat, pack: the axis that another takes the place of */
 	int64_t imm;                          /* see op.def: constant, symbol, parameter, axis, result number */
 	double num;                           /* float constant (exact f32 value) */
 	struct ir_ins **args; int nargs;

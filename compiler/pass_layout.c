@@ -532,7 +532,7 @@ static void place_scale(struct assign *s, const struct product *d, const struct 
 	ir_axes own = wide_axes(s->ph, (*scale)->axes & ~of->axes);
 	int groups = own ? __builtin_ctz(own) : d->k, by = own ? s->ph->axes[d->k].tile / s->ph->axes[groups].tile : s->ph->axes[d->k].tile;
 	struct k_shape k = {0};
-	for (int at = MFMA_GROUP; k.nlane < mfma_k_bits(d->mfma); at *= 2)
+	for (int at = d->mfma->group; k.nlane < mfma_k_bits(d->mfma); at *= 2)
 		k.lane[k.nlane++] = own ? at / by : 0;
 	const struct layout *l = layout_operand(&s->space, d->mfma, positions, free, groups, &k, s->wave_axis);
 	*scale = moved(s, *scale, own ? l : projected(s, l, IR_AXIS(d->k)));
@@ -634,6 +634,15 @@ static void place_repeat(struct assign *s, struct ir_ins *r, const struct layout
 	r->args[0] = settled(s, r->args[0], layout_of_groups(s->space.arena, l, to, from, s->ph->axes[to].tile / s->ph->axes[from].tile));
 }
 
+/* Codes that become one byte lie in one lane, side by side. */
+static void place_pack(struct assign *s, struct ir_ins *pack)
+{
+	int k = __builtin_ctz(pack->over);
+	if (!layout_vector(pack->args[0]->layout, k))
+		pack->args[0] = moved(s, pack->args[0], layout_rows(&s->space, wide_axes(s->ph, pack->args[0]->axes), k, 2, -1, 1));
+	pack->layout = layout_of_groups(s->space.arena, pack->args[0]->layout, __builtin_ctz(pack->over), (int)pack->imm, 2);
+}
+
 static void place(struct assign *s, struct ir_ins *i)
 {
 	ir_axes space = i->axes;
@@ -658,6 +667,9 @@ static void place(struct assign *s, struct ir_ins *i)
 		return;
 	case IR_DOT:
 		place_dot(s, i);
+		return;
+	case IR_PACK:
+		place_pack(s, i);
 		return;
 	case IR_REPEAT:                                    /* where it is used */
 		return;

@@ -2,10 +2,13 @@
  * Problem: an operand of a product that is so many codes of few bits and a power of two for each 32 of them, scaled(a, sa), is made bf16 before it is multiplied:
  *          an operation for each element, and twice to four times the group memory, where a matrix instruction takes both as they are.
  * Method:  of a dot whose operands are bf16(codes * scale), the scales repeated along what is contracted, the codes and the scales become the operands,
- *          where the chip has the instruction for them and the tile is of whole steps.  An operand without scales has 1.
+ *          where the chip has the instruction for them and the tile is of whole steps.  An operand without scales has 1.  Codes of e2m1 stay two a byte as
+ *          they lie in memory, where both operands are such; else they become what the other operand is.
  * Needs:   repeats, tiles.   Keeps: values exactly where bf16 has a * sa. */
 #include "pass.h"
 #include "target/mfma.h"
+
+#include <string.h>
 
 struct apart { struct ir_ins *codes, *scale; };
 
@@ -30,51 +33,94 @@ static struct apart taken_apart(struct ir_ins *operand)
 	return a;
 }
 
+/* The types that the codes of two operands are multiplied as: of two of e2m1 pairs, of one what the other is, which has all its numbers. */
+static void types_of(const struct apart *a, const struct apart *b, enum dtype of[2])
+{
+	of[0] = (enum dtype)a->codes->dtype;
+	of[1] = (enum dtype)b->codes->dtype;
+	if (of[0] == DT_E2M1 && of[1] == DT_E2M1)
+		of[0] = of[1] = DT_U8;
+	for (int n = 0; n < 2; n++)
+		of[n] = of[n] == DT_E2M1 ? of[!n] : of[n];
+}
+
 bool dot_is_scaled(const struct ir_ins *dot, enum dtype codes[2])
 {
 	struct apart a = taken_apart(dot->args[0]), b = taken_apart(dot->args[1]);
 	if (!a.codes || !b.codes || !(a.scale || b.scale))
 		return false;
-	codes[0] = (enum dtype)a.codes->dtype;
-	codes[1] = (enum dtype)b.codes->dtype;
+	types_of(&a, &b, codes);
 	return true;
 }
 
+struct scaled { struct pass *p; struct ir_phase *ph; int pairs[LAYOUT_AXES]; };      /* pairs: of an axis that of its pairs, -1 = none yet */
+
 /* The scales are of all that is contracted, or one for each group of the instruction, or of several. */
-static bool fits(const struct ir_phase *ph, const struct apart *a, int k)
+static bool fits(const struct ir_phase *ph, const struct apart *a, int k, int group)
 {
 	if (a->scale && a->scale->axes & IR_AXIS(k))
 		return false;
 	ir_axes own = a->scale ? a->scale->axes & ~a->codes->axes : 0;
-	int groups = own ? __builtin_ctz(own) : k, by = ph->axes[k].tile / ph->axes[groups].tile;
-	return !own || by % MFMA_GROUP == 0;
+	return !own || ph->axes[k].tile / ph->axes[__builtin_ctz(own)].tile % group == 0;
 }
 
-struct chip { struct pass *p; struct ir_phase *ph; };
+/* Lies along k in memory, two codes a byte. */
+static bool lies_along(const struct pass *p, const struct ir_ins *codes, int k)
+{
+	const struct ir_param *t = codes->op == IR_LOAD ? &p->k->params[codes->imm] : NULL;
+	struct affine last = t && t->rank ? affine_of(codes->args[t->rank - 1]) : (struct affine){.ok = false};
+	return last.ok && last.coef[k] == 1;
+}
+
+static int axis_of_pairs(struct scaled *c, int k)
+{
+	const struct ir_axis *of = &c->ph->axes[k];
+	if (c->pairs[k] < 0) {
+		c->ph->axes[c->ph->naxes] = (struct ir_axis){.name = arena_printf(c->p->k->arena, "%s.p", of->name), .kind = AXIS_HELD, .tile = of->tile / 2,
+		                                             .extent = hexpr_const(c->p->k->arena, of->tile / 2), .line = of->line, .col = of->col};
+		c->pairs[k] = c->ph->naxes++;
+	}
+	return c->pairs[k];
+}
+
+static struct ir_ins *codes_as(struct scaled *c, struct ir_builder *b, struct ir_ins *codes, enum dtype to, int k)
+{
+	if (to != DT_U8)
+		return ir_cvt(b, codes, to, false);
+	int pairs = axis_of_pairs(c, k);
+	struct ir_ins *packed = ir_new(b, IR_PACK, DT_U8, (codes->axes & ~IR_AXIS(k)) | IR_AXIS(pairs), 1);
+	packed->args[0] = codes;
+	packed->over = IR_AXIS(k);
+	packed->imm = pairs;
+	return packed;
+}
 
 static void look_at_dot(struct ir_ins *dot, void *ctx)
 {
-	struct chip *c = ctx;
-	if (dot->op != IR_DOT || !dot_is_matrix(c->ph, dot))
+	struct scaled *c = ctx;
+	enum dtype of[2];
+	if (dot->op != IR_DOT || !dot_is_matrix(c->ph, dot) || dot->over & (dot->over - 1) || !dot_is_scaled(dot, of))
 		return;
-	int k = __builtin_ctz(dot->over), acc = (dot->flags & IR_ACC) != 0;
-	enum dtype codes[2];
-	if (dot->over != IR_AXIS(k) || !dot_is_scaled(dot, codes))
-		return;
-	struct apart a = taken_apart(dot->args[0]), b = taken_apart(dot->args[1]);
-	if (!fits(c->ph, &a, k) || !fits(c->ph, &b, k))
-		return;
-	const struct mfma *m = target_mfma(c->p->v->target, codes[0], codes[1], c->ph->axes[k].tile);
-	if (!m || !m->scales || c->ph->axes[k].tile % m->k)
+	int k = __builtin_ctz(dot->over), acc = (dot->flags & IR_ACC) != 0, tile = c->ph->axes[k].tile;
+	struct apart side[2] = {taken_apart(dot->args[0]), taken_apart(dot->args[1])};
+	bool pairs = of[0] == DT_U8 && c->ph->naxes < LAYOUT_AXES && lies_along(c->p, side[0].codes, k) && lies_along(c->p, side[1].codes, k);
+	if (of[0] == DT_U8 && !pairs)
+		of[0] = of[1] = DT_E4M3;
+	int steps = pairs ? tile / 2 : tile;
+	const struct mfma *m = target_mfma(c->p->v->target, of[0], of[1], steps);
+	int group = m ? m->group * (1 + pairs) : 0;
+	if (!group || steps % m->k || !fits(c->ph, &side[0], k, group) || !fits(c->ph, &side[1], k, group))
 		return;
 	struct ir_builder at = pass_before(c->p, c->ph, dot);
-	struct ir_ins *one = ir_float(&at, DT_E8M0, 1), *new = ir_new(&at, IR_DOT, (enum dtype)dot->dtype, dot->axes, 4 + acc);
-	struct ir_ins *args[5] = {a.codes, b.codes, dot->args[2 * acc]};
-	args[2 + acc] = a.scale ? a.scale : one;
-	args[3 + acc] = b.scale ? b.scale : one;
+	struct ir_ins *one = ir_float(&at, DT_E8M0, 1), *args[5] = {NULL, NULL, dot->args[2 * acc]};
+	for (int n = 0; n < 2; n++) {
+		args[n] = codes_as(c, &at, side[n].codes, of[n], k);
+		args[2 + acc + n] = side[n].scale ? side[n].scale : one;
+	}
+	struct ir_ins *new = ir_new(&at, IR_DOT, (enum dtype)dot->dtype, dot->axes, 4 + acc);
 	for (int n = 0; n < 4 + acc; n++)
 		new->args[n] = args[n];
-	new->over = dot->over;
+	new->over = pairs ? IR_AXIS(c->pairs[k]) : dot->over;
 	new->flags = dot->flags | IR_SCALED;
 	ir_replace(c->p->k, dot, new);
 	ir_remove(dot);
@@ -83,7 +129,8 @@ static void look_at_dot(struct ir_ins *dot, void *ctx)
 int pass_scaled(struct pass *p)
 {
 	FOR_PHASES(p, ph) {
-		struct chip c = {p, ph};
+		struct scaled c = {.p = p, .ph = ph};
+		memset(c.pairs, -1, sizeof c.pairs);
 		ir_walk(ph->body, look_at_dot, &c);
 	}
 	return 0;

@@ -131,7 +131,7 @@ void ir_recompute_axes(struct ir_ins *i, void *ctx)
 	ir_axes axes = 0;
 	for (int a = 0; a < i->nargs; a++)
 		axes |= i->args[a]->axes;
-	i->axes = strcmp(cls, "RED") == 0 ? i->axes & axes : i->op == IR_REPEAT ? (axes & ~i->over) | IR_AXIS(i->imm) : axes;
+	i->axes = strcmp(cls, "RED") == 0 ? i->axes & axes : i->op == IR_REPEAT || i->op == IR_PACK ? (axes & ~i->over) | IR_AXIS(i->imm) : axes;
 }
 
 static void count(struct ir_ins *i, void *uses)

@@ -270,8 +270,9 @@ static void look_at_dot(struct ir_ins *i, void *ctx)
 	enum dtype codes[2];
 	const struct mfma *m = i->op == IR_DOT ? target_mfma(c->target, i->args[0]->dtype, i->args[1]->dtype, c->widest ? ANY_TILE : 0) : NULL;
 	const struct mfma *scaled = m && c->widest && dot_is_scaled(i, codes) ? target_mfma(c->target, codes[0], codes[1], ANY_TILE) : NULL;
-	m = scaled && scaled->scales ? scaled : m;
-	c->most = m && m->k > c->most ? m->k : c->most;
+	m = scaled && scaled->group ? scaled : m;
+	int k = m ? m->k * (1 + (m->a == DT_U8)) : 1;
+	c->most = k > c->most ? k : c->most;
 }
 
 /* What the matrix instructions of all products contract at a time, at most; the shortest there are of their types, or the best. */

@@ -175,7 +175,7 @@ static void put_operands(struct printer *pr, const struct ir_ins *ins)
 	case IR_LOAD: case IR_STORE: case IR_UPDATE: put_access(pr, ins); break;
 	case IR_REDUCE: case IR_DOT: case IR_ARGMAX: case IR_SCAN: put_contraction(pr, ins); break;
 	case IR_FOR: put_loop(pr, ins); break;
-	case IR_REPEAT: put(pr, " %s along %s %%%d", pr->axes[__builtin_ctz(ins->over)], pr->axes[ins->imm], ins->args[0]->id); break;
+	case IR_REPEAT: case IR_PACK: put(pr, " %s along %s %%%d", pr->axes[__builtin_ctz(ins->over)], pr->axes[ins->imm], ins->args[0]->id); break;
 	case IR_RESULT: put(pr, " %d of %%%d", (int)ins->imm, ins->args[0]->id); break;
 	default:
 		put(pr, "%s%s", ins->flags & IR_AGAIN ? " again" : ins->flags & IR_SATURATE ? " sat" : ins->flags & IR_NORMAL ? " normal" : "", ins->nargs ? " " : "");

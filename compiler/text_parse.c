@@ -416,7 +416,7 @@ static bool operands_of(struct parser *ps, struct ir_ins *ins, struct operands *
 	case IR_LOAD: case IR_STORE: case IR_UPDATE: return tensor_access(ps, ins, o);
 	case IR_REDUCE: case IR_DOT: case IR_ARGMAX: case IR_SCAN: return contraction(ps, ins, o);
 	case IR_FOR: return loop_head(ps, ins, o);
-	case IR_REPEAT:
+	case IR_REPEAT: case IR_PACK:
 		index = axis_ref(ps);
 		if (index < 0 || !expect(ps, "along"))
 			return false;

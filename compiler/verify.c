@@ -137,12 +137,17 @@ static int verify_types(struct verifier *v, const struct ir_ins *ins)
 	return 0;
 }
 
-static int verify_repeat(struct verifier *v, const struct ir_ins *ins)
+/* An axis in the place of another, of which each position stands for several of the other or the other way round. */
+static int verify_replaced(struct verifier *v, const struct ir_ins *ins)
 {
 	ir_axes from = ins->over, to = is_axis(v, ins->imm) ? IR_AXIS(ins->imm) : 0, has = ins->args[0]->axes;
 	DEMAND(v, ins, to && from && !(from & (from - 1)) && __builtin_ctz(from) < v->ph->naxes, "not from an axis along another");
 	DEMAND(v, ins, has & from && !(has & to) && ins->axes == ((has & ~from) | to), "the axes are not the operand's with one in the place of another");
 	int each = v->ph->axes[__builtin_ctz(from)].tile, all = v->ph->axes[ins->imm].tile;
+	if (ins->op == IR_PACK) {
+		DEMAND(v, ins, ins->args[0]->dtype == DT_E2M1 && ins->dtype == DT_U8 && each == 2 * all, "%d codes of %s are not %d pairs", each, dtype_info(ins->args[0]->dtype)->name, all);
+		return 0;
+	}
 	DEMAND(v, ins, each && all && all % each == 0, "%d positions are not so many times %d", all, each);
 	DEMAND(v, ins, ins->dtype == ins->args[0]->dtype, "a repeat keeps the type");
 	return 0;
@@ -151,8 +156,8 @@ static int verify_repeat(struct verifier *v, const struct ir_ins *ins)
 static int verify_cvt(struct verifier *v, const struct ir_ins *ins)
 {
 	enum dtype from = ins->args[0]->dtype, to = ins->dtype;
-	if (ins->op == IR_REPEAT)
-		return verify_repeat(v, ins);
+	if (ins->op == IR_REPEAT || ins->op == IR_PACK)
+		return verify_replaced(v, ins);
 	ir_axes more = ins->op == IR_RELAYOUT ? ins->axes : 0;      /* the same along them */
 	DEMAND(v, ins, ins->axes == (ins->args[0]->axes | more), "the axes are not the operand's");
 	if (ins->op == IR_RELAYOUT)
@@ -247,8 +252,8 @@ static int verify_dot(struct verifier *v, const struct ir_ins *ins)
 	bool acc = ins->flags & IR_ACC, scaled = ins->flags & IR_SCALED;
 	DEMAND(v, ins, ins->nargs == 2 + acc + 2 * scaled, "%d operands", ins->nargs);
 	enum dtype a = ins->args[0]->dtype, b = ins->args[1]->dtype;
-	bool whole = (a == DT_I8 || a == DT_U8) && (b == DT_I8 || b == DT_U8);
-	bool real = (op_type_is_float(a) || op_type_is_code(a)) && (op_type_is_float(b) || op_type_is_code(b));
+	bool whole = a == DT_I8 && b == DT_I8, pairs = scaled && a == DT_U8 && b == DT_U8;
+	bool real = pairs || ((op_type_is_float(a) || op_type_is_code(a)) && (op_type_is_float(b) || op_type_is_code(b)));
 	DEMAND(v, ins, whole || real, "no dot of %s and %s", dtype_info(a)->name, dtype_info(b)->name);
 	DEMAND(v, ins, ins->dtype == (whole ? DT_I32 : DT_F32), "the result is %s", dtype_info(ins->dtype)->name);
 	DEMAND(v, ins, !acc || ins->args[2]->dtype == ins->dtype, "the accumulator is %s", acc ? dtype_info(ins->args[2]->dtype)->name : "");

@@ -1,12 +1,10 @@
 /* mfma.h -- matrix instructions as data: one row each.  Layouts: gfx9.md's shapes, checked against AMD's Matrix Instruction Calculator
  * for CDNA3 and the CDNA4 ISA guide; PTX ISA, "Matrix Fragments for mma.m16n8k16" and its neighbours.  An instruction computes
  * D[rows x cols] += A[rows x k] B[k x cols] in one wave.  Of an operand a lane holds `runs` times `elems` consecutive registers along k for each of its
- * positions along rows (or cols); which k these are is up to the layout, as long as both operands agree, and, where each MFMA_GROUP of k have scales, these.  The map says which bits of
+ * positions along rows (or cols); which k these are is up to the layout, as long as both operands agree, and, where groups along k have scales, these.  The map says which bits of
  * lane and register are which positions. */
 #ifndef TDSL_MFMA_H
 #define TDSL_MFMA_H
-#include <stdbool.h>
-
 #include "../../base/dtype.h"
 
 /* What one bit of a number adds to the position: `step` along rows ('r') or columns ('c'). */
@@ -20,14 +18,13 @@ struct mfma_map {
 enum mfma_operand { MFMA_V4I16, MFMA_V8BF16, MFMA_V4F16, MFMA_V8F16, MFMA_I64, MFMA_F32, MFMA_WORDS };
 struct mfma {
 	enum dtype a, b;            /* operand element types */
-	int rows, cols, k;
+	int rows, cols, k;          /* k: of pairs where operands are pairs of e2m1 (DT_U8, pass_scaled.c) */
 	int elems, runs;            /* k-consecutive elements a lane holds of one operand and position; how many such runs, the lanes' all together apart */
 	enum mfma_operand operand;  /* LLVM type of an operand */
 	const char *intrinsic;
 	const struct mfma_map *map;
-	bool scales;                /* takes a power of two (e8m0) for each MFMA_GROUP of k in a lane, of the lanes that map gives k in their order; or none */
+	int group;                  /* along k, which has a scale (e8m0): one lane's, of those that the map gives k in their order; 0 = it takes none */
 };
-enum { MFMA_GROUP = 32 };
 
 struct target;
 /* The matrix instruction for operands of these types, or NULL: the best of those that contract `k` positions in whole steps; 0 = the one whose steps

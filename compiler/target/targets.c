@@ -13,29 +13,29 @@ static const struct mfma_map mfma_16x16 = {
 };
 
 static const struct mfma gfx942_mfma[] = {
-	{DT_BF16, DT_BF16, 16, 16, 16, 4, 1, MFMA_V4I16, "llvm.amdgcn.mfma.f32.16x16x16bf16.1k", &mfma_16x16, false},
-	{DT_F16, DT_F16, 16, 16, 16, 4, 1, MFMA_V4F16, "llvm.amdgcn.mfma.f32.16x16x16f16", &mfma_16x16, false},
-	{DT_E4M3FNUZ, DT_E4M3FNUZ, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8", &mfma_16x16, false},
-	{DT_E4M3FNUZ, DT_E5M2FNUZ, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8", &mfma_16x16, false},
-	{DT_E5M2FNUZ, DT_E4M3FNUZ, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.fp8", &mfma_16x16, false},
-	{DT_E5M2FNUZ, DT_E5M2FNUZ, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.bf8", &mfma_16x16, false},
-	{DT_I8, DT_I8, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.i32.16x16x32.i8", &mfma_16x16, false},
-	{DT_F32, DT_F32, 16, 16, 4, 1, 1, MFMA_F32, "llvm.amdgcn.mfma.f32.16x16x4f32", &mfma_16x16, false},
+	{DT_BF16, DT_BF16, 16, 16, 16, 4, 1, MFMA_V4I16, "llvm.amdgcn.mfma.f32.16x16x16bf16.1k", &mfma_16x16, 0},
+	{DT_F16, DT_F16, 16, 16, 16, 4, 1, MFMA_V4F16, "llvm.amdgcn.mfma.f32.16x16x16f16", &mfma_16x16, 0},
+	{DT_E4M3FNUZ, DT_E4M3FNUZ, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8", &mfma_16x16, 0},
+	{DT_E4M3FNUZ, DT_E5M2FNUZ, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8", &mfma_16x16, 0},
+	{DT_E5M2FNUZ, DT_E4M3FNUZ, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.fp8", &mfma_16x16, 0},
+	{DT_E5M2FNUZ, DT_E5M2FNUZ, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.bf8", &mfma_16x16, 0},
+	{DT_I8, DT_I8, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.i32.16x16x32.i8", &mfma_16x16, 0},
+	{DT_F32, DT_F32, 16, 16, 4, 1, 1, MFMA_F32, "llvm.amdgcn.mfma.f32.16x16x4f32", &mfma_16x16, 0},
 };
 
-#define F8F6F4(a, b) {DT_##a, DT_##b, 16, 16, 128, 16, 2, MFMA_WORDS, "llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4", &mfma_16x16, true}
+#define F8F6F4(a, b, k, runs) {DT_##a, DT_##b, 16, 16, k, 16, runs, MFMA_WORDS, "llvm.amdgcn.mfma.scale.f32.16x16x128.f8f6f4", &mfma_16x16, k / 4}
 
 static const struct mfma gfx950_mfma[] = {
-	F8F6F4(E4M3, E4M3), F8F6F4(E4M3, E5M2), F8F6F4(E5M2, E4M3), F8F6F4(E5M2, E5M2),
-	{DT_I8, DT_I8, 16, 16, 64, 16, 1, MFMA_WORDS, "llvm.amdgcn.mfma.i32.16x16x64.i8", &mfma_16x16, false},
-	{DT_BF16, DT_BF16, 16, 16, 32, 8, 1, MFMA_V8BF16, "llvm.amdgcn.mfma.f32.16x16x32.bf16", &mfma_16x16, false},
-	{DT_F16, DT_F16, 16, 16, 32, 8, 1, MFMA_V8F16, "llvm.amdgcn.mfma.f32.16x16x32.f16", &mfma_16x16, false},
-	{DT_E4M3, DT_E4M3, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8", &mfma_16x16, false},
-	{DT_E4M3, DT_E5M2, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8", &mfma_16x16, false},
-	{DT_E5M2, DT_E4M3, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.fp8", &mfma_16x16, false},
-	{DT_E5M2, DT_E5M2, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.bf8", &mfma_16x16, false},
-	{DT_I8, DT_I8, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.i32.16x16x32.i8", &mfma_16x16, false},
-	{DT_F32, DT_F32, 16, 16, 4, 1, 1, MFMA_F32, "llvm.amdgcn.mfma.f32.16x16x4f32", &mfma_16x16, false},
+	F8F6F4(E4M3, E4M3, 128, 2), F8F6F4(E4M3, E5M2, 128, 2), F8F6F4(E5M2, E4M3, 128, 2), F8F6F4(E5M2, E5M2, 128, 2), F8F6F4(U8, U8, 64, 1),
+	{DT_I8, DT_I8, 16, 16, 64, 16, 1, MFMA_WORDS, "llvm.amdgcn.mfma.i32.16x16x64.i8", &mfma_16x16, 0},
+	{DT_BF16, DT_BF16, 16, 16, 32, 8, 1, MFMA_V8BF16, "llvm.amdgcn.mfma.f32.16x16x32.bf16", &mfma_16x16, 0},
+	{DT_F16, DT_F16, 16, 16, 32, 8, 1, MFMA_V8F16, "llvm.amdgcn.mfma.f32.16x16x32.f16", &mfma_16x16, 0},
+	{DT_E4M3, DT_E4M3, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.fp8", &mfma_16x16, 0},
+	{DT_E4M3, DT_E5M2, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.fp8.bf8", &mfma_16x16, 0},
+	{DT_E5M2, DT_E4M3, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.fp8", &mfma_16x16, 0},
+	{DT_E5M2, DT_E5M2, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.f32.16x16x32.bf8.bf8", &mfma_16x16, 0},
+	{DT_I8, DT_I8, 16, 16, 32, 8, 1, MFMA_I64, "llvm.amdgcn.mfma.i32.16x16x32.i8", &mfma_16x16, 0},
+	{DT_F32, DT_F32, 16, 16, 4, 1, 1, MFMA_F32, "llvm.amdgcn.mfma.f32.16x16x4f32", &mfma_16x16, 0},
 };
 
 /* The instruction's own columns are the rows here, and its A the operand of the columns: so a product lies as the A of the next one.
@@ -45,14 +45,14 @@ static const struct mfma_map mma_8x16 = {
 };
 
 static const struct mfma sm90_mma[] = {
-	{DT_BF16, DT_BF16, 8, 16, 16, 4, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k16.row.col.bf16", &mma_8x16, false},
-	{DT_F16, DT_F16, 8, 16, 16, 4, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", &mma_8x16, false},
-	{DT_E4M3, DT_E4M3, 8, 16, 32, 8, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32", &mma_8x16, false},
-	{DT_E4M3, DT_E5M2, 8, 16, 32, 8, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e4m3.f32", &mma_8x16, false},
-	{DT_E5M2, DT_E4M3, 8, 16, 32, 8, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32", &mma_8x16, false},
-	{DT_E5M2, DT_E5M2, 8, 16, 32, 8, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32", &mma_8x16, false},
-	{DT_I8, DT_I8, 8, 16, 32, 8, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.s8", &mma_8x16, false},
-	{DT_F32, DT_F32, 8, 16, 8, 2, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k8.row.col.tf32", &mma_8x16, false},
+	{DT_BF16, DT_BF16, 8, 16, 16, 4, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k16.row.col.bf16", &mma_8x16, 0},
+	{DT_F16, DT_F16, 8, 16, 16, 4, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k16.row.col.f32.f32", &mma_8x16, 0},
+	{DT_E4M3, DT_E4M3, 8, 16, 32, 8, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e4m3.f32", &mma_8x16, 0},
+	{DT_E4M3, DT_E5M2, 8, 16, 32, 8, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e4m3.f32", &mma_8x16, 0},
+	{DT_E5M2, DT_E4M3, 8, 16, 32, 8, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32", &mma_8x16, 0},
+	{DT_E5M2, DT_E5M2, 8, 16, 32, 8, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.f32.e5m2.e5m2.f32", &mma_8x16, 0},
+	{DT_I8, DT_I8, 8, 16, 32, 8, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k32.row.col.s8", &mma_8x16, 0},
+	{DT_F32, DT_F32, 8, 16, 8, 2, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k8.row.col.tf32", &mma_8x16, 0},
 };
 
 #define ROWS(t) .mfma = t, .nmfma = sizeof t / sizeof *t

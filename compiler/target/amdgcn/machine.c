@@ -201,7 +201,7 @@ static LLVMValueRef scaled_product(struct emit *e, const struct mfma *m, LLVMVal
 /* Constants 0 stand for no scales, LLVM's way: v_mfma_f32_16x16x128_f8f6f4. */
 static LLVMValueRef product(struct emit *e, const struct mfma *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc)
 {
-	if (m->scales)
+	if (m->group)
 		return scaled_product(e, m, a, b, acc, (const LLVMValueRef[2]){emit_int(e, 0), emit_int(e, 0)});
 	LLVMValueRef args[6] = {a, b, acc, emit_int(e, 0), emit_int(e, 0), emit_int(e, 0)};
 	return emit_call(e, m->intrinsic, NULL, 0, args, 6);

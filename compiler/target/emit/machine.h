@@ -116,7 +116,7 @@ struct machine {
 
 	/* --- matrix --- */
 	LLVMValueRef (*product)(struct emit *, const struct mfma *, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc);
-	/* Where the instruction scales: by e8m0 in the low byte of an i32 each, of what mfma.scales says. */
+	/* Where the instruction scales: by e8m0 in the low byte of an i32 each, of what mfma.group says. */
 	LLVMValueRef (*scaled_product)(struct emit *, const struct mfma *, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc, const LLVMValueRef scale[2]);
 };
 #endif

@@ -636,6 +636,10 @@ void value_loaded(struct emit *e, const struct ir_ins *i, int reg, int n, LLVMVa
 void emit_loaded(struct emit *e, const struct access *a, int r, LLVMValueRef x)
 {
 	const struct ir_ins *i = a->i;
+	if (packs_load(e, i)) {                        /* as they are */
+		value_loaded(e, i, r / 2, a->width / 2, x);
+		return;
+	}
 	if (a->pairs)
 		x = pairs_taken_apart(e, a, x);
 	if (!i->layout && a->bytes == 4)

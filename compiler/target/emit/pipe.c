@@ -48,7 +48,7 @@ static bool is_of_operand(const struct emit *e, const struct ir_ins *loop, const
 {
 	const struct ir_ins *last = last_user(e, loop, i);
 	while (last && last->op != IR_RELAYOUT)
-		last = ir_is_pure(last) && last->layout && last->axes && (!last->over || last->op == IR_REPEAT) ? last_user(e, loop, last) : NULL;
+		last = ir_is_pure(last) && last->layout && last->axes && (!last->over || last->op == IR_REPEAT || last->op == IR_PACK) ? last_user(e, loop, last) : NULL;
 	return last;
 }
 

@@ -124,6 +124,7 @@ const struct ir_ins *emit_instruction(struct emit *e, const struct ir_ins *i)
 	case IR_SCAN: emit_scan(e, i); break;
 	case IR_RELAYOUT: emit_relayout(e, i); break;
 	case IR_REPEAT: emit_repeat(e, i); break;
+	case IR_PACK: emit_pack(e, i); break;
 	case IR_FOR: emit_for(e, i); break;
 	case IR_IF: emit_if(e, i); break;
 	case IR_RESULT:

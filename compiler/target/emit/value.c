@@ -28,9 +28,18 @@ static int value_pack(const struct emit *e, enum dtype t, const struct layout *l
 	return layout_regs(l) % most ? 1 : most;
 }
 
+const struct ir_ins *packs_load(const struct emit *e, const struct ir_ins *load)
+{
+	const struct ir_ins *u = load->op == IR_LOAD && load->dtype == DT_E2M1 && e->uses[load->id] == 1 ? load->next : NULL;
+	while (u && !(u->op == IR_PACK && u->args[0] == load))
+		u = u->next;
+	return u;
+}
+
 struct value *value_new(struct emit *e, const struct ir_ins *i)
 {
 	struct value *v = &e->values[i->id];
+	i = packs_load(e, i) ? packs_load(e, i) : i;
 	v->pack = value_pack(e, i->dtype, i->layout);
 	v->ngroups = i->layout ? layout_regs(i->layout) / v->pack : 1;
 	v->group = arena_alloc(e->arena, sizeof *v->group * (size_t)v->ngroups);
@@ -227,6 +236,21 @@ static int repeated_register(struct emit *e, const struct ir_ins *i, int reg)
 	if (l)
 		emit_fail(e, i, "internal: a number and its positions lie apart");
 	return 0;
+}
+
+void emit_pack(struct emit *e, const struct ir_ins *i)
+{
+	const struct ir_ins *a = i->args[0];
+	if (packs_load(e, a) == i) {
+		e->values[i->id] = e->values[a->id];
+		return;
+	}
+	int regs = layout_regs(i->layout), n = regs % 4 ? 1 : 4;
+	value_new(e, i);
+	for (int r = 0; r < regs; r += n) {
+		LLVMValueRef pairs = op_halves_joined(e, value_vector(e, a, a->layout, 2 * r, 2 * n));
+		value_set(e, i, r, n, LLVMBuildBitCast(e->b, pairs, emit_vector(e->i8, n), ""));
+	}
 }
 
 void emit_repeat(struct emit *e, const struct ir_ins *i)
