@@ -5,7 +5,7 @@
 #include "plan_facts.h"
 #include "target/mfma.h"
 
-enum { BESIDE = 256 };                           /* positions of an axis that are few: a lane of a few waves has one at most */
+enum { BESIDE = 256, LEAST_RUN = 8 };            /* positions of an axis that are few: a lane of a few waves has one at most; that a tiled loop has a multiple of */
 
 static void note_multiple(struct facts *f, const struct hexpr *extent, int width)
 {
@@ -59,6 +59,18 @@ static void note_line(struct ir_ins *i, void *ctx)
 	}
 }
 
+/* How many elements an access of 16 bytes along a loop has, at most. */
+struct along_loop { const struct facts *f; int axis, run; };
+
+static void look_along_loop(struct ir_ins *i, void *ctx)
+{
+	struct along_loop *c = ctx;
+	const struct ir_param *t = i->op == IR_LOAD ? &c->f->k->params[i->imm] : NULL;
+	struct affine s = t && t->rank ? affine_of(i->args[t->rank - 1]) : (struct affine){0};
+	int run = s.ok && s.coef[c->axis] == 1 ? 128 / dtype_info(t->dtype)->bits : 0;
+	c->run = run > c->run ? run : c->run;
+}
+
 static void note_access(struct ir_ins *i, void *ctx)
 {
 	struct facts *f = ctx;
@@ -66,9 +78,11 @@ static void note_access(struct ir_ins *i, void *ctx)
 	f->rounds = rounds > f->rounds ? rounds : f->rounds;
 	f->has_dot = f->has_dot || (i->op == IR_DOT && dot_is_matrix(f->ph, i));
 	if (i->op == IR_FOR) {
-		struct ir_ins *end = i->args[1];
-		if (f->ph->axes[i->imm].tiled && end->op == IR_SYM && f->multiple[end->imm] < 8)
-			f->multiple[end->imm] = 8;
+		struct along_loop c = {f, (int)i->imm, LEAST_RUN};
+		if (f->ph->axes[i->imm].tiled && i->args[1]->op == IR_SYM) {
+			ir_walk(i->body, look_along_loop, &c);
+			f->multiple[i->args[1]->imm] = f->multiple[i->args[1]->imm] < c.run ? c.run : f->multiple[i->args[1]->imm];
+		}
 	}
 	for (int a = 0; (i->op == IR_REDUCE || i->op == IR_SCAN) && a < f->ph->naxes; a++)
 		f->reduces = f->reduces || ((i->over & IR_AXIS(a)) && f->ph->axes[a].kind == AXIS_HELD && !f->ph->axes[a].tile && f->ph->axes[a].extent->op != HX_CONST);
