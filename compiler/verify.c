@@ -237,11 +237,11 @@ static int verify_reduce(struct verifier *v, const struct ir_ins *ins)
 	return verify_over(v, ins, false);
 }
 
-/* Along the contracted axis as the operand is, or along one of as many of its positions each. */
+/* Of all that is contracted, or along an axis of as many of its positions each. */
 static int verify_scale(struct verifier *v, const struct ir_ins *dot, const struct ir_ins *of, const struct ir_ins *scale)
 {
 	ir_axes own = scale->axes & ~of->axes, k = dot->over;
-	DEMAND(v, dot, scale->dtype == DT_E8M0 && !(own & (own - 1)) && !(own && scale->axes & k) && !(k & (k - 1)), "a scale is no e8m0, or has axes of its own");
+	DEMAND(v, dot, scale->dtype == DT_E8M0 && !(own & (own - 1)) && !(scale->axes & k) && !(k & (k - 1)), "a scale is no e8m0, or has axes of its own");
 	int each = own ? v->ph->axes[__builtin_ctz(own)].tile : 1, all = v->ph->axes[__builtin_ctz(k)].tile;
 	DEMAND(v, dot, !own || (each && all && all % each == 0), "%d scales of %d positions", each, all);
 	return 0;

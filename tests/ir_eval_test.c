@@ -380,6 +380,39 @@ START_TEST(routing)
 }
 END_TEST
 
+/* Every number of it exact in f32. */
+START_TEST(codes_and_scales)
+{
+	enum { M = 4, K = 64, BY = 32 };
+	struct ir_run r;
+	ir_run_open(&r, "mx");
+	struct ir_tensor *a = ir_run_tensor(&r, "a", 448), *sa = ir_run_tensor(&r, "sa", 2), *b = ir_run_tensor(&r, "b", 6), *sb = ir_run_tensor(&r, "sb", 2);
+	struct ir_tensor *x = ir_run_tensor(&r, "x", 0), *c = ir_run_tensor(&r, "c", 0), *d = ir_run_tensor(&r, "d", 0);
+	for (int i = 0; i < M * K; i++) {
+		ir_tensor_set(a, i, (i * 5 % 17 - 8) * 0.25);
+		ir_tensor_set(b, i, i * 7 % 9 - 4);
+	}
+	for (int i = 0; i < M * K / BY; i++) {
+		ir_tensor_set(sa, i, ldexp(1, i % 5 - 2));
+		ir_tensor_set(sb, i, ldexp(1, i % 3 - 1));
+	}
+	go(&r);
+	for (int m = 0; m < M; m++)
+		for (int n = 0; n < M; n++) {
+			double both = 3, one = 0;
+			for (int k = 0; k < K; k++) {
+				double by = ir_tensor_get(sb, (n * K + k) / BY), mine = ir_tensor_get(a, m * K + k) * ir_tensor_get(sa, (m * K + k) / BY);
+				ck_assert_double_eq(ir_tensor_get(x, m * K + k), mine);
+				both += mine * ir_tensor_get(b, n * K + k) * by;
+				one += ir_tensor_get(b, m * K + k) * ir_tensor_get(b, n * K + k) * by;
+			}
+			ck_assert_double_eq(ir_tensor_get(c, m * M + n), both);
+			ck_assert_double_eq(ir_tensor_get(d, m * M + n), one);
+		}
+	ir_run_close(&r);
+}
+END_TEST
+
 /* First word of the zero counter under the zero key: Random123's known answers (kat_vectors, philox4x32 10). */
 START_TEST(philox_known_answer)
 {
@@ -595,6 +628,7 @@ int main(void)
 	tcase_add_test(c, column_sums);
 	tcase_add_test(c, carried_values_swap);
 	tcase_add_test(c, routing);
+	tcase_add_test(c, codes_and_scales);
 	tcase_add_test(c, philox_known_answer);
 	tcase_add_test(c, layouts_fix_the_order_of_sums);
 	tcase_add_test(c, clusters_fix_the_order_of_sums);

@@ -134,7 +134,7 @@ END_TEST
 
 /* --- verifier */
 
-#define HEAD "kernel k { symbol N in x: f32[N] in h: f16[N] in? o: f32[N] in first: i32[N] scalar s: f32 out y: f32[N] phase { axis m grid : N\n axis n held : N\n axis k loop tile 4\n axis j loop tile 4\n" \
+#define HEAD "kernel k { symbol N in x: f32[N] in h: f16[N] in s8: e8m0[N] in u: u8[N] in? o: f32[N] in first: i32[N] scalar s: f32 out y: f32[N] phase { axis m grid : N\n axis n held : N\n axis k loop tile 4\n axis j loop tile 4\n" \
 	"%0 = iota m : i32[m] %1 = iota n : i32[n] %2 = const 0 : i32 %3 = sym N : i32 %4 = const 1 : f32 %5 = load x[%1] : f32[n] %6 = load h[%1] : f16[n] %7 = lt %1, %3 : i1[n] "
 #define TAIL " yield } }"
 
@@ -182,6 +182,14 @@ static const struct { const char *body, *cause; } faults[] = {
 	{"%9 = dot over n %1, %5 : f32", "%9 dot: no dot of i32 and f32"},
 	{"%9 = dot over n %5, %5 : f16", "%9 dot: the result is f16"},
 	{"%9 = dot over n %5, %5 + %5 : f32", "%9 dot: the accumulator has a contracted axis"},
+	{"%9 = dot over n %5, %5 scaled %4, %4 : f32", "%9 dot: a scale is no e8m0, or has axes of its own"},
+	{"%8 = load s8[%1] : e8m0[n] %9 = dot over n %5, %5 scaled %8, %8 : f32", "%9 dot: a scale is no e8m0, or has axes of its own"},
+	{"%8 = load s8[%0] : e8m0[m] %9 = dot over n %5, %5 scaled %8, %8 : f32", "%9 dot: 0 scales of 0 positions"},
+	{"%8 = load u[%1] : u8[n] %9 = dot over n %8, %8 : i32", "%9 dot: no dot of u8 and u8"},
+	{"%9 = repeat n along m %5 : f32[m]", "%9 repeat: 0 positions are not so many times 0"},
+	{"%9 = repeat m along n %5 : f32[n]", "%9 repeat: the axes are not the operand's with one in the place of another"},
+	{"%9 = for k from %2 to %3 { %10 = iota k : i32[k] %11 = repeat k along j %10 : f32[j] yield }", "%11 repeat: a loop axis outside its for"},
+	{"%9 = pack n along m %5 : u8[m]", "%9 pack: 0 codes of f32 are not 0 pairs"},
 	{"%9 = argmax over n %5 : f32", "%9 argmax: the result is f32"},
 	{"%9 = if %7 { yield } else { yield }", "%9 if: the condition is not an i1 without axes"},
 	{"%8 = has o : i1 %9 = if %8 { yield %4 } else { yield }", "%9 if: its blocks yield 1 and 0 values"},
