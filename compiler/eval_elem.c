@@ -116,7 +116,7 @@ static int eval_cvt(struct evaluator *ev, const struct ir_ins *ins)
 			eval_ints(ev, ins)[i] = op_int_to_int(((const int64_t *)data)[i], ins->dtype, saturate);
 			continue;
 		}
-		float x = as_float(a, data, i);
+		float x = ins->flags & IR_CUT ? num_float(num_bits(as_float(a, data, i)) & 0xffff0000u) : as_float(a, data, i);
 		if (op_type_is_int(ins->dtype))
 			eval_ints(ev, ins)[i] = op_float_to_int(x, ins->dtype, saturate);
 		else if (op_type_is_code(ins->dtype))

@@ -61,6 +61,7 @@ enum ir_flag {
 	IR_SCALED = 32,    /* dot: the last two operands are scales (e8m0) of the first two, each of whose elements stands for itself times its scale: along an axis of
 	                    * as many positions of the contracted one each as repeat has them, or along none; operands of u8 are pairs of e2m1 (pack) */
 	IR_RELAXED = 8,    /* load of 4 bytes: of what others update meanwhile, as it was at any time since the launch began */
+	IR_CUT = 16,       /* cvt of f32 to bf16: its lower 16 bits, which are 0 but for what is below 2^-126, are cut off */
 	IR_ANYORDER = 16,  /* reduce, dot: the order is not fixed yet (before layout) */
 	IR_NORMAL = 32,    /* div of f32: y is a constant, and nobody asks what is below 2^-126; or x is 1 and y from 2^-126 to 2^126, or infinite */
 	IR_STAGED = 128,   /* load: by way of group memory, asked for where it stands, taken from there where it is used */

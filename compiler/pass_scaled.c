@@ -3,7 +3,7 @@
  *          an operation for each element, and twice to four times the group memory, where a matrix instruction takes both as they are.
  * Method:  of a dot whose operands are bf16(codes * scale), the scales repeated along what is contracted, the codes and the scales become the operands,
  *          where the chip has the instruction for them and the tile is of whole steps.  An operand without scales has 1.  Codes of e2m1 stay two a byte as
- *          they lie in memory, where both operands are such; else they become what the other operand is.
+ *          they lie in memory, where both operands are such; else they become what the other operand is.  What stays bf16 is made so without rounding.
  * Needs:   repeats, tiles.   Keeps: values exactly where bf16 has a * sa. */
 #include "pass.h"
 #include "target/mfma.h"
@@ -95,12 +95,25 @@ static struct ir_ins *codes_as(struct scaled *c, struct ir_builder *b, struct ir
 	return packed;
 }
 
+/* What stays bf16 has nothing that would be rounded: where that takes instructions it is cut. */
+static void cut(struct scaled *c, struct ir_ins *dot)
+{
+	for (int n = 0; n < 2 && !c->p->v->target->cvt_pk_bf16; n++) {
+		struct apart a = taken_apart(dot->args[n]);
+		dot->args[n]->flags |= a.codes && a.scale ? IR_CUT : 0;
+	}
+}
+
 static void look_at_dot(struct ir_ins *dot, void *ctx)
 {
 	struct scaled *c = ctx;
 	enum dtype of[2];
-	if (dot->op != IR_DOT || !dot_is_matrix(c->ph, dot) || dot->over & (dot->over - 1) || !dot_is_scaled(dot, of))
+	if (dot->op != IR_DOT)
 		return;
+	if (!dot_is_matrix(c->ph, dot) || dot->over & (dot->over - 1) || !dot_is_scaled(dot, of)) {
+		cut(c, dot);
+		return;
+	}
 	int k = __builtin_ctz(dot->over), acc = (dot->flags & IR_ACC) != 0, tile = c->ph->axes[k].tile;
 	struct apart side[2] = {taken_apart(dot->args[0]), taken_apart(dot->args[1])};
 	bool pairs = of[0] == DT_U8 && c->ph->naxes < LAYOUT_AXES && lies_along(c->p, side[0].codes, k) && lies_along(c->p, side[1].codes, k);
@@ -109,8 +122,10 @@ static void look_at_dot(struct ir_ins *dot, void *ctx)
 	int steps = pairs ? tile / 2 : tile;
 	const struct mfma *m = target_mfma(c->p->v->target, of[0], of[1], steps);
 	int group = m ? m->group * (1 + pairs) : 0;
-	if (!group || steps % m->k || !fits(c->ph, &side[0], k, group) || !fits(c->ph, &side[1], k, group))
+	if (!group || steps % m->k || !fits(c->ph, &side[0], k, group) || !fits(c->ph, &side[1], k, group)) {
+		cut(c, dot);
 		return;
+	}
 	struct ir_builder at = pass_before(c->p, c->ph, dot);
 	struct ir_ins *one = ir_float(&at, DT_E8M0, 1), *args[5] = {NULL, NULL, dot->args[2 * acc]};
 	for (int n = 0; n < 2; n++) {

@@ -178,7 +178,7 @@ static void put_operands(struct printer *pr, const struct ir_ins *ins)
 	case IR_REPEAT: case IR_PACK: put(pr, " %s along %s %%%d", pr->axes[__builtin_ctz(ins->over)], pr->axes[ins->imm], ins->args[0]->id); break;
 	case IR_RESULT: put(pr, " %d of %%%d", (int)ins->imm, ins->args[0]->id); break;
 	default:
-		put(pr, "%s%s", ins->flags & IR_AGAIN ? " again" : ins->flags & IR_SATURATE ? " sat" : ins->flags & IR_NORMAL ? " normal" : "", ins->nargs ? " " : "");
+		put(pr, "%s%s", ins->flags & IR_AGAIN ? " again" : ins->flags & IR_SATURATE ? " sat" : ins->op == IR_CVT && ins->flags & IR_CUT ? " cut" : ins->flags & IR_NORMAL ? " normal" : "", ins->nargs ? " " : "");
 		put_values(pr, ins->args, ins->nargs);
 	}
 }

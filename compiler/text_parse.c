@@ -434,6 +434,8 @@ static bool operands_of(struct parser *ps, struct ir_ins *ins, struct operands *
 	default:
 		if (ins->op == IR_CVT && accept(ps, "sat"))
 			ins->flags |= IR_SATURATE;
+		if (ins->op == IR_CVT && accept(ps, "cut"))
+			ins->flags |= IR_CUT;
 		if (ins->op == IR_CVT && accept(ps, "again"))
 			ins->flags |= IR_AGAIN;
 		if (ins->op == IR_DIV && accept(ps, "normal"))

@@ -382,11 +382,12 @@ static int define(struct verifier *v, const struct ir_ins *ins)
 static int verify_flags(struct verifier *v, const struct ir_ins *ins)
 {
 	static const uint8_t allowed[IR_NOP + 1] = {
-		[IR_CVT] = IR_SATURATE | IR_AGAIN, [IR_DIV] = IR_NORMAL, [IR_LOAD] = IR_MASKED | IR_STAGED | IR_RELAXED, [IR_STORE] = IR_MASKED, [IR_UPDATE] = IR_MASKED,
+		[IR_CVT] = IR_SATURATE | IR_AGAIN | IR_CUT, [IR_DIV] = IR_NORMAL, [IR_LOAD] = IR_MASKED | IR_STAGED | IR_RELAXED, [IR_STORE] = IR_MASKED, [IR_UPDATE] = IR_MASKED,
 		[IR_REDUCE] = IR_MASKED | IR_PRODUCT | IR_ANYORDER | IR_PART, [IR_DOT] = IR_ACC | IR_ANYORDER | IR_SCALED, [IR_ARGMAX] = IR_MASKED, [IR_SCAN] = IR_MASKED,
 	};
 	DEMAND(v, ins, !(ins->flags & ~allowed[ins->op]), "flag %#x does not belong to this operation", (unsigned)(ins->flags & ~allowed[ins->op]));
 	DEMAND(v, ins, !(ins->flags & IR_AGAIN) || ((ins->args[0]->dtype == DT_BF16 || ins->args[0]->dtype == DT_F16) && ins->dtype == DT_F32 && ins->flags == IR_AGAIN), "again is bf16 or f16 to f32");
+	DEMAND(v, ins, ins->op != IR_CVT || !(ins->flags & IR_CUT) || (ins->args[0]->dtype == DT_F32 && ins->dtype == DT_BF16 && ins->flags == IR_CUT), "cut is f32 to bf16");
 	return 0;
 }
 

@@ -48,18 +48,25 @@ LLVMValueRef amdgcn_from_fp8(struct emit *e, LLVMValueRef x, enum dtype t)
 	return vector_join(e, out, n, 1);
 }
 
-/* Half a step of the upper half, less one where that is even, is added; v_perm_b32 takes the upper halves of two.  v_bfe_u32 by name: LLVM
- * makes a masked shift an SDWA form, which wants the mask in a register of its own for each. */
-LLVMValueRef amdgcn_round_bf16(struct emit *e, LLVMValueRef x)
+/* Half a step of the upper half, less one where that is even.  v_bfe_u32 by name: LLVM makes a masked shift an SDWA form, which wants the mask in a
+ * register of its own for each. */
+static LLVMValueRef half_added(struct emit *e, LLVMValueRef bits)
+{
+	LLVMTypeRef t = e->i32;
+	LLVMValueRef odd[3] = {bits, emit_int(e, 16), emit_int(e, 1)};
+	return LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, emit_call(e, "llvm.amdgcn.ubfe", &t, 1, odd, 3), bits, ""), emit_int(e, 0x7fff), "");
+}
+
+/* v_perm_b32 takes the upper halves of two. */
+static LLVMValueRef upper_halves(struct emit *e, LLVMValueRef x, bool rounds)
 {
 	int n = vector_length(x), each = n % 2 ? 1 : 2;
 	LLVMValueRef part[64];
-	LLVMTypeRef t = e->i32;
 	for (int i = 0; i < n; i += each) {
 		LLVMValueRef up[2];
 		for (int j = 0; j < each; j++) {
-			LLVMValueRef u = LLVMBuildBitCast(e->b, vector_part(e, x, i + j, 1), e->i32, ""), odd[3] = {u, emit_int(e, 16), emit_int(e, 1)};
-			up[j] = LLVMBuildAdd(e->b, LLVMBuildAdd(e->b, emit_call(e, "llvm.amdgcn.ubfe", &t, 1, odd, 3), u, ""), emit_int(e, 0x7fff), "");
+			up[j] = LLVMBuildBitCast(e->b, vector_part(e, x, i + j, 1), e->i32, "");
+			up[j] = rounds ? half_added(e, up[j]) : up[j];
 		}
 		LLVMValueRef both[3] = {up[1], up[0], emit_int(e, 0x07060302)};
 		part[i / each] = each == 2 ? LLVMBuildBitCast(e->b, emit_call(e, "llvm.amdgcn.perm", NULL, 0, both, 3), emit_vector(e->bf16, 2), "")
@@ -67,6 +74,9 @@ LLVMValueRef amdgcn_round_bf16(struct emit *e, LLVMValueRef x)
 	}
 	return vector_join(e, part, n / each, each);
 }
+
+LLVMValueRef amdgcn_round_bf16(struct emit *e, LLVMValueRef x) { return upper_halves(e, x, true); }
+LLVMValueRef amdgcn_cut_bf16(struct emit *e, LLVMValueRef x) { return upper_halves(e, x, false); }
 
 /* What has just been rounded need not be taken out of the word that it was put into. */
 LLVMValueRef amdgcn_from_bf16(struct emit *e, LLVMValueRef x)

@@ -13,6 +13,7 @@ LLVMValueRef amdgcn_to_fp8(struct emit *, LLVMValueRef, enum dtype, bool saturat
 LLVMValueRef amdgcn_from_fp8(struct emit *, LLVMValueRef, enum dtype);
 LLVMValueRef amdgcn_from_bf16(struct emit *, LLVMValueRef);
 LLVMValueRef amdgcn_round_bf16(struct emit *, LLVMValueRef);
+LLVMValueRef amdgcn_cut_bf16(struct emit *, LLVMValueRef);
 LLVMValueRef amdgcn_to_f16(struct emit *, LLVMValueRef);
 LLVMValueRef amdgcn_to_fp4(struct emit *, LLVMValueRef);
 LLVMValueRef amdgcn_to_integer(struct emit *, LLVMValueRef, enum dtype, bool saturate);

@@ -203,6 +203,8 @@ static LLVMValueRef convert(struct emit *e, const struct ir_ins *i, LLVMValueRef
 		return e->machine->widened_again(e, x);
 	if (i->dtype == DT_BF16 && LLVMIsAFPExtInst(x) && LLVMTypeOf(LLVMGetOperand(x, 0)) == op_type_like(e, DT_BF16, x))
 		return LLVMGetOperand(x, 0);                   /* it was one before */
+	if (i->flags & IR_CUT)
+		return e->machine->cut_bf16(e, x);
 	if (nans_are_short(e, i))
 		return e->machine->round_bf16(e, x);
 	return op_convert(e, x, (enum dtype)i->args[0]->dtype, (enum dtype)i->dtype, i->flags & IR_SATURATE);

@@ -86,7 +86,7 @@ static bool is_short(struct look *l, const struct ir_ins *i)
 
 static bool is_short_rounding(const struct emit *e, const struct ir_ins *i, struct look *l)
 {
-	bool rounds = i->op == IR_CVT && i->dtype == DT_BF16 && i->args[0]->dtype == DT_F32 && !(i->flags & IR_SATURATE);
+	bool rounds = i->op == IR_CVT && i->dtype == DT_BF16 && i->args[0]->dtype == DT_F32 && !(i->flags & (IR_SATURATE | IR_CUT));
 	return rounds && !e->v->target->cvt_pk_bf16 && e->machine->round_bf16 && is_short(l, i->args[0]);
 }
 
