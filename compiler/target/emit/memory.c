@@ -593,15 +593,26 @@ static void open_torn(struct emit *e, struct access *a, int r, LLVMValueRef half
 	a->on = emit_both(e, a->on, a->first);
 }
 
+/* The bits of a byte whose half is there. */
+static LLVMValueRef torn_bits(struct emit *e, LLVMValueRef half[2])
+{
+	LLVMValueRef bits[2];
+	for (int h = 0; h < 2; h++)
+		bits[h] = LLVMBuildSelect(e->b, half[h], LLVMConstInt(e->i8, h ? 240 : 15, 0), LLVMConstNull(e->i8), "");
+	return LLVMBuildOr(e->b, bits[0], bits[1], "");
+}
+
+/* What was loaded for one of its halves perhaps: the other reads 0.  A lane that holds one half alone asks for that. */
+static LLVMValueRef torn_loaded(struct emit *e, const struct access *a, LLVMValueRef x, LLVMValueRef half[2])
+{
+	return a->width > 1 ? LLVMBuildAnd(e->b, x, torn_bits(e, half), "") : LLVMBuildSelect(e->b, half[0], x, LLVMConstNull(e->i8), "");
+}
+
 /* What a byte becomes of which perhaps one half is stored: nobody else writes to the other. */
 static LLVMValueRef torn_joined(struct emit *e, const struct access *a, int r, LLVMValueRef x, LLVMValueRef half[2])
 {
-	LLVMValueRef old = e->machine->load(e, a, r, e->i8), kept = NULL;
-	for (int h = 0; h < 2; h++) {
-		LLVMValueRef bits = LLVMBuildSelect(e->b, half[h], LLVMConstNull(e->i8), LLVMConstInt(e->i8, h ? 240 : 15, 0), "");
-		kept = kept ? LLVMBuildOr(e->b, kept, bits, "") : bits;
-	}
-	return LLVMBuildOr(e->b, LLVMBuildAnd(e->b, x, LLVMBuildNot(e->b, kept, ""), ""), LLVMBuildAnd(e->b, old, kept, ""), "");
+	LLVMValueRef old = e->machine->load(e, a, r, e->i8), stored = torn_bits(e, half);
+	return LLVMBuildOr(e->b, LLVMBuildAnd(e->b, x, stored, ""), LLVMBuildAnd(e->b, old, LLVMBuildNot(e->b, stored, ""), ""), "");
 }
 
 int64_t access_rows(const struct emit *e, const struct ir_ins *i)
@@ -674,6 +685,7 @@ void emit_load(struct emit *e, const struct ir_ins *i)
 		if (a.torn)
 			open_torn(e, &a, r, half);
 		LLVMValueRef x = e->machine->load(e, &a, r, t);
+		x = a.torn ? torn_loaded(e, &a, x, half) : x;
 		(e->before_asked ? emit_asked : emit_loaded)(e, &a, r, x);
 	}
 	if (e->ahead && !e->before_asked)              /* behind its own, which are what it waits for */
