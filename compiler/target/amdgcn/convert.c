@@ -48,6 +48,39 @@ LLVMValueRef amdgcn_from_fp8(struct emit *e, LLVMValueRef x, enum dtype t)
 	return vector_join(e, out, n, 1);
 }
 
+static LLVMValueRef permuted(struct emit *e, LLVMValueRef high, LLVMValueRef low, LLVMValueRef selector)
+{
+	LLVMValueRef a[3] = {high, low, selector};
+	return emit_call(e, "llvm.amdgcn.perm", NULL, 0, a, 3);
+}
+
+/* The upper two bytes of f32's of four codes, one in the low half of each byte: tables of eight bytes, which v_perm_b32 looks up. */
+static void looked_up(struct emit *e, LLVMValueRef codes, LLVMValueRef upper[2])
+{
+	static const uint32_t table[2][2] = {{0xc0804000, 0xc0800000}, {0x40404040, 0x3f3f3f00}};      /* of 6 4 3 2, 1.5 1 0.5 0 */
+	LLVMValueRef at = LLVMBuildAnd(e->b, codes, emit_int(e, 0x07070707), ""), sign = LLVMBuildAnd(e->b, codes, emit_int(e, 0x08080808), "");
+	for (int n = 0; n < 2; n++)
+		upper[n] = permuted(e, emit_int(e, table[n][0]), emit_int(e, table[n][1]), at);
+	upper[1] = LLVMBuildOr(e->b, LLVMBuildShl(e->b, sign, emit_int(e, 4), ""), upper[1], "");
+}
+
+LLVMValueRef amdgcn_from_fp4(struct emit *e, LLVMValueRef word)
+{
+	enum { ZERO = 0x0c };                                    /* a selector's byte that gives 0 */
+	LLVMValueRef out[8], upper[2];
+	for (int n = 0; n < 4 && e->v->target->cvt_pk_fp4; n++) {
+		LLVMValueRef a[3] = {word, LLVMConstReal(e->f32, 1), emit_int(e, n)}, two = emit_call(e, "llvm.amdgcn.cvt.scalef32.pk.f32.fp4", NULL, 0, a, 3);
+		for (int h = 0; h < 2; h++)
+			out[2 * n + h] = LLVMBuildExtractElement(e->b, two, emit_int(e, h), "");
+	}
+	for (int h = 0; h < 2 && !e->v->target->cvt_pk_fp4; h++) {
+		looked_up(e, h ? LLVMBuildLShr(e->b, word, emit_int(e, 4), "") : word, upper);
+		for (int n = 0; n < 4; n++)
+			out[2 * n + h] = LLVMBuildBitCast(e->b, permuted(e, upper[1], upper[0], emit_int(e, (4 + n) << 24 | n << 16 | ZERO << 8 | ZERO)), e->f32, "");
+	}
+	return vector_join(e, out, 8, 1);
+}
+
 /* Half a step of the upper half, less one where that is even.  v_bfe_u32 by name: LLVM makes a masked shift an SDWA form, which wants the mask in a
  * register of its own for each. */
 static LLVMValueRef half_added(struct emit *e, LLVMValueRef bits)

@@ -217,7 +217,7 @@ static const struct machine machine = {
 	.kernel = kernel, .scalar_masks = true, .scalar_offsets = true, .separator = '.', .grid_dims = 3, .argument_unit = 8, .argument_block = argument_block, .static_lds = INT_MAX, .thread = thread, .workgroup = workgroup, .hidden_copy = hidden_copy,
 	.row_bits = 4, .dealt_bits = 6, .exchange_wait = 2, .lane_xor = exchange, .lane_gather = gather, .lane_read = read_lane, .ballot = ballot, .bytes = bytes, .uniform = uniform,
 	.barrier = barrier, .memory_barrier = memory_barrier, .keep_order = keep_order, .settled = settled,
-	.approximate = approximate, .clamp = clamp, .to_fp8 = amdgcn_to_fp8, .clamp_by_mode = clamp_by_mode, .from_fp8 = amdgcn_from_fp8, .from_bf16 = amdgcn_from_bf16, .round_bf16 = amdgcn_round_bf16, .cut_bf16 = amdgcn_cut_bf16, .to_f16 = amdgcn_to_f16, .to_fp4 = amdgcn_to_fp4,
+	.approximate = approximate, .clamp = clamp, .to_fp8 = amdgcn_to_fp8, .clamp_by_mode = clamp_by_mode, .from_fp8 = amdgcn_from_fp8, .from_bf16 = amdgcn_from_bf16, .from_fp4 = amdgcn_from_fp4, .round_bf16 = amdgcn_round_bf16, .cut_bf16 = amdgcn_cut_bf16, .to_f16 = amdgcn_to_f16, .to_fp4 = amdgcn_to_fp4,
 	.to_integer = amdgcn_to_integer,
 	.access_open = amdgcn_access_open, .load = amdgcn_load, .store = amdgcn_store, .update = amdgcn_update,
 	.product = product, .scaled_product = scaled_product,

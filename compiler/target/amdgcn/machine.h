@@ -11,6 +11,7 @@ int amdgcn_translate(struct arena *, const struct ir_kernel *, const struct vari
 /* convert.c */
 LLVMValueRef amdgcn_to_fp8(struct emit *, LLVMValueRef, enum dtype, bool saturate);
 LLVMValueRef amdgcn_from_fp8(struct emit *, LLVMValueRef, enum dtype);
+LLVMValueRef amdgcn_from_fp4(struct emit *, LLVMValueRef word);
 LLVMValueRef amdgcn_from_bf16(struct emit *, LLVMValueRef);
 LLVMValueRef amdgcn_round_bf16(struct emit *, LLVMValueRef);
 LLVMValueRef amdgcn_cut_bf16(struct emit *, LLVMValueRef);

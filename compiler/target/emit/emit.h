@@ -329,8 +329,9 @@ LLVMValueRef lds_read(struct emit *, const struct ir_ins *, int reg, int n); /* 
 void emit_relayout(struct emit *, const struct ir_ins *);
 void emit_repeat(struct emit *, const struct ir_ins *);
 void emit_pack(struct emit *, const struct ir_ins *);
-/* What alone uses a load of e2m1, whose bytes then stay as they are; NULL = they are taken apart. */
-const struct ir_ins *packs_load(const struct emit *, const struct ir_ins *load);
+void emit_codes(struct emit *, const struct ir_ins *cvt);             /* of such a load */
+/* What alone uses a load of e2m1 and takes its bytes as they are, two codes each: pack, or a conversion; NULL = they are taken apart. */
+const struct ir_ins *takes_bytes(const struct emit *, const struct ir_ins *load);
 bool swap_lanes(struct emit *, const struct ir_ins *);              /* a relayout by exchanges of registers with lanes; false: it is none */
 void lds_fetch(struct emit *, const struct ir_ins *user);            /* small tiles that wait in LDS for it, the first that uses them */
 LLVMValueRef lane_xor(struct emit *, LLVMValueRef v, int bit, bool lower_equal); /* value of lane ^ (1 << bit); lower_equal: lanes that differ in lower bits hold the same */

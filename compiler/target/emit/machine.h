@@ -91,6 +91,7 @@ struct machine {
 	LLVMValueRef (*from_bf16)(struct emit *, LLVMValueRef x);        /* to f32; NULL = as LLVM does it */
 	LLVMValueRef (*widened_again)(struct emit *, LLVMValueRef x);    /* pairs of bf16 or f16 to f32, made anew, not kept from before; NULL = as before */
 	/* f32 to bf16, to nearest even, where a NaN's lower half is zero: then it stays one.  NULL = as LLVM does it. */
+	LLVMValueRef (*from_fp4)(struct emit *, LLVMValueRef word);      /* eight codes of e2m1, the lowest half byte first, to f32 */
 	LLVMValueRef (*round_bf16)(struct emit *, LLVMValueRef x);
 	LLVMValueRef (*cut_bf16)(struct emit *, LLVMValueRef x);          /* the upper halves; where there is no instruction that rounds */
 	LLVMValueRef (*to_f16)(struct emit *, LLVMValueRef x);           /* f32 to f16, to nearest even; NULL = as LLVM does it */

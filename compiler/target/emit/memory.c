@@ -647,7 +647,7 @@ void value_loaded(struct emit *e, const struct ir_ins *i, int reg, int n, LLVMVa
 void emit_loaded(struct emit *e, const struct access *a, int r, LLVMValueRef x)
 {
 	const struct ir_ins *i = a->i;
-	if (packs_load(e, i)) {                        /* as they are */
+	if (takes_bytes(e, i)) {                        /* as they are */
 		value_loaded(e, i, r / 2, a->width / 2, x);
 		return;
 	}

@@ -133,7 +133,9 @@ const struct ir_ins *emit_instruction(struct emit *e, const struct ir_ins *i)
 		break;
 	case IR_YIELD: break;
 	default:
-		if ((!i->axes || i->layout) && !is_late_comparison(e, i))
+		if (i->op == IR_CVT && takes_bytes(e, i->args[0]) == i)
+			emit_codes(e, i);
+		else if ((!i->axes || i->layout) && !is_late_comparison(e, i))
 			emit_elementwise(e, i);
 	}
 	return i;

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "../../affine.h"
+
 LLVMTypeRef emit_vector(LLVMTypeRef element, int n)
 {
 	return n == 1 ? element : LLVMVectorType(element, (unsigned)n);
@@ -28,20 +30,32 @@ static int value_pack(const struct emit *e, enum dtype t, const struct layout *l
 	return layout_regs(l) % most ? 1 : most;
 }
 
-const struct ir_ins *packs_load(const struct emit *e, const struct ir_ins *load)
+/* Consecutive codes along the axis in which the tensor's lie side by side, in consecutive registers. */
+static int codes_beside(const struct emit *e, const struct ir_ins *load)
 {
-	const struct ir_ins *u = load->op == IR_LOAD && load->dtype == DT_E2M1 && e->uses[load->id] == 1 ? load->next : NULL;
-	while (u && !(u->op == IR_PACK && u->args[0] == load))
+	const struct affine last = affine_of(load->args[e->k->params[load->imm].rank - 1]);
+	for (int x = 0; last.ok && x < e->ph->naxes; x++)
+		if (last.coef[x] == 1 && layout_vector(load->layout, x))
+			return 1 << layout_vector(load->layout, x);
+	return 1;
+}
+
+const struct ir_ins *takes_bytes(const struct emit *e, const struct ir_ins *load)
+{
+	enum { WORD_CODES = 8 };
+	const struct ir_ins *u = load->op == IR_LOAD && load->dtype == DT_E2M1 && load->layout && e->uses[load->id] == 1 ? load->next : NULL;
+	while (u && !(u->nargs == 1 && u->args[0] == load))
 		u = u->next;
-	return u;
+	bool converts = u && u->op == IR_CVT && u->dtype == DT_F32 && e->machine->from_fp4 && u->layout == load->layout && codes_beside(e, load) >= WORD_CODES;
+	return converts || (u && u->op == IR_PACK) ? u : NULL;
 }
 
 struct value *value_new(struct emit *e, const struct ir_ins *i)
 {
 	struct value *v = &e->values[i->id];
-	i = packs_load(e, i) ? packs_load(e, i) : i;
-	v->pack = value_pack(e, i->dtype, i->layout);
-	v->ngroups = i->layout ? layout_regs(i->layout) / v->pack : 1;
+	const struct ir_ins *taken = takes_bytes(e, i);
+	v->pack = taken && taken->op == IR_PACK ? value_pack(e, taken->dtype, taken->layout) : value_pack(e, i->dtype, i->layout);
+	v->ngroups = i->layout ? layout_regs(i->layout) / v->pack / (taken ? 2 : 1) : 1;
 	v->group = arena_alloc(e->arena, sizeof *v->group * (size_t)v->ngroups);
 	return v;
 }
@@ -241,7 +255,7 @@ static int repeated_register(struct emit *e, const struct ir_ins *i, int reg)
 void emit_pack(struct emit *e, const struct ir_ins *i)
 {
 	const struct ir_ins *a = i->args[0];
-	if (packs_load(e, a) == i) {
+	if (takes_bytes(e, a) == i) {
 		e->values[i->id] = e->values[a->id];
 		return;
 	}
@@ -251,6 +265,14 @@ void emit_pack(struct emit *e, const struct ir_ins *i)
 		LLVMValueRef pairs = op_halves_joined(e, value_vector(e, a, a->layout, 2 * r, 2 * n));
 		value_set(e, i, r, n, LLVMBuildBitCast(e->b, pairs, emit_vector(e->i8, n), ""));
 	}
+}
+
+void emit_codes(struct emit *e, const struct ir_ins *i)
+{
+	const struct value *bytes = &e->values[i->args[0]->id];
+	value_new(e, i);
+	for (int g = 0; g < bytes->ngroups; g++)
+		value_set(e, i, 8 * g, 8, e->machine->from_fp4(e, LLVMBuildBitCast(e->b, bytes->group[g], e->i32, "")));
 }
 
 void emit_repeat(struct emit *e, const struct ir_ins *i)

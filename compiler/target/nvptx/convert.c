@@ -37,6 +37,34 @@ LLVMValueRef nvptx_from_fp8(struct emit *e, LLVMValueRef x, enum dtype t)
 	return vector_join(e, out, n, 1);
 }
 
+static LLVMValueRef permuted(struct emit *e, LLVMValueRef low, LLVMValueRef high, LLVMValueRef selector)
+{
+	LLVMValueRef a[3] = {low, high, selector};
+	return emit_call(e, "llvm.nvvm.prmt", NULL, 0, a, 3);
+}
+
+/* prmt looks up four codes at once, whose lower three bits are its selector as they lie: the upper two bytes of each one's f32; signs are the upper bits
+ * of the word's bytes, and of the word's four bits on. */
+LLVMValueRef nvptx_from_fp4(struct emit *e, LLVMValueRef word)
+{
+	static const uint32_t table[2][2] = {{0xc0800000, 0xc0804000}, {0x3f3f3f00, 0x40404040}};      /* of 1.5 1 0.5 0, 6 4 3 2 */
+	static const int signs[2] = {0x5140, 0x7362};
+	LLVMValueRef out[8], other = LLVMBuildShl(e->b, word, emit_int(e, 4), "");
+	for (int h = 0; h < 2; h++) {
+		LLVMValueRef half = h ? LLVMBuildLShr(e->b, word, emit_int(e, 16), "") : word, at = LLVMBuildAnd(e->b, half, emit_int(e, 0x7777), ""), upper[2];
+		for (int n = 0; n < 2; n++)
+			upper[n] = permuted(e, emit_int(e, table[n][0]), emit_int(e, table[n][1]), at);
+		LLVMValueRef sign = LLVMBuildAnd(e->b, permuted(e, other, word, emit_int(e, signs[h])), emit_int(e, 0x80808080), "");
+		upper[1] = LLVMBuildOr(e->b, upper[1], sign, "");
+		for (int n = 0; n < 2; n++) {
+			LLVMValueRef two = permuted(e, upper[0], upper[1], emit_int(e, n ? 0x7362 : 0x5140));
+			out[4 * h + 2 * n] = LLVMBuildBitCast(e->b, LLVMBuildShl(e->b, two, emit_int(e, 16), ""), e->f32, "");
+			out[4 * h + 2 * n + 1] = LLVMBuildBitCast(e->b, LLVMBuildAnd(e->b, two, emit_int(e, 0xffff0000), ""), e->f32, "");
+		}
+	}
+	return vector_join(e, out, 8, 1);
+}
+
 /* One instruction an element: both halves of a word as f32's upper one.  (LLVM takes the upper half out first.) */
 LLVMValueRef nvptx_from_bf16(struct emit *e, LLVMValueRef x)
 {

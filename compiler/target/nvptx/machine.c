@@ -379,7 +379,7 @@ static const struct machine machine = {
 	.member = member, .member_place = member_place, .members_begin = members_begin, .members_ready = members_ready,
 	.member_send = member_send, .members_expect = members_expect, .members_receive = members_receive,
 	.barriers = 16, .workgroups_meet = workgroups_meet, .barrier = barrier, .memory_barrier = barrier, .time = time_now, .keep_order = keep_order, .settled = settled,
-	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_bf16 = nvptx_from_bf16, .widened_again = nvptx_widened_again, .to_integer = nvptx_to_integer,
+	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_fp4 = nvptx_from_fp4, .from_bf16 = nvptx_from_bf16, .widened_again = nvptx_widened_again, .to_integer = nvptx_to_integer,
 	.access_open = nvptx_access_open, .load = nvptx_load, .fetch = nvptx_fetch, .stage = nvptx_stage, .stage_close = nvptx_stage_close, .staged = nvptx_staged, .store = nvptx_store, .update = nvptx_update,
 	.product = product,
 };

@@ -17,6 +17,7 @@ int nvptx_translate(struct arena *, const struct ir_kernel *, const struct varia
 /* convert.c */
 LLVMValueRef nvptx_to_fp8(struct emit *, LLVMValueRef, enum dtype, bool saturate);
 LLVMValueRef nvptx_from_fp8(struct emit *, LLVMValueRef, enum dtype);
+LLVMValueRef nvptx_from_fp4(struct emit *, LLVMValueRef word);
 LLVMValueRef nvptx_from_bf16(struct emit *, LLVMValueRef);
 LLVMValueRef nvptx_widened_again(struct emit *, LLVMValueRef);
 LLVMValueRef nvptx_to_integer(struct emit *, LLVMValueRef, enum dtype, bool saturate);
