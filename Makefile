@@ -77,7 +77,7 @@ COMPILED_TESTS = tests/hip_abi_test.c
 TESTS = $(addprefix $(B)/tests/, device_test dsl_kernels_test dsl_test fault_cache_test hexpr_test hip_api_test ir_eval_test ir_layout_test \
 	ir_test lower_test nvptx_ahead_test nvptx_bands_test nvptx_carry_test nvptx_cluster_test nvptx_objects_test nvptx_order_test nvptx_policy_test nvptx_rounds_test nvptx_shifts_test nvptx_spared_test nvptx_test nvptx_unaligned_test nvptx_variants_test object_test pass_rows_test pass_test ptx_lanes_test rt_cuda_abi_test rt_cuda_test rt_device_test rt_dispatch_test rt_fork_test rt_given_test rt_handles_test rt_hip_abi_test rt_jit_test rt_pack_test rt_strides_test runs_test short_test waves_test sim_arith_test \
 	sim_decode_test sim_exec_test sim_foreign_test sim_mfma_test sim_mutation_test sim_object_test sim_random_test sim_strict_test sim_tool_test tdslc_driver_test tensorfile_test)
-E2E_TESTS = $(addprefix $(B)/tests/, e2e_lists_test e2e_matrix_test e2e_rows_act_test e2e_rows_bwd_test e2e_rows_join_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test e2e_user_test ref_rows_test)
+E2E_TESTS = $(addprefix $(B)/tests/, e2e_lists_test e2e_matrix_test e2e_mx_test e2e_rows_act_test e2e_rows_bwd_test e2e_rows_join_test e2e_rows_masked_test e2e_rows_norm_test e2e_rows_recipe_test e2e_rows_test e2e_user_test ref_rows_test)
 # What several tests share.
 HELP = tests/device_gpu.c tests/device_help.c tests/dsl_help.c tests/ir_help.c tests/nvptx_help.c tests/pass_help.c tests/ptx_cluster.c tests/ptx_lanes.c tests/ptx_memory.c tests/ptx_run.c tests/ptx_text.c tests/sim_build.c tests/sim_single.c tests/sim_variant.c tests/sim_waits.c
 SH_TESTS = tests/links_test.sh tests/lists_test.sh tests/rt_ship_test.sh tests/tdslc_cli_test.sh

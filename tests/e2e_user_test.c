@@ -1,7 +1,7 @@
 /* e2e_user_test.c -- kernels as users write them (tests/e2e_user.tdsl), compiled and run on both simulated chips, against f64 and fmod.
  *
  * None of them is shipped: products whose epilogues hold more than planned tiles leave room for, remainders of floats, masks that are
- * tensors, conditions as numbers, operands in MX, what is read and written, groups of any size.  Sizes end within tiles and vectors; races are errors.  In: $B/user.tpack, which tdslc built. */
+ * tensors, conditions as numbers, what is read and written, groups of any size.  Sizes end within tiles and vectors; races are errors.  In: $B/user.tpack, which tdslc built. */
 #include "e2e.h"
 #include <float.h>
 #include <math.h>
@@ -189,83 +189,6 @@ START_TEST(the_largest_and_sums_up_to_a_place_agree)
 }
 END_TEST
 
-/* --- operands in MX */
-
-enum { MX_M = 70, MX_N = 136, MX_K = 544, GROUP = 32 };
-
-/* One operand as the call gets it, and what it stands for: code times 2^(scale - 127), which is no number where the scale is 255. */
-struct mx { uint8_t codes[MX_N * MX_K], scales[MX_N * MX_K / GROUP]; double value[MX_N * MX_K]; };
-
-static void mx_fill(struct mx *x, enum ref_code type, int rows, int k, struct ref_random *r)
-{
-	int groups = (k + GROUP - 1) / GROUP;
-	for (int i = 0; i < rows * groups; i++)
-		x->scales[i] = (uint8_t)(100 + 50 * ref_uniform(r));
-	x->scales[rows * groups / 2] = 255;
-	x->scales[1] = 0;
-	for (int i = 0; i < rows * k; i++) {
-		x->codes[i] = ref_code_round(type, ref_normal(r) * ref_code_max(type) / 4);
-		uint8_t scale = x->scales[i / k * groups + i % k / GROUP];
-		x->value[i] = scale == 255 ? NAN : ldexp(ref_code_value(type, x->codes[i]), scale - 127);
-	}
-}
-
-/* e2m1: two codes a byte. */
-static struct e2e_tensor *mx_tensor(const struct mx *x, enum ref_code type, int rows, int k)
-{
-	static uint8_t pairs[MX_N * MX_K / 2];
-	for (int i = 0; i < rows * k / 2; i++)
-		pairs[i] = (uint8_t)(x->codes[2 * i] | x->codes[2 * i + 1] << 4);
-	return tensor(e2e_code_type(type), rows, k, type == REF_E2M1 ? pairs : x->codes);
-}
-
-static void check_mx(const struct e2e_chip *chip, const char *what, struct e2e_tensor *c, const double *a, const double *b, int k)
-{
-	static float found[MX_M * MX_N];
-	e2e_read(c, found, what);
-	for (int i = 0; i < MX_M * MX_N; i++) {
-		double sum = 0, size = 0;
-		for (int j = 0; j < k; j++) {
-			double term = a[i / MX_N * k + j] * b[i % MX_N * k + j];
-			sum += term;
-			size += fabs(term);
-		}
-		bool right = isnan(sum) ? isnan(found[i]) : fabs(found[i] - sum) <= size * 2e-6 + 0x1p-120;
-		ck_assert_msg(right, "%s on %s, K %d [%d, %d]: found %.9g, expected %.9g", what, chip->name, k, i / MX_N, i % MX_N, (double)found[i], sum);
-	}
-	e2e_free(c);
-}
-
-/* Whole tiles and such as end within a group; scales that are no number, the least one, and such as are 2^50 apart. */
-START_TEST(operands_in_mx_agree)
-{
-	static struct mx x, w;
-	static double wide[MX_M * MX_K];
-	static uint16_t half[MX_M * MX_K];
-	static const int lengths[] = {512, 544, 272, 104, 2};
-	const struct e2e_chip *chip = &e2e_chips[_i];
-	const enum ref_code types[] = {chip->fp8, REF_E2M1};
-	struct ref_random r = {11};
-	for (unsigned n = 0; n < 4 * sizeof lengths / sizeof *lengths; n++) {
-		int k = lengths[n / 4], groups = (k + GROUP - 1) / GROUP;
-		enum ref_code ta = types[n % 2], tb = types[n / 2 % 2];
-		mx_fill(&x, ta, MX_M, k, &r);
-		mx_fill(&w, tb, MX_N, k, &r);
-		struct e2e_tensor *a = mx_tensor(&x, ta, MX_M, k), *sa = tensor(E2E_E8M0, MX_M, groups, x.scales), *b = mx_tensor(&w, tb, MX_N, k),
-			*sb = tensor(E2E_E8M0, MX_N, groups, w.scales), *c = tensor(E2E_F32, MX_M, MX_N, NULL), *d = tensor(E2E_F32, MX_M, MX_N, NULL);
-		call(chip, "mx_product", (union tdsl_arg[]){{.t = &a->t}, {.t = &sa->t}, {.t = &b->t}, {.t = &sb->t}, {.t = &c->t}}, 5);
-		check_mx(chip, "mx_product", c, x.value, w.value, k);
-		ref_fill(&r, REF_BF16, half, MX_M * k, 1);
-		for (int i = 0; i < MX_M * k; i++)
-			wide[i] = ref_half_value(REF_BF16, half[i]);
-		struct e2e_tensor *h = tensor(E2E_BF16, MX_M, k, half);
-		call(chip, "mx_weights", (union tdsl_arg[]){{.t = &h->t}, {.t = &b->t}, {.t = &sb->t}, {.t = &d->t}}, 4);
-		check_mx(chip, "mx_weights", d, wide, w.value, k);
-		e2e_free(a), e2e_free(sa), e2e_free(b), e2e_free(sb), e2e_free(h);
-	}
-}
-END_TEST
-
 /* Rows of several waves; c is halved by one of them, when all have read it. */
 START_TEST(what_is_stored_was_read_before)
 {
@@ -390,7 +313,6 @@ int main(void)
 	tcase_add_loop_test(t, remainders_are_fmod, 0, 2);
 	tcase_add_loop_test(t, masks_and_conditions_agree, 0, 2);
 	tcase_add_loop_test(t, the_largest_and_sums_up_to_a_place_agree, 0, 2);
-	tcase_add_loop_test(t, operands_in_mx_agree, 0, 2);
 	tcase_add_loop_test(t, what_is_stored_was_read_before, 0, 2);
 	tcase_add_loop_test(t, groups_of_any_size_agree, 0, 2);
 	tcase_add_loop_test(t, nans_are_rounded_to_nans, 0, 2);
