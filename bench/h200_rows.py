@@ -263,6 +263,27 @@ def products(p, m, n, full):
     return {"a": a, "b": b, "first": p.ints(first)}, {"c": p.empty((rows, n), BF16)}, {"c": plain_sum(ref, size)}
 
 
+def products_mx(p, m, n, full, q=None, weights=False):
+    """Codes of q by codes, or bf16 by codes; 32 of a row share a power of two."""
+    e, k, rows = 3, 544 if full else 96, m + 5
+
+    def operand(*shape):
+        codes = cast(p.normal(*shape, k, dtype=F32, scale=2.0 if q == FP4 else 50.0).clamp(-200, 200), q or p.fp8)
+        scale = torch.randint(118, 130, (*shape, k // 32), generator=p.random, device=p.device, dtype=torch.int32).to(U8)
+        wide = numbers_of(codes).to(F64).view(*shape, k // 32, 32) * torch.exp2(scale.to(F64) - 127)[..., None]
+        return codes, scale.view(E8), wide.view(*shape, k)
+    first = [0, rows // 2, rows // 2, rows]
+    b, sb, wb = operand(e, n)
+    given = {"b": b, "sb": sb, "first": p.ints(first)}
+    if weights:
+        given["a"] = p.normal(rows, k, scale=0.3)
+        wa = given["a"].to(F64)
+    else:
+        given["a"], given["sa"], wa = operand(rows)
+    of = lambda f: torch.cat([f(wa[x:y]) @ f(wb[i]).T for i, (x, y) in enumerate(zip(first, first[1:]))])
+    return given, {"c": p.empty((rows, n), BF16)}, {"c": plain_sum(of(lambda t: t), of(torch.abs))}
+
+
 def attend(p, m, n, full):
     b, h, g, s, d = 1, 4, 2, m + 1, 128 if full else 64
     length = s + 7
@@ -310,7 +331,8 @@ KERNELS = {
     "rmsnorm_bwd": [(back, dict(of=norm_slope))], "layernorm_bwd": [(back, dict(of=norm_slope, layer=True))],
     "delayed_scaling": [(recipe, {})], "multi_tensor_amax": [(recipe, dict(kind="amax"))], "multi_tensor_l2norm": [(recipe, dict(kind="l2norm"))],
     "multi_tensor_scale": [(recipe, dict(kind="scale"))], "multi_tensor_adam": [(recipe, dict(kind="adam")), (recipe, dict(kind="adam", param=F32))],
-    "grouped_gemm": [(products, {})], "attention": [(attend, {})],
+    "grouped_gemm": [(products, {})], "grouped_gemm_mx": [(products_mx, {}), (products_mx, dict(q=FP4))],
+    "grouped_gemm_mx_weights": [(products_mx, dict(weights=True)), (products_mx, dict(q=FP4, weights=True))], "attention": [(attend, {})],
 }
 for _layer in ("rmsnorm", "layernorm"):
     for _name, _g, _mx in (("128", 128, False), ("128_e8m0", 128, True), ("mxfp8", 32, True)):
@@ -328,7 +350,7 @@ for _name, _g in (("swiglu_128_e8m0", 128), ("swiglu_mxfp8", 32)):
     KERNELS[_name] = [(unit, dict(kind="groups", q=FP8, g=_g, mx=True))]
 for _f in ("gelu_tanh", "relu", "srelu"):
     KERNELS[f"{_f}_128"] = [(unit, dict(f=_f, kind="groups", q=FP8, gated=False))]
-MATRIX = ("grouped_gemm", "attention")
+MATRIX = ("grouped_gemm", "grouped_gemm_mx", "grouped_gemm_mx_weights", "attention")
 # Arguments that stand in every case of these.
 BARE = {"rmsnorm_quant", "swiglu_quant", "quantize_128", "quantize_128_e8m0", "quantize_mxfp8", "quantize_128x128", "quantize_128x128_e8m0",
         "quantize_both_128", "quantize_both_128_e8m0", "quantize_both_mxfp8", "dequantize_rows", "dequantize_128", "dequantize_mxfp8", "dequantize_128x128", "add",

@@ -72,6 +72,17 @@ def grouped_gemm(t, chip):
     t.check(error < 2.5e-3, f"grouped_gemm {chip}: relative L2 error {error}")
 
 
+def grouped_gemm_mx(t, chip):
+    """What quantize_mxfp8 makes of bf16, as it is."""
+    first = np.array([0, 20, 20, 50], np.int32)
+    (a, sa), (b, sb) = (tdsl.quantize_mxfp8(normal(rows, 96), device="sim:" + chip) for rows in (50, 120))
+    c = tdsl.grouped_gemm_mx(a, sa, b.reshape(3, 40, 96), sb.reshape(3, 40, 3), first, device="sim:" + chip)
+    x, w = ((q.astype(np.float64).reshape(-1, 32) * s.astype(np.float64).reshape(-1, 1)).reshape(-1, 96) for q, s in ((a, sa), (b, sb)))
+    expected = np.concatenate([x[s:e] @ w.reshape(3, 40, 96)[i].T for i, (s, e) in enumerate(((0, 20), (20, 20), (20, 50)))])
+    error = np.linalg.norm(c.astype(np.float64) - expected) / np.linalg.norm(expected)
+    t.check(error < 2.5e-3, f"grouped_gemm_mx {chip}: relative L2 error {error}")
+
+
 def attention(t, chip):
     q, k, v = normal(1, 4, 33, 64), normal(1, 2, 70, 64), normal(1, 2, 70, 64)
     o = tdsl.attention(q, k, v, 0.125, device="sim:" + chip)
@@ -110,6 +121,6 @@ def missing(t):
 
 def checks(totals):
     for chip in CHIPS:
-        for kernel in (rmsnorm_quant, swiglu_quant, grouped_gemm, attention, errors):
+        for kernel in (rmsnorm_quant, swiglu_quant, grouped_gemm, grouped_gemm_mx, attention, errors):
             totals.run(kernel, chip)
     totals.run(missing)
