@@ -59,7 +59,9 @@ int kernel_can_spread(struct ir_kernel *, struct row_sums *);
 bool phase_can_sweep_in_place(const struct ir_kernel *, struct ir_phase *, int axis);
 /* What the matrix instructions of a phase take along an axis at a time, at most; 1 = none runs along it. */
 int phase_product_side(const struct ir_phase *, const struct target *, int axis);
-/* Of a dot of operands that are codes of few bits times powers of two (pass_scaled.c): the types of the codes. */
+/* What the chip multiplies the operands of a dot as where they are as they are: bf16 where they are codes of few bits that it has no instruction for. */
+void dot_types(const struct target *, const struct ir_ins *dot, enum dtype of[2]);
+/* Of a dot of operands that are codes of few bits times powers of two (pass_scaled.c), or two of e2m1: the types of the codes. */
 bool dot_is_scaled(const struct ir_ins *dot, enum dtype codes[2]);
 /* The plan's tile of an axis in a phase; 0 = none. */
 int pass_planned_tile(const struct variant *, int phase, const char *axis);

@@ -535,7 +535,7 @@ static void place_scale(struct assign *s, const struct product *d, const struct 
 	for (int at = d->mfma->group; k.nlane < mfma_k_bits(d->mfma); at *= 2)
 		k.lane[k.nlane++] = own ? at / by : 0;
 	const struct layout *l = layout_operand(&s->space, d->mfma, positions, free, groups, &k, s->wave_axis);
-	*scale = moved(s, *scale, own ? l : projected(s, l, IR_AXIS(d->k)));
+	*scale = moved(s, *scale, projected(s, l, (IR_AXIS(groups) | IR_AXIS(free)) & ~(*scale)->axes));
 }
 
 static void place_dot(struct assign *s, struct ir_ins *i)

@@ -3,7 +3,8 @@
  *          an operation for each element, and twice to four times the group memory, where a matrix instruction takes both as they are.
  * Method:  of a dot whose operands are bf16(codes * scale), the scales repeated along what is contracted, the codes and the scales become the operands,
  *          where the chip has the instruction for them and the tile is of whole steps.  An operand without scales has 1.  Codes of e2m1 stay two a byte as
- *          they lie in memory, where both operands are such; else they become what the other operand is.  What stays bf16 is made so without rounding.
+ *          they lie in memory, where both operands are such; else they become what the other operand is.  What stays bf16 is made so without rounding; so are codes
+ *          for which the chip has no instruction.
  * Needs:   repeats, tiles.   Keeps: values exactly where bf16 has a * sa. */
 #include "pass.h"
 #include "target/mfma.h"
@@ -23,6 +24,8 @@ static struct ir_ins *scale_in(struct ir_ins *i)
 /* codes NULL: it is something else. */
 static struct apart taken_apart(struct ir_ins *operand)
 {
+	if (operand->dtype == DT_E2M1)
+		return (struct apart){operand, NULL};
 	struct ir_ins *x = widened(operand, DT_BF16), *codes = x;
 	struct apart a = {0};
 	for (int n = 0; x && x->op == IR_MUL && !a.scale && n < 2; n++) {
@@ -31,6 +34,17 @@ static struct apart taken_apart(struct ir_ins *operand)
 	}
 	a.codes = codes && dtype_info(codes->dtype)->cls == 'Q' && codes->axes == operand->axes ? codes : NULL;
 	return a;
+}
+
+void dot_types(const struct target *target, const struct ir_ins *dot, enum dtype of[2])
+{
+	bool narrow = true;
+	for (int n = 0; n < 2; n++) {
+		of[n] = (enum dtype)dot->args[n]->dtype;
+		narrow = narrow && dtype_info(of[n])->cls == 'Q';
+	}
+	if (narrow && !target_mfma(target, of[0], of[1], 0))
+		of[0] = of[1] = DT_BF16;
 }
 
 /* The types that the codes of two operands are multiplied as: of two of e2m1 pairs, of one what the other is, which has all its numbers. */
@@ -47,7 +61,8 @@ static void types_of(const struct apart *a, const struct apart *b, enum dtype of
 bool dot_is_scaled(const struct ir_ins *dot, enum dtype codes[2])
 {
 	struct apart a = taken_apart(dot->args[0]), b = taken_apart(dot->args[1]);
-	if (!a.codes || !b.codes || !(a.scale || b.scale))
+	bool scaled = a.scale || b.scale || (dot->args[0]->dtype == DT_E2M1 && dot->args[1]->dtype == DT_E2M1);
+	if (!a.codes || !b.codes || !scaled)
 		return false;
 	types_of(&a, &b, codes);
 	return true;
@@ -61,7 +76,7 @@ static bool fits(const struct ir_phase *ph, const struct apart *a, int k, int gr
 	if (a->scale && a->scale->axes & IR_AXIS(k))
 		return false;
 	ir_axes own = a->scale ? a->scale->axes & ~a->codes->axes : 0;
-	return !own || ph->axes[k].tile / ph->axes[__builtin_ctz(own)].tile % group == 0;
+	return !own || (!(own & (own - 1)) && ph->axes[k].tile / ph->axes[__builtin_ctz(own)].tile % group == 0);
 }
 
 /* Lies along k in memory, two codes a byte. */
@@ -104,6 +119,18 @@ static void cut(struct scaled *c, struct ir_ins *dot)
 	}
 }
 
+/* Codes that the chip has no instruction for are numbers of bf16. */
+static void widen(struct scaled *c, struct ir_ins *dot)
+{
+	enum dtype of[2];
+	dot_types(c->p->v->target, dot, of);
+	struct ir_builder at = pass_before(c->p, c->ph, dot);
+	for (int n = 0; n < 2 && of[n] != dot->args[n]->dtype; n++) {
+		dot->args[n] = ir_cvt(&at, ir_cvt(&at, dot->args[n], DT_F32, false), of[n], false);
+		dot->args[n]->flags |= c->p->v->target->cvt_pk_bf16 ? 0 : IR_CUT;
+	}
+}
+
 static void look_at_dot(struct ir_ins *dot, void *ctx)
 {
 	struct scaled *c = ctx;
@@ -112,6 +139,7 @@ static void look_at_dot(struct ir_ins *dot, void *ctx)
 		return;
 	if (!dot_is_matrix(c->ph, dot) || dot->over & (dot->over - 1) || !dot_is_scaled(dot, of)) {
 		cut(c, dot);
+		widen(c, dot);
 		return;
 	}
 	int k = __builtin_ctz(dot->over), acc = (dot->flags & IR_ACC) != 0, tile = c->ph->axes[k].tile;
@@ -124,6 +152,7 @@ static void look_at_dot(struct ir_ins *dot, void *ctx)
 	int group = m ? m->group * (1 + pairs) : 0;
 	if (!group || steps % m->k || !fits(c->ph, &side[0], k, group) || !fits(c->ph, &side[1], k, group)) {
 		cut(c, dot);
+		widen(c, dot);
 		return;
 	}
 	struct ir_builder at = pass_before(c->p, c->ph, dot);

@@ -41,7 +41,9 @@ static void look_at_sides(struct ir_ins *i, void *ctx)
 		return;
 	ir_axes k = axes_of_several(s->ph, i->over), a = axes_of_several(s->ph, i->args[0]->axes & ~i->over), b = axes_of_several(s->ph, i->args[1]->axes & ~i->over);
 	bool swapped = a < b;                            /* rows of the instruction run along the later axis (pass_layout.c) */
-	const struct mfma *m = target_mfma(s->target, i->args[swapped]->dtype, i->args[!swapped]->dtype, 0);
+	enum dtype of[2];
+	dot_types(s->target, i, of);
+	const struct mfma *m = target_mfma(s->target, of[swapped], of[!swapped], 0);
 	if (!m)
 		return;
 	raise_side(s, swapped ? b : a, m->rows);
@@ -267,8 +269,11 @@ struct contracted { const struct target *target; bool widest; int most; };
 static void look_at_dot(struct ir_ins *i, void *ctx)
 {
 	struct contracted *c = ctx;
-	enum dtype codes[2];
-	const struct mfma *m = i->op == IR_DOT ? target_mfma(c->target, i->args[0]->dtype, i->args[1]->dtype, c->widest ? ANY_TILE : 0) : NULL;
+	enum dtype of[2], codes[2];
+	if (i->op != IR_DOT)
+		return;
+	dot_types(c->target, i, of);
+	const struct mfma *m = target_mfma(c->target, of[0], of[1], c->widest ? ANY_TILE : 0);
 	const struct mfma *scaled = m && c->widest && dot_is_scaled(i, codes) ? target_mfma(c->target, codes[0], codes[1], ANY_TILE) : NULL;
 	m = scaled && scaled->group ? scaled : m;
 	int k = m ? m->k * (1 + (m->a == DT_U8)) : 1;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""lower_random.py B [FIRST LAST [sums|attention|scans]] -- kernels drawn at random, lowered for every chip and compared with the evaluator by lower_test; and
+"""lower_random.py B [FIRST LAST [sums|attention|scans|products]] -- kernels drawn at random, lowered for every chip and compared with the evaluator by lower_test; and
 built to a pack, unless it is a GPU that runs them (TEST_GPU).
 
 In: the build folder, which kernels (numbers that seed them; by default six that the tests run, three with sums of columns beside what is made of
-rows, of which code for many rows computes few as well, and an attention), and of which of these kinds.  Out: Check's line of totals; for each
+rows, of which code for many rows computes few as well, an attention and products), and of which of these kinds.  Out: Check's line of totals; for each
 kernel that fails what lower_test says, and its text in B/random.  `make random FROM=1000 TO=2000 JOBS=2` is for whoever has changed a pass, with OF=sums pass_carry.c.
 
 Each text is right by construction: rows, tiles, groups of one and two axes, columns, products, one to three phases; loads of every type under
@@ -661,6 +661,89 @@ class Attention(Kernel):
                 "    require H % G == 0\n{\n" + "\n".join(body) + "\n    }\n}\n")
 
 
+class Product(Kernel):
+    """Sums of products over tiles and groups: of operands as they are, of codes and their scales, of several products a round; rows of groups; masks."""
+    SCALED, PLAIN = ("fp8", "fp8", "bf8", "e2m1", "e2m1"), ("bf16", "bf16", "f16", "fp8", "bf8", "e2m1", "i8", "f32", "e4m3", "e4m3fnuz")
+
+    def tensor(self, held, axes, extents):
+        """An input, and how it is read; e2m1 lies along k, of which there is an even number."""
+        order = list(axes)
+        if self.chance(.3) and held != "e2m1":
+            order[-1], order[-2] = order[-2], order[-1]
+        name = f"t{len(self.inputs)}"
+        self.inputs.append(f"{name}: {held}[{', '.join(extents[x] for x in order)}]")
+        return f"{name}[{', '.join(order)}]"
+
+    def scale(self, axes, extents):
+        """Of groups of what is contracted, of rows, or of both."""
+        group, name = self.one_of(32, 32, 32, 16, 64, 128), f"t{len(self.inputs)}"
+        parts = {"k": (f"cdiv({extents['k']}, {group})", f"k/{group}")}
+        order = self.one_of(axes, axes, axes, [x for x in axes if x != "k"], ["k"], axes[::-1])
+        self.inputs.append(f"{name}: e8m0[{', '.join(parts.get(x, (extents[x],))[0] for x in order)}]")
+        return f"{name}[{', '.join(parts.get(x, (0, x))[1] for x in order)}]"
+
+    def operand(self, held, axes, scaled):
+        extents = {"m": "M", "n": "N", "k": "K", "e": "E"}
+        read = self.tensor(held, axes, extents)
+        return f"scaled({read}, {self.scale(axes, extents)})" if scaled else read
+
+    def term(self, a, b):
+        """One product of operands with these axes, and whether it is of integers."""
+        if self.chance(.65):
+            both, narrow = self.chance(.6), [self.one_of(*self.SCALED) for _ in range(2)]
+            other = narrow[1] if both else self.one_of("bf16", "bf16", *self.SCALED)
+            sides = [self.operand(narrow[0], a, True), self.operand(other, b, both)] if self.chance(.5) else [self.operand(other, a, both), self.operand(narrow[0], b, True)]
+            return f"dot({sides[0]}, {sides[1]} over k)", False
+        held = self.one_of(*self.PLAIN)
+        return f"dot({self.operand(held, a, False)}, {self.operand(held, b, False)} over k)", held == "i8"
+
+    def text(self):
+        experts, form = self.chance(.3), self.one_of("tiled", "tiled", "tiled", "by", "held")
+        group = self.one_of(32, 64, 128)
+        a, b = ["m", "k"], (["e"] if experts else []) + ["n", "k"]
+        heads = ["e in E", "m in first[e]..first[e+1] tiled"] if experts else ["m in M tiled"]
+        if experts:
+            self.inputs.append("first: i32[E + 1]")
+            self.notes.append("# ragged: first M")
+        body, products = [], self.one_of(1, 1, 1, 2)
+        terms = [self.term(a, b) for _ in range(products)]
+        seen = self.one_of("", "", "", "k < L", "k >= 6", "k % 3 != 1") if form == "tiled" else ""
+        if "L" in seen:
+            self.inputs.append("ends: f32[L]")
+        loop = {"tiled": f"for k in K tiled{' where ' * bool(seen)}{seen} {{", "by": f"for k in K by {group} {{"}.get(form)
+        for p, (term, whole) in enumerate(terms):
+            if form == "held":
+                body.append(f"        acc{p} = {term}")
+            else:
+                body.append(f"        acc{p}: {'i32' if whole else 'f32'}[m, n] = 0")
+        if loop:
+            body.append("        " + loop)
+            body += [f"            acc{p} += {term}" for p, (term, _) in enumerate(terms)]
+            body.append("        }")
+        else:
+            body.insert(0, "        k = 0..K")
+        sums = [f"f32(acc{p})" if whole else f"acc{p}" for p, (_, whole) in enumerate(terms)]
+        value = f"{sums[0]} * tanh({sums[1]} * 0.01)" if products == 2 else sums[0]
+        if self.chance(.3):
+            self.inputs.append("bias: f32[N]")
+            value = f"{value} + bias[n]"
+        if self.chance(.2):
+            self.inputs.append("more: f32[cdiv(N, 64)]")
+            value = f"({value}) * more[n/64]"
+        held = self.one_of("f32", "bf16")
+        self.results = [f"y: {held}[M, N]"]
+        body.append(f"        y[m, n] = {value if held == 'f32' else f'bf16({value})'}")
+        sizes = []
+        for _ in range(3):
+            k = self.one_of(2, 34, 64, 96, 128) if form == "held" else self.one_of(2, 32, 62, 64, 96, 128, 256, 300, 512)
+            of = {"M": self.one_of(1, 5, 33, 70, 130), "N": self.one_of(8, 16, 33, 64, 136), "K": k, "E": self.one_of(1, 3), "L": self.one_of(1, 33, 40, 64)}
+            whole = " ".join(self.inputs + self.results)
+            sizes.append(" ".join(f"{x}={of[x]}" for x in of if re.search(rf"\b{x}\b", whole)))
+        notes = "".join(x + "\n" for x in self.notes)
+        return (f"# sizes: {', '.join(sizes)}\n{notes}# bound: 2e-2\n# spares: classes\nkernel {self.name}({', '.join(self.inputs)})\n    -> {self.results[0]}\n{{\n"
+                f"    each {', '.join(heads + ['n in N tiled'])} {{\n" + "\n".join(body) + "\n    }\n}\n")
+
+
 def text_of(seed, kind=Kernel):
     for again in range(100):
         kernel = kind(f"r{seed}" + "_" * again)
@@ -699,11 +782,11 @@ def run(build, chips, seed, kind):
 
 def main():
     build = sys.argv[1]
-    drawn = [(seed, Kernel) for seed in range(1, 7)] + [(seed, Gradient) for seed in (5, 8, 118)] + [(1, Attention)]   # 118 asked early for rows of what is absent
+    drawn = [(seed, Kernel) for seed in range(1, 7)] + [(seed, Gradient) for seed in (5, 8, 118)] + [(1, Attention), (1, Product), (2, Product)]   # 118 asked early for rows of what is absent
     chips = "sm_90a"                                                 # which has most variants that none of the sizes takes
     if len(sys.argv) > 3:
         chips = "gfx942,gfx950,sm_90a"
-        drawn = [(seed, {"sums": Gradient, "attention": Attention, "scans": Scan}.get("".join(sys.argv[4:]), Kernel)) for seed in range(int(sys.argv[2]), int(sys.argv[3]))]
+        drawn = [(seed, {"sums": Gradient, "attention": Attention, "scans": Scan, "products": Product}.get("".join(sys.argv[4:]), Kernel)) for seed in range(int(sys.argv[2]), int(sys.argv[3]))]
     os.makedirs(f"{build}/random", exist_ok=True)
     failures = 0
     with ThreadPoolExecutor(int(os.environ.get("JOBS", "1"))) as pool:

@@ -100,8 +100,8 @@ static LLVMValueRef fragments(struct emit *e, const struct mfma *m, const struct
 static LLVMValueRef scale_of(struct emit *e, const struct operand *o, int at, int kpos)
 {
 	const struct layout *l = o->scale->layout;
-	int by = o->groups < 0 ? 1 : e->ph->axes[o->k].tile / e->ph->axes[o->groups].tile;
-	int reg = !l ? 0 : o->groups < 0 ? register_at(e, l, o->free, at, o->k, 0) : register_at(e, l, o->free, at, o->groups, kpos / by);
+	int by = o->groups < 0 ? 1 : e->ph->axes[o->k].tile / e->ph->axes[o->groups].tile, row = o->scale->axes & IR_AXIS(o->free) ? at : 0;
+	int reg = !l ? 0 : o->groups < 0 ? register_at(e, l, o->free, row, o->k, 0) : register_at(e, l, o->free, row, o->groups, kpos / by);
 	LLVMValueRef x = value_element(e, o->scale, l, reg);
 	return LLVMBuildZExt(e->b, x, e->i32, "");
 }
