@@ -663,7 +663,7 @@ class Attention(Kernel):
 
 class Product(Kernel):
     """Sums of products over tiles and groups: of operands as they are, of codes and their scales, of several products a round; rows of groups; masks."""
-    SCALED, PLAIN = ("fp8", "fp8", "bf8", "e2m1", "e2m1"), ("bf16", "bf16", "f16", "fp8", "bf8", "e2m1", "i8", "f32", "e4m3", "e4m3fnuz")
+    SCALED, PLAIN = ("fp8", "fp8", "bf8", "e2m1", "e2m1"), ("bf16", "bf16", "f16", "fp8", "bf8", "e2m1", "i8", "e4m3", "e4m3fnuz")
 
     def tensor(self, held, axes, extents):
         """An input, and how it is read; e2m1 lies along k, of which there is an even number."""
