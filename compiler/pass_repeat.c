@@ -10,12 +10,29 @@
 
 /* `by` positions of the axis, a power of two, have a number in common; bounded: a mask says that their group is within the tensor. */
 struct groups { struct pass *p; struct ir_phase *ph; int axis; int64_t by; bool bounded; struct ir_ins *position; };
-/* The axis of groups that an axis has, -1 = none yet. */
-struct made { struct pass *p; struct ir_phase *ph; int axis[LAYOUT_AXES]; };
+/* The axes of groups so far. */
+struct made { struct pass *p; struct ir_phase *ph; int n; struct { int axis, groups; } of[LAYOUT_AXES]; };
 
-static bool is_quotient(const struct ir_ins *i, int axis) { return i->op == IR_DIV && i->args[0]->op == IR_IOTA && i->args[0]->imm == axis && i->args[1]->op == IR_CONST; }
+/* A position of the axis, or so many behind a number that does not vary with it. */
+static bool is_position(const struct ir_ins *i, int axis, struct ir_ins **base)
+{
+	int n = i->op == IR_ADD && i->args[0]->op != IR_IOTA;
+	const struct ir_ins *at = i->op == IR_ADD ? i->args[n] : i;
+	*base = i->op == IR_ADD ? i->args[!n] : NULL;
+	return at->op == IR_IOTA && at->imm == axis && !(*base && (*base)->axes & IR_AXIS(axis));
+}
 
-static bool is_end(const struct ir_ins *i, int axis) { return i->op == IR_LT && i->args[0]->op == IR_IOTA && i->args[0]->imm == axis && !(i->args[1]->axes & IR_AXIS(axis)); }
+static bool is_quotient(const struct ir_ins *i, int axis)
+{
+	struct ir_ins *base;
+	return i->op == IR_DIV && i->args[1]->op == IR_CONST && is_position(i->args[0], axis, &base);
+}
+
+static bool is_end(const struct ir_ins *i, int axis)
+{
+	struct ir_ins *base;
+	return i->op == IR_LT && !(i->args[1]->axes & IR_AXIS(axis)) && is_position(i->args[0], axis, &base);
+}
 
 /* Of the axis the expression takes the groups' numbers alone, and, as a mask, where the axis ends. */
 static bool is_of_groups(struct groups *g, const struct ir_ins *i)
@@ -24,7 +41,10 @@ static bool is_of_groups(struct groups *g, const struct ir_ins *i)
 		return true;
 	if (is_quotient(i, g->axis)) {
 		int64_t by = i->args[1]->imm;
+		struct ir_ins *base;
+		is_position(i->args[0], g->axis, &base);
 		bool fits = by > 1 && !(by & (by - 1)) && g->ph->axes[g->axis].tile % by == 0 && (!g->by || g->by == by);
+		fits = fits && !(base && known_divisor(base, g->ph, g->p->v) % by);
 		g->by = by;
 		return fits;
 	}
@@ -43,10 +63,18 @@ static struct ir_ins *for_groups(struct groups *g, struct ir_builder *b, struct 
 {
 	if (!(i->axes & IR_AXIS(g->axis)))
 		return i;
-	if (is_quotient(i, g->axis))
-		return g->position;
-	if (is_end(i, g->axis))
-		return g->bounded ? NULL : ir_bin(b, IR_LT, ir_bin(b, IR_MUL, g->position, ir_int(b, DT_I32, g->by)), i->args[1]);
+	struct ir_ins *base = NULL, *by = ir_int(b, DT_I32, g->by);
+	if (is_quotient(i, g->axis)) {
+		is_position(i->args[0], g->axis, &base);
+		return base ? ir_bin(b, IR_ADD, ir_bin(b, IR_DIV, base, by), g->position) : g->position;
+	}
+	if (is_end(i, g->axis) && g->bounded)
+		return NULL;
+	if (is_end(i, g->axis)) {
+		is_position(i->args[0], g->axis, &base);
+		struct ir_ins *first = ir_bin(b, IR_MUL, g->position, by);
+		return ir_bin(b, IR_LT, base ? ir_bin(b, IR_ADD, base, first) : first, i->args[1]);
+	}
 	struct ir_ins **args = arena_alloc(g->p->k->arena, sizeof *args * (size_t)i->nargs);
 	for (int a = 0; a < i->nargs; a++)
 		args[a] = for_groups(g, b, i->args[a]);
@@ -97,12 +125,14 @@ static int groups_axis(struct made *m, const struct groups *g)
 {
 	const struct ir_axis *of = &g->ph->axes[g->axis];
 	struct arena *arena = g->p->k->arena;
-	int n = of->tile / (int)g->by, *made = &m->axis[g->axis];
-	if (*made >= 0 && g->ph->axes[*made].tile == n)
-		return *made;
+	int n = of->tile / (int)g->by;
+	for (int i = 0; i < m->n; i++)
+		if (m->of[i].axis == g->axis && g->ph->axes[m->of[i].groups].tile == n)
+			return m->of[i].groups;
 	g->ph->axes[g->ph->naxes] = (struct ir_axis){.name = arena_printf(arena, "%s.g", of->name), .kind = AXIS_HELD, .tile = n, .extent = hexpr_const(arena, n),
 	                                             .line = of->line, .col = of->col};
-	return *made = g->ph->naxes++;
+	m->of[m->n].axis = g->axis;
+	return m->of[m->n++].groups = g->ph->naxes++;
 }
 
 /* What is made of the number alone, by a conversion, is made once as well. */
@@ -160,7 +190,6 @@ int pass_repeat(struct pass *p)
 {
 	FOR_PHASES(p, ph) {
 		struct made m = {.p = p, .ph = ph};
-		memset(m.axis, -1, sizeof m.axis);
 		if (ir_has(ph->body, IR_DOT))
 			ir_walk(ph->body, look_at_load, &m);
 	}
