@@ -542,7 +542,7 @@ static void place_dot(struct assign *s, struct ir_ins *i)
 {
 	const struct product *d = product_of(s, i);
 	int r = d->swapped ? 1 : 0, c = !r;
-	const struct product *from_c = s->feeds[i->args[c]->id] ? NULL : maker(s, d->k, d->col);
+	const struct product *from_c = s->feeds[i->args[c]->id] || i->flags & IR_SCALED ? NULL : maker(s, d->k, d->col);   /* groups that have scales lie as the instruction has them */
 	struct k_shape k = from_c ? k_shape_of_accumulator(from_c->mfma, d->mfma)
 	                          : k_shape_plain(d->mfma, dtype_info(i->args[r]->dtype)->bits, s->ph->axes[d->k].tile);
 	i->args[r] = operand(s, i, i->args[r], d->k, layout_operand(&s->space, d->mfma, d->mfma->rows, d->row, d->k, &k, s->wave_axis));
@@ -628,8 +628,6 @@ static struct ir_ins *settled(struct assign *s, struct ir_ins *v, const struct l
 static void place_repeat(struct assign *s, struct ir_ins *r, const struct layout *l)
 {
 	int from = __builtin_ctz(r->over), to = (int)r->imm;
-	if (r->layout || !l)
-		return;
 	r->layout = l;
 	r->args[0] = settled(s, r->args[0], layout_of_groups(s->space.arena, l, to, from, s->ph->axes[to].tile / s->ph->axes[from].tile));
 }
@@ -640,7 +638,7 @@ static void place_pack(struct assign *s, struct ir_ins *pack)
 	int k = __builtin_ctz(pack->over);
 	if (!layout_vector(pack->args[0]->layout, k))
 		pack->args[0] = moved(s, pack->args[0], layout_rows(&s->space, wide_axes(s->ph, pack->args[0]->axes), k, 2, -1, 1));
-	pack->layout = layout_of_groups(s->space.arena, pack->args[0]->layout, __builtin_ctz(pack->over), (int)pack->imm, 2);
+	pack->layout = layout_of_groups(s->space.arena, pack->args[0]->layout, k, (int)pack->imm, 2);
 }
 
 static void place(struct assign *s, struct ir_ins *i)
@@ -720,8 +718,9 @@ static void place(struct assign *s, struct ir_ins *i)
 		}
 	}
 	for (int a = 0; a < i->nargs; a++) {
-		const struct layout *part = projected(s, l, wide_axes(s->ph, space & ~i->args[a]->axes));
-		if (i->args[a]->op == IR_REPEAT)
+		bool repeats = i->args[a]->op == IR_REPEAT && !i->args[a]->layout;
+		const struct layout *part = repeats || i->args[a]->layout ? projected(s, l, wide_axes(s->ph, space & ~i->args[a]->axes)) : NULL;
+		if (repeats && part)
 			place_repeat(s, i->args[a], part);
 		if (i->args[a]->layout)
 			i->args[a] = moved(s, i->args[a], part);

@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-struct apart { struct ir_ins *codes, *scale; };
+/* mask: where it is false, the codes count as 0; NULL = they are 0 there, or there is none. */
+struct apart { struct ir_ins *codes, *scale, *mask; };
 
 static struct ir_ins *widened(struct ir_ins *i, enum dtype to) { return i->op == IR_CVT && i->dtype == to ? i->args[0] : NULL; }
 
@@ -24,10 +25,13 @@ static struct ir_ins *scale_in(struct ir_ins *i)
 /* codes NULL: it is something else. */
 static struct apart taken_apart(struct ir_ins *operand)
 {
+	double otherwise;
+	struct ir_ins *mask = operand->op == IR_SELECT && ir_is_const(operand->args[2], &otherwise) && otherwise == 0 ? operand->args[0] : NULL;
 	if (operand->dtype == DT_E2M1)
-		return (struct apart){operand, NULL};
+		return (struct apart){.codes = operand};
+	operand = mask ? operand->args[1] : operand;
 	struct ir_ins *x = widened(operand, DT_BF16), *codes = x;
-	struct apart a = {0};
+	struct apart a = {.mask = mask};
 	for (int n = 0; x && x->op == IR_MUL && !a.scale && n < 2; n++) {
 		a.scale = scale_in(x->args[n]);
 		codes = a.scale ? widened(x->args[!n], DT_F32) : NULL;
@@ -80,9 +84,10 @@ static bool fits(const struct ir_phase *ph, const struct apart *a, int k, int gr
 }
 
 /* Lies along k in memory, two codes a byte. */
-static bool lies_along(const struct pass *p, const struct ir_ins *codes, int k)
+static bool lies_along(const struct pass *p, const struct apart *a, int k)
 {
-	const struct ir_param *t = codes->op == IR_LOAD ? &p->k->params[codes->imm] : NULL;
+	const struct ir_ins *codes = a->codes;
+	const struct ir_param *t = codes->op == IR_LOAD && !a->mask ? &p->k->params[codes->imm] : NULL;
 	struct affine last = t && t->rank ? affine_of(codes->args[t->rank - 1]) : (struct affine){.ok = false};
 	return last.ok && last.coef[k] == 1;
 }
@@ -115,7 +120,8 @@ static void cut(struct scaled *c, struct ir_ins *dot)
 {
 	for (int n = 0; n < 2 && !c->p->v->target->cvt_pk_bf16; n++) {
 		struct apart a = taken_apart(dot->args[n]);
-		dot->args[n]->flags |= a.codes && a.scale ? IR_CUT : 0;
+		struct ir_ins *narrowed = a.mask ? dot->args[n]->args[1] : dot->args[n];
+		narrowed->flags |= a.codes && a.scale ? IR_CUT : 0;
 	}
 }
 
@@ -144,7 +150,7 @@ static void look_at_dot(struct ir_ins *dot, void *ctx)
 	}
 	int k = __builtin_ctz(dot->over), acc = (dot->flags & IR_ACC) != 0, tile = c->ph->axes[k].tile;
 	struct apart side[2] = {taken_apart(dot->args[0]), taken_apart(dot->args[1])};
-	bool pairs = of[0] == DT_U8 && c->ph->naxes < LAYOUT_AXES && lies_along(c->p, side[0].codes, k) && lies_along(c->p, side[1].codes, k);
+	bool pairs = of[0] == DT_U8 && c->ph->naxes < LAYOUT_AXES && lies_along(c->p, &side[0], k) && lies_along(c->p, &side[1], k);
 	if (of[0] == DT_U8 && !pairs)
 		of[0] = of[1] = DT_E4M3;
 	int steps = pairs ? tile / 2 : tile;
@@ -158,7 +164,8 @@ static void look_at_dot(struct ir_ins *dot, void *ctx)
 	struct ir_builder at = pass_before(c->p, c->ph, dot);
 	struct ir_ins *one = ir_float(&at, DT_E8M0, 1), *args[5] = {NULL, NULL, dot->args[2 * acc]};
 	for (int n = 0; n < 2; n++) {
-		args[n] = codes_as(c, &at, side[n].codes, of[n], k);
+		struct ir_ins *codes = side[n].codes, *zero = ir_float(&at, (enum dtype)codes->dtype, 0);
+		args[n] = codes_as(c, &at, side[n].mask ? ir_select(&at, side[n].mask, codes, zero) : codes, of[n], k);
 		args[2 + acc + n] = side[n].scale ? side[n].scale : one;
 	}
 	struct ir_ins *new = ir_new(&at, IR_DOT, (enum dtype)dot->dtype, dot->axes, 4 + acc);

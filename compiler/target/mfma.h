@@ -1,8 +1,8 @@
 /* mfma.h -- matrix instructions as data: one row each.  Layouts: gfx9.md's shapes, checked against AMD's Matrix Instruction Calculator
  * for CDNA3 and the CDNA4 ISA guide; PTX ISA, "Matrix Fragments for mma.m16n8k16" and its neighbours.  An instruction computes
- * D[rows x cols] += A[rows x k] B[k x cols] in one wave.  Of an operand a lane holds `runs` times `elems` consecutive registers along k for each of its
- * positions along rows (or cols); which k these are is up to the layout, as long as both operands agree, and, where groups along k have scales, these.  The map says which bits of
- * lane and register are which positions. */
+ * D[rows x cols] += A[rows x k] B[k x cols] in one wave.  Of an operand a lane holds `runs` times `elems` consecutive registers along k for each of
+ * its positions along rows (or cols); which k these are is up to the layout, as long as both operands agree, and, where groups along k have
+ * scales, these.  The map says which bits of lane and register are which positions. */
 #ifndef TDSL_MFMA_H
 #define TDSL_MFMA_H
 #include "../../base/dtype.h"

@@ -49,7 +49,7 @@ static int k_bits(const struct layout *l, int k)
 	return n;
 }
 
-/* One side of a product, and the fragments made of it so far, by their first register; scale: of each MFMA_GROUP along k, by axis groups (-1: of all one). */
+/* One side of a product, and the fragments made of it so far, by their first register; scale: of groups along k, by axis `groups` (-1: of all one). */
 struct operand { const struct ir_ins *of; int free, k, positions; const struct ir_ins *scale; int groups; LLVMValueRef *fragments; };
 
 enum { READ = 16, MOST_PARTS = 8 };                  /* bytes that a lane reads of group memory at a time; of a lane's positions of one instruction */
