@@ -291,11 +291,42 @@ static int most_contracted(const struct planner *p, bool widest)
 
 static int whole_sides(int tile, int side) { return tile < side ? side : tile - tile % side; }
 
-/* shrink: divide grid tiles and waves, for variants that hold more registers a row */
-static void matrix_tiles(struct planner *p, struct variant *v, const struct beside *b, int shrink)
+/* Of few rows a product waits for memory: small tiles, so that there are many, long ones of what is contracted, so that rounds are few.  most: rows of
+ * a group, where there are groups, for which one is taken; tiles: also where so few of the largest make the result that they leave half of the
+ * chip without one (docs/performance.md). */
+struct few { int most, rows, columns, contracted, waves; bool tiles; };
+static const struct few few_classes[] = {{16, 16, 64, 256, 4, false}, {32, 32, 64, 128, 4, false}, {64, 64, 64, 128, 4, true}};
+enum { FEW_CLASSES = sizeof few_classes / sizeof *few_classes, LARGE = 128 };
+
+/* Of a phase's two axes of tiles that of rows, which results are not contiguous along, and the other; -1 = it has not two. */
+struct tiles { int rows, columns; };
+
+static struct tiles tiles_of(const struct planner *p, const struct ir_phase *ph)
+{
+	struct tiles t = {-1, -1};
+	int n = 0, grid[2] = {-1, -1};
+	for (int a = 0; a < ph->naxes; a++)
+		if (ph->axes[a].kind == AXIS_GRID && ph->axes[a].tiled && n++ < 2)
+			grid[n - 1] = a;
+	const struct ir_ins *store = ph->body->last;
+	while (store && store->op != IR_STORE)
+		store = store->prev;
+	const struct ir_param *to = store ? &p->k->params[store->imm] : NULL;
+	struct affine last = to && to->rank ? affine_of(store->args[to->rank - 1]) : (struct affine){.ok = false};
+	for (int i = 0; n == 2 && last.ok && i < 2; i++)
+		if (last.coef[grid[i]] == 1 && !ph->axes[grid[i]].ragged)
+			t = (struct tiles){grid[!i], grid[i]};
+	return t;
+}
+
+static int few_tile(const struct few *f, const struct tiles *t, int axis, bool loop) { return loop ? f->contracted : axis == t->rows ? f->rows : f->columns; }
+
+/* shrink: divide grid tiles and waves, for variants that hold more registers a row; few: of few rows, or NULL */
+static void matrix_tiles(struct planner *p, struct variant *v, const struct beside *b, int shrink, const struct few *few)
 {
 	const struct dsl_schedule *s = schedule_for(p->text, p->target);
-	v->waves = WAVES;
+	s = few ? NULL : s;
+	v->waves = few ? few->waves : WAVES;
 	v->scheduled = s && v->aligned;
 	for (int i = 0; s && i < s->nknobs; i++) {
 		if (!s->knobs[i].has_value)
@@ -308,9 +339,10 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 		v->waves = shrink > 1 ? waves_of(p, MANY_THREADS) : WAVES;
 	for (int i = 0; i < p->k->nphases; i++) {
 		struct sides sides = sides_of(&p->k->phases[i], p->target);
+		struct tiles tiles = tiles_of(p, &p->k->phases[i]);
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
-			int tile = ax->kind == AXIS_GRID ? 128 : 64;
+			int tile = few ? few_tile(few, &tiles, a, ax->kind != AXIS_GRID) : ax->kind == AXIS_GRID ? LARGE : 64;
 			if (!ax->tiled || is_apart(b, i))
 				continue;
 			for (int n = 0; s && n < s->nknobs; n++)
@@ -366,7 +398,7 @@ static void plan_product(struct planner *p, const struct beside *b, const struct
 		plan_aligned(p, &v);
 	else
 		v.single = most;                         /* rows so short that most runs of a wave stand beside one that is not whole */
-	matrix_tiles(p, &v, b, shrink_for(held));
+	matrix_tiles(p, &v, b, shrink_for(held), NULL);
 	hold(p, &v, b, most);
 	v.piped = is_aligned;
 	plan_beside(p, &v, b);
@@ -374,6 +406,31 @@ static void plan_product(struct planner *p, const struct beside *b, const struct
 		v.text = "any";
 	if (most <= LEAST_CLASS || held_words(p, &v) <= LANE_WORDS)
 		*plan_add(p) = v;
+}
+
+/* Aligned, of few rows, or few in each group. */
+static void plan_few(struct planner *p, const struct beside *b, const struct few *few)
+{
+	const struct ir_phase *ph = &p->k->phases[0];
+	struct tiles t = tiles_of(p, ph);
+	const struct ir_axis *rows = t.rows < 0 ? NULL : &ph->axes[t.rows], *columns = t.rows < 0 ? NULL : &ph->axes[t.columns];
+	const struct hexpr *n = rows ? rows->ragged ? rows->ragged_total : rows->extent : NULL, *groups = rows && rows->ragged ? ph->axes[rows->ragged_group].extent : NULL;
+	if (p->k->nphases > 1 || !n || n->op != HX_SYM || rows->of_list || columns->extent->op != HX_SYM)
+		return;
+	struct variant v = plan_variant(p);
+	const struct hexpr *most = hexpr_const(p->arena, few->most);
+	most = groups ? hexpr_op(p->arena, HX_MUL, most, groups) : most;
+	const struct hexpr *is = hexpr_op(p->arena, HX_LE, n, most);
+	if (few->tiles) {
+		const struct hexpr *size = hexpr_op(p->arena, HX_MUL, n, columns->extent);
+		is = hexpr_op(p->arena, HX_OR, is, hexpr_op(p->arena, HX_LE, size, hexpr_const(p->arena, LARGE * LARGE / 2 * p->target->multiprocessors)));
+	}
+	v.predicate = plan_both(p, v.predicate, is);
+	plan_say(p, &v, arena_printf(p->arena, "%s<=%d%s%s", p->k->symbols[n->imm], few->most, groups ? " each" : "", few->tiles ? " or few" : ""));
+	plan_aligned(p, &v);
+	matrix_tiles(p, &v, b, 1, few);
+	v.piped = true;
+	*plan_add(p) = v;
 }
 
 void plan_products(struct planner *p)
@@ -391,6 +448,8 @@ void plan_products(struct planner *p)
 		for (int c = 0; c < (open ? CLASSES : 1); c++)
 			plan_product(p, &b, &p->pins[i], open ? classes[c] : 0, true);
 	}
+	for (int f = 0; f < FEW_CLASSES && !b.any_held && !b.n; f++)
+		plan_few(p, &b, &few_classes[f]);
 	for (int a = 1; a >= 0; a--)
 		for (int c = 0; c < (b.any_held ? CLASSES : 1); c++)
 			if (!b.any_held || a || classes[c] <= 256)      /* else its masks and offsets do not fit the registers */

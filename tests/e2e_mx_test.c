@@ -4,6 +4,7 @@
  * a vector; scales that are no number, the least one, and such as are 2^50 apart.  gfx950 multiplies codes and scales as they are, gfx942 numbers of bf16. */
 #include "e2e.h"
 #include <math.h>
+#include <stdlib.h>
 
 enum { M = 70, N = 136, K = 544, E = 3, GROUP = 32 };
 
@@ -85,6 +86,8 @@ START_TEST(products_agree)
 {
 	static const int lengths[][2] = {{N, 512}, {N, 544}, {N, 272}, {131, 104}, {N, 2}};
 	const struct e2e_chip *chip = &e2e_chips[_i / 4 % 2];
+	if (_i / 8)                                    /* what is planned for few rows is passed over */
+		setenv("TDSL_BATCH_INVARIANT", "1", 1);
 	const enum ref_code types[] = {chip->fp8, REF_E2M1};
 	struct ref_random r = {11};
 	for (unsigned n = 0; n < sizeof lengths / sizeof *lengths; n++)
@@ -97,7 +100,7 @@ int main(void)
 	Suite *suite = suite_create("e2e_mx");
 	TCase *t = tcase_create("mx");
 	tcase_set_timeout(t, 300);
-	tcase_add_loop_test(t, products_agree, 0, 8);
+	tcase_add_loop_test(t, products_agree, 0, 16);
 	suite_add_tcase(suite, t);
 	return e2e_main(suite);
 }

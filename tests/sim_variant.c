@@ -13,11 +13,11 @@
 #include <stdlib.h>
 
 static const struct { const char *kernel, *sizes; } shapes[] = {
-	{"grouped_gemm", "E=3 M=600 N=264 K=264"}, {"grouped_gemm", "E=3 M=600 N=131 K=261"}, {"grouped_gemm", "E=3 M=600 N=131 K=0"},
+	{"grouped_gemm", "E=3 M=2608 N=960 K=72"}, {"grouped_gemm", "E=3 M=40 N=136 K=264"}, {"grouped_gemm", "E=3 M=90 N=136 K=264"}, {"grouped_gemm", "E=3 M=600 N=264 K=264"}, {"grouped_gemm", "E=3 M=600 N=131 K=261"}, {"grouped_gemm", "E=3 M=600 N=131 K=0"},
 	{"grouped_gemm", "E=3 M=60 N=129 K=66"}, {"grouped_gemm", "E=3 M=60 N=130 K=67"}, {"grouped_gemm", "E=3 M=60 N=131 K=68"}, {"grouped_gemm", "E=3 M=60 N=132 K=69"},
 	{"grouped_gemm", "E=3 M=60 N=133 K=70"}, {"grouped_gemm", "E=3 M=60 N=134 K=71"}, {"grouped_gemm", "E=3 M=60 N=135 K=72"}, {"grouped_gemm", "E=3 M=60 N=136 K=73"},
-	{"grouped_gemm_mx", "E=3 M=600 N=264 K=320"}, {"grouped_gemm_mx", "E=3 M=600 N=131 K=262"}, {"grouped_gemm_mx", "E=3 M=600 N=131 K=0"}, {"grouped_gemm_mx", "E=3 M=60 N=129 K=66"}, {"grouped_gemm_mx", "E=3 M=60 N=134 K=72"},
-	{"grouped_gemm_mx_weights", "E=3 M=600 N=264 K=320"}, {"grouped_gemm_mx_weights", "E=3 M=600 N=131 K=262"}, {"grouped_gemm_mx_weights", "E=3 M=600 N=131 K=0"}, {"grouped_gemm_mx_weights", "E=3 M=60 N=129 K=66"}, {"grouped_gemm_mx_weights", "E=3 M=60 N=134 K=72"},
+	{"grouped_gemm_mx", "E=3 M=2608 N=960 K=96"}, {"grouped_gemm_mx", "E=3 M=40 N=136 K=288"}, {"grouped_gemm_mx", "E=3 M=90 N=136 K=288"}, {"grouped_gemm_mx", "E=3 M=600 N=264 K=320"}, {"grouped_gemm_mx", "E=3 M=600 N=131 K=262"}, {"grouped_gemm_mx", "E=3 M=600 N=131 K=0"}, {"grouped_gemm_mx", "E=3 M=60 N=129 K=66"}, {"grouped_gemm_mx", "E=3 M=60 N=134 K=72"},
+	{"grouped_gemm_mx_weights", "E=3 M=2608 N=960 K=96"}, {"grouped_gemm_mx_weights", "E=3 M=40 N=136 K=288"}, {"grouped_gemm_mx_weights", "E=3 M=90 N=136 K=288"}, {"grouped_gemm_mx_weights", "E=3 M=600 N=264 K=320"}, {"grouped_gemm_mx_weights", "E=3 M=600 N=131 K=262"}, {"grouped_gemm_mx_weights", "E=3 M=600 N=131 K=0"}, {"grouped_gemm_mx_weights", "E=3 M=60 N=129 K=66"}, {"grouped_gemm_mx_weights", "E=3 M=60 N=134 K=72"},
 	{"attention", "B=1 H=1 G=1 S=260 L=280 D=64"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=128"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=56"},
 	{"attention", "B=1 H=1 G=1 S=260 L=280 D=120"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=248"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=504"},
 	{"attention", "B=1 H=1 G=1 S=260 L=280 D=61"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=125"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=253"}, {"attention", "B=1 H=1 G=1 S=260 L=0 D=56"}, {"attention", "B=1 H=1 G=1 S=260 L=0 D=61"},
