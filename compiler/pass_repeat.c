@@ -2,14 +2,14 @@
  * Problem: a number that a group of positions shares, sa[m, k/32] beside tiles of k, is loaded and converted once for each of them.
  * Method:  what such a load gives has an axis of the tile's groups in the place of the positions', is converted so, and is repeated along the positions
  *          where it meets something else.  The axis is held, for a loop's own is its positions': the first group of a tile is that of its first position.
- *          Positions behind the end of their axis may so be given what their group has, for 0: nothing that is made of them counts.
+ *          Positions behind the end of their axis have 0, as from the load, but where the number is of e8m0: nothing that is made of those counts.
  * Needs:   tiles, in phases of products.   Keeps: values exactly where elements are present. */
 #include "pass.h"
 
 #include <string.h>
 
-/* `by` positions of the axis, a power of two, have a number in common; bounded: a mask says that their group is within the tensor. */
-struct groups { struct pass *p; struct ir_phase *ph; int axis; int64_t by; bool bounded; struct ir_ins *position; };
+/* `by` positions of the axis, a power of two, have a number in common; bounded: a mask says that their group is within the tensor; ends: where the axis ends. */
+struct groups { struct pass *p; struct ir_phase *ph; int axis; int64_t by; bool bounded, ends; struct ir_ins *position; };
 /* The axes of groups so far. */
 struct made { struct pass *p; struct ir_phase *ph; int n; struct { int axis, groups; } of[LAYOUT_AXES]; };
 
@@ -34,10 +34,10 @@ static bool is_end(const struct ir_ins *i, int axis)
 	return i->op == IR_LT && !(i->args[1]->axes & IR_AXIS(axis)) && is_position(i->args[0], axis, &base);
 }
 
-/* Of the axis the expression takes the groups' numbers alone, and, as a mask, where the axis ends. */
+/* Of the axis the expression takes the groups' numbers alone. */
 static bool is_of_groups(struct groups *g, const struct ir_ins *i)
 {
-	if (!(i->axes & IR_AXIS(g->axis)) || is_end(i, g->axis))
+	if (!(i->axes & IR_AXIS(g->axis)))
 		return true;
 	if (is_quotient(i, g->axis)) {
 		int64_t by = i->args[1]->imm;
@@ -51,38 +51,55 @@ static bool is_of_groups(struct groups *g, const struct ir_ins *i)
 	const char *cls = ir_op_info[i->op].cls;
 	if (strcmp(cls, "BIN") && strcmp(cls, "BIT") && strcmp(cls, "CMP"))
 		return false;
-	g->bounded = g->bounded || (i->op == IR_LT && is_quotient(i->args[0], g->axis));
 	for (int a = 0; a < i->nargs; a++)
 		if (!is_of_groups(g, i->args[a]))
 			return false;
 	return true;
 }
 
-/* The expression for groups; NULL = true. */
+/* A mask of such terms and of ends of the axis, all of which hold where it does. */
+static bool mask_is_of_groups(struct groups *g, const struct ir_ins *mask)
+{
+	if (mask->op == IR_AND)
+		return mask_is_of_groups(g, mask->args[0]) && mask_is_of_groups(g, mask->args[1]);
+	bool ends = is_end(mask, g->axis);
+	g->ends = g->ends || ends;
+	g->bounded = g->bounded || (mask->op == IR_LT && is_quotient(mask->args[0], g->axis));
+	return ends || is_of_groups(g, mask);
+}
+
+/* The expression for groups. */
 static struct ir_ins *for_groups(struct groups *g, struct ir_builder *b, struct ir_ins *i)
 {
 	if (!(i->axes & IR_AXIS(g->axis)))
 		return i;
-	struct ir_ins *base = NULL, *by = ir_int(b, DT_I32, g->by);
 	if (is_quotient(i, g->axis)) {
+		struct ir_ins *base = NULL;
 		is_position(i->args[0], g->axis, &base);
-		return base ? ir_bin(b, IR_ADD, ir_bin(b, IR_DIV, base, by), g->position) : g->position;
-	}
-	if (is_end(i, g->axis) && g->bounded)
-		return NULL;
-	if (is_end(i, g->axis)) {
-		is_position(i->args[0], g->axis, &base);
-		struct ir_ins *first = ir_bin(b, IR_MUL, g->position, by);
-		return ir_bin(b, IR_LT, base ? ir_bin(b, IR_ADD, base, first) : first, i->args[1]);
+		return base ? ir_bin(b, IR_ADD, ir_bin(b, IR_DIV, base, ir_int(b, DT_I32, g->by)), g->position) : g->position;
 	}
 	struct ir_ins **args = arena_alloc(g->p->k->arena, sizeof *args * (size_t)i->nargs);
 	for (int a = 0; a < i->nargs; a++)
 		args[a] = for_groups(g, b, i->args[a]);
-	if (i->op == IR_AND && !(args[0] && args[1]))
-		return args[0] ? args[0] : args[1];
 	struct ir_ins *out = ir_copy(b, i, args);
 	ir_recompute_axes(out, NULL);
 	return out;
+}
+
+/* A group whose first position is there is; NULL = true: of one within the tensor that is not asked. */
+static struct ir_ins *mask_for_groups(struct groups *g, struct ir_builder *b, struct ir_ins *mask)
+{
+	if (mask->op == IR_AND) {
+		struct ir_ins *x = mask_for_groups(g, b, mask->args[0]), *y = mask_for_groups(g, b, mask->args[1]);
+		return x && y ? ir_bin(b, IR_AND, x, y) : x ? x : y;
+	}
+	if (!is_end(mask, g->axis))
+		return for_groups(g, b, mask);
+	if (g->bounded)
+		return NULL;
+	struct ir_ins *base = NULL, *first = ir_bin(b, IR_MUL, g->position, ir_int(b, DT_I32, g->by));
+	is_position(mask->args[0], g->axis, &base);
+	return ir_bin(b, IR_LT, base ? ir_bin(b, IR_ADD, base, first) : first, mask->args[1]);
 }
 
 /* Its tiles begin with a group, and their positions are known by the axis alone. */
@@ -135,22 +152,38 @@ static int groups_axis(struct made *m, const struct groups *g)
 	return m->of[m->n++].groups = g->ph->naxes++;
 }
 
-/* What is made of the number alone, by a conversion, is made once as well. */
+/* What is made of the number alone, by conversions; its users. */
+static struct ir_ins *converted(const struct ir_phase *ph, struct ir_ins *number, struct users *u)
+{
+	*u = users_of(ph, number);
+	while (u->n == 1 && u->one->op == IR_CVT) {
+		number = u->one;
+		*u = users_of(ph, number);
+	}
+	return number;
+}
+
+static struct ir_ins *converted_so(struct ir_builder *b, struct ir_ins *whole, const struct ir_ins *load, struct ir_ins *number)
+{
+	if (whole == load)
+		return number;
+	return ir_cvt(b, converted_so(b, whole->args[0], load, number), (enum dtype)whole->dtype, whole->flags & IR_SATURATE);
+}
+
+/* What is converted alone is once as well.  Behind an end of the axis the load gave 0, which a dot may count on: but of e8m0, whose code 0 is none. */
 static void repeat(struct groups *g, struct ir_ins *load, int axis, struct ir_ins *number)
 {
-	struct users u = users_of(g->ph, load);
-	struct ir_ins *whole = load;
-	while (u.n == 1 && u.one->op == IR_CVT) {
-		whole = u.one;
-		struct ir_builder b = pass_before(g->p, g->ph, whole);
-		number = ir_cvt(&b, number, (enum dtype)whole->dtype, whole->flags & IR_SATURATE);
-		u = users_of(g->ph, whole);
-	}
+	struct users u;
+	struct ir_ins *whole = converted(g->ph, load, &u);
 	struct ir_builder b = pass_before(g->p, g->ph, whole);
-	struct ir_ins *r = ir_new(&b, IR_REPEAT, (enum dtype)whole->dtype, (number->axes & ~IR_AXIS(axis)) | IR_AXIS(g->axis), 1);
+	enum dtype t = (enum dtype)whole->dtype;
+	number = converted_so(&b, whole, load, number);
+	struct ir_ins *r = ir_new(&b, IR_REPEAT, t, (number->axes & ~IR_AXIS(axis)) | IR_AXIS(g->axis), 1);
 	r->args[0] = number;
 	r->imm = g->axis;
 	r->over = IR_AXIS(axis);
+	if (g->ends && load->dtype != DT_E8M0)
+		r = ir_select(&b, load->args[load->nargs - 1], r, dtype_is_float(t) ? ir_float(&b, t, 0) : ir_int(&b, t, 0));
 	ir_replace(g->p->k, whole, r);                 /* what has no use is taken out later (pass_clean) */
 }
 
@@ -165,7 +198,7 @@ static void by_groups(struct made *m, struct groups *g, struct ir_ins *load)
 	g->position = from_0 ? number : ir_bin(&b, IR_ADD, ir_bin(&b, IR_SHR, first, ir_int(&b, DT_I32, __builtin_ctzll((uint64_t)g->by))), number);
 	for (int s = 0; s < rank; s++)
 		subs[s] = for_groups(g, &b, load->args[s]);
-	mask = mask ? for_groups(g, &b, mask) : NULL;
+	mask = mask ? mask_for_groups(g, &b, mask) : NULL;
 	repeat(g, load, axis, ir_load(&b, (int)load->imm, subs, mask));
 }
 
@@ -177,10 +210,15 @@ static void look_at_load(struct ir_ins *i, void *ctx)
 	for (int a = 0; a < LAYOUT_AXES && m->ph->naxes < LAYOUT_AXES; a++) {
 		struct groups of = {.p = m->p, .ph = m->ph, .axis = a};
 		bool takes = i->axes & IR_AXIS(a) && has_groups(&m->ph->axes[a], loop_over(i, a));
-		for (int s = 0; takes && s < i->nargs; s++)
+		for (int s = 0; takes && s < m->p->k->params[i->imm].rank; s++)
 			takes = is_of_groups(&of, i->args[s]);
-		if (!takes || !of.by || !users_of(m->ph, i).elementwise)
+		takes = takes && of.by && (!(i->flags & IR_MASKED) || mask_is_of_groups(&of, i->args[i->nargs - 1]));
+		if (!takes)
 			continue;
+		struct users u;
+		converted(m->ph, i, &u);
+		if (!u.elementwise || !users_of(m->ph, i).elementwise)
+			return;
 		by_groups(m, &of, i);
 		return;
 	}

@@ -429,6 +429,7 @@ static void plan_few(struct planner *p, const struct beside *b, const struct few
 	plan_say(p, &v, arena_printf(p->arena, "%s<=%d%s%s", p->k->symbols[n->imm], few->most, groups ? " each" : "", few->tiles ? " or few" : ""));
 	plan_aligned(p, &v);
 	matrix_tiles(p, &v, b, 1, few);
+	hold(p, &v, b, 0);
 	v.piped = true;
 	*plan_add(p) = v;
 }
