@@ -64,6 +64,7 @@ struct target {
 	bool cvt8_clamps;          /* conversions to i8 and native fp8 clamp by themselves */
 	bool mode_clamps;          /* those to native fp8 do in a mode of the wave, in which overflowing f16 becomes its largest number, too */
 	const struct mfma *mfma; int nmfma;   /* matrix instructions, best first (target/mfma.h) */
+	const struct quad *quads; int nquads; /* those of four waves together; none: each wave multiplies by itself */
 };
 const struct target *target_by_name(const char *);
 const char *target_names(void);                            /* "gfx942, gfx950, .." */
@@ -90,6 +91,7 @@ struct variant {
 	bool single;                                           /* elements are accessed one by one; where aligned as well, HX_UNIT alone holds of all tensors */
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
 	bool piped;                                            /* what products contract is loaded a round of their loop before it is used (emit/pipe.c) */
+	bool quads;                                            /* four waves multiply together, from operands that rounds before have brought to group memory (emit/quad.c) */
 	bool late_arguments;                                   /* tensors' pointers and strides are loaded at each access: of many tensors they fill the scalar registers */
 	bool spills;                                           /* what registers do not hold may lie on the stack, NVIDIA's, or scalars of it in lanes, AMD's */
 	bool scheduled;                                        /* tiles and waves are the text's own */

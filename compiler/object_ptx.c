@@ -205,11 +205,11 @@ static int assemble(const char *ptxas, const char *dir, const struct target *t, 
 		/* beside workgroups of which there are no more a cap is worth one of the kernel behind */
 		if (caps[c] * (counted + threads) > t->registers || !is_worth_trying(caps[c], own, own_spills, small))
 			continue;
-		if (run_ptxas(ptxas, dir, t, ptx, n, caps[c], err, errlen))
-			return -1;
+		tried = true;
+		if (run_ptxas(ptxas, dir, t, ptx, n, caps[c], err, errlen))     /* products of four warps need what they need */
+			continue;
 		registers_said(dir, &spills);
 		settled = !spills;
-		tried = true;
 	}
 	if (tried && !settled && run_ptxas(ptxas, dir, t, ptx, n, 0, err, errlen))
 		return -1;

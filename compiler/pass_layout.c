@@ -336,7 +336,9 @@ static void choose_waves(struct assign *s)
 			col[d->col] = s->ph->axes[d->col].tile / d->mfma->cols;
 	}
 	for (int w = 0; (1 << w) < s->space.waves; w++) {
-		int *from = left, best = most_left(s, left);
+		int *from = left, best = most_left(s, left), col = s->products[0].col;
+		if (s->p->v->quads && left[col] > 1)         /* four waves stand side by side, and the next four beside them */
+			best = col;
 		if (best < 0)
 			best = most_left(s, from = held);
 		s->wave_axis[w] = best;

@@ -319,6 +319,45 @@ static struct tiles tiles_of(const struct planner *p, const struct ir_phase *ph)
 	return t;
 }
 
+/* Four waves may multiply together (target/mfma.h): both operands are loaded as they are multiplied, side by side along what a loop contracts. */
+struct quad_search { const struct planner *p; const struct ir_phase *ph; int products; bool fit; };
+
+static bool is_quad_operand(const struct quad_search *s, const struct ir_ins *x, ir_axes k)
+{
+	const struct ir_param *t = x->op == IR_LOAD ? &s->p->k->params[x->imm] : NULL;
+	if (!t || t->role != IR_IN || t->list || !k || s->ph->axes[__builtin_ctz(k)].kind != AXIS_LOOP)
+		return false;
+	struct affine last = affine_of(x->args[t->rank - 1]);
+	ir_axes free = axes_of_several(s->ph, x->axes & ~k);
+	return last.ok && last.coef[__builtin_ctz(k)] == 1 && free && !(free & (free - 1)) && s->ph->axes[__builtin_ctz(free)].kind == AXIS_GRID;
+}
+
+static void look_for_quad(struct ir_ins *i, void *ctx)
+{
+	struct quad_search *s = ctx;
+	if (i->op != IR_DOT)
+		return;
+	ir_axes k = axes_of_several(s->ph, i->over);
+	s->fit = s->fit && target_quad(s->p->target, i->args[0]->dtype, i->args[1]->dtype) && is_quad_operand(s, i->args[0], k) && is_quad_operand(s, i->args[1], k);
+	s->products++;
+}
+
+static bool has_quads(const struct planner *p, const struct beside *b)
+{
+	struct quad_search s = {p, &p->k->phases[0], 0, true};
+	if (p->k->nphases > 1 || b->any_held || schedule_for(p->text, p->target))
+		return false;
+	ir_walk(s.ph->body, look_for_quad, &s);
+	return s.fit && s.products == 1;
+}
+
+/* As many of what is contracted as group memory has in a row; of the results two times four waves' rows by as many columns as an instruction has. */
+static int quad_tile(const struct sides *sides, int axis, bool loop)
+{
+	int later = sides->axes[0] > sides->axes[1] ? sides->axes[0] : sides->axes[1];
+	return loop ? QUAD_ROW / 2 : axis == later ? QUAD_MOST : 2 * QUAD_ROWS;
+}
+
 static int few_tile(const struct few *f, const struct tiles *t, int axis, bool loop) { return loop ? f->contracted : axis == t->rows ? f->rows : f->columns; }
 
 /* shrink: divide grid tiles and waves, for variants that hold more registers a row; few: of few rows, or NULL */
@@ -334,7 +373,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 		if (strcmp(s->knobs[i].name, "waves") == 0)
 			v->waves = s->knobs[i].value;
 	}
-	int least = most_contracted(p, v->aligned), most = variant_in_runs(v) ? 128 : 64;    /* of a side of tiles that are not aligned: each run, or element, has its own mask */
+	int least = most_contracted(p, v->aligned), most = v->quads ? QUAD_MOST : variant_in_runs(v) ? 128 : 64;    /* of a side of tiles that are not aligned: each run, or element, has its own mask */
 	if (!v->aligned && !variant_in_runs(v))      /* long rows element by element: more lanes, fewer elements each */
 		v->waves = shrink > 1 ? waves_of(p, MANY_THREADS) : WAVES;
 	for (int i = 0; i < p->k->nphases; i++) {
@@ -342,7 +381,8 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 		struct tiles tiles = tiles_of(p, &p->k->phases[i]);
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
-			int tile = few ? few_tile(few, &tiles, a, ax->kind != AXIS_GRID) : ax->kind == AXIS_GRID ? LARGE : 64;
+			bool loop = ax->kind != AXIS_GRID;
+			int tile = few ? few_tile(few, &tiles, a, loop) : v->quads ? quad_tile(&sides, a, loop) : loop ? 64 : LARGE;
 			if (!ax->tiled || is_apart(b, i))
 				continue;
 			for (int n = 0; s && n < s->nknobs; n++)
@@ -398,9 +438,10 @@ static void plan_product(struct planner *p, const struct beside *b, const struct
 		plan_aligned(p, &v);
 	else
 		v.single = most;                         /* rows so short that most runs of a wave stand beside one that is not whole */
+	v.quads = is_aligned && has_quads(p, b);
 	matrix_tiles(p, &v, b, shrink_for(held), NULL);
 	hold(p, &v, b, most);
-	v.piped = is_aligned;
+	v.piped = is_aligned && !v.quads;
 	plan_beside(p, &v, b);
 	if (!v.text[0])
 		v.text = "any";

@@ -26,7 +26,15 @@ struct mfma {
 	int group;                  /* along k, which has a scale (e8m0): one lane's, of those that the map gives k in their order; 0 = it takes none */
 };
 
+/* A product of four waves that stand side by side: D[64 x n] += A[64 x k] B[k x n], n a multiple of 8 up to 256.  Both operands lie in group memory,
+ * along k in rows of QUAD_ROW bytes whose pieces of 16 bytes change places by the row's number (emit/quad.c); what a lane holds of D is what it
+ * holds of products of its wave alone, whose columns are the rows of A. */
+struct quad { enum dtype a, b; int k; const char *types; };
+enum { QUAD_ROWS = 64, QUAD_MOST = 256, QUAD_ROW = 128, QUAD_WAVES = 4 };
+
 struct target;
+/* The instruction of four waves whose operands have these types, or NULL. */
+const struct quad *target_quad(const struct target *, enum dtype a, enum dtype b);
 /* The matrix instruction for operands of these types, or NULL: the best of those that contract `k` positions in whole steps; 0 = the one whose steps
  * are the shortest. */
 const struct mfma *target_mfma(const struct target *, enum dtype a, enum dtype b, int k);

@@ -55,6 +55,12 @@ static const struct mfma sm90_mma[] = {
 	{DT_F32, DT_F32, 8, 16, 8, 2, 1, MFMA_WORDS, "llvm.nvvm.mma.m16n8k8.row.col.tf32", &mma_8x16, 0},
 };
 
+/* wgmma: its k are 32 bytes (PTX ISA, "Asynchronous warpgroup level matrix multiply-accumulate instructions"). */
+static const struct quad sm90_quads[] = {
+	{DT_BF16, DT_BF16, 16, "f32.bf16.bf16"},
+	{DT_F16, DT_F16, 16, "f32.f16.f16"},
+};
+
 #define ROWS(t) .mfma = t, .nmfma = sizeof t / sizeof *t
 
 static const struct target targets[] = {
@@ -77,7 +83,7 @@ static const struct target targets[] = {
 		.turned_single = {32, 256, 32}, .turned_few_single = {32, 64, 16}, .turned_narrow_single = {64, 64, 32}, .ahead_bytes = 6 << 20, .line_ahead_bytes = 4 << 20, .l2_bytes = 50 << 20,
 		.early_bytes = 4 << 20, .early_counted = 1 << 20, .gap_workgroups = 8192, .counted_workgroups = 2048, .counted_least = 1056, .resident_threads = 2048, .multiprocessors = 132, .added_threads = 256, .added_parts = 16, .cluster = 16, .line_bytes = 8192, .joins = true, .stored_first = true, .fast_memory = 4000, .sideways = true,
 		.few_rows = true, .whole_chunks = true, .more_variants = true, .widens_again = true, .late_weights = true, .staged_bytes = 96 << 10, .ring_bytes = 216 << 10, .late_stores = true, .whole_runs = true, .cvt_pk_bf16 = true,
-		.lanes_adjacent = true, .lanes_share = true, .cvt8_clamps = true, ROWS(sm90_mma),
+		.lanes_adjacent = true, .lanes_share = true, .cvt8_clamps = true, ROWS(sm90_mma), .quads = sm90_quads, .nquads = sizeof sm90_quads / sizeof *sm90_quads,
 	},
 };
 
@@ -111,6 +117,14 @@ const struct mfma *target_mfma(const struct target *t, enum dtype a, enum dtype 
 		shortest = !shortest || m->k < shortest->k ? m : shortest;
 	}
 	return shortest;
+}
+
+const struct quad *target_quad(const struct target *t, enum dtype a, enum dtype b)
+{
+	for (int i = 0; i < t->nquads; i++)
+		if (t->quads[i].a == a && t->quads[i].b == b)
+			return &t->quads[i];
+	return NULL;
 }
 
 int mfma_k_bits(const struct mfma *m)

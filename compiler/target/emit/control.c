@@ -79,8 +79,10 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	}
 	struct stage_ring ring;
 	bool staged = stage_enter_loop(e, &ring, loop, &end);
+	struct quads quads;
+	bool by_quads = quads_enter_loop(e, &quads, loop, start, end);
 	struct pipe pipe;
-	bool piped = pipe_enter_loop(e, &pipe, loop);
+	bool piped = !by_quads && pipe_enter_loop(e, &pipe, loop);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), enter = before;
 	LLVMBasicBlockRef in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
 	bool always = !staged && runs_at_all(loop->args[0], loop->args[1]);
@@ -122,9 +124,13 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	e->loop_depth++;
 	if (staged)
 		stage_begin_round(e, &ring, pos, end);
+	if (by_quads)
+		quads_begin_round(e, &quads, pos, end);
 	if (piped)
 		pipe_begin_round(e, &pipe, pos, end);
 	emit_block(e, body);
+	if (by_quads)
+		quads_end_round(e);
 	if (staged)
 		stage_ask_rest(e);
 	e->loop_depth--;
@@ -160,6 +166,8 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	}
 	if (staged)
 		stage_leave_loop(e);
+	if (by_quads)
+		quads_leave_loop(e, &quads);
 	index_release(e, mark);
 	e->axis_base[axis] = outer;
 	e->loop_position = around;

@@ -116,6 +116,8 @@ static struct operand operand_of(struct emit *e, const struct ir_ins *dot, int n
 
 void emit_dot(struct emit *e, const struct ir_ins *i)
 {
+	if (quad_dot(e, i))
+		return;
 	const struct ir_ins *acc = i->flags & IR_ACC ? i->args[2] : NULL;
 	int k = wide_axis(e, i->over), free[2] = {wide_axis(e, i->args[0]->axes & ~i->over), wide_axis(e, i->args[1]->axes & ~i->over)};
 	int r0 = free[0] < free[1], c0 = !r0;          /* rows of the instruction run along the later axis (pass layout) */

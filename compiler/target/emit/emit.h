@@ -16,6 +16,7 @@
  *   stage.c       loads by way of group memory                pipe.c        operands, a round before
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
  *   early.c       the first loads, before the wait           pace.c        no more than memory gives
+ *   quad.c        products of four waves
  *   teams.c       waves that wait for each other alone
  *   joined.c      phases of one launch                       ragged.c      groups whose bounds lie in memory
  *   rounds.c      rows that may not be there, one after the other        waves.c       waves that would hold nothing
@@ -63,6 +64,7 @@ struct emit {
 	LLVMValueRef entry_end;                  /* instruction in the entry block before which lane arithmetic goes */
 	LLVMValueRef again[3];                   /* what machine.widened_again works with, once it is asked for */
 	struct stage_ring *ring;                 /* of the loop around, whose loads were asked for in rounds before; NULL = there is none */
+	struct quads *quads;                     /* of the loop around, whose products are those of four waves; NULL = there is none */
 	struct pipe *pipe;                       /* of the loop around, whose operands were asked for a round before; NULL = there is none */
 	LLVMValueRef team; int team_waves;       /* of the barriers in hand the number, i32, and how many waves they are for (teams.c); NULL = all of the workgroup */
 	LLVMValueRef team_there, team_number;    /* how many of them hold something, i32, NULL = all; what .team is in the loop that is about to begin */
@@ -85,6 +87,7 @@ struct emit {
 	LLVMValueRef fold_inner;                 /* rows are (row / inner, row % inner) of tensors with a fold_stride */
 	LLVMValueRef lds, lds_small;             /* placeholder globals: tiles; partial results of reductions */
 	int lds_bytes, lds_small_bytes;          /* needed */
+	int lds_align;                           /* of tiles, where that is more than what accesses ask for; 0 = it is not */
 	bool tight;                              /* with more padding than there has to be they were more than there are */
 	struct lds_state lds_now;                /* top: handed out inside the present outermost loop; written: tiles since the last barrier, reads must wait */
 	const struct touched *touched;           /* what readers.c knows at a place of the code */
@@ -156,6 +159,19 @@ void pipe_load_first(struct emit *, struct pipe *, LLVMValueRef start);         
 void pipe_begin_round(struct emit *, struct pipe *, LLVMValueRef at, LLVMValueRef end);
 void pipe_behind(struct emit *, const struct ir_ins *);                          /* of the body, which has been written */
 void pipe_leave_loop(struct emit *, struct pipe *, LLVMBasicBlockRef latch);
+
+/* quad.c: arg, axis: of the side whose rows are the instruction's own, and the other; free, k: the tile's axes; at: its place in a round's. */
+enum { QUAD_TILES = 8 };
+struct quad_sides { int arg[2], axis[2]; };
+struct quad_tile { const struct ir_ins *load, *operand; int free, k, at; };
+struct quads { const struct ir_ins *loop; struct quad_tile tiles[QUAD_TILES]; int n, bytes; LLVMValueRef start, slot, ask_at, end; };
+struct quad_operand { LLVMValueRef place; int apart; };              /* in group memory; from eight rows to the next eight, bytes */
+bool quads_enter_loop(struct emit *, struct quads *, const struct ir_ins *loop, LLVMValueRef start, LLVMValueRef end);   /* whether there are any */
+void quads_begin_round(struct emit *, struct quads *, LLVMValueRef at, LLVMValueRef end);
+void quads_end_round(struct emit *);
+void quads_leave_loop(struct emit *, const struct quads *);           /* behind it, results are there */
+bool quads_bring(const struct emit *, const struct ir_ins *);         /* a load, or a move, that needs no code: its operand comes by itself */
+bool quad_dot(struct emit *, const struct ir_ins *);                  /* false: it is none */
 
 /* pace.c */
 void pace_begin(struct emit *, struct stage_ring *);                            /* in front of the loop */

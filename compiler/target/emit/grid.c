@@ -183,12 +183,33 @@ static void share_counted(struct emit *e, const struct grid_slots *s, const stru
 	emit_condition(e, hexpr_op(a, HX_LT, all, hexpr_const(a, MOST_ROWS)));
 }
 
+/* Tiles of a product whose rows (x) and columns (y) follow each other in blocks of so many rows: what workgroups of one time load between them is then
+ * about as many rows as columns, and the L2 holds it. */
+enum { ROWS_OF_BLOCK = 16 };
+
+static void block_tiles(struct emit *e, LLVMValueRef *row, LLVMValueRef *column)
+{
+	LLVMValueRef rows = e->machine->workgroups(e, 0), columns = e->machine->workgroups(e, 1);
+	LLVMValueRef n = LLVMBuildAdd(e->b, LLVMBuildMul(e->b, *column, rows, ""), *row, ""), block = LLVMBuildMul(e->b, columns, emit_int(e, ROWS_OF_BLOCK), "");
+	LLVMValueRef first = LLVMBuildMul(e->b, LLVMBuildUDiv(e->b, n, block, ""), emit_int(e, ROWS_OF_BLOCK), ""), left = LLVMBuildSub(e->b, rows, first, "");
+	LLVMValueRef size = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntULT, left, emit_int(e, ROWS_OF_BLOCK), ""), left, emit_int(e, ROWS_OF_BLOCK), "");
+	LLVMValueRef inside = LLVMBuildURem(e->b, n, block, "");
+	*row = LLVMBuildAdd(e->b, first, LLVMBuildURem(e->b, inside, size, ""), "");
+	*column = LLVMBuildUDiv(e->b, inside, size, "");
+}
+
 /* The variant asks that the other dimensions are short enough. */
 static void bind_short(struct emit *e, const struct grid_slots *s, const struct hexpr *grid[3])
 {
+	LLVMValueRef tile[2] = {NULL, NULL};
+	if (e->v->quads && s->n == 2) {
+		for (int d = 0; d < 2; d++)
+			tile[d] = e->machine->workgroup(e, d);
+		block_tiles(e, &tile[0], &tile[1]);
+	}
 	for (int n = 0; n < s->n; n++) {
 		int at = dim_of(e, s, n);
-		LLVMValueRef id = e->machine->workgroup(e, at);
+		LLVMValueRef id = tile[0] ? tile[at] : e->machine->workgroup(e, at);
 		if (at == 1 && is_sideways(e, s) && e->ph != e->k->phases)
 			id = LLVMBuildSub(e->b, LLVMBuildSub(e->b, e->machine->workgroups(e, at), emit_int(e, 1), ""), id, "");
 		bool rounds = has_rounds(e, s) && n == rows_slot(e, s) && rows_of(e, &s->of[n]) == 1;

@@ -465,6 +465,8 @@ static void ask_lanes(struct emit *e, const struct ir_ins *i, const struct askin
 
 void emit_relayout(struct emit *e, const struct ir_ins *i)
 {
+	if (quads_bring(e, i))
+		return;
 	if (stays(e, i)) {
 		value_new(e, i);
 		rename_registers(e, i);

@@ -665,7 +665,7 @@ void emit_loaded(struct emit *e, const struct access *a, int r, LLVMValueRef x)
 void emit_load(struct emit *e, const struct ir_ins *i)
 {
 	struct access a;
-	if (e->values[i->id].early || (e->ring && e->values[i->id].staged))     /* in a round before */
+	if (e->values[i->id].early || (e->ring && e->values[i->id].staged) || quads_bring(e, i))     /* in a round before */
 		return;
 	value_new(e, i);
 	access_open(e, &a, i, i->layout);

@@ -449,7 +449,7 @@ static LLVMValueRef lds_global(struct emit *e, const char *name, const char *wha
 		LLVMSetInitializer(g, LLVMGetPoison(t));
 		LLVMSetLinkage(g, LLVMInternalLinkage);
 	}
-	LLVMSetAlignment(g, 16);
+	LLVMSetAlignment(g, e->lds_align ? (unsigned)e->lds_align : 16);
 	return g;
 }
 

@@ -381,7 +381,7 @@ static const struct machine machine = {
 	.barriers = 16, .workgroups_meet = workgroups_meet, .barrier = barrier, .memory_barrier = barrier, .time = time_now, .keep_order = keep_order, .settled = settled,
 	.approximate = approximate, .clamp = clamp, .to_fp8 = nvptx_to_fp8, .from_fp8 = nvptx_from_fp8, .from_fp4 = nvptx_from_fp4, .from_bf16 = nvptx_from_bf16, .widened_again = nvptx_widened_again, .to_integer = nvptx_to_integer,
 	.access_open = nvptx_access_open, .load = nvptx_load, .fetch = nvptx_fetch, .stage = nvptx_stage, .stage_close = nvptx_stage_close, .staged = nvptx_staged, .store = nvptx_store, .update = nvptx_update,
-	.product = product,
+	.product = product, .quad_product = nvptx_quad_product, .quads_wait = nvptx_quads_wait, .quads_see = nvptx_quads_see,
 };
 
 int nvptx_translate(struct arena *arena, const struct ir_kernel *k, const struct variant *v, LLVMContextRef ctx, struct translated *out,

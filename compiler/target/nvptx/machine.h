@@ -32,6 +32,11 @@ void nvptx_fetch(struct emit *, const struct access *, int reg, LLVMValueRef byt
 void nvptx_store(struct emit *, const struct access *, int reg, LLVMValueRef);
 void nvptx_update(struct emit *, const struct access *, int reg, enum ir_reduce, LLVMValueRef);
 
+/* quad.c */
+void nvptx_quad_product(struct emit *, const struct quad *, const struct quad_operand *a, const struct quad_operand *b, int steps, LLVMValueRef *acc, int vectors);
+void nvptx_quads_wait(struct emit *, int lots, LLVMValueRef *acc, int vectors);
+void nvptx_quads_see(struct emit *);
+
 /* machine.c */
 LLVMValueRef nvptx_text(struct emit *, const char *text, const char *constraints, LLVMTypeRef result, LLVMValueRef *args, int nargs,
                         bool effect);   /* one instruction as text; effect: it does more than give a result */

@@ -181,7 +181,7 @@ void nvptx_stage(struct emit *e, const struct access *a, int r, LLVMValueRef lds
 	LLVMValueRef on = condition(e, a, r), from = pointer_at(e, a, r, &constant);
 	LLVMValueRef bytes = on ? LLVMBuildSelect(e->b, on, emit_int(e, 16), emit_int(e, 0), "") : emit_int(e, 16);   /* the rest of 16 become 0 */
 	LLVMValueRef args[4] = {lds, from, LLVMConstInt(e->i64, (uint64_t)constant, 0), bytes};
-	const char *text = access_rows(e, a->i) ? "cp.async.cg.shared.global [$0], [$1+$2], 16, $3;" : "cp.async.ca.shared.global [$0], [$1+$2], 16, $3;";
+	const char *text = e->v->quads || access_rows(e, a->i) ? "cp.async.cg.shared.global [$0], [$1+$2], 16, $3;" : "cp.async.ca.shared.global [$0], [$1+$2], 16, $3;";
 	nvptx_text(e, text, "l,l,n,r,~{memory}", LLVMVoidTypeInContext(e->ctx), args, 4, true);
 }
 
