@@ -444,7 +444,7 @@ static const struct layout *layout_of_fed(struct assign *s, struct ir_ins *load,
 	for (int a = 0; a < s->ph->naxes; a++)
 		inner = c.votes[a] ? a : inner;
 	axes = wide_axes(s->ph, axes);
-	bool across = inner >= 0 && k >= 0 && k != inner && axes & IR_AXIS(k) && s->p->v->aligned && !s->p->v->single && bits <= 16 && bits >= 8;
+	bool across = !s->p->v->quads && inner >= 0 && k >= 0 && k != inner && axes & IR_AXIS(k) && s->p->v->aligned && !s->p->v->single && bits <= 16 && bits >= 8;
 	const struct layout *l = across ? rows_across(s, axes, inner, k, bits) : NULL;
 	return l ? l : memory_layout(s, axes, inner, bits);
 }
@@ -545,7 +545,7 @@ static void place_dot(struct assign *s, struct ir_ins *i)
 	const struct product *d = product_of(s, i);
 	int r = d->swapped ? 1 : 0, c = !r;
 	const struct product *from_c = s->feeds[i->args[c]->id] || i->flags & IR_SCALED ? NULL : maker(s, d->k, d->col);   /* groups that have scales lie as the instruction has them */
-	struct k_shape k = from_c ? k_shape_of_accumulator(from_c->mfma, d->mfma)
+	struct k_shape k = from_c || s->p->v->quads ? k_shape_of_accumulator(from_c ? from_c->mfma : d->mfma, d->mfma)
 	                          : k_shape_plain(d->mfma, dtype_info(i->args[r]->dtype)->bits, s->ph->axes[d->k].tile);
 	i->args[r] = operand(s, i, i->args[r], d->k, layout_operand(&s->space, d->mfma, d->mfma->rows, d->row, d->k, &k, s->wave_axis));
 	i->args[c] = operand(s, i, i->args[c], d->k, layout_operand(&s->space, d->mfma, d->mfma->cols, d->col, d->k, &k, s->wave_axis));

@@ -319,17 +319,20 @@ static struct tiles tiles_of(const struct planner *p, const struct ir_phase *ph)
 	return t;
 }
 
-/* Four waves may multiply together (target/mfma.h): both operands are loaded as they are multiplied, side by side along what a loop contracts. */
-struct quad_search { const struct planner *p; const struct ir_phase *ph; int products; bool fit; };
+/* Whether four waves may multiply together (target/mfma.h).  Of each product the operand along the later axis is loaded as it is multiplied, side by side along one of its
+ * axes, by the loop over one of them; the other may be in registers.  both: of all products neither is, and what they contract is the loop. */
+struct quad_search { const struct planner *p; const struct ir_phase *ph; int products; bool fit, both; };
 
-static bool is_quad_operand(const struct quad_search *s, const struct ir_ins *x, ir_axes k)
+static int one_axis(ir_axes axes) { return axes && !(axes & (axes - 1)) ? __builtin_ctz(axes) : -1; }
+
+static bool is_brought(const struct quad_search *s, const struct ir_ins *x, int k, int free)
 {
 	const struct ir_param *t = x->op == IR_LOAD ? &s->p->k->params[x->imm] : NULL;
-	if (!t || t->role != IR_IN || t->list || !k || s->ph->axes[__builtin_ctz(k)].kind != AXIS_LOOP)
+	bool loop = s->ph->axes[k].kind == AXIS_LOOP || s->ph->axes[free].kind == AXIS_LOOP;
+	if (!t || t->role != IR_IN || t->list || !loop)
 		return false;
 	struct affine last = affine_of(x->args[t->rank - 1]);
-	ir_axes free = axes_of_several(s->ph, x->axes & ~k);
-	return last.ok && last.coef[__builtin_ctz(k)] == 1 && free && !(free & (free - 1)) && s->ph->axes[__builtin_ctz(free)].kind == AXIS_GRID;
+	return last.ok && (last.coef[k] == 1 || last.coef[free] == 1);
 }
 
 static void look_for_quad(struct ir_ins *i, void *ctx)
@@ -337,18 +340,69 @@ static void look_for_quad(struct ir_ins *i, void *ctx)
 	struct quad_search *s = ctx;
 	if (i->op != IR_DOT)
 		return;
-	ir_axes k = axes_of_several(s->ph, i->over);
-	s->fit = s->fit && target_quad(s->p->target, i->args[0]->dtype, i->args[1]->dtype) && is_quad_operand(s, i->args[0], k) && is_quad_operand(s, i->args[1], k);
+	int k = one_axis(axes_of_several(s->ph, i->over)), free[2];
+	for (int n = 0; n < 2; n++)
+		free[n] = one_axis(axes_of_several(s->ph, i->args[n]->axes & ~i->over));
 	s->products++;
+	s->fit = s->fit && k >= 0 && free[0] >= 0 && free[1] >= 0 && dot_is_matrix(s->ph, i);
+	if (!s->fit)
+		return;
+	int a = free[0] < free[1] ? 0 : 1;
+	s->fit = target_quad(s->p->target, i->args[a]->dtype, i->args[!a]->dtype) && is_brought(s, i->args[!a], k, free[!a]);
+	s->both = s->both && s->ph->axes[k].kind == AXIS_LOOP && is_brought(s, i->args[a], k, free[a]);
 }
 
-static bool has_quads(const struct planner *p, const struct beside *b)
+static struct quad_search quads_of(const struct planner *p)
 {
-	struct quad_search s = {p, &p->k->phases[0], 0, true};
-	if (p->k->nphases > 1 || b->any_held || schedule_for(p->text, p->target))
-		return false;
-	ir_walk(s.ph->body, look_for_quad, &s);
-	return s.fit && s.products == 1;
+	struct quad_search s = {p, &p->k->phases[0], 0, p->k->nphases == 1 && p->target->nquads, true};
+	if (s.fit)
+		ir_walk(s.ph->body, look_for_quad, &s);
+	s.fit = s.fit && s.products;
+	return s;
+}
+
+struct quad_fit { struct quad_search *s; const struct variant *v; int64_t bytes; bool fit; };
+
+static int64_t quad_positions(const struct quad_fit *f, int axis)
+{
+	const struct ir_axis *ax = &f->s->ph->axes[axis];
+	int64_t n = pass_planned_tile(f->v, 0, ax->name);
+	return n || (phase_extent(f->v, ax->extent, &n) && n > 0) ? n : 1;
+}
+
+/* An operand that comes so, in whole rows of group memory. */
+static void fit_brought(struct quad_fit *f, const struct ir_ins *x, int k, int free)
+{
+	struct affine last = affine_of(x->args[f->s->p->k->params[x->imm].rank - 1]);
+	int inner = last.coef[k] == 1 ? k : free, rows = inner == k ? free : k;
+	int64_t row = quad_positions(f, inner) * dtype_info(x->dtype)->bits / 8;
+	f->fit = f->fit && row % QUAD_ROW == 0 && quad_positions(f, rows) % QUAD_TURN == 0;
+	f->bytes += row * quad_positions(f, rows);
+}
+
+static void fit_quad(struct ir_ins *i, void *ctx)
+{
+	struct quad_fit *f = ctx;
+	if (i->op != IR_DOT)
+		return;
+	int k = one_axis(axes_of_several(f->s->ph, i->over)), free[2];
+	for (int n = 0; n < 2; n++)
+		free[n] = one_axis(axes_of_several(f->s->ph, i->args[n]->axes & ~i->over));
+	int a = free[0] < free[1] ? 0 : 1;
+	f->fit = f->fit && quad_positions(f, free[a]) % (QUAD_ROWS / QUAD_WAVES * f->v->waves) == 0 && quad_positions(f, free[!a]) <= QUAD_MOST;
+	fit_brought(f, i->args[!a], k, free[!a]);
+	if (is_brought(f->s, i->args[a], k, free[a]))
+		fit_brought(f, i->args[a], k, free[a]);
+}
+
+/* The variant's tiles are such as four waves multiply. */
+static bool quads_fit(struct planner *p, const struct variant *v)
+{
+	struct quad_search s = quads_of(p);
+	struct quad_fit f = {&s, v, 0, s.fit && v->waves % QUAD_WAVES == 0};
+	if (f.fit)
+		ir_walk(s.ph->body, fit_quad, &f);
+	return f.fit && f.bytes * (s.both ? QUAD_SLOTS : QUAD_SLOTS / 2) <= p->target->lds_bytes;
 }
 
 /* As many of what is contracted as group memory has in a row; of the results two times four waves' rows by as many columns as an instruction has. */
@@ -376,13 +430,15 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 	int least = most_contracted(p, v->aligned), most = v->quads ? QUAD_MOST : variant_in_runs(v) ? 128 : 64;    /* of a side of tiles that are not aligned: each run, or element, has its own mask */
 	if (!v->aligned && !variant_in_runs(v))      /* long rows element by element: more lanes, fewer elements each */
 		v->waves = shrink > 1 ? waves_of(p, MANY_THREADS) : WAVES;
+	struct quad_search quads = quads_of(p);
+	bool large = v->quads && quads.both && quads.products == 1;
 	for (int i = 0; i < p->k->nphases; i++) {
 		struct sides sides = sides_of(&p->k->phases[i], p->target);
 		struct tiles tiles = tiles_of(p, &p->k->phases[i]);
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
 			bool loop = ax->kind != AXIS_GRID;
-			int tile = few ? few_tile(few, &tiles, a, loop) : v->quads ? quad_tile(&sides, a, loop) : loop ? 64 : LARGE;
+			int tile = few ? few_tile(few, &tiles, a, loop) : large ? quad_tile(&sides, a, loop) : loop ? 64 : LARGE;
 			if (!ax->tiled || is_apart(b, i))
 				continue;
 			for (int n = 0; s && n < s->nknobs; n++)
@@ -438,9 +494,10 @@ static void plan_product(struct planner *p, const struct beside *b, const struct
 		plan_aligned(p, &v);
 	else
 		v.single = most;                         /* rows so short that most runs of a wave stand beside one that is not whole */
-	v.quads = is_aligned && has_quads(p, b);
+	v.quads = is_aligned && quads_of(p).fit;
 	matrix_tiles(p, &v, b, shrink_for(held), NULL);
 	hold(p, &v, b, most);
+	v.quads = v.quads && quads_fit(p, &v);
 	v.piped = is_aligned && !v.quads;
 	plan_beside(p, &v, b);
 	if (!v.text[0])

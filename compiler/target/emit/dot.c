@@ -114,6 +114,16 @@ static struct operand operand_of(struct emit *e, const struct ir_ins *dot, int n
 	return (struct operand){of, free, k, positions, scale, groups ? __builtin_ctz(groups) : -1, arena_alloc(e->arena, room)};
 }
 
+LLVMValueRef *dot_words(struct emit *e, const struct ir_ins *dot, int arg, int free, int at, const struct mfma *m)
+{
+	int k = wide_axis(e, dot->over), steps = e->ph->axes[k].tile / m->k;
+	struct operand o = operand_of(e, dot, arg, free, k, m->cols);
+	LLVMValueRef *words = arena_alloc(e->arena, sizeof *words * (size_t)steps);
+	for (int s = 0; s < steps; s++)
+		words[s] = fragments(e, m, &o, at, s);
+	return words;
+}
+
 void emit_dot(struct emit *e, const struct ir_ins *i)
 {
 	if (quad_dot(e, i))

@@ -65,6 +65,7 @@ struct emit {
 	LLVMValueRef again[3];                   /* what machine.widened_again works with, once it is asked for */
 	struct stage_ring *ring;                 /* of the loop around, whose loads were asked for in rounds before; NULL = there is none */
 	struct quads *quads;                     /* of the loop around, whose products are those of four waves; NULL = there is none */
+	bool quads_unseen;                       /* operands of theirs have been written to group memory since the waves waited for each other */
 	struct pipe *pipe;                       /* of the loop around, whose operands were asked for a round before; NULL = there is none */
 	LLVMValueRef team; int team_waves;       /* of the barriers in hand the number, i32, and how many waves they are for (teams.c); NULL = all of the workgroup */
 	LLVMValueRef team_there, team_number;    /* how many of them hold something, i32, NULL = all; what .team is in the loop that is about to begin */
@@ -160,17 +161,22 @@ void pipe_begin_round(struct emit *, struct pipe *, LLVMValueRef at, LLVMValueRe
 void pipe_behind(struct emit *, const struct ir_ins *);                          /* of the body, which has been written */
 void pipe_leave_loop(struct emit *, struct pipe *, LLVMBasicBlockRef latch);
 
-/* quad.c: arg, axis: of the side whose rows are the instruction's own, and the other; free, k: the tile's axes; at: its place in a round's. */
+/* quad.c: arg, axis: of the side whose rows are the instruction's own, and the other; rows, inner: the tile's axes, elements side by side along the latter; at:
+ * its place in a round's; load: what brings it, NULL = lanes write it, in each round or, fixed, once; then it lies behind the rounds' places. */
 enum { QUAD_TILES = 8 };
 struct quad_sides { int arg[2], axis[2]; };
-struct quad_tile { const struct ir_ins *load, *operand; int free, k, at; };
-struct quads { const struct ir_ins *loop; struct quad_tile tiles[QUAD_TILES]; int n, bytes; LLVMValueRef start, slot, ask_at, end; };
-struct quad_operand { LLVMValueRef place; int apart; };              /* in group memory; from eight rows to the next eight, bytes */
+struct quad_tile { const struct ir_ins *load, *operand; int rows, inner, at; bool fixed; };
+struct quads { const struct ir_ins *loop; struct quad_tile tiles[QUAD_TILES]; int n, bytes, fixed, all, slots, ahead; bool under_way; LLVMValueRef start, slot, ask_at, end; };
+/* An operand in registers, words: of each step four, as products of one wave take them; or in group memory, where it is contracted along its rows' pieces, or across
+ * them; all in bytes: apart: from eight rows to the next eight; blocks: from a row's first QUAD_ROW bytes to the next; step: from one step to the next, of which
+ * `steps` are in a block. */
+struct quad_operand { LLVMValueRef *words, place; bool across; int apart, blocks, step, steps; };
 bool quads_enter_loop(struct emit *, struct quads *, const struct ir_ins *loop, LLVMValueRef start, LLVMValueRef end);   /* whether there are any */
 void quads_begin_round(struct emit *, struct quads *, LLVMValueRef at, LLVMValueRef end);
 void quads_end_round(struct emit *);
 void quads_leave_loop(struct emit *, const struct quads *);           /* behind it, results are there */
-bool quads_bring(const struct emit *, const struct ir_ins *);         /* a load, or a move, that needs no code: its operand comes by itself */
+bool quads_bring(const struct emit *, const struct ir_ins *);         /* of a load: it needs no code, what it loads comes to group memory by itself */
+bool quads_move(struct emit *, const struct ir_ins *relayout);        /* false: it moves no operand of theirs */
 bool quad_dot(struct emit *, const struct ir_ins *);                  /* false: it is none */
 
 /* pace.c */
@@ -343,6 +349,7 @@ void lds_enter_loop(struct emit *);                                  /* everythi
 void lds_meet(struct emit *, const struct lds_state *);              /* two ways of the code meet, at whose ends this was known, and what is now */
 LLVMValueRef lds_read(struct emit *, const struct ir_ins *, int reg, int n); /* registers of a value that waits in LDS */
 void emit_relayout(struct emit *, const struct ir_ins *);
+bool relayout_stays(const struct emit *, const struct ir_ins *);      /* each lane has what it is to have */
 void emit_repeat(struct emit *, const struct ir_ins *);
 void emit_pack(struct emit *, const struct ir_ins *);
 void emit_codes(struct emit *, const struct ir_ins *cvt);             /* of such a load */
@@ -390,4 +397,6 @@ void emit_scan(struct emit *, const struct ir_ins *);
 
 /* dot.c */
 void emit_dot(struct emit *, const struct ir_ins *);
+/* Words of a dot's operand whose rows are positions of axis `free`, from `at` on: a vector for each step of the wave's own instruction. */
+LLVMValueRef *dot_words(struct emit *, const struct ir_ins *dot, int arg, int free, int at, const struct mfma *);
 #endif

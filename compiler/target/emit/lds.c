@@ -84,7 +84,7 @@ LLVMValueRef lane_xor(struct emit *e, LLVMValueRef v, int bit, bool lower_equal)
 /* --- moves ------------------------------------------------------------------------------------------------------------------ */
 
 /* Of what varies with `axes` alone. */
-static bool same_lanes(struct emit *e, const struct layout *a, const struct layout *b, ir_axes axes)
+static bool same_lanes(const struct emit *e, const struct layout *a, const struct layout *b, ir_axes axes)
 {
 	for (int bit = 0; bit < a->nlane + a->nwave; bit++)
 		for (int x = 0; x < e->ph->naxes; x++) {
@@ -364,7 +364,7 @@ static void read_waiting(struct emit *e, const struct ir_ins *i)
 	out->waiting = NULL;
 }
 
-static bool stays(struct emit *e, const struct ir_ins *i)
+bool relayout_stays(const struct emit *e, const struct ir_ins *i)
 {
 	const struct ir_ins *v = i->args[0];
 	return !v->layout || same_lanes(e, v->layout, i->layout, v->axes);
@@ -465,9 +465,9 @@ static void ask_lanes(struct emit *e, const struct ir_ins *i, const struct askin
 
 void emit_relayout(struct emit *e, const struct ir_ins *i)
 {
-	if (quads_bring(e, i))
+	if (quads_move(e, i))
 		return;
-	if (stays(e, i)) {
+	if (relayout_stays(e, i)) {
 		value_new(e, i);
 		rename_registers(e, i);
 		return;

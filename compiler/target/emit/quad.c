@@ -1,9 +1,11 @@
 /* quad.c -- products of four waves together, and their operands' way through group memory, rounds of a loop ahead.
- * In: a loop over what products contract, whose plan says so (variant.quads).  Out: what a round loads for them is asked for AHEAD rounds before, by
- * copies that go past the registers, to one of SLOTS places in turn; a round waits for its own, then all waves for each other, and the products read them
- * there.  They are on their way while the next round is asked for and begun: a round ends when those of the round before are done, and so a place is
- * written again only when all waves have come past that.
- * Places have the instruction's form: rows of QUAD_ROW bytes along k, in which piece c of row r is the one numbered c ^ (r & 7): so the eight rows that
+ * In: a loop with products, whose plan says so (variant.quads).  Out: what a round loads for them is asked for rounds before, by copies that go past the
+ * registers, to one of several places in turn; a round waits for its own, then all waves for each other, and the products read them there.  Operands
+ * that are made by lanes are written there, in the round, or once in front of the loop.
+ * Sums that go from round to round and nowhere else are under way while the next round is begun: a round then ends when those of the round before are done,
+ * and a place is written again only when all waves have come past that.  Where a round waits for its own products, the next one's place is free
+ * when all waves have met.
+ * Places have the instruction's form: blocks of rows of QUAD_ROW bytes, in which piece c of row r is the one numbered c ^ (r & 7): so the eight rows that
  * are read at a time lie in different banks. */
 #include "machine.h"
 #include "memory.h"
@@ -11,49 +13,83 @@
 #include "../../affine.h"
 #include "../../pass.h"
 
-enum { SLOTS = 4, AHEAD = SLOTS - 2, PIECE = 16, TURN = 8, PLACE = TURN * QUAD_ROW };
+enum { PIECE = 16, TURN = QUAD_TURN, PLACE = TURN * QUAD_ROW, PIECES = QUAD_ROW / PIECE };
+
+static int wide_axis(const struct emit *e, ir_axes axes)
+{
+	ir_axes wide = axes_of_several(e->ph, axes);
+	return wide ? __builtin_ctz(wide) : 0;
+}
 
 static const struct quad *quad_of(const struct emit *e, const struct ir_ins *dot, struct quad_sides *s)
 {
-	int free[2] = {-1, -1};
-	for (int n = 0; n < 2; n++)
-		for (int a = 0; a < e->ph->naxes; a++)
-			if ((dot->args[n]->axes & ~dot->over & IR_AXIS(a)) && e->ph->axes[a].tile > 1)
-				free[n] = a;
+	int free[2] = {wide_axis(e, dot->args[0]->axes & ~dot->over), wide_axis(e, dot->args[1]->axes & ~dot->over)};
 	int a = free[0] < free[1] ? 0 : 1;               /* the instruction's own rows run along the earlier axis (pass_layout.c) */
 	*s = (struct quad_sides){.arg = {a, !a}, .axis = {free[a], free[!a]}};
 	return e->v->quads ? target_quad(e->v->target, dot->args[a]->dtype, dot->args[!a]->dtype) : NULL;
 }
 
-static bool is_brought(const struct emit *e, const struct ir_ins *loop, const struct ir_ins *operand)
+/* What a round of the loop loads for it, and nothing else does. */
+static const struct ir_ins *brought(const struct emit *e, const struct ir_ins *loop, const struct ir_ins *operand)
 {
-	const struct ir_ins *load = operand->op == IR_RELAYOUT ? operand->args[0] : NULL;
-	return load && operand->block == loop->body && load->op == IR_LOAD && load->block == loop->body && e->k->params[load->imm].role == IR_IN;
+	const struct ir_ins *load = operand->op == IR_RELAYOUT && operand->block == loop->body ? operand->args[0] : NULL;
+	return load && load->op == IR_LOAD && load->block == loop->body && e->k->params[load->imm].role == IR_IN && e->uses[load->id] == 1 ? load : NULL;
 }
 
-static void add_tile(struct emit *e, struct quads *q, const struct ir_ins *dot, int side, const struct quad_sides *s)
+static void add_tile(struct emit *e, struct quads *q, const struct ir_ins *dot, const struct ir_ins *operand, int free)
 {
-	const struct ir_ins *operand = dot->args[s->arg[side]];
-	for (int t = 0; t < q->n; t++)
-		if (q->tiles[t].operand == operand)
-			return;
-	int k = __builtin_ctz(axes_of_several(e->ph, dot->over)), row = e->ph->axes[k].tile * dtype_info(operand->dtype)->bits / 8;
-	if (!is_brought(e, q->loop, operand) || row != QUAD_ROW || q->n == QUAD_TILES) {
-		emit_fail(e, dot, "internal: this product's operands cannot come to group memory by themselves");
+	const struct ir_ins *load = brought(e, q->loop, operand);
+	const struct ir_param *t = load ? &e->k->params[load->imm] : NULL;
+	const struct layout *from = operand->args[0]->layout;
+	int k = wide_axis(e, dot->over);
+	struct affine last = t ? affine_of(load->args[t->rank - 1]) : (struct affine){.ok = false};
+	bool across = t ? last.ok && last.coef[free] == 1 : layout_vector(from, free) > layout_vector(from, k), fixed = operand->block != q->loop->body;
+	struct quad_tile tile = {load, operand, across ? k : free, across ? free : k, fixed ? q->fixed : q->bytes, fixed};
+	int row = e->ph->axes[tile.inner].tile * dtype_info(operand->dtype)->bits / 8, rows = e->ph->axes[tile.rows].tile;
+	if (row % QUAD_ROW || rows % TURN || q->n == QUAD_TILES) {
+		emit_fail(e, dot, "internal: this product's operands do not lie in group memory as four waves read them");
 		return;
 	}
-	q->tiles[q->n++] = (struct quad_tile){operand->args[0], operand, s->axis[side], k, q->bytes};
-	q->bytes += e->ph->axes[s->axis[side]].tile * QUAD_ROW;
+	q->tiles[q->n++] = tile;
+	*(fixed ? &q->fixed : &q->bytes) += rows * row;
 }
 
+static const struct quad_tile *tile_of(const struct quads *q, const struct ir_ins *operand)
+{
+	for (int t = 0; t < q->n; t++)
+		if (q->tiles[t].operand == operand)
+			return &q->tiles[t];
+	return NULL;
+}
+
+/* Of the instruction's own rows each wave has its own, in registers, made in this round.  (ptxas, 12.9 and 13.0, takes such registers for free behind the product, also
+ * where the next round reads them again.) */
+static bool is_in_registers(const struct emit *e, const struct ir_ins *operand) { return operand->op == IR_RELAYOUT && relayout_stays(e, operand); }
+
+/* Handed to what only carries it to the next round, where the product goes on from it. */
+static bool goes_on(const struct emit *e, const struct ir_ins *dot)
+{
+	const struct ir_ins *yield = dot->block->last;
+	bool carried = dot->flags & IR_ACC && dot->args[2]->op == IR_ARG && e->uses[dot->id] == 1 && yield->op == IR_YIELD;
+	for (int a = 0; carried && a < yield->nargs; a++)
+		if (yield->args[a] == dot)
+			return dot->args[2] == dot->block->params[a] && e->uses[dot->args[2]->id] == 1;
+	return false;
+}
+
+/* Which of a product's operands are read from group memory: all but what waves have in registers. */
 static void find_tiles(struct emit *e, struct quads *q)
 {
 	for (const struct ir_ins *i = q->loop->body->first; i; i = i->next) {
 		struct quad_sides s;
 		if (i->op != IR_DOT || !quad_of(e, i, &s))
 			continue;
-		for (int side = 0; side < 2; side++)
-			add_tile(e, q, i, side, &s);
+		for (int side = 0; side < 2 && !e->failed; side++) {
+			const struct ir_ins *operand = i->args[s.arg[side]];
+			if ((side || !is_in_registers(e, operand)) && !tile_of(q, operand))
+				add_tile(e, q, i, operand, s.axis[side]);
+		}
+		q->under_way = q->under_way || goes_on(e, i);
 	}
 }
 
@@ -61,18 +97,39 @@ static void find_tiles(struct emit *e, struct quads *q)
 static LLVMValueRef slot_of(struct emit *e, const struct quads *q, LLVMValueRef at)
 {
 	LLVMValueRef round = LLVMBuildUDiv(e->b, LLVMBuildSub(e->b, at, q->start, ""), emit_int(e, e->ph->axes[q->loop->imm].tile), "");
-	return op_times(e, LLVMBuildURem(e->b, round, emit_int(e, SLOTS), ""), q->bytes);
+	return op_times(e, LLVMBuildURem(e->b, round, emit_int(e, q->slots), ""), q->bytes);
 }
 
 /* Of the lane's register `reg`, in the tile's place. */
 static LLVMValueRef place_of(struct emit *e, const struct quad_tile *t, const struct layout *l, LLVMValueRef slot, int reg, int bytes)
 {
-	LLVMValueRef row = index_lane(e, l, t->free), piece = LLVMBuildLShr(e->b, op_times(e, index_lane(e, l, t->k), bytes), emit_int(e, 4), "");
-	int more = index_register(l, reg, t->free), along = index_register(l, reg, t->k) * bytes;
+	int block = e->ph->axes[t->rows].tile * QUAD_ROW, more = index_register(l, reg, t->rows), along = index_register(l, reg, t->inner) * bytes;
+	LLVMValueRef row = index_lane(e, l, t->rows), byte = op_times(e, index_lane(e, l, t->inner), bytes);
+	LLVMValueRef piece = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, byte, emit_int(e, __builtin_ctz(PIECE)), ""), emit_int(e, PIECES - 1), "");
 	LLVMValueRef turned = LLVMBuildXor(e->b, piece, LLVMBuildAnd(e->b, row, emit_int(e, TURN - 1), ""), "");
-	turned = op_times(e, LLVMBuildXor(e->b, turned, emit_int(e, along / PIECE ^ (more & (TURN - 1))), ""), PIECE);
+	turned = op_times(e, LLVMBuildXor(e->b, turned, emit_int(e, along / PIECE % PIECES ^ (more & (TURN - 1))), ""), PIECE);
 	LLVMValueRef lane = LLVMBuildAdd(e->b, slot, LLVMBuildAdd(e->b, op_times(e, row, QUAD_ROW), turned, ""), "");
-	return lds_pointer(e, e->lds, lane, t->at + more * QUAD_ROW + along % PIECE);
+	if (e->ph->axes[t->inner].tile * bytes > QUAD_ROW)
+		lane = LLVMBuildAdd(e->b, lane, op_times(e, LLVMBuildLShr(e->b, byte, emit_int(e, __builtin_ctz(QUAD_ROW)), ""), block), "");
+	if (bytes << layout_vector(l, t->inner) < PIECE)
+		lane = LLVMBuildAdd(e->b, lane, LLVMBuildAnd(e->b, byte, emit_int(e, PIECE - 1), ""), "");
+	return lds_pointer(e, e->lds, lane, t->at + more * QUAD_ROW + along / QUAD_ROW * block + along % PIECE);
+}
+
+/* An operand that lanes have in registers. */
+static void write_tile(struct emit *e, const struct quad_tile *t, LLVMValueRef slot)
+{
+	const struct ir_ins *v = t->operand->args[0];
+	const struct layout *l = v->layout;
+	int bytes = dtype_info(v->dtype)->bits / 8, run = 1 << layout_vector(l, t->inner);
+	LLVMValueRef once = index_is_first_copy(e, l, false), join = once ? emit_if_begin(e, once) : NULL;
+	while (run * bytes > PIECE)
+		run /= 2;
+	for (int r = 0; r < layout_regs(l); r += run)
+		LLVMSetAlignment(LLVMBuildStore(e->b, value_vector(e, v, l, r, run), place_of(e, t, l, slot, r, bytes)), (unsigned)(run * bytes));
+	if (once)
+		emit_if_end(e, join);
+	e->quads_unseen = true;
 }
 
 /* What the round at `at` multiplies, if there is one. */
@@ -83,6 +140,8 @@ static void ask(struct emit *e, struct quads *q, LLVMValueRef at, LLVMValueRef e
 	for (int t = 0; t < q->n && !e->failed; t++) {
 		const struct ir_ins *load = q->tiles[t].load;
 		struct access a;
+		if (!load)
+			continue;
 		index_forget(e);
 		access_open(e, &a, load, load->layout);
 		if (!e->failed && access_bytes(&a) != PIECE) {
@@ -108,13 +167,23 @@ bool quads_enter_loop(struct emit *e, struct quads *q, const struct ir_ins *loop
 	find_tiles(e, q);
 	if (!q->n || e->failed)
 		return false;
-	if (e->loop_depth || e->lds_bytes || q->bytes % PLACE) {
+	if (e->loop_depth || q->bytes % PLACE || q->fixed % PLACE) {
 		emit_fail(e, loop, "internal: no places in group memory for this loop's products");
 		return false;
 	}
-	e->lds_bytes = SLOTS * q->bytes;
+	if (e->lds_bytes)                                /* others may still read what lies there */
+		lds_barrier(e);
+	q->slots = q->under_way ? QUAD_SLOTS : QUAD_SLOTS / 2;
+	q->ahead = q->under_way ? QUAD_SLOTS - 2 : q->slots - 1;
+	q->all = q->slots * q->bytes + q->fixed;
+	e->lds_bytes = e->lds_bytes > q->all ? e->lds_bytes : q->all;
 	e->lds_align = PLACE;
-	for (int r = 0; r < AHEAD; r++)
+	for (int t = 0; t < q->n; t++)
+		if (q->tiles[t].fixed) {                     /* behind the rounds' places */
+			q->tiles[t].at += q->slots * q->bytes;
+			write_tile(e, &q->tiles[t], emit_int(e, 0));
+		}
+	for (int r = 0; r < q->ahead; r++)
 		ask(e, q, LLVMBuildAdd(e->b, start, emit_int(e, r * e->ph->axes[loop->imm].tile), ""), end);
 	return true;
 }
@@ -122,29 +191,61 @@ bool quads_enter_loop(struct emit *e, struct quads *q, const struct ir_ins *loop
 void quads_begin_round(struct emit *e, struct quads *q, LLVMValueRef at, LLVMValueRef end)
 {
 	e->quads = q;
-	e->lds_now.top = e->lds_bytes;
+	e->lds_now.top = q->all;
 	q->slot = slot_of(e, q, at);
-	e->machine->staged(e, AHEAD - 1);
+	e->machine->staged(e, q->ahead - 1);
 	e->machine->quads_see(e);
 	lds_barrier(e);
-	q->ask_at = LLVMBuildAdd(e->b, at, emit_int(e, AHEAD * e->ph->axes[q->loop->imm].tile), "");
+	e->quads_unseen = false;
+	q->ask_at = LLVMBuildAdd(e->b, at, emit_int(e, q->ahead * e->ph->axes[q->loop->imm].tile), "");
 	q->end = end;
+	if (!q->under_way)
+		ask(e, q, q->ask_at, q->end);
 }
 
 void quads_end_round(struct emit *e)
 {
 	struct quads *q = e->quads;
-	ask(e, q, q->ask_at, q->end);
-	e->machine->quads_wait(e, 1, NULL, 0);
+	if (q->under_way) {
+		ask(e, q, q->ask_at, q->end);
+		e->machine->quads_wait(e, 1, NULL, 0);
+	}
 	e->quads = NULL;
+}
+
+struct readers { const struct emit *e; const struct ir_ins *of; int quads, all; };
+
+static void look_at_reader(struct ir_ins *i, void *ctx)
+{
+	struct readers *r = ctx;
+	struct quad_sides s;
+	for (int a = 0; a < i->nargs; a++) {
+		if (i->args[a] != r->of)
+			continue;
+		r->all++;
+		r->quads += i->op == IR_DOT && a < 2 && quad_of(r->e, i, &s) && (a == s.arg[1] || !is_in_registers(r->e, r->of));
+	}
 }
 
 bool quads_bring(const struct emit *e, const struct ir_ins *i)
 {
 	for (int t = 0; e->quads && t < e->quads->n; t++)
-		if (e->quads->tiles[t].load == i || e->quads->tiles[t].operand == i)
+		if (e->quads->tiles[t].load == i)
 			return true;
-	return false;
+	struct readers r = {e, i, 0, 0};
+	if (e->v->quads && i->op == IR_RELAYOUT)
+		ir_walk(e->ph->body, look_at_reader, &r);
+	return r.quads && r.quads == r.all;
+}
+
+bool quads_move(struct emit *e, const struct ir_ins *relayout)
+{
+	if (!quads_bring(e, relayout))
+		return false;
+	const struct quad_tile *t = e->quads ? tile_of(e->quads, relayout) : NULL;
+	if (t && !t->load)
+		write_tile(e, t, e->quads->slot);
+	return true;
 }
 
 /* Of the waves' bits behind the first four waves what steps along the axis, in positions, the same for all four. */
@@ -160,30 +261,16 @@ static LLVMValueRef quad_position(struct emit *e, const struct layout *l, int ax
 	return LLVMIsConstant(at) ? at : e->machine->lane_read(e, at, emit_int(e, 0));
 }
 
-static const struct quad_tile *tile_of(const struct quads *q, const struct ir_ins *operand)
+/* The operand in this round, from the position of its free axis on; `step` positions of what is contracted a step. */
+static struct quad_operand operand_from(struct emit *e, const struct quad_tile *t, int free, LLVMValueRef position, int apart, const struct quad *m)
 {
-	const struct quad_tile *t = q->tiles;
-	while (t->operand != operand)
-		t++;
-	return t;
-}
-
-/* The operand's place in this round, from the position on, in bytes of group memory. */
-static LLVMValueRef place_from(struct emit *e, const struct quad_tile *t, LLVMValueRef position)
-{
-	LLVMValueRef at = LLVMBuildAdd(e->b, e->quads->slot, op_times(e, position, QUAD_ROW), "");
-	return lds_pointer(e, e->lds, at, t->at);
-}
-
-/* Handed to what only carries it to the next round, where the product goes on from it. */
-static bool goes_on(const struct emit *e, const struct ir_ins *dot)
-{
-	const struct ir_ins *yield = dot->block->last;
-	bool carried = dot->flags & IR_ACC && dot->args[2]->op == IR_ARG && e->uses[dot->id] == 1 && yield->op == IR_YIELD;
-	for (int a = 0; carried && a < yield->nargs; a++)
-		if (yield->args[a] == dot)
-			return dot->args[2] == dot->block->params[a] && e->uses[dot->args[2]->id] == 1;
-	return false;
+	int block = e->ph->axes[t->rows].tile * QUAD_ROW, bytes = dtype_info(m->a)->bits / 8, step = m->k * bytes;
+	bool across = t->inner == free;
+	LLVMValueRef at = LLVMBuildAdd(e->b, t->fixed ? emit_int(e, 0) : e->quads->slot, across ? emit_int(e, 0) : op_times(e, position, QUAD_ROW), "");
+	struct quad_operand o = {.place = lds_pointer(e, e->lds, at, t->at), .across = across, .apart = across ? PLACE : apart * QUAD_ROW, .blocks = block};
+	o.step = across ? m->k * QUAD_ROW : step;
+	o.steps = across ? e->ph->axes[t->rows].tile / m->k : QUAD_ROW / step;
+	return o;
 }
 
 bool quad_dot(struct emit *e, const struct ir_ins *i)
@@ -193,17 +280,27 @@ bool quad_dot(struct emit *e, const struct ir_ins *i)
 	if (!m)
 		return false;
 	const struct layout *l = i->layout;
-	int row = s.axis[0], col = s.axis[1], blocks = l->rep[row], n = l->rep[col], steps = QUAD_ROW * 8 / dtype_info(m->a)->bits / m->k;
+	int row = s.axis[0], col = s.axis[1], blocks = l->rep[row], n = l->rep[col], steps = e->ph->axes[wide_axis(e, i->over)].tile / m->k;
+	const struct mfma *own = target_mfma(e->v->target, m->b, m->a, e->ph->axes[wide_axis(e, i->over)].tile);
 	const struct quad_tile *a = tile_of(e->quads, i->args[s.arg[0]]), *b = tile_of(e->quads, i->args[s.arg[1]]);
-	LLVMValueRef *d = arena_alloc(e->arena, sizeof *d * (size_t)n), first = quad_position(e, l, row);
-	struct quad_operand of_b = {place_from(e, b, quad_position(e, l, col)), l->block[col] * QUAD_ROW};
-	if (n * 8 > QUAD_MOST || l->block[row] % QUAD_ROWS) {
+	LLVMValueRef *d = arena_alloc(e->arena, sizeof *d * (size_t)n), first = a ? quad_position(e, l, row) : NULL, beside = quad_position(e, l, col);
+	if (n * 8 > QUAD_MOST || l->block[row] % QUAD_ROWS || own->k != m->k || (b->inner == col && l->block[col] != 8)) {
 		emit_fail(e, i, "internal: four waves have no product of %d x %d", l->block[row], n * 8);
 		return true;
 	}
+	struct quad_operand of_b = operand_from(e, b, col, beside, l->block[col], m), of_a = {0};
 	value_new(e, i);
+	if (e->quads_unseen) {                           /* written since the round began */
+		e->machine->quads_see(e);
+		lds_barrier(e);
+		e->quads_unseen = false;
+	}
 	for (int at = 0; at < blocks && !e->failed; at++) {
-		struct quad_operand of_a = {place_from(e, a, LLVMBuildAdd(e->b, first, emit_int(e, at * l->block[row]), "")), PLACE};
+		int position = at * l->block[row];
+		if (a)
+			of_a = operand_from(e, a, row, LLVMBuildAdd(e->b, first, emit_int(e, position), ""), TURN, m);
+		else
+			of_a.words = dot_words(e, i, s.arg[0], row, position, own);
 		for (int c = 0; c < n; c++)
 			d[c] = i->flags & IR_ACC ? value_vector(e, i->args[2], l, 4 * (at + blocks * c), 4) : LLVMConstNull(emit_vector(e->f32, 4));
 		e->machine->quad_product(e, m, &of_a, &of_b, steps, d, n);

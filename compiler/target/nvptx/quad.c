@@ -6,15 +6,19 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of a descriptor, in 16 bytes: what matrices along k are apart, which rows that hold all of k do without; the kind of swizzle. */
-#define DESCRIPTOR (1ull << 62 | 1ull << 16)
-enum { UNIT_BITS = 4, ROWS_APART_AT = 32, STEP = 32, ELEMENTS = 4, MOST = QUAD_MOST / 2, TEXT = 4096 };
+/* Of a descriptor, in units of 16 bytes: what blocks of a row, and what eight rows are apart; the kind of swizzle. */
+#define SWIZZLE_128 (1ull << 62)
+enum { UNIT_BITS = 4, BLOCKS_AT = 16, ROWS_AT = 32, ELEMENTS = 4, MOST = QUAD_MOST / 2, MOST_WORDS = 64, TEXT = 8192 };
 
 static LLVMValueRef descriptor(struct emit *e, const struct quad_operand *o)
 {
+	uint64_t apart = (uint64_t)(o->blocks >> UNIT_BITS) << BLOCKS_AT | (uint64_t)(o->apart >> UNIT_BITS) << ROWS_AT;
 	LLVMValueRef at = LLVMBuildLShr(e->b, LLVMBuildPtrToInt(e->b, o->place, e->i64, ""), LLVMConstInt(e->i64, UNIT_BITS, 0), "");
-	return LLVMBuildOr(e->b, at, LLVMConstInt(e->i64, DESCRIPTOR | (uint64_t)(o->apart >> UNIT_BITS) << ROWS_APART_AT, 0), "");
+	return LLVMBuildOr(e->b, at, LLVMConstInt(e->i64, SWIZZLE_128 | apart, 0), "");
 }
+
+/* Where step s begins behind the operand's place, in units. */
+static int step_at(const struct quad_operand *o, int s) { return (s / o->steps * o->blocks + s % o->steps * o->step) >> UNIT_BITS; }
 
 static void put(char *text, int *at, const char *format, int number) { *at += snprintf(text + *at, TEXT - (size_t)*at, format, number); }
 
@@ -28,7 +32,7 @@ static void put_list(char *text, int *at, int n)
 /* Text whose results are n f32 and whose first n operands are what they were, under `acc`; args: room for these, in front of the `more` that stand behind. */
 static void run(struct emit *e, const char *text, LLVMValueRef *acc, int vectors, LLVMValueRef *args, const char *more, int nmore)
 {
-	LLVMTypeRef types[MOST + 2], results[MOST];
+	LLVMTypeRef types[MOST + MOST_WORDS + 2], results[MOST];
 	char form[TEXT];
 	int n = vectors * ELEMENTS, at = 0;
 	for (int k = 0; k < n; k++)
@@ -51,22 +55,49 @@ static void run(struct emit *e, const char *text, LLVMValueRef *acc, int vectors
 	}
 }
 
+/* The instruction's own rows in registers: words of row lane / 4, then those of the row 8 below; it takes them by turns. */
+static void put_words(struct emit *e, const struct quad_operand *a, int steps, LLVMValueRef *args, int *n, char *form)
+{
+	static const int turn[4] = {0, 2, 1, 3};
+	int at = 0;
+	for (int s = 0; s < steps; s++)
+		for (int w = 0; w < 4; w++) {
+			args[(*n)++] = LLVMBuildExtractElement(e->b, a->words[s], emit_int(e, turn[w]), "");
+			put(form, &at, "r,", 0);
+		}
+}
+
 void nvptx_quad_product(struct emit *e, const struct quad *m, const struct quad_operand *a, const struct quad_operand *b, int steps, LLVMValueRef *acc, int vectors)
 {
-	LLVMValueRef args[MOST + 2];
-	char text[TEXT];
-	int n = vectors * ELEMENTS, at = 0;
-	args[n] = descriptor(e, a);
-	args[n + 1] = descriptor(e, b);
+	LLVMValueRef args[MOST + MOST_WORDS + 2];
+	char text[TEXT], form[4 * MOST_WORDS] = "";
+	int n = vectors * ELEMENTS, at = 0, more = n + 1;
+	if (a->words && 4 * steps > MOST_WORDS) {
+		emit_fail(e, NULL, "internal: %d steps of a product from registers", steps);
+		return;
+	}
+	args[n] = descriptor(e, b);
+	if (a->words)
+		put_words(e, a, steps, args, &more, form);
+	else
+		args[more++] = descriptor(e, a);
+	char forms[sizeof form + 8];
+	snprintf(forms, sizeof forms, "l,%s", a->words ? form : "l,");
 	put(text, &at, "{ .reg .b64 a, b; .reg .pred on; setp.ne.b32 on, 1, 0; wgmma.fence.sync.aligned; ", 0);
 	for (int s = 0; s < steps; s++) {
-		at += snprintf(text + at, TEXT - (size_t)at, "add.s64 a, $%d, %d; add.s64 b, $%d, %d; ", 2 * n, s * STEP >> UNIT_BITS, 2 * n + 1, s * STEP >> UNIT_BITS);
+		at += snprintf(text + at, TEXT - (size_t)at, "add.s64 b, $%d, %d; ", 2 * n, step_at(b, s));
+		if (!a->words)
+			at += snprintf(text + at, TEXT - (size_t)at, "add.s64 a, $%d, %d; ", 2 * n + 1, step_at(a, s));
 		at += snprintf(text + at, TEXT - (size_t)at, "wgmma.mma_async.sync.aligned.m%dn%dk%d.%s {", QUAD_ROWS, vectors * 8, m->k, m->types);
 		put_list(text, &at, n);
-		put(text, &at, "}, a, b, on, 1, 1, 0, 0; ", 0);
+		int w = 2 * n + 1 + 4 * s;
+		if (a->words)
+			at += snprintf(text + at, TEXT - (size_t)at, "}, {$%d, $%d, $%d, $%d}, b, on, 1, 1, %d; ", w, w + 1, w + 2, w + 3, b->across);
+		else
+			at += snprintf(text + at, TEXT - (size_t)at, "}, a, b, on, 1, 1, %d, %d; ", a->across, b->across);
 	}
 	put(text, &at, "wgmma.commit_group.sync.aligned; }", 0);
-	run(e, text, acc, vectors, args, "l,l,", 2);
+	run(e, text, acc, vectors, args, forms, more - n);
 }
 
 void nvptx_quads_wait(struct emit *e, int lots, LLVMValueRef *acc, int vectors)
