@@ -319,20 +319,38 @@ static struct tiles tiles_of(const struct planner *p, const struct ir_phase *ph)
 	return t;
 }
 
-/* Whether four waves may multiply together (target/mfma.h).  Of each product the operand along the later axis is loaded as it is multiplied, side by side along one of its
- * axes, by the loop over one of them; the other may be in registers.  both: of all products neither is, and what they contract is the loop. */
+/* Whether four waves may multiply together (target/mfma.h).  Of each product the operand along the later axis is what a loop over one of its axes loads, as it is and side
+ * by side along one of them, or made of that element by element; the other may be in registers.  both: of all products neither is, and what they
+ * contract is the loop. */
 struct quad_search { const struct planner *p; const struct ir_phase *ph; int products; bool fit, both; };
 
 static int one_axis(ir_axes axes) { return axes && !(axes & (axes - 1)) ? __builtin_ctz(axes) : -1; }
 
+static bool is_loop(const struct quad_search *s, int axis) { return s->ph->axes[axis].kind == AXIS_LOOP; }
+
+/* Comes to group memory by itself. */
 static bool is_brought(const struct quad_search *s, const struct ir_ins *x, int k, int free)
 {
 	const struct ir_param *t = x->op == IR_LOAD ? &s->p->k->params[x->imm] : NULL;
-	bool loop = s->ph->axes[k].kind == AXIS_LOOP || s->ph->axes[free].kind == AXIS_LOOP;
-	if (!t || t->role != IR_IN || t->list || !loop)
+	if (!t || t->role != IR_IN || t->list || !(is_loop(s, k) || is_loop(s, free)))
 		return false;
 	struct affine last = affine_of(x->args[t->rank - 1]);
 	return last.ok && (last.coef[k] == 1 || last.coef[free] == 1);
+}
+
+static bool is_made(const struct quad_search *s, const struct ir_ins *x)
+{
+	if (x->op == IR_LOAD)
+		return s->p->k->params[x->imm].role == IR_IN && !s->p->k->params[x->imm].list;
+	bool made = ir_is_pure(x) && !x->over && x->op != IR_ARG && x->op != IR_RELAYOUT;
+	for (int a = 0; a < x->nargs && made; a++)
+		made = !x->args[a]->axes || is_made(s, x->args[a]);
+	return made;
+}
+
+static bool is_of_round(const struct quad_search *s, const struct ir_ins *x, int k, int free)
+{
+	return is_brought(s, x, k, free) || (x->op != IR_LOAD && is_loop(s, k) && is_made(s, x));
 }
 
 static void look_for_quad(struct ir_ins *i, void *ctx)
@@ -348,8 +366,8 @@ static void look_for_quad(struct ir_ins *i, void *ctx)
 	if (!s->fit)
 		return;
 	int a = free[0] < free[1] ? 0 : 1;
-	s->fit = target_quad(s->p->target, i->args[a]->dtype, i->args[!a]->dtype) && is_brought(s, i->args[!a], k, free[!a]);
-	s->both = s->both && s->ph->axes[k].kind == AXIS_LOOP && is_brought(s, i->args[a], k, free[a]);
+	s->fit = target_quad(s->p->target, i->args[a]->dtype, i->args[!a]->dtype) && is_of_round(s, i->args[!a], k, free[!a]);
+	s->both = s->both && is_loop(s, k) && is_of_round(s, i->args[a], k, free[a]);
 }
 
 static struct quad_search quads_of(const struct planner *p)
@@ -370,11 +388,11 @@ static int64_t quad_positions(const struct quad_fit *f, int axis)
 	return n || (phase_extent(f->v, ax->extent, &n) && n > 0) ? n : 1;
 }
 
-/* An operand that comes so, in whole rows of group memory. */
-static void fit_brought(struct quad_fit *f, const struct ir_ins *x, int k, int free)
+/* An operand in group memory, in whole rows; one that is made lies along k. */
+static void fit_operand(struct quad_fit *f, const struct ir_ins *x, int k, int free)
 {
-	struct affine last = affine_of(x->args[f->s->p->k->params[x->imm].rank - 1]);
-	int inner = last.coef[k] == 1 ? k : free, rows = inner == k ? free : k;
+	bool across = x->op == IR_LOAD && affine_of(x->args[f->s->p->k->params[x->imm].rank - 1]).coef[k] != 1;
+	int inner = across ? free : k, rows = across ? k : free;
 	int64_t row = quad_positions(f, inner) * dtype_info(x->dtype)->bits / 8;
 	f->fit = f->fit && row % QUAD_ROW == 0 && quad_positions(f, rows) % QUAD_TURN == 0;
 	f->bytes += row * quad_positions(f, rows);
@@ -390,9 +408,9 @@ static void fit_quad(struct ir_ins *i, void *ctx)
 		free[n] = one_axis(axes_of_several(f->s->ph, i->args[n]->axes & ~i->over));
 	int a = free[0] < free[1] ? 0 : 1;
 	f->fit = f->fit && quad_positions(f, free[a]) % (QUAD_ROWS / QUAD_WAVES * f->v->waves) == 0 && quad_positions(f, free[!a]) <= QUAD_MOST;
-	fit_brought(f, i->args[!a], k, free[!a]);
-	if (is_brought(f->s, i->args[a], k, free[a]))
-		fit_brought(f, i->args[a], k, free[a]);
+	fit_operand(f, i->args[!a], k, free[!a]);
+	if (is_of_round(f->s, i->args[a], k, free[a]))
+		fit_operand(f, i->args[a], k, free[a]);
 }
 
 /* The variant's tiles are such as four waves multiply. */
@@ -498,7 +516,7 @@ static void plan_product(struct planner *p, const struct beside *b, const struct
 	matrix_tiles(p, &v, b, shrink_for(held), NULL);
 	hold(p, &v, b, most);
 	v.quads = v.quads && quads_fit(p, &v);
-	v.piped = is_aligned && !v.quads;
+	v.piped = is_aligned;
 	plan_beside(p, &v, b);
 	if (!v.text[0])
 		v.text = "any";

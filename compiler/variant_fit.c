@@ -111,9 +111,13 @@ int variant_build(struct arena *a, const struct ir_kernel *k, struct variant *v,
 	struct variant planned = *v;
 	char other[400];
 	int rc = build(a, k, v, session, out, err, errlen);
+	if (rc == OBJECT_SPILLS && v->quads && v->piped) {
+		v->piped = false;
+		rc = build(a, k, v, session, out, other, sizeof other);
+		v->piped = rc;
+	}
 	if (rc == OBJECT_SPILLS && v->quads) {
 		v->quads = planned.quads = false;
-		v->piped = planned.piped = true;
 		rc = build(a, k, v, session, out, err, errlen);
 	}
 	if (rc == OBJECT_SPILLS && v->piped) {

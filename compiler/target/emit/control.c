@@ -82,7 +82,7 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	struct quads quads;
 	bool by_quads = quads_enter_loop(e, &quads, loop, start, end);
 	struct pipe pipe;
-	bool piped = !by_quads && pipe_enter_loop(e, &pipe, loop);
+	bool piped = pipe_enter_loop(e, &pipe, loop);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), enter = before;
 	LLVMBasicBlockRef in = LLVMAppendBasicBlockInContext(e->ctx, e->fn, ""), out = LLVMAppendBasicBlockInContext(e->ctx, e->fn, "");
 	bool always = !staged && runs_at_all(loop->args[0], loop->args[1]);
@@ -124,10 +124,10 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	e->loop_depth++;
 	if (staged)
 		stage_begin_round(e, &ring, pos, end);
-	if (by_quads)
-		quads_begin_round(e, &quads, pos, end);
 	if (piped)
 		pipe_begin_round(e, &pipe, pos, end);
+	if (by_quads)
+		quads_begin_round(e, &quads, pos, end);
 	emit_block(e, body);
 	if (by_quads)
 		quads_end_round(e);

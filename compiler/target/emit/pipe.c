@@ -54,7 +54,7 @@ static bool is_of_operand(const struct emit *e, const struct ir_ins *loop, const
 
 static bool is_piped(const struct emit *e, const struct ir_ins *loop, const struct ir_ins *i)
 {
-	bool loads = i->op == IR_LOAD && i->layout && !(i->flags & IR_STAGED) && e->k->params[i->imm].role == IR_IN && varies(loop, i);
+	bool loads = i->op == IR_LOAD && i->layout && !(i->flags & IR_STAGED) && !quads_bring(e, i) && e->k->params[i->imm].role == IR_IN && varies(loop, i);
 	for (int a = 0; loads && a < i->nargs; a++)
 		loads = is_known(loop, i->args[a]);
 	return loads && is_of_operand(e, loop, i);

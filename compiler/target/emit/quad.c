@@ -185,12 +185,12 @@ bool quads_enter_loop(struct emit *e, struct quads *q, const struct ir_ins *loop
 		}
 	for (int r = 0; r < q->ahead; r++)
 		ask(e, q, LLVMBuildAdd(e->b, start, emit_int(e, r * e->ph->axes[loop->imm].tile), ""), end);
+	e->quads = q;
 	return true;
 }
 
 void quads_begin_round(struct emit *e, struct quads *q, LLVMValueRef at, LLVMValueRef end)
 {
-	e->quads = q;
 	e->lds_now.top = q->all;
 	q->slot = slot_of(e, q, at);
 	e->machine->staged(e, q->ahead - 1);
