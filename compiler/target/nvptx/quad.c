@@ -8,7 +8,7 @@
 
 /* Of a descriptor, in units of 16 bytes: what blocks of a row, and what eight rows are apart; the kind of swizzle. */
 #define SWIZZLE_128 (1ull << 62)
-enum { UNIT_BITS = 4, BLOCKS_AT = 16, ROWS_AT = 32, ELEMENTS = 4, MOST = QUAD_MOST / 2, MOST_WORDS = 64, TEXT = 8192 };
+enum { UNIT_BITS = 4, BLOCKS_AT = 16, ROWS_AT = 32, ELEMENTS = 4, MOST = QUAD_MOST / 2, MOST_STEPS = 16, MOST_MORE = 1 + 5 * MOST_STEPS, TEXT = 16384 };
 
 static LLVMValueRef descriptor(struct emit *e, const struct quad_operand *o)
 {
@@ -17,8 +17,12 @@ static LLVMValueRef descriptor(struct emit *e, const struct quad_operand *o)
 	return LLVMBuildOr(e->b, at, LLVMConstInt(e->i64, SWIZZLE_128 | apart, 0), "");
 }
 
-/* Where step s begins behind the operand's place, in units. */
-static int step_at(const struct quad_operand *o, int s) { return (s / o->steps * o->blocks + s % o->steps * o->step) >> UNIT_BITS; }
+/* Of step s, from the operand's. */
+static LLVMValueRef step_from(struct emit *e, const struct quad_operand *o, LLVMValueRef descriptor, int s)
+{
+	int at = (s / o->steps * o->blocks + s % o->steps * o->step) >> UNIT_BITS;
+	return at ? LLVMBuildAdd(e->b, descriptor, LLVMConstInt(e->i64, (uint64_t)at, 0), "") : descriptor;
+}
 
 static void put(char *text, int *at, const char *format, int number) { *at += snprintf(text + *at, TEXT - (size_t)*at, format, number); }
 
@@ -29,10 +33,10 @@ static void put_list(char *text, int *at, int n)
 		put(text, at, k ? ",$%d" : "$%d", k);
 }
 
-/* Text whose results are n f32 and whose first n operands are what they were, under `acc`; args: room for these, in front of the `more` that stand behind. */
+/* Text whose results are n f32 and whose first n operands are what they were, under `acc`; args: room for these, in front of those that `more` is the form of. */
 static void run(struct emit *e, const char *text, LLVMValueRef *acc, int vectors, LLVMValueRef *args, const char *more, int nmore)
 {
-	LLVMTypeRef types[MOST + MOST_WORDS + 2], results[MOST];
+	LLVMTypeRef types[MOST + MOST_MORE], results[MOST];
 	char form[TEXT];
 	int n = vectors * ELEMENTS, at = 0;
 	for (int k = 0; k < n; k++)
@@ -55,49 +59,41 @@ static void run(struct emit *e, const char *text, LLVMValueRef *acc, int vectors
 	}
 }
 
-/* The instruction's own rows in registers: words of row lane / 4, then those of the row 8 below; it takes them by turns. */
-static void put_words(struct emit *e, const struct quad_operand *a, int steps, LLVMValueRef *args, int *n, char *form)
+/* The operands of one step: words of row lane / 4 and those of the row 8 below, which it takes by turns, or a descriptor; and the other descriptor. */
+static void add_step(struct emit *e, const struct quad_operand *a, const struct quad_operand *b, const LLVMValueRef descriptors[2], int s, LLVMValueRef *args, int *n)
 {
 	static const int turn[4] = {0, 2, 1, 3};
-	int at = 0;
-	for (int s = 0; s < steps; s++)
-		for (int w = 0; w < 4; w++) {
-			args[(*n)++] = LLVMBuildExtractElement(e->b, a->words[s], emit_int(e, turn[w]), "");
-			put(form, &at, "r,", 0);
-		}
+	for (int w = 0; a->words && w < 4; w++)
+		args[(*n)++] = LLVMBuildExtractElement(e->b, a->words[s], emit_int(e, turn[w]), "");
+	if (!a->words)
+		args[(*n)++] = step_from(e, a, descriptors[0], s);
+	args[(*n)++] = step_from(e, b, descriptors[1], s);
 }
 
 void nvptx_quad_product(struct emit *e, const struct quad *m, const struct quad_operand *a, const struct quad_operand *b, int steps, LLVMValueRef *acc, int vectors)
 {
-	LLVMValueRef args[MOST + MOST_WORDS + 2];
-	char text[TEXT], form[4 * MOST_WORDS] = "";
-	int n = vectors * ELEMENTS, at = 0, more = n + 1;
-	if (a->words && 4 * steps > MOST_WORDS) {
-		emit_fail(e, NULL, "internal: %d steps of a product from registers", steps);
+	LLVMValueRef args[MOST + MOST_MORE], descriptors[2] = {a->words ? NULL : descriptor(e, a), descriptor(e, b)};
+	char text[TEXT], form[4 * MOST_MORE] = "b,";
+	int n = vectors * ELEMENTS, at = 0, more = n + 1, formed = 2;
+	if (steps > MOST_STEPS) {
+		emit_fail(e, NULL, "internal: %d steps of a product", steps);
 		return;
 	}
-	args[n] = descriptor(e, b);
-	if (a->words)
-		put_words(e, a, steps, args, &more, form);
-	else
-		args[more++] = descriptor(e, a);
-	char forms[sizeof form + 8];
-	snprintf(forms, sizeof forms, "l,%s", a->words ? form : "l,");
-	put(text, &at, "{ .reg .b64 a, b; .reg .pred on; setp.ne.b32 on, 1, 0; wgmma.fence.sync.aligned; ", 0);
+	args[n] = LLVMConstInt(e->i1, 1, 0);                 /* the sums so far count */
+	put(text, &at, "wgmma.fence.sync.aligned; ", 0);
 	for (int s = 0; s < steps; s++) {
-		at += snprintf(text + at, TEXT - (size_t)at, "add.s64 b, $%d, %d; ", 2 * n, step_at(b, s));
-		if (!a->words)
-			at += snprintf(text + at, TEXT - (size_t)at, "add.s64 a, $%d, %d; ", 2 * n + 1, step_at(a, s));
+		int w = n + more;
+		add_step(e, a, b, descriptors, s, args, &more);
 		at += snprintf(text + at, TEXT - (size_t)at, "wgmma.mma_async.sync.aligned.m%dn%dk%d.%s {", QUAD_ROWS, vectors * 8, m->k, m->types);
 		put_list(text, &at, n);
-		int w = 2 * n + 1 + 4 * s;
 		if (a->words)
-			at += snprintf(text + at, TEXT - (size_t)at, "}, {$%d, $%d, $%d, $%d}, b, on, 1, 1, %d; ", w, w + 1, w + 2, w + 3, b->across);
+			at += snprintf(text + at, TEXT - (size_t)at, "}, {$%d,$%d,$%d,$%d}, $%d, $%d, 1, 1, %d; ", w, w + 1, w + 2, w + 3, w + 4, 2 * n, b->across);
 		else
-			at += snprintf(text + at, TEXT - (size_t)at, "}, a, b, on, 1, 1, %d, %d; ", a->across, b->across);
+			at += snprintf(text + at, TEXT - (size_t)at, "}, $%d, $%d, $%d, 1, 1, %d, %d; ", w, w + 1, 2 * n, a->across, b->across);
+		formed += snprintf(form + formed, sizeof form - (size_t)formed, a->words ? "r,r,r,r,l," : "l,l,");
 	}
-	put(text, &at, "wgmma.commit_group.sync.aligned; }", 0);
-	run(e, text, acc, vectors, args, forms, more - n);
+	put(text, &at, "wgmma.commit_group.sync.aligned;", 0);
+	run(e, text, acc, vectors, args, form, more - n);
 }
 
 void nvptx_quads_wait(struct emit *e, int lots, LLVMValueRef *acc, int vectors)
