@@ -292,11 +292,13 @@ static int most_contracted(const struct planner *p, bool widest)
 static int whole_sides(int tile, int side) { return tile < side ? side : tile - tile % side; }
 
 /* Of few rows a product waits for memory: small tiles, so that there are many, long ones of what is contracted, so that rounds are few.  most: rows of
- * a group, where there are groups, for which one is taken; tiles: also where so few of the largest make the result that they leave half of the
- * chip without one (docs/performance.md). */
-struct few { int most, rows, columns, contracted, waves; bool tiles; };
-static const struct few few_classes[] = {{16, 16, 64, 256, 4, false}, {32, 32, 64, 128, 4, false}, {64, 64, 64, 128, 4, true}};
-enum { FEW_CLASSES = sizeof few_classes / sizeof *few_classes, LARGE = 128 };
+ * a group, where there are groups, for which one is taken; 0 = of none.  area: also where the result has no more positions for each multiprocessor, so that larger
+ * tiles would leave many without one (docs/performance.md); 0 = no matter how many. */
+struct few { int most, rows, columns, contracted, waves, area; };
+static const struct few few_classes[] = {{16, 16, 64, 256, 4, 0}, {32, 32, 64, 128, 4, 0}, {64, 64, 64, 128, 4, 64 * 128}};
+/* Where four waves multiply together: one tile a multiprocessor, as large as there are. */
+static const struct few few_quads[] = {{16, 16, 64, 256, 4, 0}, {32, 32, 64, 128, 4, 0}, {0, 64, 64, 128, 4, 64 * 64}, {64, 64, 128, 128, 4, 64 * 128}, {0, 128, 128, 64, 8, 128 * 128}};
+enum { FEW_CLASSES = sizeof few_classes / sizeof *few_classes, FEW_QUADS = sizeof few_quads / sizeof *few_quads, LARGE = 128 };
 
 /* Of a phase's two axes of tiles that of rows, which results are not contiguous along, and the other; -1 = it has not two. */
 struct tiles { int rows, columns; };
@@ -449,7 +451,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 	if (!v->aligned && !variant_in_runs(v))      /* long rows element by element: more lanes, fewer elements each */
 		v->waves = shrink > 1 ? waves_of(p, MANY_THREADS) : WAVES;
 	struct quad_search quads = quads_of(p);
-	bool large = v->quads && quads.both && quads.products == 1;
+	bool large = v->quads && !few && quads.both && quads.products == 1;
 	for (int i = 0; i < p->k->nphases; i++) {
 		struct sides sides = sides_of(&p->k->phases[i], p->target);
 		struct tiles tiles = tiles_of(p, &p->k->phases[i]);
@@ -536,16 +538,21 @@ static void plan_few(struct planner *p, const struct beside *b, const struct few
 	struct variant v = plan_variant(p);
 	const struct hexpr *most = hexpr_const(p->arena, few->most);
 	most = groups ? hexpr_op(p->arena, HX_MUL, most, groups) : most;
-	const struct hexpr *is = hexpr_op(p->arena, HX_LE, n, most);
-	if (few->tiles) {
+	const struct hexpr *is = few->most ? hexpr_op(p->arena, HX_LE, n, most) : NULL;
+	if (few->area) {
 		const struct hexpr *size = hexpr_op(p->arena, HX_MUL, n, columns->extent);
-		is = hexpr_op(p->arena, HX_OR, is, hexpr_op(p->arena, HX_LE, size, hexpr_const(p->arena, LARGE * LARGE / 2 * p->target->multiprocessors)));
+		const struct hexpr *small = hexpr_op(p->arena, HX_LE, size, hexpr_const(p->arena, (int64_t)few->area * p->target->multiprocessors));
+		is = is ? hexpr_op(p->arena, HX_OR, is, small) : small;
 	}
 	v.predicate = plan_both(p, v.predicate, is);
-	plan_say(p, &v, arena_printf(p->arena, "%s<=%d%s%s", p->k->symbols[n->imm], few->most, groups ? " each" : "", few->tiles ? " or few" : ""));
+	const char *rows_text = few->most ? arena_printf(p->arena, "%s<=%d%s", p->k->symbols[n->imm], few->most, groups ? " each" : "") : "";
+	const char *area_text = few->area ? few->area == few->rows * few->columns ? arena_printf(p->arena, "few by %d x %d", few->rows, few->columns) : "few" : "";
+	plan_say(p, &v, arena_printf(p->arena, "%s%s%s", rows_text, *rows_text && *area_text ? " or " : "", area_text));
 	plan_aligned(p, &v);
+	v.quads = quads_of(p).fit;
 	matrix_tiles(p, &v, b, 1, few);
 	hold(p, &v, b, 0);
+	v.quads = v.quads && quads_fit(p, &v);
 	v.piped = true;
 	*plan_add(p) = v;
 }
@@ -565,8 +572,9 @@ void plan_products(struct planner *p)
 		for (int c = 0; c < (open ? CLASSES : 1); c++)
 			plan_product(p, &b, &p->pins[i], open ? classes[c] : 0, true);
 	}
-	for (int f = 0; f < FEW_CLASSES && !b.any_held && !b.n; f++)
-		plan_few(p, &b, &few_classes[f]);
+	bool quads = quads_of(p).both && quads_of(p).fit;
+	for (int f = 0; f < (quads ? FEW_QUADS : FEW_CLASSES) && !b.any_held && !b.n; f++)
+		plan_few(p, &b, quads ? &few_quads[f] : &few_classes[f]);
 	for (int a = 1; a >= 0; a--)
 		for (int c = 0; c < (b.any_held ? CLASSES : 1); c++)
 			if (!b.any_held || a || classes[c] <= 256)      /* else its masks and offsets do not fit the registers */
