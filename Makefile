@@ -57,7 +57,7 @@ DSL = $(addsuffix .c,$(addprefix dsl/, ast ast_dump diag dsl elab_access elab_ca
 COMPILER = $(addsuffix .c,$(addprefix compiler/, absent affine binding build dictionary driver eval eval_elem eval_mem eval_reduce file \
 	host_so layout layout_choose object object_code object_cost object_cubin object_elf object_facts object_ptx object_shifts pass_absent pass_across pass_again pass_bounds pass_carry pass_clean pass_deal pass_defer pass_expand pass_fuse pass_guard pass_hoist pass_layout pass_loads pass_repeat \
 	pass_math pass_next pass_parts pass_reduce pass_scaled pass_schedule pass_seen pass_simplify pass_spread pass_specialise pass_stream pass_ungroup pass_unroll pass_whole passes plan plan_bands plan_carry plan_cluster plan_facts plan_products plan_sets plan_short plan_tiles plan_uneven plan_variant pointwise report text text_parse variant_code variant_fit verify \
-	$(addprefix target/, targets translate $(addprefix emit/, ahead as_of ask banks cluster control convert counted dot early elementwise fold grid index joined lds memory nans once order pace pipe prefix quad ragged readers reduce rounds run scan stage swap teams translate value waves) \
+	$(addprefix target/, targets translate $(addprefix emit/, ahead as_of ask banks cluster control convert counted dot early elementwise fold grid growth index joined lds memory nans once order pace pipe prefix quad ragged readers reduce rounds run scan stage swap teams translate value waves) \
 	$(addprefix amdgcn/, convert machine memory) $(addprefix nvptx/, convert machine memory quad)))) compiler/llvm_shim.cpp
 # With LLVM's archives alone.
 LLVM_STATIC = compiler/llvm_static.cpp

@@ -1,7 +1,7 @@
 /* pass_math.c
  * Problem: exp, log, tanh, erf, erfc, normcdf, sin and cos have no instruction.
  * Method:  exp x = exp2(x log2 e) and log x = log2(x) ln 2: one instruction each and one multiply, the listed reassociation of
- *          the language.  tanh, erf: odd polynomials near 0 (coefficients: Cephes single precision, S. Moshier, netlib), exp2
+ *          the language; of the weights of a product, exp(s - row's), exp2(s log2 e - row's log2 e) by fma.  tanh, erf: odd polynomials near 0 (coefficients: Cephes single precision, S. Moshier, netlib), exp2
  *          forms beyond; maximal relative error about 2e-7.  erfc, normcdf: exp2 of one polynomial of |x|, of even degree so that it
  *          falls wherever it is not fitted and ends in 0; relative error about 4e-7 where |x| <= 1, 3e-6 up to 4 (erfc, 1.5e-8 there)
  *          and down to -6 (normcdf, 1e-9) 4e-6, of which 2e-6 are roundings of the exponent; beyond it grows, 1e-3 at 5 and -7.  Each
@@ -12,7 +12,10 @@
  * Needs:   any IR.   Keeps: values within those errors; f32 only (narrower operands are converted by the text). */
 #include "pass.h"
 
+#include <float.h>
 #include <math.h>
+
+#define LOG2_E 1.4426950408889634
 
 static struct ir_ins *num(struct ir_builder *b, double x)
 {
@@ -26,7 +29,7 @@ static struct ir_ins *mul(struct ir_builder *b, struct ir_ins *x, double c)
 
 static struct ir_ins *exp_of(struct ir_builder *b, struct ir_ins *x)
 {
-	return ir_un(b, IR_EXP2, mul(b, x, 1.4426950408889634));
+	return ir_un(b, IR_EXP2, mul(b, x, LOG2_E));
 }
 
 /* c[0] z^(n-1) + ... + c[n-1], by fma */
@@ -147,6 +150,48 @@ static bool is_rounded(const struct math *m, const struct ir_ins *i)
 	return r.rounded;
 }
 
+/* Who has a value: products, in 16 bits or fewer, and sums of it. */
+struct weighed { const struct ir_ins *of; const bool *multiplied; bool product, only; };
+
+static void look_at_user(struct ir_ins *i, void *ctx)
+{
+	struct weighed *w = ctx;
+	for (int a = 0; a < i->nargs; a++) {
+		if (i->args[a] != w->of)
+			continue;
+		bool product = i->op == IR_CVT && dtype_info((enum dtype)i->dtype)->bits <= 16 && w->multiplied[i->id];
+		w->product = w->product || product;
+		w->only = w->only && (product || (i->op == IR_REDUCE && i->kind == RED_SUM));
+	}
+}
+
+static void look_at_dot(struct ir_ins *i, void *ctx)
+{
+	bool *multiplied = ctx;
+	for (int a = 0; i->op == IR_DOT && a < 2; a++)
+		multiplied[i->args[a]->id] = true;
+}
+
+/* exp(a - b), a tile's less a row's number, which weighs a product: exp2 of one fma.  That moves a by less than a unit in its last place where b is as large
+ * as a, as its own product's roundings do.  What is -infinity or no number stays so, also where no f32 holds b log2 e. */
+static struct ir_ins *weight_of(struct ir_builder *b, const struct math *m, const struct ir_ins *i)
+{
+	struct ir_ins *x = i->args[0];
+	if (x->op != IR_SUB || x->args[0]->axes == x->args[1]->axes || (x->args[1]->axes & ~x->args[0]->axes))
+		return NULL;
+	struct arena scratch = {0};
+	bool *multiplied = arena_alloc(&scratch, (size_t)m->p->k->next_id * sizeof *multiplied);
+	struct weighed w = {i, multiplied, false, true};
+	ir_walk(m->ph->body, look_at_dot, multiplied);
+	ir_walk(m->ph->body, look_at_user, &w);
+	arena_free(&scratch);
+	if (!w.product || !w.only)
+		return NULL;
+	struct ir_ins *row = x->args[1], *least = num(b, -FLT_MAX), *most = mul(b, row, LOG2_E);
+	most = ir_select(b, ir_bin(b, IR_LE, least, row), ir_bin(b, IR_MAX, most, least), most);
+	return ir_un(b, IR_EXP2, ir_fma(b, x->args[0], num(b, LOG2_E), ir_un(b, IR_NEG, most)));
+}
+
 static void expand(struct ir_ins *i, void *ctx)
 {
 	struct math *m = ctx;
@@ -155,7 +200,10 @@ static void expand(struct ir_ins *i, void *ctx)
 	if (i->dtype != DT_F32)
 		return;
 	switch (i->op) {
-	case IR_EXP: r = exp_of(&b, x); break;
+	case IR_EXP:
+		r = weight_of(&b, m, i);
+		r = r ? r : exp_of(&b, x);
+		break;
 	case IR_LOG: r = mul(&b, ir_un(&b, IR_LOG2, x), 0.6931471805599453); break;
 	case IR_TANH: r = tanh_of(&b, x); break;
 	case IR_ERF: r = erf_of(&b, x); break;

@@ -13,6 +13,7 @@
  *   convert.c     conversions, the narrow ones in software    control.c     loops and branches
  *   banks.c       what lanes cost each other in LDS
  *   ask.c         loads in front of a block, together         run.c         runs of which some elements may be missing
+ *   growth.c      addresses from round to round
  *   stage.c       loads by way of group memory                pipe.c        operands, a round before
  *   ahead.c       a later workgroup's loads, for the L2      order.c       the order of what is computed
  *   early.c       the first loads, before the wait           pace.c        no more than memory gives
@@ -134,11 +135,15 @@ LLVMValueRef emit_hexpr(struct emit *, const struct hexpr *);        /* i32, of 
 void emit_block(struct emit *, const struct ir_block *);
 const struct ir_ins *emit_instruction(struct emit *, const struct ir_ins *);    /* returns the last that it handled: reductions side by side are one round */
 
+/* growth.c: i64: where a load lies for all lanes in the first of two rounds, and by how much that grows from each to the next; by: NULL = it is made anew in each. */
+struct growth { LLVMValueRef at, by; };
+void growth_find(struct emit *, const struct ir_ins *loop, const struct ir_ins *const *loads, int n, const LLVMValueRef round[2], struct growth *);
+void growth_take(struct emit *, const struct growth *, struct access *);       /* in the loop: the access, opened, is this round's */
+
 /* stage.c, memory.c */
-/* bytes: of a round's places; odd: i32, 0 and 1 in turns; at, by: i64, where each load of the first round that is asked for in the loop lies for all
- * lanes, and by how much that grows, NULL = it is made anew.  asked: the round that this one asks for, which there is if it is below end; rest: the first
+/* bytes: of a round's places; odd: i32, 0 and 1 in turns; growth: of each load, from the first round on that is asked for in the loop.  asked: the round that this one asks for, which there is if it is below end; rest: the first
  * of the loads that it has not asked for yet, n = none.  began: when the loop did (pace.c), NULL = no matter. */
-struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes, rest; LLVMValueRef odd, *at, *by, asked, end, began; };
+struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes, rest; struct growth *growth; LLVMValueRef odd, asked, end, began; };
 void stage_each(struct emit *, const struct ir_ins *loop, void (*each)(struct emit *, const struct ir_ins *load));   /* of the loop's first round each load that comes by its ring */
 bool stage_enter_loop(struct emit *, struct stage_ring *, const struct ir_ins *loop, LLVMValueRef *end);  /* asks for its first rounds; end: becomes this wave's; false = nothing of it is staged */
 void stage_begin_round(struct emit *, struct stage_ring *, LLVMValueRef at, LLVMValueRef end);
@@ -166,7 +171,7 @@ void pipe_leave_loop(struct emit *, struct pipe *, LLVMBasicBlockRef latch);
 enum { QUAD_TILES = 8 };
 struct quad_sides { int arg[2], axis[2]; };
 struct quad_tile { const struct ir_ins *load, *operand; int rows, inner, at; bool fixed; };
-struct quads { const struct ir_ins *loop; struct quad_tile tiles[QUAD_TILES]; int n, bytes, fixed, all, slots, ahead; bool under_way; LLVMValueRef start, slot, ask_at, end; };
+struct quads { const struct ir_ins *loop; struct quad_tile tiles[QUAD_TILES]; int n, bytes, fixed, all, slots, ahead; bool under_way, grows; struct growth growth[QUAD_TILES]; LLVMValueRef start, slot, ask_at, end; };
 /* An operand in registers, words: of each step four, as products of one wave take them; or in group memory, where it is contracted along its rows' pieces, or across
  * them; all in bytes: apart: from eight rows to the next eight; blocks: from a row's first QUAD_ROW bytes to the next; step: from one step to the next, of which
  * `steps` are in a block. */

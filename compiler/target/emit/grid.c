@@ -82,12 +82,16 @@ static bool is_short(const struct emit *e, const struct grid_slots *s)
 	return s->n > e->machine->grid_dims && s->n <= 3 && e->machine->grid_short && e->v->predicate;
 }
 
+/* Tiles of products of which there are many, as attention's of each head: those of one follow each other, for they load the same, and the last ones come first, for a
+ * loop that ends where a tile does is the longest in them. */
+static bool is_of_many(const struct emit *e, const struct grid_slots *s) { return e->has_dot && s->n == 3 && tile_of(e, &s->of[2]) > 1; }
+
 /* The long dimension is for the rows, the last axis of one position a workgroup, or for what lies side by side. */
 static int along_of(const struct emit *e, const struct grid_slots *s)
 {
 	int along = 0;
 	for (int n = 0; n < s->n; n++)
-		along = is_sideways(e, s) || tile_of(e, &s->of[n]) == 1 ? n : along;
+		along = is_sideways(e, s) || is_of_many(e, s) || tile_of(e, &s->of[n]) == 1 ? n : along;
 	return along;
 }
 
@@ -95,7 +99,7 @@ static int along_of(const struct emit *e, const struct grid_slots *s)
 static int dim_of(const struct emit *e, const struct grid_slots *s, int n)
 {
 	int along = along_of(e, s);
-	return n == along ? 0 : is_sideways(e, s) ? s->n - 1 - n : n < along ? n + 1 : n;
+	return n == along ? 0 : is_sideways(e, s) || is_of_many(e, s) ? s->n - 1 - n : n < along ? n + 1 : n;
 }
 
 /* Of rows that may not be there (rounds.c) each group has so many workgroups at least: all that are may be one group's.  Of so few groups each has
@@ -211,6 +215,8 @@ static void bind_short(struct emit *e, const struct grid_slots *s, const struct 
 		int at = dim_of(e, s, n);
 		LLVMValueRef id = tile[0] ? tile[at] : e->machine->workgroup(e, at);
 		if (at == 1 && is_sideways(e, s) && e->ph != e->k->phases)
+			id = LLVMBuildSub(e->b, LLVMBuildSub(e->b, e->machine->workgroups(e, at), emit_int(e, 1), ""), id, "");
+		if (!at && is_of_many(e, s))
 			id = LLVMBuildSub(e->b, LLVMBuildSub(e->b, e->machine->workgroups(e, at), emit_int(e, 1), ""), id, "");
 		bool rounds = has_rounds(e, s) && n == rows_slot(e, s) && rows_of(e, &s->of[n]) == 1;
 		grid[at] = rounds ? rows_at_once(e, s) : s->of[n].tiles;

@@ -148,6 +148,8 @@ static void ask(struct emit *e, struct quads *q, LLVMValueRef at, LLVMValueRef e
 			emit_fail(e, load, "internal: operands of products do not come in pieces of 16 bytes");
 			break;
 		}
+		if (q->grows && q->growth[t].by)
+			growth_take(e, &q->growth[t], &a);
 		for (int r = 0; r < layout_regs(a.l); r += a.width) {
 			a.on = NULL;
 			a.on = emit_both(e, access_condition(e, &a, r), there);
@@ -157,6 +159,19 @@ static void ask(struct emit *e, struct quads *q, LLVMValueRef at, LLVMValueRef e
 	e->machine->stage_close(e);
 	index_forget(e);
 	round_set_back(e, q->loop, &was);
+}
+
+/* From the first round on that is asked for in the loop. */
+static void find_growth(struct emit *e, struct quads *q)
+{
+	int tile = e->ph->axes[q->loop->imm].tile;
+	LLVMValueRef round[2];
+	for (int r = 0; r < 2; r++)
+		round[r] = LLVMBuildAdd(e->b, q->start, emit_int(e, (q->ahead + r) * tile), "");
+	for (int t = 0; t < q->n; t++)
+		if (q->tiles[t].load)
+			growth_find(e, q->loop, &q->tiles[t].load, 1, round, &q->growth[t]);
+	q->grows = true;
 }
 
 bool quads_enter_loop(struct emit *e, struct quads *q, const struct ir_ins *loop, LLVMValueRef start, LLVMValueRef end)
@@ -185,6 +200,7 @@ bool quads_enter_loop(struct emit *e, struct quads *q, const struct ir_ins *loop
 		}
 	for (int r = 0; r < q->ahead; r++)
 		ask(e, q, LLVMBuildAdd(e->b, start, emit_int(e, r * e->ph->axes[loop->imm].tile), ""), end);
+	find_growth(e, q);
 	e->quads = q;
 	return true;
 }

@@ -79,50 +79,6 @@ static LLVMValueRef lane_in_round(struct emit *e, const struct stage_ring *ring,
 	return LLVMBuildAdd(e->b, op_times(e, e->tid, PIECE), op_times(e, round, ring->bytes), "");
 }
 
-/* Grows by the same from round to round, or not at all. */
-static bool grows_evenly(const struct ir_ins *loop, const struct ir_ins *i, bool *grows)
-{
-	bool even = true, some[2] = {false, false};
-	*grows = i->op == IR_IOTA && i->imm == loop->imm;
-	if (i->block != loop->body || i->op == IR_IOTA)
-		return true;
-	for (int a = 0; a < i->nargs; a++) {
-		even = even && grows_evenly(loop, i->args[a], &some[a != 0]);
-		*grows = *grows || some[a != 0];
-	}
-	bool known = i->op == IR_ADD || i->op == IR_SUB || i->op == IR_REDUCE || (i->op == IR_MUL && !(some[0] && some[1]));
-	return even && (known || !*grows);
-}
-
-/* Where each load of the first round that is asked for in the loop lies, and by how much it grows: so that it is not computed anew in each round. */
-static void find_growth(struct emit *e, struct stage_ring *ring)
-{
-	ring->at = arena_alloc(e->arena, sizeof *ring->at * (size_t)ring->n);
-	ring->by = arena_alloc(e->arena, sizeof *ring->by * (size_t)ring->n);
-	for (int r = 0; r < 2; r++) {
-		struct as_of was = round_set(e, ring->loop, emit_int(e, e->v->rounds - 1 + r));
-		for (int k = 0; k < ring->n; k++) {
-			struct access a;
-			bool even = true, grows;
-			for (int d = 0; d < e->k->params[ring->loads[k]->imm].rank; d++)
-				even = even && grows_evenly(ring->loop, ring->loads[k]->args[d], &grows);
-			access_open(e, &a, ring->loads[k], ring->loads[k]->layout);
-			LLVMValueRef at = even && a.all && !a.step && !a.fold && !a.t->list ? LLVMBuildPtrToInt(e->b, a.all, e->i64, "") : NULL;
-			ring->by[k] = r && at ? LLVMBuildSub(e->b, at, ring->at[k], "") : NULL;
-			ring->at[k] = r ? ring->at[k] : at;
-		}
-		round_set_back(e, ring->loop, &was);
-	}
-}
-
-/* The base of the ring's load k in the round that this one asks for. */
-static void carry_base(struct emit *e, const struct stage_ring *ring, int k, struct access *a)
-{
-	LLVMValueRef lane = LLVMBuildZExt(e->b, a->lane, e->i64, "");
-	a->all = LLVMBuildIntToPtr(e->b, emit_carried(e, ring->at[k], ring->by[k]), LLVMTypeOf(a->base), "");
-	a->base = a->joined ? a->all : LLVMBuildGEP2(e->b, e->i8, a->all, &lane, 1, "");
-}
-
 /* What round `at` (i32) loads, if there is one: of its loads those from number `k` on below `n`. */
 static void ask(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMValueRef end, int k, int n)
 {
@@ -132,8 +88,8 @@ static void ask(struct emit *e, struct stage_ring *ring, LLVMValueRef at, LLVMVa
 		const struct ir_ins *load = ring->loads[k];
 		struct access a;
 		access_open(e, &a, load, load->layout);
-		if (e->ring && ring->by[k])
-			carry_base(e, ring, k, &a);
+		if (e->ring && ring->growth[k].by)
+			growth_take(e, &ring->growth[k], &a);
 		for (int r = 0; r < layout_regs(a.l); r += a.width) {
 			a.on = NULL;
 			a.on = emit_both(e, access_condition(e, &a, r), there);
@@ -210,7 +166,8 @@ bool stage_enter_loop(struct emit *e, struct stage_ring *ring, const struct ir_i
 	*end = teams_open(e, loop, *end);
 	for (int r = 0; r < e->v->rounds - 1; r++)
 		ask(e, ring, emit_int(e, r), *end, 0, ring->n);
-	find_growth(e, ring);
+	ring->growth = arena_alloc(e->arena, sizeof *ring->growth * (size_t)ring->n);
+	growth_find(e, loop, ring->loads, ring->n, (const LLVMValueRef[]){emit_int(e, e->v->rounds - 1), emit_int(e, e->v->rounds)}, ring->growth);
 	pace_begin(e, ring);
 	return true;
 }
