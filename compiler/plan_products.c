@@ -467,7 +467,7 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 			int fits = ax->kind == AXIS_GRID ? most : NARROW;
 			if (!v->aligned && tile > fits)
 				tile = fits;
-			tile = whole_sides(tile / shrink, sides.of[a]);
+			tile = whole_sides(v->quads && !loop ? tile : tile / shrink, sides.of[a]);      /* four waves' rows are as many as they are */
 			if (ax->kind == AXIS_LOOP && tile < least)
 				tile = least;
 			plan_tile(v, i, ax->name, tile);
@@ -514,10 +514,18 @@ static void plan_product(struct planner *p, const struct beside *b, const struct
 		plan_aligned(p, &v);
 	else
 		v.single = most;                         /* rows so short that most runs of a wave stand beside one that is not whole */
-	v.quads = is_aligned && quads_of(p).fit;
-	matrix_tiles(p, &v, b, shrink_for(held), NULL);
-	hold(p, &v, b, most);
-	v.quads = v.quads && quads_fit(p, &v);
+	struct variant by_quads = v;
+	by_quads.quads = is_aligned && quads_of(p).fit;
+	if (by_quads.quads) {
+		matrix_tiles(p, &by_quads, b, shrink_for(held), NULL);
+		hold(p, &by_quads, b, most);
+	}
+	if (by_quads.quads && quads_fit(p, &by_quads)) {
+		v = by_quads;
+	} else {
+		matrix_tiles(p, &v, b, shrink_for(held), NULL);
+		hold(p, &v, b, most);
+	}
 	v.piped = is_aligned;
 	plan_beside(p, &v, b);
 	if (!v.text[0])
