@@ -151,13 +151,13 @@ static bool is_rounded(const struct math *m, const struct ir_ins *i)
 }
 
 /* Who has a value: products, in 16 bits or fewer, and sums of it. */
-struct weighed { const struct ir_ins *of; const bool *multiplied; bool product, only; };
+struct weighed { const struct ir_ins *of; const bool *multiplied; const int *uses; bool product, only; };
 
 static void look_at_user(struct ir_ins *i, void *ctx)
 {
 	struct weighed *w = ctx;
 	for (int a = 0; a < i->nargs; a++) {
-		if (i->args[a] != w->of)
+		if (i->args[a] != w->of || (ir_is_pure(i) && !w->uses[i->id]))       /* what nobody asks for any more is taken out later */
 			continue;
 		bool product = i->op == IR_CVT && dtype_info((enum dtype)i->dtype)->bits <= 16 && w->multiplied[i->id];
 		w->product = w->product || product;
@@ -181,7 +181,7 @@ static struct ir_ins *weight_of(struct ir_builder *b, const struct math *m, cons
 		return NULL;
 	struct arena scratch = {0};
 	bool *multiplied = arena_alloc(&scratch, (size_t)m->p->k->next_id * sizeof *multiplied);
-	struct weighed w = {i, multiplied, false, true};
+	struct weighed w = {i, multiplied, pass_uses(&scratch, m->p->k), false, true};
 	ir_walk(m->ph->body, look_at_dot, multiplied);
 	ir_walk(m->ph->body, look_at_user, &w);
 	arena_free(&scratch);

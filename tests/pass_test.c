@@ -8,6 +8,7 @@
 #include "pass_help.h"
 
 #include <check.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,6 +253,54 @@ START_TEST(rounded_functions_are_short)
 }
 END_TEST
 
+/* exp(s - row's) is one fma and exp2 where products have it, in 16 bits, and sums of it, and nobody else. */
+static const struct weight_case { const char *what; struct pass_edit edits[2]; int steps; } weights[] = {
+	{"weights", {{0}}, 1},
+	{"not summed", {{"reduce sum anyorder over j %7", "reduce sum anyorder over j %4"}}, 1},
+	{"kept in 32 bits", {{"reduce sum anyorder over j %7", "reduce max over j %7"}}, 0},
+	{"of no product", {{"%10 = dot anyorder over j %8, %9", "%13 = cvt %4 : bf16[i, j]\n    %10 = dot anyorder over j %13, %9"}}, 0},
+	{"less a number of their own", {{"%5 = load top[%1] : f32[i]", "%5 = load s[%1, %3] : f32[i, j]"}}, 0},
+};
+enum { WEIGHTS = sizeof weights / sizeof *weights };
+
+START_TEST(weights_of_products_are_one_step)
+{
+	enum { N = 16 };
+	static const double special[N] = {-FLT_MAX, -INFINITY, NAN, INFINITY, 0, -1, 88, 1000, -1000, 3e4, -3e4, 1e-30, 0.3, 12.7, -55.5, 2e38};
+	struct arena a = {0};
+	struct ir_run r;
+	struct ir_kernel *k;
+	struct variant v = {.target = target_by_name("gfx942"), .text = "any"};
+	int steps = 0;
+	pass_open_edited(&a, &r, "weights", weights[_i].edits);
+	ck_assert_msg(run_passes(&a, r.k, &v, "math", &k, r.err, sizeof r.err) == 0, "%s: %s", weights[_i].what, r.err);
+	ir_walk(k->phases[0].body, count_steps, &steps);
+	ck_assert_msg(steps == weights[_i].steps, "%s: %d steps", weights[_i].what, steps);
+	for (int p = 0; _i == 0 && p < r.k->nparams; p++)
+		ir_run_tensor(&r, r.k->params[p].name, 0);
+	for (int i = 0; _i == 0 && i < N; i++) {
+		ir_tensor_set(ir_run_find(&r, "top"), i, special[i]);
+		ir_tensor_set(ir_run_find(&r, "v"), i * N + i, 1);
+		for (int j = 0; j < N; j++)
+			ir_tensor_set(ir_run_find(&r, "s"), i * N + j, j == 0 ? -INFINITY : (double)(float)(special[i] - (isfinite(special[i]) ? j * 0.4 : 0)));
+	}
+	if (_i == 0)
+		pass_evaluate(&r, k, "weights");
+	for (int i = 0; _i == 0 && i < N; i++)
+		for (int j = 0; j < N; j++) {
+			if (j && isnan(special[i]))
+				continue;                        /* NaN times 0 is in every sum */
+			double s = ir_tensor_get(ir_run_find(&r, "s"), i * N + j), top = (float)special[i], y = exp(s - top), got = 0;
+			got = ir_tensor_get(ir_run_find(&r, "y"), i * N + j);
+			bool any = isnan(ir_tensor_get(ir_run_find(&r, "den"), i));
+			double bound = fabs(y) * (ldexp(1, -8) + fabs(top) * ldexp(1, -23));
+			ck_assert_msg(any ? !(isfinite(special[i])) : fabs(got - y) <= bound, "exp(%g - %g) is %g, found %g", s, top, y, got);
+		}
+	arena_free(&a);
+	ir_run_close(&r);
+}
+END_TEST
+
 static bool asks(const struct ir_kernel *k, const struct ir_ins *i, const char *tensor)
 {
 	bool yes = i->op == IR_LOAD && strcmp(k->params[i->imm].name, tensor) == 0;
@@ -417,14 +466,15 @@ START_TEST(masks_are_of_what_is_one_for_all)
 }
 END_TEST
 
-/* A running softmax asks once what it sees: of three masks a select of the scores is left, beside that for rows which see nothing.  Where the maximum
+/* A running softmax asks once what it sees: of three masks a select of the scores is left, beside those for rows which see nothing and for
+ * maxima times log2 e that no f32 holds.  Where the maximum
  * begins with -infinity a row that has seen nothing would have terms of NaN; where terms are summed unseen ones too, are something else than 0 there,
  * or the loop does not keep the maximum, the masks stay.  Where the mask compares what grows with positions, a tile is asked first whether all is seen. */
 static const struct { const char *why, *from, *to; int reduced, selected, branches; } seeings[] = {
-	{"as it is", "%25", "%25", 0, 2, 1},
+	{"as it is", "%25", "%25", 0, 3, 1},
 	{"narrowed before they are masked", "%39 = select %25, %34, %16 : f32[b, h, i, j]\n      %40 = cvt %39 : bf16[b, h, i, j]",
-	 "%39 = cvt %34 : bf16[b, h, i, j]\n      %53 = const 0 : bf16\n      %40 = select %25, %39, %53 : bf16[b, h, i, j]", 0, 2, 1},
-	{"a mask that does not grow", "%24 = le %22, %12", "%24 = ne %22, %12", 0, 2, 0},
+	 "%39 = cvt %34 : bf16[b, h, i, j]\n      %53 = const 0 : bf16\n      %40 = select %25, %39, %53 : bf16[b, h, i, j]", 0, 3, 1},
+	{"a mask that does not grow", "%24 = le %22, %12", "%24 = ne %22, %12", 0, 3, 0},
 	{"a maximum that begins with -infinity", "const -3.4028235e+38", "const -inf", 2, 2, 0},
 	{"terms that are summed unmasked", "%34 if %25", "%34", 1, 2, 0},
 	{"terms that are -0 where they are not seen", "%39 = select %25, %34, %16", "%53 = const -0 : f32\n      %39 = select %25, %34, %53", 2, 2, 0},
@@ -647,6 +697,7 @@ int main(void)
 	tcase_add_loop_test(t, schedules_of_products_are_taken_or_refused, 0, KNOBS);
 	tcase_add_test(t, functions_are_near);
 	tcase_add_loop_test(t, rounded_functions_are_short, 0, ROUNDINGS);
+	tcase_add_loop_test(t, weights_of_products_are_one_step, 0, WEIGHTS);
 	tcase_add_loop_test(t, conditions_are_asked_once, 0, GUARDS);
 	tcase_add_test(t, masked_products_are_summed_by_fma);
 	tcase_add_loop_test(t, masks_are_of_what_is_one_for_all, 0, MASKINGS);
