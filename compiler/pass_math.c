@@ -12,7 +12,6 @@
  * Needs:   any IR.   Keeps: values within those errors; f32 only (narrower operands are converted by the text). */
 #include "pass.h"
 
-#include <float.h>
 #include <math.h>
 
 #define LOG2_E 1.4426950408889634
@@ -173,7 +172,7 @@ static void look_at_dot(struct ir_ins *i, void *ctx)
 }
 
 /* exp(a - b), a tile's less a row's number, which weighs a product: exp2 of one fma.  That moves a by less than a unit in its last place where b is as large
- * as a, as its own product's roundings do.  What is -infinity or no number stays so, also where no f32 holds b log2 e. */
+ * as a, as its own product's roundings do.  Where b log2 e is more than f32 holds a difference is 0 or so large that the base does not matter. */
 static struct ir_ins *weight_of(struct ir_builder *b, const struct math *m, const struct ir_ins *i)
 {
 	struct ir_ins *x = i->args[0];
@@ -187,9 +186,8 @@ static struct ir_ins *weight_of(struct ir_builder *b, const struct math *m, cons
 	arena_free(&scratch);
 	if (!w.product || !w.only)
 		return NULL;
-	struct ir_ins *row = x->args[1], *least = num(b, -FLT_MAX), *most = mul(b, row, LOG2_E);
-	most = ir_select(b, ir_bin(b, IR_LE, least, row), ir_bin(b, IR_MAX, most, least), most);
-	return ir_un(b, IR_EXP2, ir_fma(b, x->args[0], num(b, LOG2_E), ir_un(b, IR_NEG, most)));
+	struct ir_ins *row = x->args[1], *small = ir_bin(b, IR_LE, ir_un(b, IR_ABS, row), num(b, 0x1p126)), *by = ir_select(b, small, num(b, LOG2_E), num(b, 1));
+	return ir_un(b, IR_EXP2, ir_fma(b, x->args[0], by, ir_un(b, IR_NEG, ir_bin(b, IR_MUL, row, by))));
 }
 
 static void expand(struct ir_ins *i, void *ctx)

@@ -266,7 +266,7 @@ enum { WEIGHTS = sizeof weights / sizeof *weights };
 START_TEST(weights_of_products_are_one_step)
 {
 	enum { N = 16 };
-	static const double special[N] = {-FLT_MAX, -INFINITY, NAN, INFINITY, 0, -1, 88, 1000, -1000, 3e4, -3e4, 1e-30, 0.3, 12.7, -55.5, 2e38};
+	static const double special[N] = {-FLT_MAX, -INFINITY, NAN, INFINITY, 0, -1, 88, 1000, -1000, 3e4, -3e4, 1e-30, 0.3, 12.7, -55.5, 3e38};
 	struct arena a = {0};
 	struct ir_run r;
 	struct ir_kernel *k;
@@ -282,7 +282,7 @@ START_TEST(weights_of_products_are_one_step)
 		ir_tensor_set(ir_run_find(&r, "top"), i, special[i]);
 		ir_tensor_set(ir_run_find(&r, "v"), i * N + i, 1);
 		for (int j = 0; j < N; j++)
-			ir_tensor_set(ir_run_find(&r, "s"), i * N + j, j == 0 ? -INFINITY : (double)(float)(special[i] - (isfinite(special[i]) ? j * 0.4 : 0)));
+			ir_tensor_set(ir_run_find(&r, "s"), i * N + j, j == 0 ? -INFINITY : (double)(float)(special[i] - (isfinite(special[i]) ? j * 0.4 : 0)));     /* of the largest it is one number */
 	}
 	if (_i == 0)
 		pass_evaluate(&r, k, "weights");
@@ -293,7 +293,7 @@ START_TEST(weights_of_products_are_one_step)
 			double s = ir_tensor_get(ir_run_find(&r, "s"), i * N + j), top = (float)special[i], y = exp(s - top), got = 0;
 			got = ir_tensor_get(ir_run_find(&r, "y"), i * N + j);
 			bool any = isnan(ir_tensor_get(ir_run_find(&r, "den"), i));
-			double bound = fabs(y) * (ldexp(1, -8) + fabs(top) * ldexp(1, -23));
+			double bound = fabs(y) * (ldexp(1, -8) + (fabs(top) < 1e5 ? fabs(top) * ldexp(1, -23) : 0));
 			ck_assert_msg(any ? !(isfinite(special[i])) : fabs(got - y) <= bound, "exp(%g - %g) is %g, found %g", s, top, y, got);
 		}
 	arena_free(&a);
@@ -467,7 +467,7 @@ START_TEST(masks_are_of_what_is_one_for_all)
 END_TEST
 
 /* A running softmax asks once what it sees: of three masks a select of the scores is left, beside those for rows which see nothing and for
- * maxima times log2 e that no f32 holds.  Where the maximum
+ * maxima that times log2 e no f32 holds.  Where the maximum
  * begins with -infinity a row that has seen nothing would have terms of NaN; where terms are summed unseen ones too, are something else than 0 there,
  * or the loop does not keep the maximum, the masks stay.  Where the mask compares what grows with positions, a tile is asked first whether all is seen. */
 static const struct { const char *why, *from, *to; int reduced, selected, branches; } seeings[] = {

@@ -29,11 +29,15 @@ static const struct quad *quad_of(const struct emit *e, const struct ir_ins *dot
 	return e->v->quads ? target_quad(e->v->target, dot->args[a]->dtype, dot->args[!a]->dtype) : NULL;
 }
 
-/* What a round of the loop loads for it, and nothing else does. */
-static const struct ir_ins *brought(const struct emit *e, const struct ir_ins *loop, const struct ir_ins *operand)
+/* What a round of the loop loads for it, and nothing else does, in whole pieces; NULL = it does not come so. */
+static const struct ir_ins *brought(struct emit *e, const struct ir_ins *loop, const struct ir_ins *operand)
 {
 	const struct ir_ins *load = operand->op == IR_RELAYOUT && operand->block == loop->body ? operand->args[0] : NULL;
-	return load && load->op == IR_LOAD && load->block == loop->body && e->k->params[load->imm].role == IR_IN && e->uses[load->id] == 1 ? load : NULL;
+	struct access a;
+	if (!load || load->op != IR_LOAD || load->block != loop->body || e->k->params[load->imm].role != IR_IN || e->uses[load->id] != 1)
+		return NULL;
+	access_open(e, &a, load, load->layout);
+	return access_bytes(&a) == PIECE && a.loose < 0 && !a.torn ? load : NULL;
 }
 
 static void add_tile(struct emit *e, struct quads *q, const struct ir_ins *dot, const struct ir_ins *operand, int free)
@@ -144,10 +148,6 @@ static void ask(struct emit *e, struct quads *q, LLVMValueRef at, LLVMValueRef e
 			continue;
 		index_forget(e);
 		access_open(e, &a, load, load->layout);
-		if (!e->failed && access_bytes(&a) != PIECE) {
-			emit_fail(e, load, "internal: operands of products do not come in pieces of 16 bytes");
-			break;
-		}
 		if (q->grows && q->growth[t].by)
 			growth_take(e, &q->growth[t], &a);
 		for (int r = 0; r < layout_regs(a.l); r += a.width) {
@@ -179,7 +179,9 @@ bool quads_enter_loop(struct emit *e, struct quads *q, const struct ir_ins *loop
 	*q = (struct quads){.loop = loop, .start = start};
 	if (!e->v->quads || e->quads)
 		return false;
+	struct as_of was = round_set(e, loop, start);
 	find_tiles(e, q);
+	round_set_back(e, loop, &was);
 	if (!q->n || e->failed)
 		return false;
 	if (e->loop_depth || q->bytes % PLACE || q->fixed % PLACE) {
