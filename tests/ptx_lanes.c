@@ -1,6 +1,10 @@
 /* ptx_lanes.c -- what a warp's instructions make of registers, all lanes at a time, for ptx_run.c.
  * In: an instruction, the warp's registers, the lanes that do it.  Out: registers.  An operation is chosen once, then a loop over the lanes, whose
- * registers lie side by side, does it.  What all lanes do together (shfl, vote, redux, mma) is here too. */
+ * registers lie side by side, does it.  What all lanes do together (shfl, vote, redux, mma) is here too.
+ * So are products of four warps (wgmma; PTX ISA, "Asynchronous warpgroup level matrix instructions"), of which a warp does its own rows.  A chip does them
+ * some time between where they begin and where the warp waits for them; here they are done where it waits, the latest.  Until then nothing else may read or
+ * write the sums, nor write words of A that are in registers, and other products may only go on with the same list of sums; what accesses such registers
+ * before has a fence of registers behind it. */
 #include "ptx_machine.h"
 
 #include <math.h>
@@ -361,7 +365,6 @@ static bool multiply(struct code *c, struct thread *warp, const struct ins *i)
 	return true;
 }
 
-
 bool ptx_lanes_exchange(struct code *c, struct thread *warp, const struct ins *i)
 {
 	if (is(i, redux) || is(i, mma))
@@ -370,5 +373,196 @@ bool ptx_lanes_exchange(struct code *c, struct thread *warp, const struct ins *i
 		shuffle(warp, i);
 	else
 		vote(warp, i);
+	return true;
+}
+
+/* --- of four warps ---------------------------------------------------------------------------------------------------------- */
+
+enum { OWN_ROWS = QUAD_ROWS / QUAD_WARPS, ROW_BYTES = 128, TURN = 8, PER_PIECE = PIECE / 2, ACROSS = ROW_BYTES / 2 };
+/* Of a descriptor, in units of PIECE bytes: where the first row is, blocks, eight rows; and the only swizzle that is known here, of rows of 128 bytes. */
+enum { BLOCKS_AT = 16, APART_AT = 32 };
+#define UNITS 0x3fffull
+#define SWIZZLE_128 (1ull << 62)
+
+static bool refuse_quad(struct code *c, const struct thread *warp, const struct ins *i, const char *why)
+{
+	return ptx_refuse(c, "workgroup %u thread %u: %.*s: %s", warp->group->at[0], warp->tid, (int)strcspn(i->text, " "), i->text, why);
+}
+
+static int sums_of(const struct ins *i) { return 4 * i->columns; }
+
+static int words_of(const struct ins *i) { return i->nop == sums_of(i) + WORDS_OF_A + 5 ? WORDS_OF_A : 0; }
+
+/* Eight rows begin where bits of an address that turn them are 0; a step along k stays in its row. */
+static bool read_descriptor(struct code *c, const struct thread *warp, const struct ins *i, const struct operand *o, bool across, struct side *s)
+{
+	uint64_t d = get(warp, o);
+	for (int n = 1; n < WARP; n++)
+		if (get(&warp[n], o) != d)
+			return refuse_quad(c, warp, i, "lanes have different descriptors");
+	if ((d & ~(UNITS | UNITS << BLOCKS_AT | UNITS << APART_AT)) != SWIZZLE_128)
+		return refuse_quad(c, warp, i, "a descriptor of something else than rows of 128 bytes, swizzled by 128, with no offset of the base");
+	*s = (struct side){(d & UNITS) * PIECE, (d >> APART_AT & UNITS) * PIECE, (d >> BLOCKS_AT & UNITS) * PIECE, across};
+	if (s->at / ROW_BYTES % TURN || s->apart % (TURN * ROW_BYTES) || (across && s->blocks % (TURN * ROW_BYTES)))
+		return refuse_quad(c, warp, i, "eight rows do not begin at a multiple of 1024");
+	if (s->at % ROW_BYTES > (across ? 0 : ROW_BYTES - 2 * QUAD_DEPTH))
+		return refuse_quad(c, warp, i, "reaches over the end of a row of 128 bytes");
+	return true;
+}
+
+/* Of the operand from row `first` on the piece number p: where it lies, and its first element; the others follow along k, or across. */
+static uint64_t piece_of(const struct side *s, int first, int p, int *row, int *k)
+{
+	*row = first + (s->across ? p / QUAD_DEPTH * PER_PIECE : p / 2);
+	*k = s->across ? p % QUAD_DEPTH : p % 2 * PER_PIECE;
+	uint64_t r = (uint64_t)*row, at = s->at + (uint64_t)(*k / TURN) * s->apart + (uint64_t)(*k % TURN) * ROW_BYTES + r / ACROSS * s->blocks + r % ACROSS * 2;
+	if (!s->across)
+		at = s->at + r / TURN * s->apart + r % TURN * ROW_BYTES + (uint64_t)*k * 2;
+	return at ^ (at / ROW_BYTES % TURN) * PIECE;
+}
+
+/* A product's pieces: of A the warp's own rows, unless they are words, and B. */
+struct pieces { const struct side *side; int first, n; };
+
+static void pieces_of(const struct thread *warp, const struct product *p, struct pieces out[2])
+{
+	out[0] = (struct pieces){&p->side[0], (int)(warp->tid / WARP % QUAD_WARPS) * OWN_ROWS, words_of(p->i) ? 0 : 2 * OWN_ROWS};
+	out[1] = (struct pieces){&p->side[1], 0, 2 * p->i->columns * 8};
+}
+
+/* Elements along k are added up lane by lane, each lane's two words in order. */
+static int turn_of(int k) { return k % 8 / 2 * 4 + k / 8 * 2 + k % 2; }
+
+static void read_pieces(const struct thread *warp, const struct pieces *of, enum dtype t, float (*out)[QUAD_DEPTH])
+{
+	for (int p = 0, row, k; p < of->n; p++) {
+		uint64_t at = piece_of(of->side, of->first, p, &row, &k);
+		uint16_t bits[PER_PIECE];
+		memcpy(bits, warp->group->shared + at, PIECE);
+		for (int e = 0; e < PER_PIECE; e++)
+			out[row - of->first + (of->side->across ? e : 0)][turn_of(k + (of->side->across ? 0 : e))] = num_to_f32(bits[e], t);
+		ptx_memory_return(warp, at);
+	}
+}
+
+/* Of D a lane has in its register 4 j + r row lane / 4, 8 further for the upper two, and column 8 j + lane % 4 * 2 + r % 2; its words of A are as mma's. */
+static void finish(struct thread *warp, const struct product *p)
+{
+	float a[OWN_ROWS][QUAD_DEPTH], b[QUAD_COLUMNS][QUAD_DEPTH];
+	const struct ins *i = p->i;
+	struct products *all = warp->products;
+	struct pieces of[2];
+	int n = sums_of(i), words = words_of(i);
+	pieces_of(warp, p, of);
+	read_pieces(warp, &of[0], narrow(i->type[0]), a);
+	read_pieces(warp, &of[1], narrow(i->type[0]), b);
+	for (int row = 0; words && row < OWN_ROWS; row++)
+		for (int k = 0; k < QUAD_DEPTH; k++)
+			a[row][turn_of(k)] = element(&warp[row % 8 * 4 + k % 8 / 2], &i->op[n + row / 8 + k / 8 * 2], i->type[0], k % 2);
+	for (int r = 0; r < n; r++) {
+		uint64_t *d = reg_of(warp, i->op[r].reg);
+		for (int lane = 0; lane < WARP; lane++) {
+			int row = lane / 4 + r % 4 / 2 * 8, col = r / 4 * 8 + lane % 4 * 2 + r % 2;
+			d[lane] = num_bits(num_dot_f32(p->adds ? num_float((uint32_t)d[lane]) : 0, a[row], b[col], QUAD_DEPTH));
+		}
+		all->sums[i->op[r].reg]--;
+	}
+	for (int w = 0; w < words; w++)
+		all->words[i->op[n + w].reg]--;
+}
+
+/* All but those of the last lots, and what no lot holds. */
+static void wait_lots(struct thread *warp, uint32_t last)
+{
+	struct products *all = warp->products;
+	int done = 0;
+	while (done < all->n && all->product[done].lot + last < all->lots)
+		finish(warp, &all->product[done++]);
+	all->n -= done;
+	memmove(all->product, all->product + done, (size_t)all->n * sizeof *all->product);
+}
+
+static bool same_sums(const struct ins *a, const struct ins *b)
+{
+	bool same = a->columns == b->columns;
+	for (int n = 0; same && a != b && n < sums_of(a); n++)
+		same = a->op[n].reg == b->op[n].reg;
+	return same;
+}
+
+/* Registers of a product that begins: a list of sums is that of others under way, or has nothing of theirs. */
+static bool take_registers(struct code *c, const struct thread *warp, const struct ins *i)
+{
+	struct products *all = warp->products;
+	int n = sums_of(i), words = words_of(i), like = all->n;
+	bool fenced = true, apart = true, summed = false;
+	for (int r = 0; r < n + words; r++) {
+		int reg = i->op[r].reg;
+		fenced = fenced && !all->touched[reg];
+		apart = apart && !(r < n ? all->words : all->sums)[reg];
+		summed = summed || (r < n && all->sums[reg]);
+	}
+	if (!fenced)
+		return refuse_quad(c, warp, i, "no wgmma.fence since something else accessed its registers");
+	while (summed && like && !same_sums(i, all->product[like - 1].i))
+		like--;
+	if (!apart || (summed && !like))
+		return refuse_quad(c, warp, i, "another product that has one of its registers is under way");
+	for (int r = 0; r < n + words; r++)
+		(r < n ? all->sums : all->words)[i->op[r].reg]++;
+	return true;
+}
+
+static bool begin(struct machine *m, struct thread *warp, const struct ins *i)
+{
+	struct products *all = warp->products;
+	int words = words_of(i), next = sums_of(i) + (words ? words : 1), row, k;
+	const struct operand *across = &i->op[i->nop - (words ? 1 : 2)], *adds = &i->op[next + 1];
+	struct product p = {.i = i, .adds = get(warp, adds) & 1, .lot = all->lots};
+	struct pieces of[2];
+	if (all->n == PRODUCTS)
+		return refuse_quad(m->c, warp, i, "too many products are under way");
+	for (int n = 1; n < WARP; n++)
+		if ((get(&warp[n], adds) & 1) != p.adds)
+			return refuse_quad(m->c, warp, i, "lanes do not agree whether it adds");
+	if (!words && !read_descriptor(m->c, warp, i, &i->op[next - 1], across[0].value, &p.side[0]))
+		return false;
+	if (!read_descriptor(m->c, warp, i, &i->op[next], across[!words].value, &p.side[1]) || !take_registers(m->c, warp, i))
+		return false;
+	pieces_of(warp, &p, of);
+	for (int s = 0; s < 2; s++)
+		for (int n = 0; n < of[s].n; n++)
+			if (!ptx_memory_lend(m, warp, i, piece_of(of[s].side, of[s].first, n, &row, &k)))
+				return false;
+	all->product[all->n++] = p;
+	all->did = all->did * 31 + get(warp, &i->op[next]) * 7 + (words ? 0 : get(warp, &i->op[next - 1])) * 3 + p.adds;
+	return true;
+}
+
+bool ptx_lanes_quad(struct machine *m, struct thread *warp, const struct ins *i)
+{
+	struct products *all = warp->products;
+	all->did = all->did * 31 + (uint64_t)(i - m->c->ins) + 1;
+	if (i->quad == REGISTER_FENCE)
+		memset(all->touched, 0, (size_t)m->registers * sizeof *all->touched);
+	else if (i->quad == LOT)
+		all->lots++;
+	else if (i->quad == WAIT_LOTS)
+		wait_lots(warp, (uint32_t)i->op[0].value);
+	return i->quad != PRODUCT || begin(m, warp, i);
+}
+
+/* What an instruction writes stands in front of all others, and is no address. */
+bool ptx_lanes_apart(struct code *c, const struct thread *warp, const struct ins *i)
+{
+	struct products *all = warp->products;
+	for (int n = 0; n < i->nop; n++) {
+		const struct operand *o = &i->op[n];
+		if (o->where != AT_REGISTER && (o->where != AT_MEMORY || o->reg < 0))
+			continue;
+		all->touched[o->reg] = true;
+		if (all->sums[o->reg] || (all->words[o->reg] && n < i->ndest && o->where == AT_REGISTER))
+			return ptx_refuse(c, "workgroup %u thread %u: %s: operand %d is a register of products under way", warp->group->at[0], warp->tid, i->text, n + 1);
+	}
 	return true;
 }

@@ -3,13 +3,17 @@
  * The lanes of a warp do each instruction together here, which a chip does not promise: what one stores is there for another behind bar.warp.sync, or a
  * barrier of more, and until then may come sooner or later.  So each byte of shared memory notes which lane has accessed it since.  Refused are a lane
  * that loads what another one has stored, or stores where another one has loaded or has stored another value.  Of what is written to global memory a
- * list serves: it is seldom read again. */
+ * list serves: it is seldom read again.
+ * Products of four warps read shared memory by another way (PTX ISA, "Async proxy"): what a thread stores is there for them when that thread has fenced it
+ * since and then the workgroup has passed a barrier; and where they read nobody stores before they are done, other warps than theirs not before a barrier
+ * behind that.  Barriers of some warps, or of a cluster, do not count for it. */
 #include <stdio.h>
 #include <string.h>
 #include "../base/num.h"
 #include "ptx_cluster.h"
 
 enum { NOBODY = -1, SEVERAL = -2 };
+#define IN_FLIGHT UINT32_MAX                     /* fences: what cp.async brings, and has not brought */
 
 void ptx_memory_order(struct machine *m)
 {
@@ -37,6 +41,53 @@ static bool touch(struct machine *m, const struct thread *t, const struct ins *i
 		else
 			k->loaded = loaded ? SEVERAL : lane;
 	}
+	return true;
+}
+
+bool ptx_memory_lend(struct machine *m, const struct thread *warp, const struct ins *i, uint64_t at)
+{
+	struct group *g = warp->group;
+	int name = (int)strcspn(i->text, " ");
+	if (at + PIECE > (uint64_t)m->l->shared)
+		return ptx_refuse(m->c, "thread %u: %.*s: shared address %llu, there are %d bytes", warp->tid, name, i->text, (unsigned long long)at, m->l->shared);
+	struct piece *p = &g->pieces[at / PIECE];
+	for (const struct stored *s = g->stored + at, *end = s + PIECE; !p->shown && s < end; s++) {
+		const struct thread *by = s->by ? &g->threads[s->by - 1] : NULL;
+		if (by && by->shown <= s->fences)
+			return ptx_refuse(m->c, "workgroup %u thread %u: %.*s: shared address %llu: thread %u has %s", g->at[0], warp->tid, name, i->text,
+			                  (unsigned long long)(s - g->stored), by->tid, s->fences == IN_FLIGHT ? "not waited for what it copies there"
+			                  : by->fences > s->fences ? "stored there, and fenced that behind the last barrier" : "stored there, with no fence.proxy.async since");
+	}
+	p->shown = true;
+	p->under_way++;
+	return true;
+}
+
+void ptx_memory_return(const struct thread *warp, uint64_t at)
+{
+	struct group *g = warp->group;
+	struct piece *p = &g->pieces[at / PIECE];
+	p->under_way--;
+	if (p->bars != g->bars)
+		p->done = 0;
+	p->bars = g->bars;
+	p->done |= 1u << warp->tid / WARP;
+}
+
+/* Bytes that products may read, or have read. */
+static bool store_for_products(struct machine *m, const struct thread *t, const struct ins *i, uint64_t at, int bytes, uint32_t fences)
+{
+	struct group *g = t->group;
+	uint64_t end = at + (unsigned)bytes;
+	for (struct piece *p = g->pieces + at / PIECE, *last = g->pieces + (end - 1) / PIECE; p <= last; p++) {
+		bool read = p->bars == g->bars && p->done & ~(1u << t->tid / WARP);
+		if (p->under_way || read)
+			return ptx_refuse(m->c, "workgroup %u thread %u: %s: %s", g->at[0], t->tid, i->text, p->under_way ? "products that read this are under way"
+			                  : "no barrier orders this after another warp's products that have read it");
+		p->shown = false;
+	}
+	for (struct stored *s = g->stored + at; s < g->stored + end; s++)
+		*s = (struct stored){fences, (uint16_t)(t->tid + 1)};
 	return true;
 }
 
@@ -71,6 +122,8 @@ static uint8_t *reach_shared(struct machine *m, const struct thread *t, const st
 		return NULL;
 	}
 	if (m->members > 1 && !ptx_cluster_share(m, t, i, g, at, bytes, write))
+		return NULL;
+	if (write && g == t->group && g->pieces && !store_for_products(m, t, i, at, bytes, is(i, cp) ? IN_FLIGHT : t->fences))
 		return NULL;
 	return g != t->group || is(i, red) || touch(m, t, i, at, bytes, write) ? g->shared + at : NULL;
 }
@@ -169,7 +222,10 @@ static bool end_copies(struct machine *m, struct thread *t, const struct ins *i,
 	int left = 0;
 	for (int k = 0; k < t->ncopies; k++) {
 		struct copied *c = &t->copies[k];
-		if (c->group < end && !touch(m, t, i, (uint64_t)(c->to - t->group->shared), sizeof c->bytes, true))
+		uint64_t at = (uint64_t)(c->to - t->group->shared);
+		if (c->group < end && t->group->pieces && !store_for_products(m, t, i, at, sizeof c->bytes, t->fences))
+			return false;
+		if (c->group < end && !touch(m, t, i, at, sizeof c->bytes, true))
 			return false;
 		if (c->group < end)
 			memcpy(c->to, c->bytes, sizeof c->bytes);

@@ -1,7 +1,7 @@
 /* ptx_run.c -- an interpreter of the PTX that the compiler emits (PTX ISA 8.4), for ptx_run.h.
  * Method: ptx_text.c makes a list of instructions of the kernel's text; the lanes of a warp do them together as far as they go the same way
- * (ptx_lanes.c, ptx_memory.c); where they part, those that are furthest behind go on, up to an instruction of the warp (shfl, vote, redux, mma) or of its
- * workgroup (bar); when all of them have come it is done for all at once.  The workgroups of
+ * (ptx_lanes.c, ptx_memory.c); where they part, those that are furthest behind go on, up to an instruction of the warp (shfl, vote, redux, mma, wgmma) or of
+ * its workgroup (bar); when all of them have come it is done for all at once.  The workgroups of
  * a cluster take turns: each runs up to barriers that others have yet to come to, or to bytes that they have yet to send.  What they do
  * with each other's memory is ptx_cluster.c's.  A kernel without clusters has clusters of one; one whose workgroups all meet runs all of them so, and a
  * warp that looks whether they have come waits where it finds what it has seen before. */
@@ -19,6 +19,10 @@ enum { SPIN = 50 * 1000 * 1000, MOST_MEETING = 2048 };
 static bool step(struct machine *m, struct thread *warp, const struct ins *i, lanes on)
 {
 	bool memory = ptx_memory_is(i);
+	for (lanes left = i->quad == SHOW ? on : 0; left; left &= left - 1)
+		warp[__builtin_ctz(left)].fences++;
+	if (i->quad == SHOW)
+		return true;
 	if (!memory && !is(i, mapa) && !is(i, fence) && !is(i, mbarrier))
 		return ptx_lanes_compute(warp, i, on);
 	for (lanes left = on; left; left &= left - 1) {
@@ -34,7 +38,8 @@ static bool looks(const struct ins *i) { return is(i, ld) && has(i, acquire); }
 
 static bool is_joint(const struct ins *i)
 {
-	return is(i, shfl) || is(i, vote) || is(i, redux) || is(i, mma) || is(i, bar) || is(i, barrier) || (is(i, mbarrier) && has(i, try_wait)) || looks(i);
+	return is(i, shfl) || is(i, vote) || is(i, redux) || is(i, mma) || is(i, wgmma) || is(i, bar) || is(i, barrier) ||
+	       (is(i, mbarrier) && has(i, try_wait)) || looks(i);
 }
 
 /* The lanes that are furthest behind, of those that are neither done nor at a joint instruction, `going`; 0 = there are none. */
@@ -71,6 +76,8 @@ static bool end_threads(struct machine *m, struct thread *warp, lanes on)
 		struct thread *t = &warp[__builtin_ctz(on)];
 		if (t->ncopies)
 			return ptx_refuse(m->c, "thread %u: ends, and has not waited for what cp.async brings", t->tid);
+		if (warp->products && warp->products->n)
+			return ptx_refuse(m->c, "thread %u: ends, and has not waited for its products", t->tid);
 		t->done = true;
 	}
 	return true;
@@ -98,6 +105,8 @@ static bool run_together(struct machine *m, struct thread *warp, lanes on, lanes
 			return ptx_refuse(m->c, "%s: a thread does not come to an end", i->text);
 		if (!doing)
 			continue;
+		if (warp->products && !ptx_lanes_apart(m->c, warp, i))
+			return false;
 		tell_time(m, warp, i);
 		if (is(i, ret) || is(i, exit)) {
 			if (!end_threads(m, warp, doing))
@@ -172,6 +181,8 @@ static enum state run_warp(struct machine *m, struct thread *warp)
 			return ENDED;
 		}
 		const struct ins *i = &m->c->ins[warp[0].pc];
+		if (warp->products && !is(i, wgmma) && !ptx_lanes_apart(m->c, warp, i))
+			return REFUSED;
 		if (is(i, bar) && !has(i, warp))
 			return AT_BAR;
 		if (is(i, barrier) || is(i, mbarrier) || looks(i)) {
@@ -184,11 +195,25 @@ static enum state run_warp(struct machine *m, struct thread *warp)
 				ptx_memory_order(m);
 		} else if (is(i, bar))
 			ptx_memory_order(m);
-		else if (!ptx_lanes_exchange(m->c, warp, i))
+		else if (!(is(i, wgmma) ? ptx_lanes_quad(m, warp, i) : ptx_lanes_exchange(m->c, warp, i)))
 			return REFUSED;
 		for (int n = 0; n < WARP; n++)
 			warp[n].pc++;
 	}
+}
+
+static void start_products(struct machine *m, struct group *g)
+{
+	size_t registers = (size_t)m->registers;
+	for (uint32_t t = 0; t < m->l->block; t += WARP) {
+		struct products *all = g->threads[t].products;
+		*all = (struct products){.product = all->product, .sums = all->sums, .words = all->words, .touched = all->touched};
+		memset(all->sums, 0, registers * sizeof *all->sums);
+		memset(all->words, 0, registers * sizeof *all->words);
+		memset(all->touched, true, registers * sizeof *all->touched);
+	}
+	memset(g->pieces, 0, ((size_t)m->l->shared / PIECE + 1) * sizeof *g->pieces);
+	memset(g->stored, 0, ((size_t)m->l->shared + PIECE) * sizeof *g->stored);
 }
 
 static void start(struct machine *m, struct group *g)
@@ -200,7 +225,8 @@ static void start(struct machine *m, struct group *g)
 		struct thread *t = &g->threads[n];
 		uint64_t *reg = t->reg;
 		struct copied *copies = t->copies;
-		*t = (struct thread){.reg = reg, .copies = copies, .tid = n, .group = g};
+		struct products *products = t->products;
+		*t = (struct thread){.reg = reg, .copies = copies, .products = products, .tid = n, .group = g};
 		*reg_of(t, TID) = n;
 		*reg_of(t, RANK) = rank;
 		for (int d = 0; d < 3; d++)
@@ -212,6 +238,8 @@ static void start(struct machine *m, struct group *g)
 	memset(g->shared, 0xA5, (size_t)m->l->shared + 1);
 	if (m->members > 1)
 		ptx_cluster_start(m, g);
+	if (m->c->quads)
+		start_products(m, g);
 	g->ended = false;
 }
 
@@ -247,6 +275,17 @@ static bool leave_named(struct machine *m, struct group *g)
 	return left;
 }
 
+/* Warps that do products together do the same ones. */
+static bool agree(struct machine *m, const struct group *g)
+{
+	for (uint32_t w = 0; m->c->quads && w < m->l->block / WARP; w++) {
+		uint32_t first = w / QUAD_WARPS * QUAD_WARPS;
+		if (g->threads[w * WARP].products->did != g->threads[first * WARP].products->did)
+			return ptx_refuse(m->c, "workgroup %u: warps %u and %u do not do the same products", g->at[0], first, w);
+	}
+	return true;
+}
+
 /* A workgroup's warps, each to the next barrier that is not met yet; then past the workgroup's own if all have come. */
 static bool run_block(struct machine *m, struct group *g, int round)
 {
@@ -259,6 +298,8 @@ static bool run_block(struct machine *m, struct group *g, int round)
 		count[state]++;
 	}
 	g->ended = count[ENDED] == warps;
+	if (g->ended && !agree(m, g))
+		return false;
 	if (g->ended)
 		return m->members == 1 || ptx_cluster_end(m, g);
 	if (count[AT_CLUSTER])                                  /* they may come yet */
@@ -270,8 +311,12 @@ static bool run_block(struct machine *m, struct group *g, int round)
 	for (uint32_t t = 1; t < m->l->block; t++)
 		if (g->threads[t].pc != g->threads[0].pc)
 			return ptx_refuse(m->c, "warps wait at different barriers");
-	for (uint32_t t = 0; t < m->l->block; t++)
+	if (!agree(m, g))
+		return false;
+	for (uint32_t t = 0; t < m->l->block; t++) {
 		g->threads[t].pc++;
+		g->threads[t].shown = g->threads[t].fences;
+	}
 	g->bars++;
 	m->moved = true;
 	return true;
@@ -304,6 +349,23 @@ static bool run_cluster(struct machine *m, uint32_t x, uint32_t y, uint32_t z)
 	return true;
 }
 
+static void make_products(struct machine *m, struct group *g)
+{
+	struct arena *a = &m->c->arena;
+	size_t registers = (size_t)m->registers;
+	g->pieces = arena_alloc(a, ((size_t)m->l->shared / PIECE + 1) * sizeof *g->pieces);
+	g->stored = arena_alloc(a, ((size_t)m->l->shared + PIECE) * sizeof *g->stored);
+	for (uint32_t w = 0; w < m->l->block; w += WARP) {
+		struct products *all = arena_alloc(a, sizeof *all);
+		all->product = arena_alloc(a, PRODUCTS * sizeof *all->product);
+		all->sums = arena_alloc(a, registers * sizeof *all->sums);
+		all->words = arena_alloc(a, registers * sizeof *all->words);
+		all->touched = arena_alloc(a, registers * sizeof *all->touched);
+		for (uint32_t t = w; t < w + WARP; t++)
+			g->threads[t].products = all;
+	}
+}
+
 static void make_groups(struct machine *m)
 {
 	struct arena *a = &m->c->arena;
@@ -319,6 +381,12 @@ static void make_groups(struct machine *m)
 			g->threads[t].reg = reg + (size_t)m->registers * (t / WARP * WARP) + t % WARP;
 			g->threads[t].copies = copies + (size_t)t * COPIES;
 		}
+		for (uint32_t t = 0; t < m->l->block; t++)
+			g->threads[t].products = NULL;
+		g->pieces = NULL;
+		g->stored = NULL;
+		if (m->c->quads)
+			make_products(m, g);
 		if (m->members > 1)
 			ptx_cluster_alloc(m, g);
 	}
@@ -333,6 +401,8 @@ int ptx_run(struct ptx_launch *l, char *err, size_t errlen)
 		c.ins[i].joint = is_joint(&c.ins[i]);
 	if (fine && l->block % WARP)
 		fine = ptx_refuse(&c, "%s: workgroups have another shape than the compiler's", l->kernel);
+	if (fine && c.quads && (l->block % (QUAD_WARPS * WARP) || c.cluster))
+		fine = ptx_refuse(&c, "%s: products of four warps in a %s", l->kernel, c.cluster ? "cluster are not known here" : "workgroup with other warps");
 	if (fine && (size_t)c.arguments != l->argument_bytes)
 		fine = ptx_refuse(&c, "%s: %d bytes of arguments in the text, %zu are given", l->kernel, c.arguments, l->argument_bytes);
 	if (fine && c.shared > l->shared)

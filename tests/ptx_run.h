@@ -6,7 +6,8 @@
  * access outside the memory or not at a multiple of its size, threads of a warp that meet a warp's instruction apart, a load of what another
  * thread of the warp has stored with nothing that orders the two; in clusters what barriers and mbarriers do not order: an access to a
  * workgroup that may not have started or may have ended, a read of what another one stored; workgroups that all wait for each other where
- * the launch does not say so, or some of which never come. */
+ * the launch does not say so, or some of which never come; of products of four warps (wgmma), which are done when the warp waits for them: an access to
+ * registers and shared memory that they use before, a read of what no fence and barrier have shown them. */
 #ifndef TDSL_TEST_PTX_RUN_H
 #define TDSL_TEST_PTX_RUN_H
 #include <stdbool.h>

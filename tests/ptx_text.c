@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SHARED_ALIGN = 16 };                      /* of shared memory that does not say so, or says less */
 #define NAME(w) #w,
 static const char *const opcodes[] = {OPCODES(NAME) NULL}, *const modifiers[] = {MODIFIERS(NAME) NULL};
 
@@ -117,12 +118,53 @@ static int number_of(const char *const *list, const char *name)
 	return n;
 }
 
+/* What belongs to products of four warps is known by its whole name; its types are those of A and B, which are the same. */
+static void read_quad(struct code *c, struct ins *i, const char *name)
+{
+	static const struct { const char *name; enum quad quad; } known[] = {
+		{"wgmma.fence.sync.aligned", REGISTER_FENCE}, {"wgmma.commit_group.sync.aligned", LOT}, {"wgmma.wait_group.sync.aligned", WAIT_LOTS},
+		{"fence.proxy.async.shared::cta", SHOW},
+	};
+	int columns, types = 0;
+	for (unsigned n = 0; n < sizeof known / sizeof *known; n++)
+		if (strcmp(name, known[n].name) == 0)
+			i->quad = known[n].quad;
+	if (sscanf(name, "wgmma.mma_async.sync.aligned.m64n%dk16.f32.%n", &columns, &types) != 1 || !types || columns < 8 || columns > QUAD_COLUMNS || columns % 8)
+		return;
+	bool brain = strcmp(name + types, "bf16.bf16") == 0;
+	if (!brain && strcmp(name + types, "f16.f16"))
+		return;
+	i->quad = PRODUCT;
+	i->columns = (uint8_t)(columns / 8);
+	i->type[i->ntypes++] = (struct type){brain ? 'B' : 'f', 16, false};
+	c->quads = true;
+}
+
+/* D, then A's descriptor or words, B's descriptor, whether D counts, two signs, which of those that lie in shared memory lie across. */
+static bool is_quad_form(const struct ins *i)
+{
+	int d = i->columns * 4, in_memory = d + 7, in_registers = d + WORDS_OF_A + 5;
+	if (i->quad != PRODUCT)
+		return i->nop == (i->quad == WAIT_LOTS) && (!i->nop || i->op[0].where == AT_NUMBER);
+	if (i->ndest != d || (i->nop != in_memory && i->nop != in_registers))
+		return false;
+	int numbers = i->nop == in_memory ? 4 : 3;
+	for (int n = 0; n < i->nop; n++)
+		if (i->op[n].where != (n < i->nop - numbers ? AT_REGISTER : AT_NUMBER) || i->op[n].negated)
+			return false;
+	for (int n = i->nop - numbers; n < i->nop; n++)
+		if (n < i->nop - numbers + 2 ? i->op[n].value != 1 : i->op[n].value > 1)
+			return false;
+	return true;
+}
+
 static void add_instruction(struct code *c, char *s)
 {
 	if (c->n == c->cap)
 		c->ins = arena_grow(&c->arena, c->ins, c->n, &c->cap, sizeof *c->ins);
 	struct ins *i = &c->ins[c->n++];
-	struct operand op[OPERANDS] = {{0}};
+	struct operand op[OPERANDS];
+	memset(op, 0, SHORT * sizeof *op);
 	*i = (struct ins){.text = arena_printf(&c->arena, "%s", s), .guard = -1, .ndest = 1, .target = -1};
 	if (*s == '@') {
 		i->guard_not = s[1] == '!';
@@ -139,7 +181,9 @@ static void add_instruction(struct code *c, char *s)
 	char *opcode = arena_printf(&c->arena, "%s", s);
 	char *p = strtok_r(opcode, ".", &save);
 	i->opcode = (int16_t)number_of(opcodes, p ? p : "");
-	while (i->opcode != OP_UNKNOWN && (p = strtok_r(NULL, ".", &save))) {
+	if (is(i, wgmma) || is(i, fence))
+		read_quad(c, i, s);
+	while (i->opcode != OP_UNKNOWN && !i->quad && (p = strtok_r(NULL, ".", &save))) {
 		if (i->ntypes < 4 && type_of(p, &i->type[i->ntypes]))
 			i->ntypes++;
 		else if (strcmp(p, "shared::cluster") == 0)
@@ -153,7 +197,7 @@ static void add_instruction(struct code *c, char *s)
 		else
 			i->modifiers |= 1ull << number_of(modifiers, strncmp(p, "L2::", 4) ? p : p + 4);
 	}
-	if (i->opcode == OP_UNKNOWN) {
+	if (i->opcode == OP_UNKNOWN || (is(i, wgmma) && !i->quad)) {
 		ptx_refuse(c, "%s: not known", i->text);
 		return;
 	}
@@ -176,13 +220,19 @@ static void add_instruction(struct code *c, char *s)
 		char *word = arena_string(&c->arena, p, n);
 		while (n && (word[n - 1] == ' ' || word[n - 1] == '\t'))
 			word[--n] = 0;
-		if (n && i->nop < OPERANDS)
+		if (n && i->nop == OPERANDS) {
+			ptx_refuse(c, "%.40s: more than %d operands", i->text, OPERANDS);
+			return;
+		}
+		if (n)
 			op[i->nop++] = operand_of(c, word);
 		p += strcspn(p, ",{}");
 	}
 	if (first_vector)
 		i->ndest = (int16_t)closed;
 	i->op = arena_copy(&c->arena, op, (size_t)(i->nop > SHORT ? i->nop : SHORT) * sizeof *op);
+	if (i->quad && !is_quad_form(i))
+		ptx_refuse(c, "%.*s: not in this form", (int)strcspn(i->text, " "), i->text);
 }
 
 /* Products of 32-bit registers that are shifted by several amounts: ptxas takes one amount for another (compiler/object_shifts.c). */
@@ -219,17 +269,22 @@ static void add_parameter(struct code *c, const char *s)
 /* ".shared .align 16 .b8 name[32]", ".extern .shared .align 16 .b8 name[]".  The latter lie behind the others, all of them at the same place. */
 static void add_shared(struct code *c, const char *s)
 {
-	const char *bracket = strchr(s, '['), *name = bracket;
+	const char *bracket = strchr(s, '['), *name = bracket, *said = strstr(s, ".align ");
+	int align = said ? atoi(said + 7) : 1;
 	while (bracket && name[-1] != ' ')
 		name--;
 	if (!bracket) {
 		ptx_refuse(c, "%s", s);
 		return;
 	}
-	c->shared = (c->shared + 15) / 16 * 16;
+	align = align < SHARED_ALIGN ? SHARED_ALIGN : align;
+	c->shared = (c->shared + align - 1) / align * align;
 	note(c, &c->symbols, &c->nsymbols, &c->cap_symbols, arena_string(&c->arena, name, (size_t)(bracket - name)), (uint64_t)c->shared);
 	c->shared += atoi(bracket + 1);
-	c->nopen += bracket[1] == ']';
+	if (bracket[1] == ']') {
+		c->nopen++;
+		c->open_align = align > c->open_align ? align : c->open_align;
+	}
 }
 
 /* Before the first instruction, when all is declared; what is of no size was so in front of everything else. */
@@ -238,7 +293,7 @@ static void place_shared(struct code *c)
 	if (c->shared > DECLARED)
 		ptx_refuse(c, "%d bytes of shared memory are declared; ptxas takes %d", c->shared, DECLARED);
 	for (int i = 0; i < c->nopen; i++)
-		c->symbols[i].value = (uint64_t)(c->shared + 15) / 16 * 16;
+		c->symbols[i].value = (uint64_t)((c->shared + c->open_align - 1) / c->open_align * c->open_align);
 }
 
 /* ".reqnctapercluster 8, 1, 1": a chip of sm_90 has at most 16 workgroups in a cluster. */
