@@ -110,12 +110,12 @@ static int64_t symbol_number(const struct image *m, const char *name)
 
 /* Low 9 bits of an instruction's first word. */
 static const struct { uint16_t code; uint8_t unit; bool local; } opcodes[] = {
-	{GLOBAL_LOAD, UNIT_VMEM, false}, {0x186, UNIT_VMEM, false},                      /* LDG, STG */
+	{GLOBAL_LOAD, UNIT_VMEM, false}, {0x186, UNIT_VMEM, false}, {0x1ae, UNIT_VMEM, false},   /* LDG, STG, LDGSTS */
 	{0x18e, UNIT_VMEM, false}, {0x1a6, UNIT_VMEM, false},                            /* REDG, REDG of f32 */
 	{0x1a8, UNIT_VMEM, false}, {0x1a3, UNIT_VMEM, false},                            /* ATOMG */
 	{0x183, UNIT_VMEM, true}, {0x187, UNIT_VMEM, true},                              /* LDL, STL */
 	{0x184, UNIT_LDS, false}, {0x188, UNIT_LDS, false}, {0x189, UNIT_LDS, false},     /* LDS, STS, SHFL */
-	{0x03c, UNIT_MFMA, false}, {0x037, UNIT_MFMA, false},                            /* HMMA, IMMA */
+	{0x03c, UNIT_MFMA, false}, {0x037, UNIT_MFMA, false}, {0x1f0, UNIT_MFMA, false},  /* HMMA, IMMA, HGMMA */
 	{0x182, UNIT_SMEM, false}, {0x0b9, UNIT_SMEM, false},                            /* LDC, ULDC */
 	{0x11d, UNIT_BARRIER, false},                                                   /* BAR */
 	{0x118, UNIT_NOP, false},                                                       /* NOP */
@@ -209,6 +209,17 @@ static int after_parameter(const char *line, int at)
 	return (at + bytes - 1) / bytes * bytes + bytes;
 }
 
+/* Products of four warps, of which a line has those of all steps. */
+static int products_in(const char *line)
+{
+	static const char product[] = "wgmma.mma_async.";
+	const char *end = line + strcspn(line, "\n");
+	int n = 0;
+	for (const char *p = line; (p = memmem(p, (size_t)(end - p), product, sizeof product - 1)); p++)
+		n++;
+	return n;
+}
+
 static void ptx_line(const char *line, struct object_facts *f)
 {
 	static const struct { const char *prefix; unsigned unit; } units[] = {
@@ -227,7 +238,7 @@ static void ptx_line(const char *line, struct object_facts *f)
 	f->instructions++;
 	f->vmem += unit == UNIT_VMEM;
 	f->lds_ops += unit == UNIT_LDS;
-	f->mfma += unit == UNIT_MFMA;
+	f->mfma += (unit == UNIT_MFMA) + products_in(line);
 	f->smem += unit == UNIT_SMEM;
 	f->barriers += unit == UNIT_BARRIER;
 	f->salu += unit == UNIT_SALU;

@@ -7,6 +7,7 @@
 #include "../compiler/file.h"
 #include "dsl_help.h"
 #include "nvptx_help.h"
+#include "../compiler/pass.h"
 #include "sample.h"
 
 #include <check.h>
@@ -168,6 +169,36 @@ START_TEST(caps_leave_room_for_the_kernel_behind)
 }
 END_TEST
 
+/* Of a product of four warps a round has so many as there are steps of 16 in its tile's 64, as PTX and as a cubin; none takes a stack. */
+START_TEST(products_of_four_warps)
+{
+	struct built b;
+	int found = 0;
+	built_open(&b, "grouped_gemm");
+	for (int v = 0; v < b.n; v++) {
+		struct object_facts *f;
+		void *bytes;
+		size_t size;
+		int n;
+		if (!b.v[v].quads || pass_planned_tile(&b.v[v], 0, "k") != 64)
+			continue;
+		found++;
+		for (int cubin = 0; cubin < 2; cubin++) {
+			if (cubin && !have_assembler("products of four warps"))
+				break;
+			if (!cubin)
+				setenv("TDSL_PTXAS", "", 1);
+			ck_assert_msg(built_object(&b, v, &bytes, &size) == 0, "%s: %s", b.v[v].text, b.d.err);
+			ck_assert_int_eq(object_facts(&b.d.arena, b.d.target, bytes, size, true, &f, &n, b.d.err, sizeof b.d.err), 0);
+			ck_assert_msg(f[0].mfma == 4, "%s, %s: %d products", b.v[v].text, cubin ? "a cubin" : "PTX", f[0].mfma);
+			free(bytes);
+		}
+	}
+	ck_assert_int_eq(found, 2);
+	built_close(&b);
+}
+END_TEST
+
 /* The same kernel as PTX and as a cubin: the same kernel, arguments, barriers and shared memory. */
 START_TEST(facts)
 {
@@ -287,6 +318,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, large_workgroups_start);
 	tcase_add_loop_test(t, caps_leave_room_for_the_kernel_behind, 0, 3);
 	tcase_add_test(t, facts);
+	tcase_add_test(t, products_of_four_warps);
 	tcase_add_test(t, what_lies_on_the_stack);
 	tcase_add_test(t, waits_first);
 	tcase_add_test(t, refusals);
