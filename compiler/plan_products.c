@@ -321,14 +321,14 @@ static struct tiles tiles_of(const struct planner *p, const struct ir_phase *ph)
 	return t;
 }
 
-/* Whether four waves may multiply together (target/mfma.h).  Of each product the operand along the later axis is what a loop over one of its axes loads, as it is and side
- * by side along one of them, or made of that element by element; the other may be in registers.  both: of all products neither is, and what they
- * contract is the loop. */
-struct quad_search { const struct planner *p; const struct ir_phase *ph; int products; bool fit, both; };
+/* Whether four waves may multiply together (target/mfma.h).  Each product stands in a loop, which is in no other, over one of its axes.  The operand along the
+ * later axis is what the loop loads, as it is and side by side along one of its axes, or made of that element by element; the other may be in
+ * registers.  both: of all products neither is, and what they contract is the loop. */
+struct quad_search { const struct planner *p; const struct ir_phase *ph; const struct ir_ins *loop; int products; bool fit, both; };
 
 static int one_axis(ir_axes axes) { return axes && !(axes & (axes - 1)) ? __builtin_ctz(axes) : -1; }
 
-static bool is_loop(const struct quad_search *s, int axis) { return s->ph->axes[axis].kind == AXIS_LOOP; }
+static bool is_loop(const struct quad_search *s, int axis) { return s->loop->imm == axis; }
 
 /* Comes to group memory by itself. */
 static bool is_brought(const struct quad_search *s, const struct ir_ins *x, int k, int free)
@@ -364,7 +364,8 @@ static void look_for_quad(struct ir_ins *i, void *ctx)
 	for (int n = 0; n < 2; n++)
 		free[n] = one_axis(axes_of_several(s->ph, i->args[n]->axes & ~i->over));
 	s->products++;
-	s->fit = s->fit && k >= 0 && free[0] >= 0 && free[1] >= 0 && dot_is_matrix(s->ph, i);
+	s->loop = i->block->owner;
+	s->fit = s->fit && s->loop && s->loop->op == IR_FOR && !s->loop->block->owner && k >= 0 && free[0] >= 0 && free[1] >= 0 && dot_is_matrix(s->ph, i);
 	if (!s->fit)
 		return;
 	int a = free[0] < free[1] ? 0 : 1;
@@ -374,14 +375,16 @@ static void look_for_quad(struct ir_ins *i, void *ctx)
 
 static struct quad_search quads_of(const struct planner *p)
 {
-	struct quad_search s = {p, &p->k->phases[0], 0, p->k->nphases == 1 && p->target->nquads, true};
+	struct quad_search s = {p, &p->k->phases[0], NULL, 0, p->k->nphases == 1 && p->target->nquads, true};
 	if (s.fit)
 		ir_walk(s.ph->body, look_for_quad, &s);
 	s.fit = s.fit && s.products;
 	return s;
 }
 
-struct quad_fit { struct quad_search *s; const struct variant *v; int64_t bytes; bool fit; };
+/* bytes: of a round's operands in group memory, of the loop that has most of them. */
+enum { MOST_OPERANDS = 16 };
+struct quad_fit { struct quad_search *s; const struct variant *v; const struct ir_ins *operand[MOST_OPERANDS]; int n; int64_t of_loop, bytes; bool fit; };
 
 static int64_t quad_positions(const struct quad_fit *f, int axis)
 {
@@ -390,14 +393,28 @@ static int64_t quad_positions(const struct quad_fit *f, int axis)
 	return n || (phase_extent(f->v, ax->extent, &n) && n > 0) ? n : 1;
 }
 
+static bool loads_the_same(const struct quad_fit *f, const struct ir_ins *a, const struct ir_ins *b)
+{
+	bool same = a->op == IR_LOAD && b->op == IR_LOAD && a->imm == b->imm;
+	for (int d = 0; same && d < f->s->p->k->params[a->imm].rank; d++)
+		same = a->args[d] == b->args[d];
+	return a == b || same;
+}
+
 /* An operand in group memory, in whole rows; one that is made lies along k. */
 static void fit_operand(struct quad_fit *f, const struct ir_ins *x, int k, int free)
 {
 	bool across = x->op == IR_LOAD && affine_of(x->args[f->s->p->k->params[x->imm].rank - 1]).coef[k] != 1;
 	int inner = across ? free : k, rows = across ? k : free;
 	int64_t row = quad_positions(f, inner) * dtype_info(x->dtype)->bits / 8;
-	f->fit = f->fit && row % QUAD_ROW == 0 && quad_positions(f, rows) % QUAD_TURN == 0;
-	f->bytes += row * quad_positions(f, rows);
+	for (int n = 0; n < f->n; n++)
+		if (loads_the_same(f, f->operand[n], x))
+			return;
+	f->fit = f->fit && row % QUAD_ROW == 0 && quad_positions(f, rows) % QUAD_TURN == 0 && f->n < MOST_OPERANDS;
+	if (f->fit)
+		f->operand[f->n++] = x;
+	f->of_loop += row * quad_positions(f, rows);
+	f->bytes = f->of_loop > f->bytes ? f->of_loop : f->bytes;
 }
 
 static void fit_quad(struct ir_ins *i, void *ctx)
@@ -409,6 +426,9 @@ static void fit_quad(struct ir_ins *i, void *ctx)
 	for (int n = 0; n < 2; n++)
 		free[n] = one_axis(axes_of_several(f->s->ph, i->args[n]->axes & ~i->over));
 	int a = free[0] < free[1] ? 0 : 1;
+	if (f->s->loop != i->block->owner)
+		f->of_loop = 0;
+	f->s->loop = i->block->owner;
 	f->fit = f->fit && quad_positions(f, free[a]) % (QUAD_ROWS / QUAD_WAVES * f->v->waves) == 0 && quad_positions(f, free[!a]) <= QUAD_MOST;
 	fit_operand(f, i->args[!a], k, free[!a]);
 	if (is_of_round(f->s, i->args[a], k, free[a]))
@@ -419,7 +439,7 @@ static void fit_quad(struct ir_ins *i, void *ctx)
 static bool quads_fit(struct planner *p, const struct variant *v)
 {
 	struct quad_search s = quads_of(p);
-	struct quad_fit f = {&s, v, 0, s.fit && v->waves % QUAD_WAVES == 0};
+	struct quad_fit f = {.s = &s, .v = v, .fit = s.fit && v->waves % QUAD_WAVES == 0};
 	if (f.fit)
 		ir_walk(s.ph->body, fit_quad, &f);
 	return f.fit && f.bytes * (s.both ? QUAD_SLOTS : QUAD_SLOTS / 2) <= p->target->lds_bytes;

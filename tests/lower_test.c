@@ -27,7 +27,7 @@
 #include "../base/num.h"
 
 static const char *const chips[] = {"gfx942", "gfx950", "sm_90a"};
-static const char *const files[] = {"rows", "quant", "act", "index", "loops", "phases", "types", "dots", "mixed", "scans", "scaled", "refused"};
+static const char *const files[] = {"rows", "quant", "act", "index", "loops", "phases", "types", "dots", "mixed", "scans", "scaled", "quads", "refused"};
 
 enum { CHIPS = 3, MOST_CODES = 112, MOST_INSTRUCTIONS = 4000 };
 

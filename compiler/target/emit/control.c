@@ -81,6 +81,8 @@ void emit_for(struct emit *e, const struct ir_ins *loop)
 	bool staged = stage_enter_loop(e, &ring, loop, &end);
 	struct quads quads;
 	bool by_quads = quads_enter_loop(e, &quads, loop, start, end);
+	if (e->failed)
+		return;
 	struct pipe pipe;
 	bool piped = pipe_enter_loop(e, &pipe, loop);
 	LLVMBasicBlockRef before = LLVMGetInsertBlock(e->b), enter = before;

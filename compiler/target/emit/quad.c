@@ -42,6 +42,10 @@ static const struct ir_ins *brought(struct emit *e, const struct ir_ins *loop, c
 
 static void add_tile(struct emit *e, struct quads *q, const struct ir_ins *dot, const struct ir_ins *operand, int free)
 {
+	if (operand->op != IR_RELAYOUT) {
+		emit_fail(e, dot, "internal: an operand of four waves that moves nowhere");
+		return;
+	}
 	const struct ir_ins *load = brought(e, q->loop, operand);
 	const struct ir_param *t = load ? &e->k->params[load->imm] : NULL;
 	const struct layout *from = operand->args[0]->layout;
@@ -66,9 +70,21 @@ static const struct quad_tile *tile_of(const struct quads *q, const struct ir_in
 	return NULL;
 }
 
-/* Of the instruction's own rows each wave has its own, in registers, made in this round.  (ptxas, 12.9 and 13.0, takes such registers for free behind the product, also
- * where the next round reads them again.) */
-static bool is_in_registers(const struct emit *e, const struct ir_ins *operand) { return operand->op == IR_RELAYOUT && relayout_stays(e, operand); }
+/* Each round's is another, whatever is moved in front of the loop. */
+static bool is_of_round(const struct ir_ins *i, const struct ir_block *body)
+{
+	bool other = i->op == IR_ARG || i->op == IR_LOAD || i->op == IR_IOTA || i->op == IR_DOT;
+	for (int a = 0; !other && a < i->nargs; a++)
+		other = i->args[a]->block == body && is_of_round(i->args[a], body);
+	return other && i->block == body;
+}
+
+/* Of the instruction's own rows each wave has its own, in registers, made in this round: ptxas, 12.9 and 13.0, takes such registers for free behind the
+ * product, also where the next round reads them again. */
+static bool is_in_registers(const struct emit *e, const struct ir_ins *dot, const struct ir_ins *operand)
+{
+	return is_of_round(operand, dot->block) && (operand->op != IR_RELAYOUT || relayout_stays(e, operand));
+}
 
 /* Handed to what only carries it to the next round, where the product goes on from it. */
 static bool goes_on(const struct emit *e, const struct ir_ins *dot)
@@ -90,7 +106,7 @@ static void find_tiles(struct emit *e, struct quads *q)
 			continue;
 		for (int side = 0; side < 2 && !e->failed; side++) {
 			const struct ir_ins *operand = i->args[s.arg[side]];
-			if ((side || !is_in_registers(e, operand)) && !tile_of(q, operand))
+			if ((side || !is_in_registers(e, i, operand)) && !tile_of(q, operand))
 				add_tile(e, q, i, operand, s.axis[side]);
 		}
 		q->under_way = q->under_way || goes_on(e, i);
@@ -241,7 +257,7 @@ static void look_at_reader(struct ir_ins *i, void *ctx)
 		if (i->args[a] != r->of)
 			continue;
 		r->all++;
-		r->quads += i->op == IR_DOT && a < 2 && quad_of(r->e, i, &s) && (a == s.arg[1] || !is_in_registers(r->e, r->of));
+		r->quads += i->op == IR_DOT && a < 2 && quad_of(r->e, i, &s) && (a == s.arg[1] || !is_in_registers(r->e, i, r->of));
 	}
 }
 
@@ -279,12 +295,13 @@ static LLVMValueRef quad_position(struct emit *e, const struct layout *l, int ax
 	return LLVMIsConstant(at) ? at : e->machine->lane_read(e, at, emit_int(e, 0));
 }
 
-/* The operand in this round, from the position of its free axis on; `step` positions of what is contracted a step. */
+/* The operand in this round, from the position of its free axis on, which of what lies across begins a block; `step` positions of what is contracted a step. */
 static struct quad_operand operand_from(struct emit *e, const struct quad_tile *t, int free, LLVMValueRef position, int apart, const struct quad *m)
 {
 	int block = e->ph->axes[t->rows].tile * QUAD_ROW, bytes = dtype_info(m->a)->bits / 8, step = m->k * bytes;
 	bool across = t->inner == free;
-	LLVMValueRef at = LLVMBuildAdd(e->b, t->fixed ? emit_int(e, 0) : e->quads->slot, across ? emit_int(e, 0) : op_times(e, position, QUAD_ROW), "");
+	LLVMValueRef from = across ? op_times(e, LLVMBuildUDiv(e->b, position, emit_int(e, QUAD_ROW / bytes), ""), block) : op_times(e, position, QUAD_ROW);
+	LLVMValueRef at = LLVMBuildAdd(e->b, t->fixed ? emit_int(e, 0) : e->quads->slot, from, "");
 	struct quad_operand o = {.place = lds_pointer(e, e->lds, at, t->at), .across = across, .apart = across ? PLACE : apart * QUAD_ROW, .blocks = block};
 	o.step = across ? m->k * QUAD_ROW : step;
 	o.steps = across ? e->ph->axes[t->rows].tile / m->k : QUAD_ROW / step;
