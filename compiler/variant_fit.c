@@ -3,7 +3,7 @@
  *
  * How many registers the code of a kernel takes is known when it is compiled: masks, addresses and what an epilogue holds beside its
  * accumulators are not counted beforehand.  Where the gate finds spills, or tiles need more group memory than there is, the variant is
- * built again: with operands of products that are loaded when they are used; on AMD's chips with arguments that are loaded where they are used, then
+ * built again: with operands of products that are loaded when they are used, and with products of single waves, not of four together; on AMD's chips with arguments that are loaded where they are used, then
  * with scalars, and no more than these, in lanes of vector registers, a move each time; on all with the larger side of its tiles halved, then by
  * workgroups of twice the waves, on AMD's then with shorter tiles of its loops, and the same once more with scalars in lanes.  Where none of it helps,
  * NVIDIA's chips keep the rest on a stack, which is slow, but a call is not refused for it.  On others it can be left out where another takes its
