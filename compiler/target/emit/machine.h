@@ -120,7 +120,7 @@ struct machine {
 	LLVMValueRef (*product)(struct emit *, const struct mfma *, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc);
 	/* Where the instruction scales: by e8m0 in the low byte of an i32 each, of what mfma.group says. */
 	LLVMValueRef (*scaled_product)(struct emit *, const struct mfma *, LLVMValueRef a, LLVMValueRef b, LLVMValueRef acc, const LLVMValueRef scale[2]);
-	/* Of four waves, where target.quads are: `steps` along k of QUAD_ROWS x 8 * vectors, under way behind it: one lot.  a may be in registers, b is in group
+	/* Of four waves, where target.quads are: `steps` along k of QUAD_ROWS x 8 * vectors, under way behind it: a lot, or several.  a may be in registers, b is in group
 	 * memory.  acc: vectors of four, side by side along b's positions; replaced.  quads_wait: until all but the last so many lots are done; what they gave may then be
 	 * read, as acc's new values.  quads_see: what was written to group memory by this lane, before a barrier, for products behind it. */
 	void (*quad_product)(struct emit *, const struct quad *, const struct quad_operand *a, const struct quad_operand *b, int steps, LLVMValueRef *acc, int vectors);

@@ -70,18 +70,15 @@ static void add_step(struct emit *e, const struct quad_operand *a, const struct 
 	args[(*n)++] = step_from(e, b, descriptors[1], s);
 }
 
-void nvptx_quad_product(struct emit *e, const struct quad *m, const struct quad_operand *a, const struct quad_operand *b, int steps, LLVMValueRef *acc, int vectors)
+/* Steps `from` to `to`. */
+static void multiply(struct emit *e, const struct quad *m, const struct quad_operand *a, const struct quad_operand *b, int from, int to, LLVMValueRef *acc, int vectors)
 {
 	LLVMValueRef args[MOST + MOST_MORE], descriptors[2] = {a->words ? NULL : descriptor(e, a), descriptor(e, b)};
 	char text[TEXT], form[4 * MOST_MORE] = "b,";
 	int n = vectors * ELEMENTS, at = 0, more = n + 1, formed = 2;
-	if (steps > MOST_STEPS) {
-		emit_fail(e, NULL, "internal: %d steps of a product", steps);
-		return;
-	}
 	args[n] = LLVMConstInt(e->i1, 1, 0);                 /* the sums so far count */
 	put(text, &at, "wgmma.fence.sync.aligned; ", 0);
-	for (int s = 0; s < steps; s++) {
+	for (int s = from; s < to; s++) {
 		int w = n + more;
 		add_step(e, a, b, descriptors, s, args, &more);
 		at += snprintf(text + at, TEXT - (size_t)at, "wgmma.mma_async.sync.aligned.m%dn%dk%d.%s {", QUAD_ROWS, vectors * 8, m->k, m->types);
@@ -94,6 +91,12 @@ void nvptx_quad_product(struct emit *e, const struct quad *m, const struct quad_
 	}
 	put(text, &at, "wgmma.commit_group.sync.aligned;", 0);
 	run(e, text, acc, vectors, args, form, more - n);
+}
+
+void nvptx_quad_product(struct emit *e, const struct quad *m, const struct quad_operand *a, const struct quad_operand *b, int steps, LLVMValueRef *acc, int vectors)
+{
+	for (int s = 0; s < steps; s += MOST_STEPS)
+		multiply(e, m, a, b, s, s + MOST_STEPS < steps ? s + MOST_STEPS : steps, acc, vectors);
 }
 
 void nvptx_quads_wait(struct emit *e, int lots, LLVMValueRef *acc, int vectors)
