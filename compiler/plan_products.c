@@ -328,6 +328,18 @@ struct quad_search { const struct planner *p; const struct ir_phase *ph; const s
 
 static int one_axis(ir_axes axes) { return axes && !(axes & (axes - 1)) ? __builtin_ctz(axes) : -1; }
 
+/* A product's operands, that along the earlier axis, whose rows are the instruction's own, first; -1 = no axis, or several. */
+struct quad_axes { const struct ir_ins *of[2]; int axis[2], k; };
+
+static struct quad_axes quad_axes_of(const struct ir_phase *ph, const struct ir_ins *dot)
+{
+	int free[2];
+	for (int n = 0; n < 2; n++)
+		free[n] = one_axis(axes_of_several(ph, dot->args[n]->axes & ~dot->over));
+	int a = free[0] < free[1] ? 0 : 1;
+	return (struct quad_axes){{dot->args[a], dot->args[!a]}, {free[a], free[!a]}, one_axis(axes_of_several(ph, dot->over))};
+}
+
 static bool is_loop(const struct quad_search *s, int axis) { return s->loop->imm == axis; }
 
 /* Comes to group memory by itself. */
@@ -360,17 +372,14 @@ static void look_for_quad(struct ir_ins *i, void *ctx)
 	struct quad_search *s = ctx;
 	if (i->op != IR_DOT)
 		return;
-	int k = one_axis(axes_of_several(s->ph, i->over)), free[2];
-	for (int n = 0; n < 2; n++)
-		free[n] = one_axis(axes_of_several(s->ph, i->args[n]->axes & ~i->over));
+	struct quad_axes x = quad_axes_of(s->ph, i);
 	s->products++;
 	s->loop = i->block->owner;
-	s->fit = s->fit && s->loop && s->loop->op == IR_FOR && !s->loop->block->owner && k >= 0 && free[0] >= 0 && free[1] >= 0 && dot_is_matrix(s->ph, i);
+	s->fit = s->fit && s->loop && s->loop->op == IR_FOR && !s->loop->block->owner && x.k >= 0 && x.axis[0] >= 0 && x.axis[1] >= 0 && dot_is_matrix(s->ph, i);
 	if (!s->fit)
 		return;
-	int a = free[0] < free[1] ? 0 : 1;
-	s->fit = target_quad(s->p->target, i->args[a]->dtype, i->args[!a]->dtype) && is_of_round(s, i->args[!a], k, free[!a]);
-	s->both = s->both && is_loop(s, k) && is_of_round(s, i->args[a], k, free[a]);
+	s->fit = target_quad(s->p->target, x.of[0]->dtype, x.of[1]->dtype) && is_of_round(s, x.of[1], x.k, x.axis[1]);
+	s->both = s->both && is_loop(s, x.k) && is_of_round(s, x.of[0], x.k, x.axis[0]);
 }
 
 static struct quad_search quads_of(const struct planner *p)
@@ -422,17 +431,14 @@ static void fit_quad(struct ir_ins *i, void *ctx)
 	struct quad_fit *f = ctx;
 	if (i->op != IR_DOT)
 		return;
-	int k = one_axis(axes_of_several(f->s->ph, i->over)), free[2];
-	for (int n = 0; n < 2; n++)
-		free[n] = one_axis(axes_of_several(f->s->ph, i->args[n]->axes & ~i->over));
-	int a = free[0] < free[1] ? 0 : 1;
+	struct quad_axes x = quad_axes_of(f->s->ph, i);
 	if (f->s->loop != i->block->owner)
 		f->of_loop = 0;
 	f->s->loop = i->block->owner;
-	f->fit = f->fit && quad_positions(f, free[a]) % (QUAD_ROWS / QUAD_WAVES * f->v->waves) == 0 && quad_positions(f, free[!a]) <= QUAD_MOST;
-	fit_operand(f, i->args[!a], k, free[!a]);
-	if (is_of_round(f->s, i->args[a], k, free[a]))
-		fit_operand(f, i->args[a], k, free[a]);
+	f->fit = f->fit && quad_positions(f, x.axis[0]) % (QUAD_ROWS / QUAD_WAVES * f->v->waves) == 0 && quad_positions(f, x.axis[1]) <= QUAD_MOST;
+	fit_operand(f, x.of[1], x.k, x.axis[1]);
+	if (is_of_round(f->s, x.of[0], x.k, x.axis[0]))
+		fit_operand(f, x.of[0], x.k, x.axis[0]);
 }
 
 /* The variant's tiles are such as four waves multiply. */

@@ -33,12 +33,10 @@ static int register_at(struct emit *e, const struct layout *l, int x, int at, in
 	return 0;
 }
 
-static int wide_axis(struct emit *e, ir_axes axes)
+int dot_axis(const struct emit *e, ir_axes axes)
 {
-	for (int a = 0; a < e->ph->naxes; a++)
-		if ((axes & IR_AXIS(a)) && e->ph->axes[a].tile > 1)
-			return a;
-	return 0;
+	ir_axes wide = axes_of_several(e->ph, axes);
+	return wide ? __builtin_ctz(wide) : 0;
 }
 
 static int k_bits(const struct layout *l, int k)
@@ -116,7 +114,7 @@ static struct operand operand_of(struct emit *e, const struct ir_ins *dot, int n
 
 LLVMValueRef *dot_words(struct emit *e, const struct ir_ins *dot, int arg, int free, int at, const struct mfma *m)
 {
-	int k = wide_axis(e, dot->over), steps = e->ph->axes[k].tile / m->k;
+	int k = dot_axis(e, dot->over), steps = e->ph->axes[k].tile / m->k;
 	struct operand o = operand_of(e, dot, arg, free, k, m->cols);
 	LLVMValueRef *words = arena_alloc(e->arena, sizeof *words * (size_t)steps);
 	for (int s = 0; s < steps; s++)
@@ -129,7 +127,7 @@ void emit_dot(struct emit *e, const struct ir_ins *i)
 	if (quad_dot(e, i))
 		return;
 	const struct ir_ins *acc = i->flags & IR_ACC ? i->args[2] : NULL;
-	int k = wide_axis(e, i->over), free[2] = {wide_axis(e, i->args[0]->axes & ~i->over), wide_axis(e, i->args[1]->axes & ~i->over)};
+	int k = dot_axis(e, i->over), free[2] = {dot_axis(e, i->args[0]->axes & ~i->over), dot_axis(e, i->args[1]->axes & ~i->over)};
 	int r0 = free[0] < free[1], c0 = !r0;          /* rows of the instruction run along the later axis (pass layout) */
 	const struct mfma *m = target_mfma(e->v->target, i->args[r0]->dtype, i->args[c0]->dtype, e->ph->axes[k].tile);
 	value_new(e, i);

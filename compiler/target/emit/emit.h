@@ -141,8 +141,8 @@ void growth_find(struct emit *, const struct ir_ins *loop, const struct ir_ins *
 void growth_take(struct emit *, const struct growth *, struct access *);       /* in the loop: the access, opened, is this round's */
 
 /* stage.c, memory.c */
-/* bytes: of a round's places; odd: i32, 0 and 1 in turns; growth: of each load, from the first round on that is asked for in the loop.  asked: the round that this one asks for, which there is if it is below end; rest: the first
- * of the loads that it has not asked for yet, n = none.  began: when the loop did (pace.c), NULL = no matter. */
+/* bytes: of a round's places; odd: i32, 0 and 1 in turns; growth: of each load, from the first round on that is asked for in the loop.  asked:
+ * the round that this one asks for, which there is if it is below end; rest: the first of the loads that it has not asked for yet, n = none.  began: when the loop did (pace.c), NULL = no matter. */
 struct stage_ring { const struct ir_ins *loop, **loads, **numbers; int n, nnumbers, bytes, rest; struct growth *growth; LLVMValueRef odd, asked, end, began; };
 void stage_each(struct emit *, const struct ir_ins *loop, void (*each)(struct emit *, const struct ir_ins *load));   /* of the loop's first round each load that comes by its ring */
 bool stage_enter_loop(struct emit *, struct stage_ring *, const struct ir_ins *loop, LLVMValueRef *end);  /* asks for its first rounds; end: becomes this wave's; false = nothing of it is staged */
@@ -171,7 +171,16 @@ void pipe_leave_loop(struct emit *, struct pipe *, LLVMBasicBlockRef latch);
 enum { QUAD_TILES = 8 };
 struct quad_sides { int arg[2], axis[2]; };
 struct quad_tile { const struct ir_ins *load, *operand; int rows, inner, at; bool fixed; };
-struct quads { const struct ir_ins *loop; struct quad_tile tiles[QUAD_TILES]; int n, bytes, fixed, all, slots, ahead; bool under_way, grows; struct growth growth[QUAD_TILES]; LLVMValueRef start, slot, ask_at, end; };
+/* bytes: of a round's places, of which there are `slots`; fixed: of those behind them; ahead: so many rounds are asked for; under_way: a round's products are while the
+ * next one is begun; grows: growth is known; slot: where the present round has its place. */
+struct quads {
+	const struct ir_ins *loop;
+	struct quad_tile tiles[QUAD_TILES];
+	int n, bytes, fixed, all, slots, ahead;
+	bool under_way, grows;
+	struct growth growth[QUAD_TILES];
+	LLVMValueRef start, slot, ask_at, end;
+};
 /* An operand in registers, words: of each step four, as products of one wave take them; or in group memory, where it is contracted along its rows' pieces, or across
  * them; all in bytes: apart: from eight rows to the next eight; blocks: from a row's first QUAD_ROW bytes to the next; step: from one step to the next, of which
  * `steps` are in a block. */
@@ -401,6 +410,7 @@ void cluster_receive(struct emit *, struct shared_results *, int n);  /* of all 
 void emit_scan(struct emit *, const struct ir_ins *);
 
 /* dot.c */
+int dot_axis(const struct emit *, ir_axes);                          /* the one of several positions among them, 0 = none */
 void emit_dot(struct emit *, const struct ir_ins *);
 /* Words of a dot's operand whose rows are positions of axis `free`, from `at` on: a vector for each step of the wave's own instruction. */
 LLVMValueRef *dot_words(struct emit *, const struct ir_ins *dot, int arg, int free, int at, const struct mfma *);

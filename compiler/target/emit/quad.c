@@ -15,15 +15,9 @@
 
 enum { PIECE = 16, TURN = QUAD_TURN, PLACE = TURN * QUAD_ROW, PIECES = QUAD_ROW / PIECE };
 
-static int wide_axis(const struct emit *e, ir_axes axes)
-{
-	ir_axes wide = axes_of_several(e->ph, axes);
-	return wide ? __builtin_ctz(wide) : 0;
-}
-
 static const struct quad *quad_of(const struct emit *e, const struct ir_ins *dot, struct quad_sides *s)
 {
-	int free[2] = {wide_axis(e, dot->args[0]->axes & ~dot->over), wide_axis(e, dot->args[1]->axes & ~dot->over)};
+	int free[2] = {dot_axis(e, dot->args[0]->axes & ~dot->over), dot_axis(e, dot->args[1]->axes & ~dot->over)};
 	int a = free[0] < free[1] ? 0 : 1;               /* the instruction's own rows run along the earlier axis (pass_layout.c) */
 	*s = (struct quad_sides){.arg = {a, !a}, .axis = {free[a], free[!a]}};
 	return e->v->quads ? target_quad(e->v->target, dot->args[a]->dtype, dot->args[!a]->dtype) : NULL;
@@ -49,7 +43,7 @@ static void add_tile(struct emit *e, struct quads *q, const struct ir_ins *dot, 
 	const struct ir_ins *load = brought(e, q->loop, operand);
 	const struct ir_param *t = load ? &e->k->params[load->imm] : NULL;
 	const struct layout *from = operand->args[0]->layout;
-	int k = wide_axis(e, dot->over);
+	int k = dot_axis(e, dot->over);
 	struct affine last = t ? affine_of(load->args[t->rank - 1]) : (struct affine){.ok = false};
 	bool across = t ? last.ok && last.coef[free] == 1 : layout_vector(from, free) > layout_vector(from, k), fixed = operand->block != q->loop->body;
 	struct quad_tile tile = {load, operand, across ? k : free, across ? free : k, fixed ? q->fixed : q->bytes, fixed};
@@ -86,11 +80,12 @@ static bool is_in_registers(const struct emit *e, const struct ir_ins *dot, cons
 	return is_of_round(operand, dot->block) && (operand->op != IR_RELAYOUT || relayout_stays(e, operand));
 }
 
-/* Handed to what only carries it to the next round, where the product goes on from it. */
+/* Handed to what only carries it to the next round, where the product goes on from it.  Rows in registers are written again there: it waits then. */
 static bool goes_on(const struct emit *e, const struct ir_ins *dot)
 {
+	struct quad_sides s;
 	const struct ir_ins *yield = dot->block->last;
-	bool carried = dot->flags & IR_ACC && dot->args[2]->op == IR_ARG && e->uses[dot->id] == 1 && yield->op == IR_YIELD;
+	bool carried = quad_of(e, dot, &s) && !is_in_registers(e, dot, dot->args[s.arg[0]]) && dot->flags & IR_ACC && dot->args[2]->op == IR_ARG && e->uses[dot->id] == 1 && yield->op == IR_YIELD;
 	for (int a = 0; carried && a < yield->nargs; a++)
 		if (yield->args[a] == dot)
 			return dot->args[2] == dot->block->params[a] && e->uses[dot->args[2]->id] == 1;
@@ -261,20 +256,26 @@ static void look_at_reader(struct ir_ins *i, void *ctx)
 	}
 }
 
-bool quads_bring(const struct emit *e, const struct ir_ins *i)
+bool quads_bring(const struct emit *e, const struct ir_ins *load)
 {
+	bool brings = false;
 	for (int t = 0; e->quads && t < e->quads->n; t++)
-		if (e->quads->tiles[t].load == i)
-			return true;
-	struct readers r = {e, i, 0, 0};
-	if (e->v->quads && i->op == IR_RELAYOUT)
+		brings = brings || e->quads->tiles[t].load == load;
+	return brings;
+}
+
+/* Nobody but products reads it, from group memory. */
+static bool is_operand(const struct emit *e, const struct ir_ins *relayout)
+{
+	struct readers r = {e, relayout, 0, 0};
+	if (e->v->quads)
 		ir_walk(e->ph->body, look_at_reader, &r);
 	return r.quads && r.quads == r.all;
 }
 
 bool quads_move(struct emit *e, const struct ir_ins *relayout)
 {
-	if (!quads_bring(e, relayout))
+	if (!is_operand(e, relayout))
 		return false;
 	const struct quad_tile *t = e->quads ? tile_of(e->quads, relayout) : NULL;
 	if (t && !t->load)
@@ -315,8 +316,8 @@ bool quad_dot(struct emit *e, const struct ir_ins *i)
 	if (!m)
 		return false;
 	const struct layout *l = i->layout;
-	int row = s.axis[0], col = s.axis[1], blocks = l->rep[row], n = l->rep[col], steps = e->ph->axes[wide_axis(e, i->over)].tile / m->k;
-	const struct mfma *own = target_mfma(e->v->target, m->b, m->a, e->ph->axes[wide_axis(e, i->over)].tile);
+	int row = s.axis[0], col = s.axis[1], blocks = l->rep[row], n = l->rep[col], steps = e->ph->axes[dot_axis(e, i->over)].tile / m->k;
+	const struct mfma *own = target_mfma(e->v->target, m->b, m->a, e->ph->axes[dot_axis(e, i->over)].tile);
 	const struct quad_tile *a = tile_of(e->quads, i->args[s.arg[0]]), *b = tile_of(e->quads, i->args[s.arg[1]]);
 	LLVMValueRef *d = arena_alloc(e->arena, sizeof *d * (size_t)n), first = a ? quad_position(e, l, row) : NULL, beside = quad_position(e, l, col);
 	if (n * 8 > QUAD_MOST || l->block[row] % QUAD_ROWS || own->k != m->k || (b->inner == col && l->block[col] != 8)) {
@@ -353,8 +354,7 @@ void quads_leave_loop(struct emit *e, const struct quads *q)
 	for (int p = 0; p < q->loop->body->nparams; p++) {
 		const struct ir_ins *dot = yield->args[p];
 		struct value *v = &e->values[q->loop->body->params[p]->id];
-		struct quad_sides s;
-		if (dot->op == IR_DOT && dot->block == q->loop->body && quad_of(e, dot, &s) && goes_on(e, dot))
+		if (dot->op == IR_DOT && dot->block == q->loop->body && goes_on(e, dot))
 			e->machine->quads_wait(e, 0, v->group, v->ngroups);
 	}
 	e->machine->staged(e, 0);
