@@ -60,6 +60,7 @@ struct target {
 	bool cvt_pk_fp4;           /* v_cvt_scalef32_pk_fp4_f32 */
 	bool lanes_share;          /* what lanes of a wave would all make of the same results is made by one of them each, and handed on by exchanges */
 	bool f32_pairs;            /* an f32 operation may take two registers at a time */
+	bool three_extremes;       /* an instruction has the largest, or the least, of three */
 	bool lanes_adjacent;       /* an access is fast where the lanes' bytes lie side by side, not merely where each lane's are many */
 	bool cvt8_clamps;          /* conversions to i8 and native fp8 clamp by themselves */
 	bool mode_clamps;          /* those to native fp8 do in a mode of the wave, in which overflowing f16 becomes its largest number, too */

@@ -358,6 +358,26 @@ static int fold_scan(struct evaluator *ev, const struct folder *f, int axis)
 	return rc;
 }
 
+static int64_t weight_of(const struct evaluator *ev, ir_axes axes, int axis)
+{
+	int64_t weight = 1;
+	for (int a = LAYOUT_AXES - 1; a > axis; a--)
+		weight *= axes & IR_AXIS(a) ? ev->size[a] : 1;
+	return weight;
+}
+
+/* What each lane holds, lane by lane. */
+static int fold_by_lane(struct evaluator *ev, const struct folder *f)
+{
+	const struct order *o = &f->kept->order;
+	if (!o->fixed || o->lanes * o->waves != ev->size[f->ins->imm])
+		return eval_fail(ev, f->ins, "axis '%s' has %lld positions for %lld lanes", ev->ph->axes[f->ins->imm].name, (long long)ev->size[f->ins->imm], (long long)(o->lanes * o->waves));
+	int64_t apart = weight_of(ev, f->ins->axes, (int)f->ins->imm);
+	for (int64_t lane = 0; lane < o->lanes * o->waves; lane++)
+		eval_floats(ev, f->ins)[f->at[OF_RESULT] + lane * apart] = fold_registers(f, lane * o->regs);
+	return 0;
+}
+
 static int fold_all(struct evaluator *ev, struct folder *f, const struct ir_ins *const operands[OFFSETS])
 {
 	const struct ir_ins *ins = f->ins;
@@ -370,13 +390,17 @@ static int fold_all(struct evaluator *ev, struct folder *f, const struct ir_ins 
 	f->ints = f->a ? NULL : eval_ints(ev, operands[OF_A]);
 	f->mask = ins->flags & IR_MASKED ? eval_ints(ev, operands[OF_MASK]) : NULL;
 	int axis = __builtin_ctz(ins->over);
-	for (bool go = walk_start(&w, ev, ins->axes & ~ins->over, axes, OFFSETS); go; go = walk_next(&w))
+	bool by_lane = ins->op == IR_REDUCE && ins->flags & IR_BY_LANE;
+	ir_axes kept = ins->axes & ~ins->over & ~(by_lane ? IR_AXIS(ins->imm) : 0);
+	for (bool go = walk_start(&w, ev, kept, axes, OFFSETS); go; go = walk_next(&w))
 		for (int64_t i = 0; i < w.run; i++) {
 			for (int op = 0; op < OFFSETS; op++)
 				f->at[op] = w.offset[op] + i * w.step[op];
 			int64_t to = f->at[OF_RESULT];
 			if (ins->op == IR_SCAN)
 				TRY(fold_scan(ev, f, axis));
+			else if (by_lane)
+				TRY(fold_by_lane(ev, f));
 			else if (ins->op == IR_ARGMAX)
 				eval_ints(ev, ins)[to] = fold_argmax(f, axis, ev->base[axis]);
 			else if (f->ints)

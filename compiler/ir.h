@@ -55,6 +55,7 @@ enum ir_reduce { RED_SUM, RED_PROD, RED_MAX, RED_MIN, RED_ANY, RED_ALL };
 enum ir_flag {
 	IR_SATURATE = 1,   /* cvt */
 	IR_PART = 1,       /* reduce: each wave, or of a cluster each workgroup, has what it holds: enough for an update of the same kind, max or min, which each does; none else may use it */
+	IR_BY_LANE = 32,   /* reduce of a layout: each lane of each wave has what it holds, along axis imm, which numbers the lanes that have something and then the waves */
 	IR_MASKED = 2,     /* load, store, update, reduce: the last operand is an i1 mask */
 	IR_PRODUCT = 4,    /* reduce: operands a, b: sum of products, accumulated by fma */
 	IR_ACC = 8,        /* dot: the last operand is the accumulator */

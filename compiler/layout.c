@@ -152,6 +152,28 @@ struct layout *layout_project(struct arena *ar, const struct layout *l, uint32_t
 	return out;
 }
 
+static int number_bits(struct layout_basis *to, const struct layout_basis *from, int n, uint32_t over, int lanes, int size)
+{
+	for (int i = 0; i < n; i++) {
+		struct layout_basis rest = without_axes(from[i], over);
+		bool reduced = memcmp(&rest, &from[i], sizeof rest) != 0;
+		if (reduced && !layout_basis_is_zero(&rest))
+			return 0;
+		to[i].step[lanes] = reduced ? size : 0;
+		size *= reduced ? 2 : 1;
+	}
+	return size;
+}
+
+struct layout *layout_by_lane(struct arena *ar, const struct layout *l, uint32_t over, int lanes)
+{
+	struct layout *out = layout_project(ar, l, over, NULL);
+	int size = number_bits(out->lane, l->lane, l->nlane, over, lanes, 1);
+	size = size ? number_bits(out->wave, l->wave, l->nwave, over, lanes, size) : 0;
+	out->block[lanes] = size;
+	return size ? out : NULL;
+}
+
 struct layout *layout_of_groups(struct arena *ar, const struct layout *l, int axis, int groups, int by)
 {
 	struct layout x = *l;

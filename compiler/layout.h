@@ -32,6 +32,9 @@ bool layout_basis_is_zero(const struct layout_basis *);
 /* The layout of a value that lacks the axes in `without` (bit set): their steps are dropped; registers that differ only there
  * are merged, lanes and waves become copies.  map, when not NULL, gets for every register of `l` its register in the result. */
 struct layout *layout_project(struct arena *, const struct layout *l, uint32_t without, int *map);
+/* Of what each lane of a tile with layout `l` has by itself when `over` is reduced: axis `lanes` numbers those that hold different positions of it, the
+ * lane's bits first, lowest first, then the wave's; block[lanes] = how many.  NULL: a bit steps along other axes as well. */
+struct layout *layout_by_lane(struct arena *, const struct layout *l, uint32_t over, int lanes);
 /* The layout of numbers that `by` positions along `axis`, a power of two, have in common, along axis `groups`, where their positions have layout `l`. */
 struct layout *layout_of_groups(struct arena *, const struct layout *l, int axis, int groups, int by);
 /* A bit of the lane's number, which told apart copies, takes over one of the register's number, of which a lane then has half as many: the

@@ -69,4 +69,8 @@ int pass_planned_tile(const struct variant *, int phase, const char *axis);
 struct ir_ins *tile_extreme(const struct ir_phase *, struct ir_builder *, struct ir_ins *, enum ir_reduce which);
 /* Uses of every value: counted into id-indexed array of next_id entries. */
 int *pass_uses(struct arena *, const struct ir_kernel *);
+/* Who uses a value, in their order; n > MOST_USERS: too many to be looked at. */
+enum { MOST_USERS = 16 };
+struct users { const struct ir_ins *of; struct ir_ins *user[MOST_USERS]; int n; };
+struct users pass_users(struct ir_phase *, const struct ir_ins *of);
 #endif

@@ -505,6 +505,12 @@ static int registers_reduced(const struct layout *l, ir_axes over, struct arena 
 	return layout_regs(l) / layout_regs(rest);
 }
 
+/* Beside products, where vector instructions are what is short, and one takes two further elements. */
+static bool is_taken_by_threes(const struct assign *s, const struct ir_ins *i)
+{
+	return s->nproducts && s->p->v->target->three_extremes && i->dtype == DT_F32 && (i->kind == RED_MAX || i->kind == RED_MIN);
+}
+
 /* A product is fused with the sum that it is added to.  Where a lane makes many sums, a step of one does not wait for the step before, and
  * further chains would only have to be joined; but where two chains are one operation's, they are worth that. */
 static bool is_summed_at_once(const struct assign *s, const struct ir_ins *i)
@@ -513,18 +519,47 @@ static bool is_summed_at_once(const struct assign *s, const struct ir_ins *i)
 	return (i->flags & IR_PRODUCT) && !s->p->v->target->f32_pairs && i->layout && layout_regs(i->layout) >= MANY;
 }
 
+/* How often x is used in what v is made of. */
+static int uses_in(const struct ir_ins *v, const struct ir_ins *x)
+{
+	int n = 0;
+	for (int a = 0; v->op != IR_LOAD && a < v->nargs; a++)
+		n += v->args[a] == x ? 1 : v->args[a]->axes ? uses_in(v->args[a], x) : 0;
+	return n;
+}
+
+/* What is loaded, for the operand `of` alone, which is made of it element by element; NULL = it is made of more. */
+static struct ir_ins *only_load(const struct assign *s, struct ir_ins *of, struct ir_ins *v)
+{
+	struct ir_ins *load = v->op == IR_LOAD ? v : NULL;
+	bool fed = v->layout && s->feeds[v->id] && v->axes == of->axes && s->uses[v->id] == (v == of ? 1 : uses_in(of, v)) && (load || v->op == IR_NEG || v->op == IR_SELECT);
+	for (int a = 0; fed && !load && a < v->nargs; a++)
+		load = v->args[a]->axes ? only_load(s, of, v->args[a]) : load;
+	for (int a = 0; fed && v != load && a < v->nargs; a++)
+		fed = !v->args[a]->axes || only_load(s, of, v->args[a]) == load;
+	return fed ? load : NULL;
+}
+
+static void place_all(struct ir_ins *v, const struct layout *l)
+{
+	v->layout = l;
+	for (int a = 0; v->op != IR_LOAD && a < v->nargs; a++)
+		if (v->args[a]->axes)
+			place_all(v->args[a], l);
+}
+
 /* An operand as the product wants it.  What is loaded once, in front of the loop of the product that alone uses it, is loaded so where its rows run
  * along k: lanes then access 16 bytes of each of several rows, which is slower than memory's order but takes no group memory, of which there is
  * less than a tile of many rows would take. */
 static struct ir_ins *operand(struct assign *s, const struct ir_ins *dot, struct ir_ins *v, int k, const struct layout *l)
 {
-	bool once = v->op == IR_LOAD && v->layout && s->feeds[v->id] && s->uses[v->id] == 1 && v->block != dot->block && s->p->v->aligned;
+	struct ir_ins *load = v->block != dot->block && s->p->v->aligned ? only_load(s, v, v) : NULL;
 	struct contiguity c = {.s = s, .axes = v->axes};
-	if (once)
-		vote(v, &c);
-	if (!once || !c.votes[k] || layout_vector(l, k) < layout_vector(v->layout, k))
+	if (load)
+		vote(load, &c);
+	if (!load || !c.votes[k] || layout_vector(l, k) < layout_vector(v->layout, k))
 		return moved(s, v, l);
-	v->layout = l;
+	place_all(v, l);
 	return v;
 }
 
@@ -687,7 +722,7 @@ static void place(struct assign *s, struct ir_ins *i)
 		i->layout = projected(s, l, wide_axes(s->ph, i->over));
 		int n = registers_reduced(l, wide_axes(s->ph, i->over), s->space.arena);
 		if (i->op == IR_REDUCE)
-			i->chains = is_summed_at_once(s, i) ? 1 : n % 4 == 0 && n > 4 ? 4 : n % 2 == 0 && n ? 2 : 1;
+			i->chains = is_summed_at_once(s, i) || is_taken_by_threes(s, i) ? 1 : n % 4 == 0 && n > 4 ? 4 : n % 2 == 0 && n ? 2 : 1;
 		i->flags &= (uint8_t)~IR_ANYORDER;
 		return;
 	}

@@ -12,6 +12,7 @@
  * Needs:   any IR.   Keeps: values within those errors; f32 only (narrower operands are converted by the text). */
 #include "pass.h"
 
+#include <float.h>
 #include <math.h>
 
 #define LOG2_E 1.4426950408889634
@@ -171,8 +172,9 @@ static void look_at_dot(struct ir_ins *i, void *ctx)
 		multiplied[i->args[a]->id] = true;
 }
 
-/* exp(a - b), a tile's less a row's number, which weighs a product: exp2 of one fma.  That moves a by less than a unit in its last place where b is as large
- * as a, as its own product's roundings do.  Where b log2 e is more than f32 holds a difference is 0 or so large that the base does not matter. */
+/* exp(a c - b), a of a tile, b of its rows, c (or 1) of these or of all, which weighs a product: exp2 of one fma.  That moves a c by less than two units in
+ * its last place where b is as large, as its own product's roundings do.  Where b log2 e is more than f32 holds a difference is 0 or so large that the base does
+ * not matter; where c log2 e is, beyond c = 2.36e38, and b is not, the weights are NaNs, for no other base would do. */
 static struct ir_ins *weight_of(struct ir_builder *b, const struct math *m, const struct ir_ins *i)
 {
 	struct ir_ins *x = i->args[0];
@@ -186,8 +188,16 @@ static struct ir_ins *weight_of(struct ir_builder *b, const struct math *m, cons
 	arena_free(&scratch);
 	if (!w.product || !w.only)
 		return NULL;
-	struct ir_ins *row = x->args[1], *small = ir_bin(b, IR_LE, ir_un(b, IR_ABS, row), num(b, 0x1p126)), *by = ir_select(b, small, num(b, LOG2_E), num(b, 1));
-	return ir_un(b, IR_EXP2, ir_fma(b, x->args[0], by, ir_un(b, IR_NEG, ir_bin(b, IR_MUL, row, by))));
+	struct ir_ins *a = x->args[0], *c = NULL, *row = x->args[1], *base = num(b, LOG2_E), *one = num(b, 1);
+	for (int n = 0; n < 2 && !c && a->op == IR_MUL; n++)
+		c = a->args[n]->axes & ~row->axes ? NULL : a->args[n];
+	a = !c ? a : a->args[a->args[0] == c];
+	struct ir_ins *small = ir_bin(b, IR_LE, ir_un(b, IR_ABS, row), num(b, 0x1p126)), *by = ir_select(b, small, base, one), *times = by;
+	if (c) {
+		struct ir_ins *held = ir_bin(b, IR_LE, ir_un(b, IR_ABS, c), num(b, FLT_MAX / LOG2_E));
+		times = ir_select(b, small, ir_select(b, held, ir_bin(b, IR_MUL, c, base), num(b, NAN)), c);
+	}
+	return ir_un(b, IR_EXP2, ir_fma(b, a, times, ir_un(b, IR_NEG, ir_bin(b, IR_MUL, row, by))));
 }
 
 static void expand(struct ir_ins *i, void *ctx)

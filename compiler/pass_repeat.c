@@ -117,25 +117,14 @@ static const struct ir_ins *loop_over(const struct ir_ins *i, int axis)
 	return at;
 }
 
-struct users { const struct ir_ins *of; struct ir_ins *one; int n; bool elementwise; };
-
-static void look_at_user(struct ir_ins *i, void *ctx)
+static bool all_elementwise(const struct users *u)
 {
-	struct users *u = ctx;
-	for (int a = 0; a < i->nargs; a++)
-		if (i->args[a] == u->of) {
-			u->one = i;
-			u->n++;
-			const char *cls = ir_op_info[i->op].cls;
-			u->elementwise = u->elementwise && (i->op == IR_CVT || !strcmp(cls, "BIN") || !strcmp(cls, "UN") || !strcmp(cls, "CMP") || i->op == IR_SELECT);
-		}
-}
-
-static struct users users_of(const struct ir_phase *ph, const struct ir_ins *of)
-{
-	struct users u = {.of = of, .elementwise = true};
-	ir_walk(ph->body, look_at_user, &u);
-	return u;
+	bool all = u->n <= MOST_USERS;
+	for (int n = 0; all && n < u->n; n++) {
+		const char *cls = ir_op_info[u->user[n]->op].cls;
+		all = u->user[n]->op == IR_CVT || u->user[n]->op == IR_SELECT || !strcmp(cls, "BIN") || !strcmp(cls, "UN") || !strcmp(cls, "CMP");
+	}
+	return all;
 }
 
 static int groups_axis(struct made *m, const struct groups *g)
@@ -153,12 +142,12 @@ static int groups_axis(struct made *m, const struct groups *g)
 }
 
 /* What is made of the number alone, by conversions; its users. */
-static struct ir_ins *converted(const struct ir_phase *ph, struct ir_ins *number, struct users *u)
+static struct ir_ins *converted(struct ir_phase *ph, struct ir_ins *number, struct users *u)
 {
-	*u = users_of(ph, number);
-	while (u->n == 1 && u->one->op == IR_CVT) {
-		number = u->one;
-		*u = users_of(ph, number);
+	*u = pass_users(ph, number);
+	while (u->n == 1 && u->user[0]->op == IR_CVT) {
+		number = u->user[0];
+		*u = pass_users(ph, number);
 	}
 	return number;
 }
@@ -215,9 +204,9 @@ static void look_at_load(struct ir_ins *i, void *ctx)
 		takes = takes && of.by && (!(i->flags & IR_MASKED) || mask_is_of_groups(&of, i->args[i->nargs - 1]));
 		if (!takes)
 			continue;
-		struct users u;
+		struct users own = pass_users(m->ph, i), u;
 		converted(m->ph, i, &u);
-		if (!u.elementwise || !users_of(m->ph, i).elementwise)
+		if (!all_elementwise(&u) || !all_elementwise(&own))
 			return;
 		by_groups(m, &of, i);
 		return;

@@ -10,34 +10,12 @@
 
 #include <math.h>
 
-enum { MOST = 16 };
-
-/* Who uses a value; n > MOST: too many to be looked at. */
-struct users { const struct ir_ins *of; struct ir_ins *user[MOST]; int n; };
-
-static void look_for_user(struct ir_ins *i, void *ctx)
-{
-	struct users *u = ctx;
-	bool uses = false;
-	for (int a = 0; a < i->nargs; a++)
-		uses = uses || i->args[a] == u->of;
-	if (uses && u->n++ < MOST)
-		u->user[u->n - 1] = i;
-}
-
-static struct users users_of(struct ir_phase *ph, const struct ir_ins *of)
-{
-	struct users u = {.of = of};
-	ir_walk(ph->body, look_for_user, &u);
-	return u;
-}
-
 struct seen {
 	struct ir_phase *ph;
 	struct ir_ins *top, *score, *mask, *running;       /* running = max(what the loop carries, top); top: that of the scores seen */
-	struct ir_ins *less[MOST]; int nless;              /* score - running */
-	struct ir_ins *sum[MOST]; int nsums;               /* of terms seen */
-	struct ir_ins *select[MOST]; int nselects;         /* terms where seen, 0 elsewhere */
+	struct ir_ins *less[MOST_USERS]; int nless;              /* score - running */
+	struct ir_ins *sum[MOST_USERS]; int nsums;               /* of terms seen */
+	struct ir_ins *select[MOST_USERS]; int nselects;         /* terms where seen, 0 elsewhere */
 };
 
 /* max(carried, top), which the loop yields in carried's place, and carried begins with a number. */
@@ -56,7 +34,7 @@ static bool is_running(const struct ir_ins *i, const struct ir_ins *top)
 
 static bool add(struct ir_ins **list, int *n, struct ir_ins *i)
 {
-	if (*n == MOST)
+	if (*n == MOST_USERS)
 		return false;
 	list[(*n)++] = i;
 	return true;
@@ -65,8 +43,8 @@ static bool add(struct ir_ins **list, int *n, struct ir_ins *i)
 /* Every use of a term, or of a term narrowed, is one of what is seen. */
 static bool collect_uses(struct seen *s, const struct ir_ins *term)
 {
-	struct users u = users_of(s->ph, term);
-	bool ok = u.n <= MOST;
+	struct users u = pass_users(s->ph, term);
+	bool ok = u.n <= MOST_USERS;
 	for (int n = 0; ok && n < u.n; n++) {
 		struct ir_ins *i = u.user[n];
 		double other;
@@ -83,15 +61,15 @@ static bool collect_uses(struct seen *s, const struct ir_ins *term)
 /* Every use of the scores is in their maximum or in exp(score - running). */
 static bool collect(struct seen *s)
 {
-	struct users u = users_of(s->ph, s->score);
-	bool ok = u.n <= MOST;
+	struct users u = pass_users(s->ph, s->score);
+	bool ok = u.n <= MOST_USERS;
 	for (int n = 0; ok && n < u.n; n++) {
 		struct ir_ins *i = u.user[n];
 		if (i == s->top)
 			continue;
 		ok = i->op == IR_SUB && i->args[0] == s->score && i->args[1] == s->running && add(s->less, &s->nless, i);
-		struct users terms = users_of(s->ph, i);
-		ok = ok && terms.n <= MOST;
+		struct users terms = pass_users(s->ph, i);
+		ok = ok && terms.n <= MOST_USERS;
 		for (int t = 0; ok && t < terms.n; t++)
 			ok = terms.user[t]->op == IR_EXP && collect_uses(s, terms.user[t]);
 	}
@@ -157,7 +135,7 @@ static void look_at(struct ir_ins *i, void *ctx)
 	const struct look *l = ctx;
 	if (i->op != IR_REDUCE || i->kind != RED_MAX || i->dtype != DT_F32 || i->nargs != 2 || !(i->flags & IR_MASKED))
 		return;
-	struct users u = users_of(l->ph, i);
+	struct users u = pass_users(l->ph, i);
 	if (u.n != 1 || !is_running(u.user[0], i))
 		return;
 	struct seen s = {.ph = l->ph, .top = i, .score = i->args[0], .mask = i->args[1], .running = u.user[0]};

@@ -148,6 +148,23 @@ int *pass_uses(struct arena *arena, const struct ir_kernel *k)
 	return uses;
 }
 
+static void look_for_user(struct ir_ins *i, void *ctx)
+{
+	struct users *u = ctx;
+	bool uses = false;
+	for (int a = 0; a < i->nargs; a++)
+		uses = uses || i->args[a] == u->of;
+	if (uses && u->n++ < MOST_USERS)
+		u->user[u->n - 1] = i;
+}
+
+struct users pass_users(struct ir_phase *ph, const struct ir_ins *of)
+{
+	struct users u = {.of = of};
+	ir_walk(ph->body, look_for_user, &u);
+	return u;
+}
+
 struct ir_ins *tile_extreme(const struct ir_phase *ph, struct ir_builder *b, struct ir_ins *i, enum ir_reduce which)
 {
 	enum ir_reduce other = which == RED_MAX ? RED_MIN : RED_MAX;

@@ -110,6 +110,8 @@ static void put_contraction(struct printer *pr, const struct ir_ins *ins)
 		put(pr, " %s", reduce_names[ins->kind]);
 	if (ins->op == IR_REDUCE && ins->flags & IR_PART)
 		put(pr, " part");
+	if (ins->op == IR_REDUCE && ins->flags & IR_BY_LANE)
+		put(pr, " by lane %s", pr->axes[ins->imm]);
 	if (ins->flags & IR_ANYORDER)
 		put(pr, " anyorder");
 	if (ins->chains)

@@ -300,6 +300,12 @@ static bool contraction(struct parser *ps, struct ir_ins *ins, struct operands *
 		return false;
 	if (ins->op == IR_REDUCE && accept(ps, "part"))
 		ins->flags |= IR_PART;
+	if (ins->op == IR_REDUCE && accept(ps, "by")) {
+		ins->flags |= IR_BY_LANE;
+		ins->imm = expect(ps, "lane") ? axis_ref(ps) : -1;
+		if (ins->imm < 0)
+			return false;
+	}
 	if (accept(ps, "anyorder"))
 		ins->flags |= IR_ANYORDER;
 	if (accept(ps, "chains") && !small(ps, 1, 255, &chains))

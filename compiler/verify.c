@@ -211,6 +211,8 @@ static int verify_over(struct verifier *v, const struct ir_ins *ins, bool one)
 		}
 	int scales = ins->op == IR_DOT && ins->flags & IR_SCALED ? 2 : 0;          /* whose groups are of what is contracted */
 	ir_axes rest = union_of(ins, 0, ins->nargs - scales) & ~ins->over;
+	if (ins->op == IR_REDUCE && ins->flags & IR_BY_LANE)
+		rest |= IR_AXIS(ins->imm);
 	DEMAND(v, ins, ins->axes == (ins->op == IR_SCAN ? rest | ins->over : rest), "the axes are not what is left of the operands'");
 	return 0;
 }
@@ -234,6 +236,11 @@ static int verify_reduce(struct verifier *v, const struct ir_ins *ins)
 	DEMAND(v, ins, ins->dtype == t, "the result is %s, expected %s", dtype_info(ins->dtype)->name, dtype_info(t)->name);
 	DEMAND(v, ins, !(ins->chains & (ins->chains - 1)), "chains are no power of two");
 	DEMAND(v, ins, !(ins->flags & IR_PART) || ins->kind == RED_MAX || ins->kind == RED_MIN, "a part of a sum is no sum");
+	if (ins->flags & IR_BY_LANE) {
+		const struct ir_axis *lanes = ins->imm >= 0 && ins->imm < v->ph->naxes ? &v->ph->axes[ins->imm] : NULL;
+		DEMAND(v, ins, lanes && lanes->kind == AXIS_HELD && !(union_of(ins, 0, ins->nargs) & IR_AXIS(ins->imm)), "lanes are numbered by a held axis of their own");
+		DEMAND(v, ins, t == DT_F32 && ins->layout && ins->args[0]->layout && !(ins->flags & IR_ANYORDER), "lanes are those of a layout, and hold f32");
+	}
 	return verify_over(v, ins, false);
 }
 
@@ -383,7 +390,7 @@ static int verify_flags(struct verifier *v, const struct ir_ins *ins)
 {
 	static const uint8_t allowed[IR_NOP + 1] = {
 		[IR_CVT] = IR_SATURATE | IR_AGAIN | IR_CUT, [IR_DIV] = IR_NORMAL, [IR_LOAD] = IR_MASKED | IR_STAGED | IR_RELAXED, [IR_STORE] = IR_MASKED, [IR_UPDATE] = IR_MASKED,
-		[IR_REDUCE] = IR_MASKED | IR_PRODUCT | IR_ANYORDER | IR_PART, [IR_DOT] = IR_ACC | IR_ANYORDER | IR_SCALED, [IR_ARGMAX] = IR_MASKED, [IR_SCAN] = IR_MASKED,
+		[IR_REDUCE] = IR_MASKED | IR_PRODUCT | IR_ANYORDER | IR_PART | IR_BY_LANE, [IR_DOT] = IR_ACC | IR_ANYORDER | IR_SCALED, [IR_ARGMAX] = IR_MASKED, [IR_SCAN] = IR_MASKED,
 	};
 	DEMAND(v, ins, !(ins->flags & ~allowed[ins->op]), "flag %#x does not belong to this operation", (unsigned)(ins->flags & ~allowed[ins->op]));
 	DEMAND(v, ins, !(ins->flags & IR_AGAIN) || ((ins->args[0]->dtype == DT_BF16 || ins->args[0]->dtype == DT_F16) && ins->dtype == DT_F32 && ins->flags == IR_AGAIN), "again is bf16 or f16 to f32");

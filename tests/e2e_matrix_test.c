@@ -108,7 +108,7 @@ END_TEST
 
 /* ---- attention */
 
-struct attention_case { int64_t b, h, g, s, t, d; bool swapped; int64_t shift; enum ref_half half; };
+struct attention_case { int64_t b, h, g, s, t, d; bool swapped; int64_t shift; enum ref_half half; bool scaled; double scale; };      /* scaled: not by 1 / sqrt(d) */
 
 static void attention(const struct e2e_chip *chip, struct attention_case c)
 {
@@ -116,12 +116,12 @@ static void attention(const struct e2e_chip *chip, struct attention_case c)
 	char why[128];
 	if (!e2e_takes("attention"))
 		return;
-	snprintf(what, sizeof what, "attention on %s, %s, B %ld, H %ld, G %ld, S %ld, T %ld, D %ld, swapped %d, shift %ld", chip->name,
+	snprintf(what, sizeof what, "attention on %s, %s, B %ld, H %ld, G %ld, S %ld, T %ld, D %ld, swapped %d, shift %ld, scale %g", chip->name,
 	         c.half ? "f16" : "bf16", (long)c.b,
-	         (long)c.h, (long)c.g, (long)c.s, (long)c.t, (long)c.d, c.swapped, (long)c.shift);
+	         (long)c.h, (long)c.g, (long)c.s, (long)c.t, (long)c.d, c.swapped, (long)c.shift, c.scaled ? c.scale : 0);
 	int64_t nq = c.b * c.h * c.s * c.d, nk = c.b * c.g * c.t * c.d;
 	uint16_t *q = room(nq, 2), *k = room(nk, 2), *v = room(nk, 2), *o = room(nq, 2), *ob = room(nq, 2);
-	double *ref = room(nq, 8), *rounded = room(nq, 8), scale = (float)(1 / sqrt((double)c.d));
+	double *ref = room(nq, 8), *rounded = room(nq, 8), scale = (float)(c.scaled ? c.scale : 1 / sqrt((double)c.d));
 	struct ref_random r = {(uint64_t)(c.s * 7919 + c.t * 104729 + c.d)};
 	ref_fill(&r, c.half, q, nq, 1.5);
 	ref_fill(&r, c.half, k, nk, 1.5);
@@ -169,6 +169,17 @@ START_TEST(attention_heads_agree)
 }
 END_TEST
 
+/* A negative one changes which score is the largest; 0 makes all alike, which those that are not seen still are not. */
+START_TEST(attention_scales_agree)
+{
+	static const double scales[] = {-0.125, 0, 1e-40, -3};
+	for (size_t i = 0; i < sizeof scales / sizeof *scales; i++) {
+		attention(&e2e_chips[_i], (struct attention_case){.b = 1, .h = 2, .g = 1, .s = 33, .t = 70, .d = 64, .scaled = true, .scale = scales[i]});
+		attention(&e2e_chips[_i], (struct attention_case){.b = 1, .h = 2, .g = 1, .s = 20, .t = 20, .d = 72, .half = REF_F16, .scaled = true, .scale = scales[i]});
+	}
+}
+END_TEST
+
 START_TEST(attention_empty_agrees)
 {
 	attention(&e2e_chips[_i], (struct attention_case){.b = 0, .h = 2, .g = 1, .s = 16, .t = 16, .d = 64});
@@ -205,6 +216,7 @@ int main(void)
 	tcase_add_loop_test(t, attention_lengths_agree, 0, 2 * NLENGTHS);
 	tcase_add_loop_test(t, attention_heads_agree, 0, 2);
 	tcase_add_loop_test(t, attention_empty_agrees, 0, 2);
+	tcase_add_loop_test(t, attention_scales_agree, 0, 2);
 	tcase_add_loop_test(t, attention_requires_whole_groups, 0, 2);
 	suite_add_tcase(suite, t);
 	return e2e_main(suite);

@@ -444,19 +444,25 @@ static float lane_sum(const float *v, const float *w, int chains)
 	return c[0] + c[1];
 }
 
+/* What lane l of wave wv has of a row. */
+static float ordered_lane(const struct ir_tensor *x, const struct ir_tensor *w, int row, int chains, int wv, int l)
+{
+	float v[12], u[12];
+	for (int i = 0; i < 12; i++) {
+		int n = i % 4 % 2 + i % 4 / 2 * 2 + l * 4 + wv * 32 + i / 4 * 64;
+		v[i] = (float)ir_tensor_get(x, row * 192 + n);
+		u[i] = w ? (float)ir_tensor_get(w, row * 192 + n) : 0;
+	}
+	return lane_sum(v, w ? u : NULL, chains);
+}
+
 static float ordered(const struct ir_tensor *x, const struct ir_tensor *w, int row, int chains)
 {
 	float wave[2];
 	for (int wv = 0; wv < 2; wv++) {
-		float lane[8], v[12], u[12];
-		for (int l = 0; l < 8; l++) {
-			for (int i = 0; i < 12; i++) {
-				int n = i % 4 % 2 + i % 4 / 2 * 2 + l * 4 + wv * 32 + i / 4 * 64;
-				v[i] = (float)ir_tensor_get(x, row * 192 + n);
-				u[i] = w ? (float)ir_tensor_get(w, row * 192 + n) : 0;
-			}
-			lane[l] = lane_sum(v, w ? u : NULL, chains);
-		}
+		float lane[8];
+		for (int l = 0; l < 8; l++)
+			lane[l] = ordered_lane(x, w, row, chains, wv, l);
 		wave[wv] = ((lane[0] + lane[1]) + (lane[2] + lane[3])) + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 	}
 	return wave[0] + wave[1];
@@ -474,6 +480,24 @@ START_TEST(layouts_fix_the_order_of_sums)
 	for (int i = 0; i < 3; i++) {
 		ck_assert_float_eq((float)ir_tensor_get(y, i), ordered(x, NULL, i, 2));
 		ck_assert_float_eq((float)ir_tensor_get(z, i), ordered(x, w, i, 4));
+	}
+	ir_run_close(&r);
+}
+END_TEST
+
+START_TEST(lanes_have_what_they_hold)
+{
+	struct ir_run r;
+	ir_run_open(&r, "by_lane");
+	ir_run_symbol(&r, "M", 3);
+	struct ir_tensor *x = ir_run_tensor(&r, "x", 1), *each = ir_run_tensor(&r, "each", 0), *y = ir_run_tensor(&r, "y", 0);
+	for (int i = 0; i < 3 * 192; i += 5)
+		ir_tensor_set(x, i, ir_tensor_get(x, i) * 1e4);
+	go(&r);
+	for (int i = 0; i < 3; i++) {
+		ck_assert_float_eq((float)ir_tensor_get(y, i), ordered(x, NULL, i, 2));
+		for (int l = 0; l < 16; l++)
+			ck_assert_float_eq((float)ir_tensor_get(each, i * 16 + l), ordered_lane(x, NULL, i, 2, l / 8, l % 8));
 	}
 	ir_run_close(&r);
 }
@@ -631,6 +655,7 @@ int main(void)
 	tcase_add_test(c, codes_and_scales);
 	tcase_add_test(c, philox_known_answer);
 	tcase_add_test(c, layouts_fix_the_order_of_sums);
+	tcase_add_test(c, lanes_have_what_they_hold);
 	tcase_add_test(c, clusters_fix_the_order_of_sums);
 	tcase_add_test(c, layouts_fix_the_order_of_dots);
 	tcase_add_test(c, accesses_out_of_bounds_are_named);

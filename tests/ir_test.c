@@ -119,6 +119,7 @@ START_TEST(parse_errors_name_line_and_cause)
 		{"kernel k { in x: f32[1] phase { %0 = const 0 : i32 %1 = load x[%0, %0] : f32 yield } }", "line 1: 'x' is not a tensor of rank 2"},
 		{"kernel k { phase { %0 = const 1 : f32 %1 = add %0 : f32", "line 1: add has 1 operands, expected 2"},
 		{"kernel k { symbol N multiple M 4", "line 1: 'M' is no symbol"},
+		{"kernel k { phase { %0 = const 1 : f32 %1 = reduce sum by row", "line 1: expected 'lane' before 'row'"},
 		{"kernel k { phase { store", "line 1: expected a parameter before ''"},
 		{"kernel k { phase { const 1 : f32 } }", "line 1: const needs a number for its value"},
 		{"kernel k { phase { %0 = yield } }", "line 1: yield has no value"},
@@ -134,7 +135,7 @@ END_TEST
 
 /* --- verifier */
 
-#define HEAD "kernel k { symbol N in x: f32[N] in h: f16[N] in s8: e8m0[N] in u: u8[N] in? o: f32[N] in first: i32[N] scalar s: f32 out y: f32[N] phase { axis m grid : N\n axis n held : N\n axis k loop tile 4\n axis j loop tile 4\n" \
+#define HEAD "kernel k { symbol N in x: f32[N] in h: f16[N] in s8: e8m0[N] in u: u8[N] in? o: f32[N] in first: i32[N] scalar s: f32 out y: f32[N] phase { axis m grid : N\n axis n held : N\n axis k loop tile 4\n axis j loop tile 4\n axis l held tile 2 : 2\n" \
 	"%0 = iota m : i32[m] %1 = iota n : i32[n] %2 = const 0 : i32 %3 = sym N : i32 %4 = const 1 : f32 %5 = load x[%1] : f32[n] %6 = load h[%1] : f16[n] %7 = lt %1, %3 : i1[n] "
 #define TAIL " yield } }"
 
@@ -177,6 +178,9 @@ static const struct { const char *body, *cause; } faults[] = {
 	{"%9 = reduce sum part over n %5 : f32", "%9 reduce: a part of a sum is no sum"},
 	{"%9 = reduce max part over n %5 : f32 %10 = neg %9 : f32", "%10 neg: operand 0 is of each workgroup"},
 	{"%9 = reduce max part over n %5 : f32 update min y[%2] = %9", "update: operand 1 is of each workgroup"},
+	{"%9 = reduce sum by lane n over n %5 : f32[n]", "%9 reduce: lanes are numbered by a held axis of their own"},
+	{"%9 = reduce sum by lane m over n %5 : f32[m]", "%9 reduce: lanes are numbered by a held axis of their own"},
+	{"%9 = reduce sum by lane l over n %5 : f32[l]", "%9 reduce: lanes are those of a layout, and hold f32"},
 	{"%9 = load x[%1] relaxed : f32[n]", "%9 load: 'x' is nothing of 4 bytes that is updated"},
 	{"%9 = reduce sum over k %5 : f32[n]", "%9 reduce: axis 2 does not exist here"},
 	{"%9 = dot over n %1, %5 : f32", "%9 dot: no dot of i32 and f32"},

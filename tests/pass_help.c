@@ -80,3 +80,16 @@ void pass_end_edited(struct arena *a, struct ir_run *r, const struct ir_kernel *
 	ir_run_close(r);
 	arena_free(a);
 }
+
+void pass_look_after(const char *name, const struct variant *v, const char *until, void (*note)(struct ir_ins *, void *), void *ctx)
+{
+	struct arena a = {0};
+	struct ir_run r;
+	struct ir_kernel *k;
+	ir_run_open(&r, name);
+	r.k->target = v->target->name;
+	ck_assert_msg(run_passes(&a, r.k, v, until, &k, r.err, sizeof r.err) == 0, "%s", r.err);
+	ir_walk(k->phases[0].body, note, ctx);
+	ir_run_close(&r);
+	arena_free(&a);
+}

@@ -253,54 +253,6 @@ START_TEST(rounded_functions_are_short)
 }
 END_TEST
 
-/* exp(s - row's) is one fma and exp2 where products have it, in 16 bits, and sums of it, and nobody else. */
-static const struct weight_case { const char *what; struct pass_edit edits[2]; int steps; } weights[] = {
-	{"weights", {{0}}, 1},
-	{"not summed", {{"reduce sum anyorder over j %7", "reduce sum anyorder over j %4"}}, 1},
-	{"kept in 32 bits", {{"reduce sum anyorder over j %7", "reduce max over j %7"}}, 0},
-	{"of no product", {{"%10 = dot anyorder over j %8, %9", "%13 = cvt %4 : bf16[i, j]\n    %10 = dot anyorder over j %13, %9"}}, 0},
-	{"less a number of their own", {{"%5 = load top[%1] : f32[i]", "%5 = load s[%1, %3] : f32[i, j]"}}, 0},
-};
-enum { WEIGHTS = sizeof weights / sizeof *weights };
-
-START_TEST(weights_of_products_are_one_step)
-{
-	enum { N = 16 };
-	static const double special[N] = {-FLT_MAX, -INFINITY, NAN, INFINITY, 0, -1, 88, 1000, -1000, 3e4, -3e4, 1e-30, 0.3, 12.7, -55.5, 3e38};
-	struct arena a = {0};
-	struct ir_run r;
-	struct ir_kernel *k;
-	struct variant v = {.target = target_by_name("gfx942"), .text = "any"};
-	int steps = 0;
-	pass_open_edited(&a, &r, "weights", weights[_i].edits);
-	ck_assert_msg(run_passes(&a, r.k, &v, "math", &k, r.err, sizeof r.err) == 0, "%s: %s", weights[_i].what, r.err);
-	ir_walk(k->phases[0].body, count_steps, &steps);
-	ck_assert_msg(steps == weights[_i].steps, "%s: %d steps", weights[_i].what, steps);
-	for (int p = 0; _i == 0 && p < r.k->nparams; p++)
-		ir_run_tensor(&r, r.k->params[p].name, 0);
-	for (int i = 0; _i == 0 && i < N; i++) {
-		ir_tensor_set(ir_run_find(&r, "top"), i, special[i]);
-		ir_tensor_set(ir_run_find(&r, "v"), i * N + i, 1);
-		for (int j = 0; j < N; j++)
-			ir_tensor_set(ir_run_find(&r, "s"), i * N + j, j == 0 ? -INFINITY : (double)(float)(special[i] - (isfinite(special[i]) ? j * 0.4 : 0)));     /* of the largest it is one number */
-	}
-	if (_i == 0)
-		pass_evaluate(&r, k, "weights");
-	for (int i = 0; _i == 0 && i < N; i++)
-		for (int j = 0; j < N; j++) {
-			if (j && isnan(special[i]))
-				continue;                        /* NaN times 0 is in every sum */
-			double s = ir_tensor_get(ir_run_find(&r, "s"), i * N + j), top = (float)special[i], y = exp(s - top), got = 0;
-			got = ir_tensor_get(ir_run_find(&r, "y"), i * N + j);
-			bool any = isnan(ir_tensor_get(ir_run_find(&r, "den"), i));
-			double bound = fabs(y) * (ldexp(1, -8) + (fabs(top) < 1e5 ? fabs(top) * ldexp(1, -23) : 0));
-			ck_assert_msg(any ? !(isfinite(special[i])) : fabs(got - y) <= bound, "exp(%g - %g) is %g, found %g", s, top, y, got);
-		}
-	arena_free(&a);
-	ir_run_close(&r);
-}
-END_TEST
-
 static bool asks(const struct ir_kernel *k, const struct ir_ins *i, const char *tensor)
 {
 	bool yes = i->op == IR_LOAD && strcmp(k->params[i->imm].name, tensor) == 0;
@@ -397,24 +349,11 @@ static void note_sum(struct ir_ins *i, void *ctx)
 
 /* Opens kernel `name` of tests/ir and runs the passes up to `until` (NULL = all) for a variant, whose target it is for; `note` of every
  * instruction of its first phase.  Closes both again. */
-static void look_after(const char *name, const struct variant *v, const char *until, void (*note)(struct ir_ins *, void *), void *ctx)
-{
-	struct arena a = {0};
-	struct ir_run r;
-	struct ir_kernel *k;
-	ir_run_open(&r, name);
-	r.k->target = v->target->name;
-	ck_assert_msg(run_passes(&a, r.k, v, until, &k, r.err, sizeof r.err) == 0, "%s", r.err);
-	ir_walk(k->phases[0].body, note, ctx);
-	ir_run_close(&r);
-	arena_free(&a);
-}
-
 START_TEST(masked_products_are_summed_by_fma)
 {
 	struct sums s = {0};
 	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1, .tiles = {{-1, "n", 1024}}, .ntiles = 1};
-	look_after("ratios", &v, "reduce", note_sum, &s);
+	pass_look_after("ratios", &v, "reduce", note_sum, &s);
 	ck_assert_int_eq(s.all, 2);
 	ck_assert_int_eq(s.fused, 2);
 }
@@ -459,40 +398,9 @@ START_TEST(masks_are_of_what_is_one_for_all)
 		v.limits[v.nlimits++].symbol = 1, v.limits[0].least = 1, v.limits[0].most = maskings[_i].most;
 	if (maskings[_i].fixed)
 		v.pins[v.npins++].symbol = 1, v.pins[0].value = FIXED;
-	look_after(text, &v, "absent", note_mask, &m);
+	pass_look_after(text, &v, "absent", note_mask, &m);
 	ck_assert_msg(m.reduced == maskings[_i].reduced && m.selected == maskings[_i].selected, "%s, %s: %d reductions under a mask, %d selects",
 	              maskings[_i].why, maskings[_i].target, m.reduced, m.selected);
-	arena_free(&a);
-}
-END_TEST
-
-/* A running softmax asks once what it sees: of three masks a select of the scores is left, beside those for rows which see nothing and for
- * maxima that times log2 e no f32 holds.  Where the maximum
- * begins with -infinity a row that has seen nothing would have terms of NaN; where terms are summed unseen ones too, are something else than 0 there,
- * or the loop does not keep the maximum, the masks stay.  Where the mask compares what grows with positions, a tile is asked first whether all is seen. */
-static const struct { const char *why, *from, *to; int reduced, selected, branches; } seeings[] = {
-	{"as it is", "%25", "%25", 0, 3, 1},
-	{"narrowed before they are masked", "%39 = select %25, %34, %16 : f32[b, h, i, j]\n      %40 = cvt %39 : bf16[b, h, i, j]",
-	 "%39 = cvt %34 : bf16[b, h, i, j]\n      %53 = const 0 : bf16\n      %40 = select %25, %39, %53 : bf16[b, h, i, j]", 0, 3, 1},
-	{"a mask that does not grow", "%24 = le %22, %12", "%24 = ne %22, %12", 0, 3, 0},
-	{"a maximum that begins with -infinity", "const -3.4028235e+38", "const -inf", 2, 2, 0},
-	{"terms that are summed unmasked", "%34 if %25", "%34", 1, 2, 0},
-	{"terms that are -0 where they are not seen", "%39 = select %25, %34, %16", "%53 = const -0 : f32\n      %39 = select %25, %34, %53", 2, 2, 0},
-	{"a maximum that is forgotten", "yield %30", "yield %19", 2, 2, 0},
-};
-enum { SEEINGS = sizeof seeings / sizeof *seeings };
-
-START_TEST(a_running_softmax_asks_once)
-{
-	struct masks m = {0};
-	struct arena a = {0};
-	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1, .tiles = {{-1, "i", 16}, {-1, "j", 16}, {-1, "d", 64}}, .ntiles = 3};
-	char *text = ir_help_file(&a, "tests/ir/attention.ir"), *at = strstr(text, seeings[_i].from);
-	ck_assert_ptr_nonnull(at);
-	text = arena_printf(&a, "%.*s%s%s", (int)(at - text), text, seeings[_i].to, at + strlen(seeings[_i].from));
-	look_after(text, &v, "clean", note_mask, &m);
-	ck_assert_msg(m.reduced == seeings[_i].reduced && m.selected == seeings[_i].selected && m.branches == seeings[_i].branches,
-	              "%s: %d reductions under a mask, %d selects, %d branches", seeings[_i].why, m.reduced, m.selected, m.branches);
 	arena_free(&a);
 }
 END_TEST
@@ -612,7 +520,7 @@ START_TEST(loads_stay_before_stores)
 {
 	struct places at = {0};
 	struct variant v = {.target = target_by_name("sm_90a"), .text = "any", .waves = 4, .tiles = {{-1, "n", 4096}}, .ntiles = 1};
-	look_after("exchanged", &v, NULL, note_place, &at);
+	pass_look_after("exchanged", &v, NULL, note_place, &at);
 	ck_assert_msg(at.load && at.load < at.store, "z is loaded at %d and stored at %d", at.load, at.store);
 }
 END_TEST
@@ -644,7 +552,7 @@ START_TEST(what_is_used_late_is_computed_late)
 	struct lateness l = {0};
 	struct variant v = {.target = target_by_name(latenesses[_i].target), .text = "any", .waves = latenesses[_i].waves, .aligned = true,
 	                    .tiles = {{-1, "n", latenesses[_i].n}}, .ntiles = 1};
-	look_after("weighed", &v, NULL, note_lateness, &l);
+	pass_look_after("weighed", &v, NULL, note_lateness, &l);
 	ck_assert_msg(l.load && l.widened > l.sum && l.sum, "widened at %d, the sum at %d", l.widened, l.sum);
 	ck_assert_msg((l.load > l.sum) == latenesses[_i].late_load, "%s, %d columns: loaded at %d, the sum at %d", latenesses[_i].target, latenesses[_i].n, l.load, l.sum);
 }
@@ -682,7 +590,7 @@ START_TEST(stores_precede_turning)
 	struct variant v = {.target = target_by_name(orders[_i].target), .text = "any", .waves = orders[_i].waves, .aligned = true, .single = orders[_i].single,
 	                    .tiles = {{-1, "m", orders[_i].m}, {-1, "n", orders[_i].n}}, .ntiles = 2,
 	                    .given = (uint64_t)orders[_i].given << o.y};
-	look_after(orders[_i].kernel, &v, NULL, note_order, &o);
+	pass_look_after(orders[_i].kernel, &v, NULL, note_order, &o);
 	ck_assert_msg(o.store && o.turned, "stored at %d, turned at %d", o.store, o.turned);
 	ck_assert_msg((o.store < o.turned) == orders[_i].early, "%s, case %d: stored at %d, turned at %d", orders[_i].kernel, _i, o.store, o.turned);
 }
@@ -697,11 +605,9 @@ int main(void)
 	tcase_add_loop_test(t, schedules_of_products_are_taken_or_refused, 0, KNOBS);
 	tcase_add_test(t, functions_are_near);
 	tcase_add_loop_test(t, rounded_functions_are_short, 0, ROUNDINGS);
-	tcase_add_loop_test(t, weights_of_products_are_one_step, 0, WEIGHTS);
 	tcase_add_loop_test(t, conditions_are_asked_once, 0, GUARDS);
 	tcase_add_test(t, masked_products_are_summed_by_fma);
 	tcase_add_loop_test(t, masks_are_of_what_is_one_for_all, 0, MASKINGS);
-	tcase_add_loop_test(t, a_running_softmax_asks_once, 0, SEEINGS);
 	tcase_add_loop_test(t, blocks_are_there_where_their_rows_are, 0, BLOCKINGS);
 	tcase_add_loop_test(t, loops_take_several_positions, 0, LOOPS);
 	tcase_add_test(t, loads_stay_before_stores);

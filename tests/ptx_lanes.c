@@ -256,6 +256,16 @@ static bool move(struct thread *warp, const struct ins *i, lanes on)
 	return n > 0;
 }
 
+/* Of 16 bits, or a pair of them. */
+static bool narrow_op(const struct ins *i, struct type t, const uint64_t *const *v, uint64_t *restrict r)
+{
+	uint64_t signs = t.x2 ? 0x80008000 : 0x8000;
+	if (!is(i, neg) || t.bits != 16 || i->modifiers)
+		return false;
+	EACH r[n] = v[0][n] ^ signs;
+	return true;
+}
+
 bool ptx_lanes_compute(struct thread *warp, const struct ins *i, lanes on)
 {
 	static const uint64_t nothing[WARP];
@@ -278,8 +288,11 @@ bool ptx_lanes_compute(struct thread *warp, const struct ins *i, lanes on)
 		bits = has(i, pack) ? 32 : type.x2 ? 2 * type.bits : type.bits < 32 && type.kind == 's' ? 32 : type.bits;
 	} else if (type.kind == 'f' && type.bits == 32) {
 		known = real_op(i, v, r);
+	} else if (type.kind == 'f' || type.kind == 'B') {
+		known = narrow_op(i, type, v, r);
+		bits = type.x2 ? 32 : 16;
 	} else {
-		known = type.kind != 'f' && type.kind != 'B' && integer_op(i, type, v, r);
+		known = integer_op(i, type, v, r);
 		bits = has(i, wide) ? 2 * type.bits : is(i, popc) ? 32 : type.bits;
 	}
 	if (known)

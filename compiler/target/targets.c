@@ -68,13 +68,13 @@ static const struct target targets[] = {
 		.name = "gfx942", .triple = "amdgcn-amd-amdhsa", .cpu = "gfx942", .features = "",
 		.wave = 64, .registers = 131072, .lds_bytes = 65536, .lds_banks = 32, .lds_wide_banks = 32, .lds_fours = {0, 5, 1, 4, 2, 7, 3, 6}, .max_threads = 1024,
 		.few_threads = 256, .vectors = 1, .tile_threads = 1024, .turned = {128, 64, 32}, .turned_single = {128, 64, 32}, .multiprocessors = 304, .added_threads = 256, .added_parts = 4,
-		.unaligned = true, .reads_ahead = true, .f32_pairs = true, .fp8_fnuz = true, .mode_clamps = true, ROWS(gfx942_mfma),
+		.unaligned = true, .reads_ahead = true, .f32_pairs = true, .three_extremes = true, .fp8_fnuz = true, .mode_clamps = true, ROWS(gfx942_mfma),
 	},
 	{
 		.name = "gfx950", .triple = "amdgcn-amd-amdhsa", .cpu = "gfx950", .features = "",
 		.wave = 64, .registers = 131072, .lds_bytes = 163840, .lds_banks = 32, .lds_wide_banks = 64, .lds_fours = {0, 3, 5, 6, 1, 2, 4, 7}, .max_threads = 1024,
 		.few_threads = 256, .vectors = 1, .tile_threads = 1024, .turned = {128, 64, 32}, .turned_single = {128, 64, 32}, .multiprocessors = 256, .added_threads = 256, .added_parts = 4,
-		.unaligned = true, .reads_ahead = true, .f32_pairs = true, .cvt_pk_bf16 = true, .cvt_pk_fp4 = true, .mode_clamps = true, ROWS(gfx950_mfma),
+		.unaligned = true, .reads_ahead = true, .f32_pairs = true, .three_extremes = true, .cvt_pk_bf16 = true, .cvt_pk_fp4 = true, .mode_clamps = true, ROWS(gfx950_mfma),
 	},
 	{
 		.name = "sm_90a", .triple = "nvptx64-nvidia-cuda", .cpu = "sm_90a", .features = "+ptx84",

@@ -210,11 +210,16 @@ static LLVMValueRef convert(struct emit *e, const struct ir_ins *i, LLVMValueRef
 	return op_convert(e, x, (enum dtype)i->args[0]->dtype, (enum dtype)i->dtype, i->flags & IR_SATURATE);
 }
 
-/* One by one: a vector of conditions takes LLVM many steps. */
-static LLVMValueRef choose(struct emit *e, LLVMValueRef *a)
+/* One by one: a vector of conditions takes LLVM many steps; where there is one for all, halves as the words that they are in. */
+static LLVMValueRef choose(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 {
 	int n = vector_length(a[0]);
 	LLVMValueRef part[64];
+	if (!i->args[0]->axes && n > 1 && dtype_info(i->dtype)->bits == 16) {
+		LLVMTypeRef words = emit_vector(e->i32, n / 2);
+		LLVMValueRef x = LLVMBuildBitCast(e->b, a[1], words, ""), y = LLVMBuildBitCast(e->b, a[2], words, "");
+		return LLVMBuildBitCast(e->b, LLVMBuildSelect(e->b, vector_part(e, a[0], 0, 1), x, y, ""), LLVMTypeOf(a[1]), "");
+	}
 	for (int k = 0; k < n; k++)
 		part[k] = LLVMBuildSelect(e->b, vector_part(e, a[0], k, 1), vector_part(e, a[1], k, 1), vector_part(e, a[2], k, 1), "");
 	return vector_join(e, part, n, 1);
@@ -271,7 +276,7 @@ LLVMValueRef op_build(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 	case IR_SHL: case IR_SHR: return shift(e, i, a);
 	case IR_LT: case IR_LE: case IR_EQ: case IR_NE: return compare(e, i, a);
 	case IR_FMA: return op_whole(e, "llvm.fma", a, 3);
-	case IR_SELECT: return choose(e, a);
+	case IR_SELECT: return choose(e, i, a);
 	case IR_PHILOX: return philox(e, a[0], a[1]);
 	case IR_CVT: return convert(e, i, a[0]);
 	case IR_BITCAST: return same_bits(e, i->dtype, a[0]);

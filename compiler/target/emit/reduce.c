@@ -169,9 +169,11 @@ static void open_part(struct emit *e, struct part *p, const struct ir_ins *i)
 		while ((p->regs > FEW || e->has_dot) && join_chains(e, i, &p->chains[r]))
 			;
 	}
-	for (int b = 0; from && b < from->nlane; b++)
+	bool by_lane = i->flags & IR_BY_LANE;
+	p->own = by_lane ? i->layout : p->own;
+	for (int b = 0; from && b < from->nlane && !by_lane; b++)
 		p->lanes |= (unsigned)steps(&from->lane[b], i->over) << b;
-	bool alone = reduce_is_of_waves(e, i);
+	bool alone = by_lane || reduce_is_of_waves(e, i);
 	for (int b = 0; from && b < from->nwave && !alone; b++)
 		p->waves |= (unsigned)steps(&from->wave[b], i->over) << b;
 	int row = e->machine->row_bits;
