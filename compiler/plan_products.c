@@ -460,12 +460,19 @@ static int quad_tile(const struct sides *sides, int axis, bool loop)
 
 static int few_tile(const struct few *f, const struct tiles *t, int axis, bool loop) { return loop ? f->contracted : axis == t->rows ? f->rows : f->columns; }
 
-/* shrink: divide grid tiles and waves, for variants that hold more registers a row; few: of few rows, or NULL */
-static void matrix_tiles(struct planner *p, struct variant *v, const struct beside *b, int shrink, const struct few *few)
+/* Of products in turn, whose rows four waves keep in registers: where these take few, more workgroups that do not wait for each other are worth more than
+ * tiles that are read once for twice as many rows. */
+static int quad_rows(int64_t held) { return held && held <= LEAST_CLASS ? QUAD_ROWS : 2 * QUAD_ROWS; }
+
+/* held: positions of held axes, 0 = none; shrink: divide grid tiles, for variants that hold more registers a row, and loops'; few: of few rows, or NULL */
+static void matrix_tiles(struct planner *p, struct variant *v, const struct beside *b, int64_t held, int shrink, const struct few *few)
 {
 	const struct dsl_schedule *s = schedule_for(p->text, p->target);
 	s = few ? NULL : s;
-	v->waves = few ? few->waves : WAVES;
+	struct quad_search quads = quads_of(p);
+	bool large = v->quads && !few && quads.both && quads.products == 1;
+	int rows = v->quads && !large ? quad_rows(held) : LARGE;
+	v->waves = few ? few->waves : v->quads ? rows * QUAD_WAVES / QUAD_ROWS : WAVES;
 	v->scheduled = s && v->aligned;
 	for (int i = 0; s && i < s->nknobs; i++) {
 		if (!s->knobs[i].has_value)
@@ -476,15 +483,13 @@ static void matrix_tiles(struct planner *p, struct variant *v, const struct besi
 	int least = most_contracted(p, v->aligned), most = v->quads ? QUAD_MOST : variant_in_runs(v) ? 128 : 64;    /* of a side of tiles that are not aligned: each run, or element, has its own mask */
 	if (!v->aligned && !variant_in_runs(v))      /* long rows element by element: more lanes, fewer elements each */
 		v->waves = shrink > 1 ? waves_of(p, MANY_THREADS) : WAVES;
-	struct quad_search quads = quads_of(p);
-	bool large = v->quads && !few && quads.both && quads.products == 1;
 	for (int i = 0; i < p->k->nphases; i++) {
 		struct sides sides = sides_of(&p->k->phases[i], p->target);
 		struct tiles tiles = tiles_of(p, &p->k->phases[i]);
 		for (int a = 0; a < p->k->phases[i].naxes; a++) {
 			const struct ir_axis *ax = &p->k->phases[i].axes[a];
 			bool loop = ax->kind != AXIS_GRID;
-			int tile = few ? few_tile(few, &tiles, a, loop) : large ? quad_tile(&sides, a, loop) : loop ? 64 : LARGE;
+			int tile = few ? few_tile(few, &tiles, a, loop) : large ? quad_tile(&sides, a, loop) : loop ? 64 : rows;
 			if (!ax->tiled || is_apart(b, i))
 				continue;
 			for (int n = 0; s && n < s->nknobs; n++)
@@ -523,6 +528,20 @@ static int64_t held_words(const struct planner *p, const struct variant *v)
 	return most;
 }
 
+/* Of loops as large tiles as group memory has places for; false: of none. */
+static bool plan_quads(struct planner *p, struct variant *v, const struct beside *b, int64_t held, int most)
+{
+	const struct variant bare = *v;
+	bool fit = false;
+	for (int shrink = 1; shrink <= shrink_for(held) && !fit; shrink *= 2) {
+		*v = bare;
+		matrix_tiles(p, v, b, held, shrink, NULL);
+		hold(p, v, b, most);
+		fit = quads_fit(p, v);
+	}
+	return fit;
+}
+
 /* An aligned variant, or one of any tensors; pin: of a size, NULL = of any; most: positions of held axes whose size it leaves open, 0 = there are none.  Not
  * where no lane has room for it. */
 static void plan_product(struct planner *p, const struct beside *b, const struct dsl_pin *pin, int most, bool is_aligned)
@@ -542,14 +561,10 @@ static void plan_product(struct planner *p, const struct beside *b, const struct
 		v.single = most;                         /* rows so short that most runs of a wave stand beside one that is not whole */
 	struct variant by_quads = v;
 	by_quads.quads = is_aligned && quads_of(p).fit;
-	if (by_quads.quads) {
-		matrix_tiles(p, &by_quads, b, shrink_for(held), NULL);
-		hold(p, &by_quads, b, most);
-	}
-	if (by_quads.quads && quads_fit(p, &by_quads)) {
+	if (by_quads.quads && plan_quads(p, &by_quads, b, held, most)) {
 		v = by_quads;
 	} else {
-		matrix_tiles(p, &v, b, shrink_for(held), NULL);
+		matrix_tiles(p, &v, b, held, shrink_for(held), NULL);
 		hold(p, &v, b, most);
 	}
 	v.piped = is_aligned;
@@ -584,7 +599,7 @@ static void plan_few(struct planner *p, const struct beside *b, const struct few
 	plan_say(p, &v, arena_printf(p->arena, "%s%s%s", rows_text, *rows_text && *area_text ? " or " : "", area_text));
 	plan_aligned(p, &v);
 	v.quads = quads_of(p).fit;
-	matrix_tiles(p, &v, b, 1, few);
+	matrix_tiles(p, &v, b, 0, 1, few);
 	hold(p, &v, b, 0);
 	v.quads = v.quads && quads_fit(p, &v);
 	v.piped = true;

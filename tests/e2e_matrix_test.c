@@ -180,6 +180,30 @@ START_TEST(attention_scales_agree)
 }
 END_TEST
 
+/* A row that has a NaN is one of them, not of zeros as one that sees nothing. */
+START_TEST(attention_keeps_nans)
+{
+	enum { S = 5, D = 64 };
+	static uint16_t q[S * D], k[S * D], v[S * D], o[S * D];
+	struct ref_random r = {7};
+	int64_t shape[] = {1, 1, S, D};
+	struct e2e_place place = {0};
+	if (!e2e_takes("attention"))
+		return;
+	ref_fill(&r, REF_BF16, q, S * D, 1);
+	ref_fill(&r, REF_BF16, k, S * D, 1);
+	ref_fill(&r, REF_BF16, v, S * D, 1);
+	q[2 * D + 3] = 0x7fc0;
+	struct e2e_tensor *tq = e2e_tensor(e2e_half_type(REF_BF16), 4, shape, place, q), *tk = e2e_tensor(e2e_half_type(REF_BF16), 4, shape, place, k),
+		*tv = e2e_tensor(e2e_half_type(REF_BF16), 4, shape, place, v), *to = e2e_tensor(e2e_half_type(REF_BF16), 4, shape, place, NULL);
+	e2e_call(&e2e_chips[_i], "attention", (union tdsl_arg[]){{.t = &tq->t}, {.t = &tk->t}, {.t = &tv->t}, {.f = 0.125f}, {.t = &to->t}}, 5, "attention with a NaN");
+	e2e_read(to, o, "attention with a NaN");
+	for (int i = 0; i < S * D; i++)
+		ck_assert_msg(((o[i] & 0x7fff) > 0x7f80) == (i / D == 2), "o[%d][%d] is %#x", i / D, i % D, o[i]);
+	e2e_free(tq), e2e_free(tk), e2e_free(tv), e2e_free(to);
+}
+END_TEST
+
 START_TEST(attention_empty_agrees)
 {
 	attention(&e2e_chips[_i], (struct attention_case){.b = 0, .h = 2, .g = 1, .s = 16, .t = 16, .d = 64});
@@ -217,6 +241,7 @@ int main(void)
 	tcase_add_loop_test(t, attention_heads_agree, 0, 2);
 	tcase_add_loop_test(t, attention_empty_agrees, 0, 2);
 	tcase_add_loop_test(t, attention_scales_agree, 0, 2);
+	tcase_add_loop_test(t, attention_keeps_nans, 0, 2);
 	tcase_add_loop_test(t, attention_requires_whole_groups, 0, 2);
 	suite_add_tcase(suite, t);
 	return e2e_main(suite);

@@ -30,7 +30,7 @@ struct mfma {
  * along k in rows of QUAD_ROW bytes whose pieces of 16 bytes change places by the row's number (emit/quad.c); what a lane holds of D is what it
  * holds of products of its wave alone, whose columns are the rows of A. */
 struct quad { enum dtype a, b; int k; const char *types; };
-enum { QUAD_ROWS = 64, QUAD_MOST = 256, QUAD_ROW = 128, QUAD_TURN = 8, QUAD_WAVES = 4, QUAD_SLOTS = 4 };   /* slots: places for rounds of operands */
+enum { QUAD_ROWS = 64, QUAD_MOST = 256, QUAD_ROW = 128, QUAD_TURN = 8, QUAD_WAVES = 4, QUAD_SLOTS = 4, QUAD_MOST_SLOTS = 6 };   /* slots: places for rounds of operands */
 
 struct target;
 /* The instruction of four waves whose operands have these types, or NULL. */

@@ -3,7 +3,8 @@
  * registers, to one of several places in turn; a round waits for its own, then all waves for each other, and the products read them there.  Operands
  * that are made by lanes are written there, in the round, or once in front of the loop.
  * Sums that go from round to round and nowhere else are under way while the next round is begun: a round then ends when those of the round before are done,
- * and a place is written again only when all waves have come past that.  Where a round waits for its own products, the next one's place is free
+ * and a place is written again only when all waves have come past that; there are as many places as group memory has, up to six, so that what comes from far
+ * away is asked for in time.  Where a round waits for its own products, the next one's place is free
  * when all waves have met.
  * Places have the instruction's form: blocks of rows of QUAD_ROW bytes, in which piece c of row r is the one numbered c ^ (r & 7): so the eight rows that
  * are read at a time lie in different banks. */
@@ -201,8 +202,9 @@ bool quads_enter_loop(struct emit *e, struct quads *q, const struct ir_ins *loop
 	}
 	if (e->lds_bytes)                                /* others may still read what lies there */
 		lds_barrier(e);
-	q->slots = q->under_way ? QUAD_SLOTS : QUAD_SLOTS / 2;
-	q->ahead = q->under_way ? QUAD_SLOTS - 2 : q->slots - 1;
+	int room = (e->v->target->lds_bytes - q->fixed) / q->bytes;
+	q->slots = !q->under_way ? QUAD_SLOTS / 2 : room < QUAD_SLOTS ? QUAD_SLOTS : room < QUAD_MOST_SLOTS ? room : QUAD_MOST_SLOTS;
+	q->ahead = q->under_way ? q->slots - 2 : q->slots - 1;
 	q->all = q->slots * q->bytes + q->fixed;
 	e->lds_bytes = e->lds_bytes > q->all ? e->lds_bytes : q->all;
 	e->lds_align = PLACE;
