@@ -108,7 +108,7 @@ END_TEST
 
 /* ---- attention */
 
-struct attention_case { int64_t b, h, g, s, t, d; bool swapped; int64_t shift; enum ref_half half; bool scaled; double scale; };      /* scaled: not by 1 / sqrt(d) */
+struct attention_case { int64_t b, h, g, s, t, d; bool swapped; int64_t shift; enum ref_half half; bool scaled; double scale; bool one_key; };      /* scaled: not by 1 / sqrt(d); one_key: all keys are the first, by a stride of 0 */
 
 static void attention(const struct e2e_chip *chip, struct attention_case c)
 {
@@ -126,10 +126,13 @@ static void attention(const struct e2e_chip *chip, struct attention_case c)
 	ref_fill(&r, c.half, q, nq, 1.5);
 	ref_fill(&r, c.half, k, nk, 1.5);
 	ref_fill(&r, c.half, v, nk, 1);
+	for (int64_t row = 0; c.one_key && row < c.b * c.g * c.t; row++)
+		memcpy(k + row * c.d, k + row / c.t * c.t * c.d, (size_t)c.d * 2);
 	struct e2e_place place = {.swapped = c.swapped, .shift = c.shift};
 	int64_t qs[] = {c.b, c.h, c.s, c.d}, ks[] = {c.b, c.g, c.t, c.d};
 	struct e2e_tensor *tq = e2e_tensor(e2e_half_type(c.half), 4, qs, place, q), *tk = e2e_tensor(e2e_half_type(c.half), 4, ks, place, k),
 		*tv = e2e_tensor(e2e_half_type(c.half), 4, ks, place, v), *to = e2e_tensor(e2e_half_type(c.half), 4, qs, place, NULL);
+	tk->t.strides[2] = c.one_key ? 0 : tk->t.strides[2];
 	e2e_call(chip, "attention", (union tdsl_arg[]){{.t = &tq->t}, {.t = &tk->t}, {.t = &tv->t}, {.f = scale}, {.t = &to->t}}, 5, what);
 	e2e_read(to, o, what);
 	ref_attention(c.half, q, k, v, scale, c.b, c.h, c.g, c.s, c.t, c.d, 0, ref);
@@ -166,6 +169,7 @@ START_TEST(attention_heads_agree)
 	attention(&e2e_chips[_i], (struct attention_case){.b = 1, .h = 6, .g = 6, .s = 20, .t = 20, .d = 64});
 	attention(&e2e_chips[_i], (struct attention_case){.b = 2, .h = 4, .g = 2, .s = 33, .t = 70, .d = 128, .swapped = true});
 	attention(&e2e_chips[_i], (struct attention_case){.b = 2, .h = 4, .g = 2, .s = 33, .t = 70, .d = 128, .shift = 1});
+	attention(&e2e_chips[_i], (struct attention_case){.b = 2, .h = 4, .g = 2, .s = 33, .t = 70, .d = 64, .one_key = true});       /* rows of keys meet */
 }
 END_TEST
 

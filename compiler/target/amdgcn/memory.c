@@ -1,8 +1,11 @@
 /* memory.c -- accesses through buffer descriptors.
  * The uniform part of an address goes into the descriptor's base, constants of registers into the instruction's immediate and the
  * scalar offset.  A lane that is masked off gets an offset beyond the descriptor's range: loads give 0 and stores vanish, without
- * branches.  An absent optional tensor is a descriptor of size 0. */
+ * branches.  An absent optional tensor is a descriptor of size 0.  Of rows that a loop loads for products the descriptor's range ends with the last one
+ * that is there, in scalar registers: no lane is asked. */
 #include "machine.h"
+
+#include "../../pass.h"
 
 enum { OUT_OF_RANGE = (int)0x80000000u };
 enum { OF_THE_CHIP = 1 << 4 };     /* a buffer access's sc1: past what one die's caches keep, as LLVM's memory model has it for monotonic loads of an agent */
@@ -34,6 +37,53 @@ static bool is_scalar(struct emit *e, const struct access *a)
 	return true;
 }
 
+/* Position in dimension d is below `end`, which is one for the workgroup, and runs with the loop, along `axis`. */
+struct rows { const struct ir_ins *end; int d, axis; };
+
+static bool is_of_rows(struct emit *e, const struct access *a, const struct ir_ins *m, struct rows *r)
+{
+	*r = (struct rows){.d = -1};
+	for (int d = 0; m->op == IR_LT && d < a->t->rank - 1; d++)
+		if (m->args[0] == a->i->args[d] && a->sub[d].ok && !a->sub[d].nterms && !a->sub[d].constant && e->loop_axis >= 0 && a->sub[d].coef[e->loop_axis] == 1 &&
+		    axes_of_several(e->ph, a->i->args[d]->axes) == IR_AXIS(e->loop_axis))
+			*r = (struct rows){m->args[1], d, e->loop_axis};
+	return r->d >= 0 && !m->args[1]->axes;
+}
+
+/* Rows do not meet, a row begins where its dimension does, and nothing else is another for each lane: what lies behind the last row's begin and its
+ * stride is of no row that is there. */
+static bool lies_in_rows(struct emit *e, const struct access *a, int row)
+{
+	int last = a->t->rank - 1;
+	bool so = a->affine && !a->fold && !a->step && !a->joined && !a->pairs && a->l && a->sub[last].ok && !a->sub[last].nterms && !a->sub[last].constant && !e->tensors[a->i->imm].stride[last];
+	for (int d = 0; so && d < a->t->rank; d++)
+		for (int x = 0; so && x < e->ph->naxes; x++)
+			so = !a->sub[d].coef[x] || (d == last ? e->ph->axes[x].kind == AXIS_HELD : d == row || layout_size(a->l, x) == 1);
+	return so;
+}
+
+/* Bytes up to the end of the last row that is there; NULL = lanes are asked.  Takes that question out of the mask. */
+static LLVMValueRef size_of_rows(struct emit *e, struct access *a)
+{
+	struct rows r = {.d = -1};
+	if (!e->has_dot || !e->v->aligned || !e->loop_body || a->i->op != IR_LOAD || a->t->role != IR_IN || !a->mask || a->on || variant_may_lack(e->v, e->k, a->i->imm))
+		return NULL;
+	const struct ir_ins *rest = NULL, *m = a->mask;
+	bool found = is_of_rows(e, a, m, &r);
+	for (int n = 0; !found && m->op == IR_AND && n < 2; n++) {
+		found = is_of_rows(e, a, m->args[n], &r);
+		rest = m->args[!n];
+	}
+	if (!found || !lies_in_rows(e, a, r.d))
+		return NULL;
+	a->mask = rest;
+	emit_condition(e, hexpr_op(e->arena, HX_LE, a->t->extent[a->t->rank - 1], hexpr_leaf(e->arena, HX_STRIDE, a->i->imm * 16 + r.d)));
+	LLVMValueRef left = LLVMBuildSub(e->b, index_value(e, r.end, NULL, 0), e->axis_base[r.axis], "");
+	left = op_whole(e, "llvm.smin", (LLVMValueRef[]){left, emit_int(e, e->ph->axes[r.axis].tile)}, 2);
+	left = LLVMBuildAnd(e->b, left, LLVMBuildNot(e->b, LLVMBuildAShr(e->b, left, emit_int(e, 31), ""), ""), "");      /* of smin and smax LLVM makes what lanes have */
+	return op_times(e, LLVMBuildMul(e->b, left, LLVMBuildTrunc(e->b, e->tensors[a->i->imm].stride[r.d], e->i32, ""), ""), a->bytes);
+}
+
 void amdgcn_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 {
 	a->plain = is_plain(e, a) || is_scalar(e, a);
@@ -41,7 +91,8 @@ void amdgcn_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 		a->base = access_base(e, a, elements);
 		return;
 	}
-	LLVMValueRef size = emit_int(e, 0x7ffffffc), pointer = e->tensors[a->i->imm].pointer;
+	LLVMValueRef size = size_of_rows(e, a), pointer = e->tensors[a->i->imm].pointer;
+	size = size ? size : emit_int(e, 0x7ffffffc);
 	if (variant_may_lack(e->v, e->k, a->i->imm)) {
 		LLVMBasicBlockRef here = emit_before_loop(e);
 		size = LLVMBuildSelect(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, pointer, LLVMConstNull(e->p1), ""), emit_int(e, 0), size, "");
