@@ -93,6 +93,7 @@ struct variant {
 	int list_multiple;                                     /* that divides the length of each tensor of the lists; 0 = nothing known */
 	bool piped;                                            /* what products contract is loaded a round of their loop before it is used (emit/pipe.c) */
 	bool quads;                                            /* four waves multiply together, from operands that rounds before have brought to group memory (emit/quad.c) */
+	bool heads;                                            /* rows of a tile are heads that share what loops load, not positions (pass_heads.c) */
 	bool late_arguments;                                   /* tensors' pointers and strides are loaded at each access: of many tensors they fill the scalar registers */
 	bool spills;                                           /* what registers do not hold may lie on the stack, NVIDIA's, or scalars of it in lanes, AMD's */
 	bool scheduled;                                        /* tiles and waves are the text's own */

@@ -63,6 +63,10 @@ int phase_product_side(const struct ir_phase *, const struct target *, int axis)
 void dot_types(const struct target *, const struct ir_ins *dot, enum dtype of[2]);
 /* Of a dot of operands that are codes of few bits times powers of two (pass_scaled.c), or two of e2m1: the types of the codes. */
 bool dot_is_scaled(const struct ir_ins *dot, enum dtype codes[2]);
+/* Heads of which n in turn share what loops load for products: their axis and that of tiled rows; how many share it; the name of the axis that the pass of
+ * this name makes of these.  False: there are none, or something but rows tells them apart. */
+struct shared_heads { int head, row; const struct hexpr *each; const char *name; };
+bool kernel_shares_heads(const struct ir_kernel *, struct shared_heads *);
 /* The plan's tile of an axis in a phase; 0 = none. */
 int pass_planned_tile(const struct variant *, int phase, const char *axis);
 /* The largest (RED_MAX) or the least (RED_MIN) that a sum, difference or bound of positions and of numbers of the workgroup is in its tile; NULL = not known. */

@@ -298,6 +298,7 @@ struct few { int most, rows, columns, contracted, waves, area; };
 static const struct few few_classes[] = {{16, 16, 64, 256, 4, 0}, {32, 32, 64, 128, 4, 0}, {64, 64, 64, 128, 4, 64 * 128}};
 /* Where four waves multiply together: one tile a multiprocessor, as large as there are. */
 static const struct few few_quads[] = {{16, 16, 64, 256, 4, 0}, {32, 32, 64, 128, 4, 0}, {0, 64, 64, 128, 4, 64 * 64}, {64, 64, 128, 128, 4, 64 * 128}, {0, 128, 128, 64, 8, 128 * 128}};
+enum { HEADS_CLASS = 256 };
 enum { FEW_CLASSES = sizeof few_classes / sizeof *few_classes, FEW_QUADS = sizeof few_quads / sizeof *few_quads, LARGE = 128 };
 
 /* Of a phase's two axes of tiles that of rows, which results are not contiguous along, and the other; -1 = it has not two. */
@@ -575,6 +576,40 @@ static void plan_product(struct planner *p, const struct beside *b, const struct
 		*plan_add(p) = v;
 }
 
+/* Of fewer positions than heads share keys: a tile of these heads, so that keys come once; a round loads as many elements of them whatever a head has. */
+static void plan_heads(struct planner *p, const struct beside *b, const struct dsl_pin *pin, int most)
+{
+	enum { ROWS = 16, HEADS_WAVES = 4, ROUND = 64 * 128 };
+	struct shared_heads h;
+	struct variant v = plan_variant(p);
+	int64_t held = most > LEAST_CLASS ? most : LEAST_CLASS;
+	if (!kernel_shares_heads(p->k, &h))
+		return;
+	const struct ir_axis *positions = &p->k->phases[0].axes[h.row];
+	if (pin) {
+		int s = plan_symbol(p, pin->symbol);
+		plan_pin_symbol(p, &v, s, pin->value);
+		held = b->held[s] && pin->value > held ? pin->value : held;
+	}
+	if (held > HEADS_CLASS)
+		return;
+	if (most)
+		limit_held(p, &v, b, most);
+	v.predicate = plan_both(p, v.predicate, hexpr_op(p->arena, HX_LT, positions->extent, h.each));
+	plan_say(p, &v, "heads");
+	plan_aligned(p, &v);
+	v.heads = true;
+	v.waves = HEADS_WAVES;
+	plan_tile(&v, 0, h.name, ROWS);
+	plan_tile(&v, 0, positions->name, 1);
+	for (int a = 0; a < p->k->phases[0].naxes; a++)
+		if (p->k->phases[0].axes[a].tiled && a != h.row)
+			plan_tile(&v, 0, p->k->phases[0].axes[a].name, whole_sides(ROUND / (int)held, most_contracted(p, true)));
+	hold(p, &v, b, most);
+	v.piped = true;
+	*plan_add(p) = v;
+}
+
 /* Aligned, of few rows, or few in each group. */
 static void plan_few(struct planner *p, const struct beside *b, const struct few *few)
 {
@@ -618,14 +653,19 @@ void plan_products(struct planner *p)
 			continue;
 		struct variant pinned = {.pins = {{s, p->pins[i].value}}, .npins = 1};
 		bool open = any_held_open(p, &pinned, &b);
-		for (int c = 0; c < (open ? CLASSES : 1); c++)
+		for (int c = 0; c < (open ? CLASSES : 1); c++) {
+			plan_heads(p, &b, &p->pins[i], open ? classes[c] : 0);
 			plan_product(p, &b, &p->pins[i], open ? classes[c] : 0, true);
+		}
 	}
 	bool quads = quads_of(p).both && quads_of(p).fit;
 	for (int f = 0; f < (quads ? FEW_QUADS : FEW_CLASSES) && !b.any_held && !b.n; f++)
 		plan_few(p, &b, quads ? &few_quads[f] : &few_classes[f]);
 	for (int a = 1; a >= 0; a--)
 		for (int c = 0; c < (b.any_held ? CLASSES : 1); c++)
-			if (!b.any_held || a || classes[c] <= 256)      /* else its masks and offsets do not fit the registers */
+			if (!b.any_held || a || classes[c] <= 256) {    /* else its masks and offsets do not fit the registers */
+				if (a)
+					plan_heads(p, &b, NULL, b.any_held ? classes[c] : 0);
 				plan_product(p, &b, NULL, b.any_held ? classes[c] : 0, a);
+			}
 }

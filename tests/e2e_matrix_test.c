@@ -173,6 +173,18 @@ START_TEST(attention_heads_agree)
 }
 END_TEST
 
+/* Fewer positions than heads that share keys. */
+START_TEST(attention_decodes)
+{
+	static const int64_t ds[] = {64, 128, 72, 256};
+	for (size_t i = 0; i < sizeof ds / sizeof *ds; i++)
+		attention(&e2e_chips[_i], (struct attention_case){.b = 2, .h = 8, .g = 2, .s = 1 + (int64_t)i % 3, .t = 150, .d = ds[i]});
+	attention(&e2e_chips[_i], (struct attention_case){.b = 1, .h = 40, .g = 2, .s = 1, .t = 70, .d = 128, .half = REF_F16});
+	attention(&e2e_chips[_i], (struct attention_case){.b = 3, .h = 5, .g = 1, .s = 2, .t = 33, .d = 64, .swapped = true});
+	attention(&e2e_chips[_i], (struct attention_case){.b = 1, .h = 8, .g = 2, .s = 3, .t = 2, .d = 64});      /* rows that see nothing */
+}
+END_TEST
+
 /* A negative one changes which score is the largest; 0 makes all alike, which those that are not seen still are not. */
 START_TEST(attention_scales_agree)
 {
@@ -244,6 +256,7 @@ int main(void)
 	tcase_add_loop_test(t, attention_lengths_agree, 0, 2 * NLENGTHS);
 	tcase_add_loop_test(t, attention_heads_agree, 0, 2);
 	tcase_add_loop_test(t, attention_empty_agrees, 0, 2);
+	tcase_add_loop_test(t, attention_decodes, 0, 2);
 	tcase_add_loop_test(t, attention_scales_agree, 0, 2);
 	tcase_add_loop_test(t, attention_keeps_nans, 0, 2);
 	tcase_add_loop_test(t, attention_requires_whole_groups, 0, 2);

@@ -1,6 +1,7 @@
 /* pass_softmax_test.c -- what passes make of a running softmax: masks asked once, weights by one step, one factor for its maximum and its exponents, sums by lane.
- * In: tests/ir/attention.ir and weights.ir with edits.  Checked: where the passes do so and where they are to leave the IR as it is, and that it computes
+ * And rows that are heads.  In: tests/ir/attention.ir and weights.ir with edits.  Checked: where the passes do so and where they are to leave the IR as it is, and that it computes
  * what it did: exactly where a pass says so, else within bounds of f64's. */
+#include "../compiler/pass.h"
 #include "pass_help.h"
 
 #include <check.h>
@@ -212,6 +213,62 @@ START_TEST(running_sums_are_kept_by_lane)
 }
 END_TEST
 
+/* --- heads that share keys ------------------------------------------------------------------------------------------------------------ */
+
+/* Heads are rows where what a round loads and asks is one for those of a group; not where keys, or which of them are there, are a head's own, or heads are tiled. */
+static const struct { const char *what; struct pass_edit edits[2]; bool shared; } groupings[] = {
+	{"keys of groups", {{0}}, true},
+	{"scores less a number of the head", {{"%28 = mul %27, %14", "%53 = cvt %1 : f32[h]\n      %54 = mul %27, %14 : f32[b, h, i, j]\n      %28 = sub %54, %53"}}, true},
+	{"groups of a fixed number", {{"%6 = div %4, %5", "%6 = const 2"}}, true},
+	{"keys of heads", {{"load k[%0, %7,", "load k[%0, %1,"}}, false},
+	{"keys that heads ask for", {{"%26 = load k[%0, %7, %22, %3] if %52", "%53 = le %1, %1 : i1[h]\n      %54 = and %52, %53 : i1[h, j, d]\n      %26 = load k[%0, %7, %22, %3] if %54"}}, false},
+	{"heads in tiles", {{"axis h grid : H", "axis h grid tiled tile 1 : H"}}, false},
+};
+enum { GROUPINGS = sizeof groupings / sizeof *groupings };
+
+struct keys { int head, row, loads, rows; };
+
+static void note_keys(struct ir_ins *i, void *ctx)
+{
+	struct keys *n = ctx;
+	n->loads += i->op == IR_LOAD && i->imm > 0;
+	n->rows += i->op == IR_LOAD && i->imm > 0 && i->axes & IR_AXIS(n->row);
+}
+
+START_TEST(heads_of_few_positions_are_rows)
+{
+	struct arena a = {0};
+	struct ir_run r;
+	struct ir_kernel *k;
+	struct shared_heads h;
+	struct variant v = whole;
+	double *want[PASS_PARAMS] = {0};
+	v.target = target_by_name("gfx942");
+	v.heads = true;
+	if (groupings[_i].shared)
+		open_attention(&a, &r, groupings[_i].edits);
+	else
+		pass_open_edited(&a, &r, "attention", groupings[_i].edits);
+	ck_assert_msg(kernel_shares_heads(r.k, &h) == groupings[_i].shared, "%s", groupings[_i].what);
+	if (groupings[_i].shared) {
+		struct keys n = {h.head, h.row, 0, 0};
+		ck_assert_msg(run_passes(&a, r.k, &v, "heads", &k, r.err, sizeof r.err) == 0, "%s: %s", groupings[_i].what, r.err);
+		ir_walk(k->phases[0].body, note_keys, &n);
+		ck_assert_msg(n.loads == 2 && n.rows == 0, "%s: %d loads of keys, %d for each row", groupings[_i].what, n.loads, n.rows);
+		ir_run_scalar(&r, "scale", 0.3);
+		pass_evaluate(&r, r.k, groupings[_i].what);
+		pass_keep(&r, want);
+		pass_evaluate(&r, k, groupings[_i].what);
+		const struct ir_tensor *o = ir_run_find(&r, "o");
+		for (int64_t e = 0; e < ir_tensor_count(o); e++)
+			ck_assert_msg(ir_tensor_get(o, e) == want[4][e], "%s: o[%lld]", groupings[_i].what, (long long)e);
+		pass_forget(want);
+	}
+	ir_run_close(&r);
+	arena_free(&a);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("pass_softmax");
@@ -220,6 +277,7 @@ int main(void)
 	tcase_add_loop_test(t, a_running_softmax_asks_once, 0, SEEINGS);
 	tcase_add_loop_test(t, a_running_softmax_multiplies_its_maximum, 0, SCORINGS);
 	tcase_add_loop_test(t, running_sums_are_kept_by_lane, 0, KEEPINGS);
+	tcase_add_loop_test(t, heads_of_few_positions_are_rows, 0, GROUPINGS);
 	suite_add_tcase(s, t);
 	SRunner *r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);
