@@ -142,7 +142,7 @@ class Attention(Kernel):
         sizes = []
         for _ in range(3):
             g = self.one_of(1, 2)
-            of = {"B": self.one_of(1, 2), "H": g * self.one_of(1, 2, 3), "G": g, "S": self.one_of(1, 5, 33), "L": self.one_of(1, 7, 33, 64, 70),
+            of = {"B": self.one_of(1, 2), "H": g * self.one_of(1, 2, 3), "G": g, "S": self.one_of(1, 2, 5, 33), "L": self.one_of(1, 7, 33, 64, 70),
                   "D": self.one_of(8, 16, 40, 64, 72), "R": self.one_of(8, 16), "E": self.one_of(16, 33, 48)}
             whole = "\n".join(body) + " ".join(self.inputs + self.results)
             sizes.append(" ".join(f"{x}={of[x]}" for x in of if re.search(rf"\b{x}\b", whole)))

@@ -210,12 +210,12 @@ static LLVMValueRef convert(struct emit *e, const struct ir_ins *i, LLVMValueRef
 	return op_convert(e, x, (enum dtype)i->args[0]->dtype, (enum dtype)i->dtype, i->flags & IR_SATURATE);
 }
 
-/* One by one: a vector of conditions takes LLVM many steps; where there is one for all, halves as the words that they are in. */
+/* One by one: a vector of conditions takes LLVM many steps; where there is one for all, halves as the words that they are in: of products and of masks of the wave. */
 static LLVMValueRef choose(struct emit *e, const struct ir_ins *i, LLVMValueRef *a)
 {
 	int n = vector_length(a[0]);
 	LLVMValueRef part[64];
-	if (!i->args[0]->axes && n > 1 && dtype_info(i->dtype)->bits == 16) {
+	if ((e->machine->scalar_masks || e->has_dot) && !i->args[0]->axes && n > 1 && dtype_info(i->dtype)->bits == 16) {
 		LLVMTypeRef words = emit_vector(e->i32, n / 2);
 		LLVMValueRef x = LLVMBuildBitCast(e->b, a[1], words, ""), y = LLVMBuildBitCast(e->b, a[2], words, "");
 		return LLVMBuildBitCast(e->b, LLVMBuildSelect(e->b, vector_part(e, a[0], 0, 1), x, y, ""), LLVMTypeOf(a[1]), "");
