@@ -167,9 +167,10 @@ static void share(struct pass *p, struct ir_phase *ph, const struct shared_heads
 	struct ir_ins *each = ir_hexpr(&b, h->each), *all = ir_hexpr(&b, heads);
 	s.group = ir_leaf(&b, IR_IOTA, DT_I32, h->head);
 	s.at = ir_leaf(&b, IR_IOTA, DT_I32, h->row);
-	s.of_head = ir_bin(&b, IR_ADD, ir_bin(&b, IR_MUL, s.group, each), s.at);
+	struct ir_ins *first = ir_bin(&b, IR_MUL, s.group, each);
+	s.of_head = ir_bin(&b, IR_ADD, first, s.at);
 	s.always = ir_int(&b, DT_I1, 1);
-	s.there = ir_bin(&b, IR_AND, ir_bin(&b, IR_LT, s.at, each), ir_bin(&b, IR_LT, s.of_head, all));
+	s.there = ir_bin(&b, IR_LT, s.at, ir_bin(&b, IR_MIN, each, ir_bin(&b, IR_SUB, all, first)));
 	ir_walk(ph->body, ask, &s);
 	ir_walk(ph->body, take_groups, &s);
 	ir_walk(ph->body, renumber, &s);

@@ -21,6 +21,8 @@ static const struct { const char *kernel, *sizes; } shapes[] = {
 	{"attention", "B=1 H=1 G=1 S=260 L=280 D=64"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=128"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=56"},
 	{"attention", "B=1 H=1 G=1 S=260 L=280 D=120"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=248"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=504"},
 	{"attention", "B=1 H=1 G=1 S=260 L=280 D=61"}, {"attention", "B=1 H=1 G=1 S=260 L=280 D=125"}, {"attention", "B=1 H=1 G=1 S=260 L=270 D=253"}, {"attention", "B=1 H=1 G=1 S=260 L=0 D=56"}, {"attention", "B=1 H=1 G=1 S=260 L=0 D=61"},
+	{"attention", "B=1 H=20 G=1 S=2 L=280 D=64"}, {"attention", "B=1 H=20 G=1 S=2 L=280 D=128"}, {"attention", "B=1 H=20 G=1 S=2 L=280 D=56"}, {"attention", "B=1 H=20 G=1 S=2 L=280 D=120"},
+	{"attention", "B=1 H=20 G=1 S=2 L=270 D=248"}, {"attention", "B=1 H=20 G=1 S=2 L=0 D=56"},
 	{"delayed_scaling", "H=5 K=132"}, {"delayed_scaling", "H=5 K=131"}, {"delayed_scaling", "H=5 K=1028"}, {"delayed_scaling", "H=5 K=1027"}, {"delayed_scaling", "H=0 K=131"},
 	{"multi_tensor_amax", "K=3 N=5000"}, {"multi_tensor_amax", "K=3 N=15001"}, {"multi_tensor_l2norm", "K=3 N=5000"}, {"multi_tensor_l2norm", "K=3 N=15001"},
 	{"multi_tensor_scale", "K=3 N=5000"}, {"multi_tensor_scale", "K=3 N=15001"}, {"multi_tensor_adam", "K=3 N=5000"}, {"multi_tensor_adam", "K=3 N=15001"},
