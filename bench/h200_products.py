@@ -25,8 +25,9 @@ BF16, U8 = torch.bfloat16, torch.uint8
 # experts, rows of all, columns, what is contracted
 PRODUCTS = [(1, 16, 8192, 8192), (1, 128, 4096, 4096), (1, 256, 8192, 8192), (1, 512, 4096, 4096), (1, 1024, 4096, 4096), (1, 2048, 2048, 2048),
             (1, 4096, 4096, 4096), (1, 8192, 8192, 8192), (8, 16384, 14336, 4096), (64, 16384, 2048, 4096), (32, 512, 5760, 2880), (32, 4096, 5760, 2880)]
-# batch, heads, heads of keys, positions, elements of a head; all causal
-ATTENTION = [(4, 32, 32, 4096, 64), (4, 32, 8, 1024, 128), (4, 32, 32, 4096, 128), (2, 32, 8, 8192, 128), (2, 16, 16, 4096, 256)]
+# batch, heads, heads of keys, positions, keys, elements of a head; all causal, the last positions
+ATTENTION = [(4, 32, 32, 4096, 4096, 64), (4, 32, 8, 1024, 1024, 128), (4, 32, 32, 4096, 4096, 128), (2, 32, 8, 8192, 8192, 128), (2, 16, 16, 4096, 4096, 256),
+             (32, 32, 8, 1, 8192, 128), (64, 64, 8, 1, 2048, 128), (32, 32, 8, 1, 8192, 64), (32, 32, 32, 1, 2048, 128), (16, 32, 4, 2, 4096, 128), (8, 32, 8, 1, 8192, 128)]
 E2M1 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 CHECKED = 192                                                # rows of a result that are compared
 
@@ -99,18 +100,20 @@ def products(pack, e, m, n, k):
     return out
 
 
-def attention(pack, batch, heads, groups, length, d):
-    q = torch.randn(batch, heads, length, d, device="cuda", dtype=BF16)
+def attention(pack, batch, heads, groups, positions, length, d):
+    q = torch.randn(batch, heads, positions, d, device="cuda", dtype=BF16)
     k, v = (torch.randn(batch, groups, length, d, device="cuda", dtype=BF16) for _ in range(2))
     o = torch.full_like(q, float("nan"))
     pack.attention(q, k, v, scale=d ** -0.5, o=o)
     head, group = heads - 1, groups - 1
-    scores = (q[0, head].double() @ k[0, group].double().T * d ** -0.5).masked_fill(torch.ones(length, length, device="cuda").triu(1).bool(), -float("inf"))
-    shape = (batch, heads, groups, length, d)
+    seen = torch.ones(positions, length, device="cuda", dtype=torch.bool).tril(length - positions)
+    scores = (q[0, head].double() @ k[0, group].double().T * d ** -0.5).masked_fill(~seen, -float("inf"))
+    shape = (batch, heads, groups, positions, length, d)
     error = compare(f"attention {shape}", o[0, head], torch.softmax(scores, -1) @ v[0, group].double(), 2.0 ** -5)
-    contestants = {"tdsl": lambda: pack.attention(q, k, v, scale=d ** -0.5, o=o),
-                   "torch": lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=heads != groups)}
-    return [row_of("attention bf16", shape, 2 * batch * heads * length * length * d, contestants, error)]
+    contestants = {"tdsl": lambda: pack.attention(q, k, v, scale=d ** -0.5, o=o)}
+    if positions in (1, length):
+        contestants["torch"] = lambda: torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=positions > 1, enable_gqa=heads != groups)
+    return [row_of("attention bf16", shape, 4 * batch * heads * d * int(seen.sum()), contestants, error)]
 
 
 def row_of(name, shape, operations, contestants, error):
