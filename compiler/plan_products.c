@@ -591,6 +591,9 @@ static void plan_heads(struct planner *p, const struct beside *b, const struct d
 		plan_pin_symbol(p, &v, s, pin->value);
 		held = b->held[s] && pin->value > held ? pin->value : held;
 	}
+	int round = HEADS_CLASS / 2;
+	while (round * held > ROUND && round > most_contracted(p, true))
+		round /= 2;
 	if (held > HEADS_CLASS)
 		return;
 	if (most)
@@ -604,7 +607,7 @@ static void plan_heads(struct planner *p, const struct beside *b, const struct d
 	plan_tile(&v, 0, positions->name, 1);
 	for (int a = 0; a < p->k->phases[0].naxes; a++)
 		if (p->k->phases[0].axes[a].tiled && a != h.row)
-			plan_tile(&v, 0, p->k->phases[0].axes[a].name, whole_sides(ROUND / (int)held, most_contracted(p, true)));
+			plan_tile(&v, 0, p->k->phases[0].axes[a].name, round);
 	hold(p, &v, b, most);
 	v.piped = true;
 	*plan_add(p) = v;

@@ -87,11 +87,13 @@ static LLVMValueRef size_of_rows(struct emit *e, struct access *a)
 void amdgcn_access_open(struct emit *e, struct access *a, LLVMValueRef elements)
 {
 	a->plain = is_plain(e, a) || is_scalar(e, a);
+	a->ranged = false;
 	if (a->plain) {
 		a->base = access_base(e, a, elements);
 		return;
 	}
 	LLVMValueRef size = size_of_rows(e, a), pointer = e->tensors[a->i->imm].pointer;
+	a->ranged = size;
 	size = size ? size : emit_int(e, 0x7ffffffc);
 	if (variant_may_lack(e->v, e->k, a->i->imm)) {
 		LLVMBasicBlockRef here = emit_before_loop(e);
@@ -125,6 +127,11 @@ static void access_at(struct emit *e, const struct access *a, int r, LLVMValueRe
 	if (vector)
 		off = LLVMBuildAdd(e->b, off, vector, "");
 	int64_t immediate = constant & 4095;
+	if (a->ranged) {                                     /* whether a scalar offset counts for the range is not the same on all chips, by what is written of them */
+		off = LLVMBuildAdd(e->b, off, plus(e, uniform, emit_int(e, constant - immediate)), "");
+		uniform = NULL;
+		constant = immediate;
+	}
 	*soffset = plus(e, plus(e, uniform, a->step), constant == immediate ? NULL : emit_int(e, constant - immediate));
 	*soffset = *soffset ? *soffset : emit_int(e, 0);
 	if (e->forgets && !e->has_dot) {

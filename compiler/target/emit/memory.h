@@ -29,7 +29,7 @@ struct access {
 	                                         * is; NULL = the base is the same, or made in each round */
 	int64_t row_bytes;                      /* of a store: side by side in memory, of each of several rows, by the workgroup; 0 = of one, or more than once */
 	LLVMValueRef first;                     /* i1: the copy that stores, NULL where all do; of loads NULL */
-	bool plain; LLVMValueRef base, policy;  /* the machine's: set by its access_open */
+	bool plain, ranged; LLVMValueRef base, policy;  /* the machine's: set by its access_open */
 	LLVMValueRef all;                       /* and of the base what it is for all lanes, to which theirs is added; NULL = it is not made so */
 };
 
