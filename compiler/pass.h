@@ -77,4 +77,5 @@ int *pass_uses(struct arena *, const struct ir_kernel *);
 enum { MOST_USERS = 16 };
 struct users { const struct ir_ins *of; struct ir_ins *user[MOST_USERS]; int n; };
 struct users pass_users(struct ir_phase *, const struct ir_ins *of);
+bool pass_note(struct ir_ins **list, int *n, struct ir_ins *);      /* at the end of a list of so many at most; false: it is full */
 #endif

@@ -519,33 +519,13 @@ static bool is_summed_at_once(const struct assign *s, const struct ir_ins *i)
 	return (i->flags & IR_PRODUCT) && !s->p->v->target->f32_pairs && i->layout && layout_regs(i->layout) >= MANY;
 }
 
-/* How often x is used in what v is made of. */
-static int uses_in(const struct ir_ins *v, const struct ir_ins *x)
+/* Loaded for this operand alone: as it is, or its sign flipped under a condition that is one for all (pass_score.c); NULL = it is made otherwise. */
+static struct ir_ins *only_load(const struct assign *s, struct ir_ins *v)
 {
-	int n = 0;
-	for (int a = 0; v->op != IR_LOAD && a < v->nargs; a++)
-		n += v->args[a] == x ? 1 : v->args[a]->axes ? uses_in(v->args[a], x) : 0;
-	return n;
-}
-
-/* What is loaded, for the operand `of` alone, which is made of it element by element; NULL = it is made of more. */
-static struct ir_ins *only_load(const struct assign *s, struct ir_ins *of, struct ir_ins *v)
-{
-	struct ir_ins *load = v->op == IR_LOAD ? v : NULL;
-	bool fed = v->layout && s->feeds[v->id] && v->axes == of->axes && s->uses[v->id] == (v == of ? 1 : uses_in(of, v)) && (load || v->op == IR_NEG || v->op == IR_SELECT);
-	for (int a = 0; fed && !load && a < v->nargs; a++)
-		load = v->args[a]->axes ? only_load(s, of, v->args[a]) : load;
-	for (int a = 0; fed && v != load && a < v->nargs; a++)
-		fed = !v->args[a]->axes || only_load(s, of, v->args[a]) == load;
-	return fed ? load : NULL;
-}
-
-static void place_all(struct ir_ins *v, const struct layout *l)
-{
-	v->layout = l;
-	for (int a = 0; v->op != IR_LOAD && a < v->nargs; a++)
-		if (v->args[a]->axes)
-			place_all(v->args[a], l);
+	bool flipped = v->op == IR_SELECT && !v->args[0]->axes && v->args[1]->op == IR_NEG && v->args[1]->args[0] == v->args[2];
+	struct ir_ins *load = flipped ? v->args[2] : v;
+	bool alone = s->uses[v->id] == 1 && (!flipped || (s->uses[v->args[1]->id] == 1 && s->uses[load->id] == 2));
+	return alone && load->op == IR_LOAD && load->layout && s->feeds[load->id] ? load : NULL;
 }
 
 /* An operand as the product wants it.  What is loaded once, in front of the loop of the product that alone uses it, is loaded so where its rows run
@@ -553,13 +533,15 @@ static void place_all(struct ir_ins *v, const struct layout *l)
  * less than a tile of many rows would take. */
 static struct ir_ins *operand(struct assign *s, const struct ir_ins *dot, struct ir_ins *v, int k, const struct layout *l)
 {
-	struct ir_ins *load = v->block != dot->block && s->p->v->aligned ? only_load(s, v, v) : NULL;
+	struct ir_ins *load = v->block != dot->block && s->p->v->aligned ? only_load(s, v) : NULL;
 	struct contiguity c = {.s = s, .axes = v->axes};
 	if (load)
 		vote(load, &c);
 	if (!load || !c.votes[k] || layout_vector(l, k) < layout_vector(v->layout, k))
 		return moved(s, v, l);
-	place_all(v, l);
+	if (load != v)
+		v->args[1]->layout = l;
+	v->layout = load->layout = l;
 	return v;
 }
 

@@ -14,6 +14,7 @@ struct score {
 	struct pass *p;
 	struct ir_phase *ph;
 	struct ir_ins *loop, *product, *scaled, *scale;    /* scaled = product * scale, product a dot */
+	bool *varies;                                      /* by id: what stands in the loop and may be another in each round */
 	int fixed;                                         /* the product's operand that is the same in all rounds */
 	struct ir_ins *top[MOST_USERS]; int ntops;         /* maxima of scores */
 	struct ir_ins *less[MOST_USERS]; int nless;        /* score - what a row has, of which exp is made */
@@ -27,15 +28,17 @@ static bool is_of_loop(const struct ir_ins *i, const struct ir_ins *loop)
 	return false;
 }
 
-/* It may stand in the loop, but is the same in all rounds. */
-static bool is_same(const struct score *s, const struct ir_ins *i)
+static void note_varying(struct ir_ins *i, void *ctx)
 {
-	bool moves = ir_is_pure(i) && i->op != IR_ARG && i->op != IR_RESULT && (i->op != IR_LOAD || s->p->k->params[i->imm].role == IR_IN);
-	bool same = !is_of_loop(i, s->loop) || (moves && !((i->axes | i->over) & IR_AXIS(s->loop->imm)));
-	for (int a = 0; same && a < i->nargs; a++)
-		same = is_same(s, i->args[a]);
-	return same;
+	struct score *s = ctx;
+	bool stays = !ir_is_pure(i) || (i->op == IR_LOAD && s->p->k->params[i->imm].role != IR_IN) || (i->axes | i->over) & IR_AXIS(s->loop->imm);
+	for (int a = 0; a < i->nargs && !stays; a++)
+		stays = i->args[a]->op == IR_ARG || s->varies[i->args[a]->id];
+	s->varies[i->id] = stays;
 }
+
+/* It may stand in the loop, but is the same in all rounds. */
+static bool is_same(const struct score *s, const struct ir_ins *i) { return i->op != IR_ARG && !s->varies[i->id]; }
 
 static void take_out(const struct score *s, struct ir_ins *i)
 {
@@ -47,14 +50,6 @@ static void take_out(const struct score *s, struct ir_ins *i)
 }
 
 static bool is_nothing(const struct ir_ins *i) { return i->op == IR_CONST && i->num == -INFINITY; }
-
-static bool add(struct ir_ins **list, int *n, struct ir_ins *i)
-{
-	if (*n == MOST_USERS)
-		return false;
-	list[(*n)++] = i;
-	return true;
-}
 
 static bool only_exponents(struct score *s, const struct ir_ins *less)
 {
@@ -81,9 +76,9 @@ static bool collect(struct score *s, struct ir_ins *score)
 	for (int n = 0; ok && n < u.n; n++) {
 		struct ir_ins *i = u.user[n];
 		if (i->op == IR_REDUCE && i->kind == RED_MAX && i->over == j && i->args[0] == score) {
-			ok = add(s->top, &s->ntops, i);
+			ok = pass_note(s->top, &s->ntops, i);
 		} else if (i->op == IR_SUB && i->args[0] == score && !(i->args[1]->axes & j)) {
-			ok = add(s->less, &s->nless, i) && only_exponents(s, i);
+			ok = pass_note(s->less, &s->nless, i) && only_exponents(s, i);
 		} else if (i->op == IR_SELECT && i->args[1] == score && is_nothing(i->args[2])) {
 			ok = collect(s, i);
 		} else if (i->op == IR_YIELD && i->block->owner->op == IR_IF) {
@@ -129,9 +124,20 @@ static bool is_sixteen_bits(const struct ir_ins *i)
 	return load->op == IR_LOAD && (i->dtype == DT_BF16 || i->dtype == DT_F16);
 }
 
+/* The scale, and the operand that has its sign, are the same in all rounds. */
+static bool can_factor_out(struct score *s)
+{
+	ir_walk(s->loop->body, note_varying, s);
+	s->fixed = !is_same(s, s->product->args[0]);
+	const struct ir_ins *operand = s->product->args[s->fixed];
+	bool own = !(s->scale->axes & (~operand->axes | s->product->over)) && pass_users(s->ph, s->product).n == 1;
+	return own && is_same(s, s->scale) && is_same(s, operand) && is_sixteen_bits(operand) && collect(s, s->scaled) && s->ntops && s->nless;
+}
+
 static void look_at(struct ir_ins *i, void *ctx)
 {
 	struct score s = *(const struct score *)ctx;
+	struct arena scratch = {0};
 	s.loop = i->block->owner;
 	if (i->op != IR_MUL || i->dtype != DT_F32 || !s.loop || s.loop->op != IR_FOR)
 		return;
@@ -139,13 +145,12 @@ static void look_at(struct ir_ins *i, void *ctx)
 	s.scaled = i;
 	s.product = i->args[side];
 	s.scale = i->args[!side];
-	if (s.product->op != IR_DOT || s.product->flags & (IR_ACC | IR_SCALED) || s.product->block != i->block || s.product->axes != i->axes || !is_same(&s, s.scale))
+	if (s.product->op != IR_DOT || s.product->flags & (IR_ACC | IR_SCALED) || s.product->block != i->block || s.product->axes != i->axes)
 		return;
-	s.fixed = !is_same(&s, s.product->args[0]);
-	const struct ir_ins *operand = s.product->args[s.fixed];
-	bool own = !(s.scale->axes & (~operand->axes | s.product->over)) && pass_users(s.ph, s.product).n == 1;
-	if (own && is_same(&s, operand) && is_sixteen_bits(operand) && collect(&s, i) && s.ntops && s.nless)
+	s.varies = arena_alloc(&scratch, sizeof *s.varies * (size_t)s.p->k->next_id);
+	if (can_factor_out(&s))
 		factor_out(&s);
+	arena_free(&scratch);
 }
 
 int pass_score(struct pass *p)

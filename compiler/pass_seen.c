@@ -13,9 +13,9 @@
 struct seen {
 	struct ir_phase *ph;
 	struct ir_ins *top, *score, *mask, *running;       /* running = max(what the loop carries, top); top: that of the scores seen */
-	struct ir_ins *less[MOST_USERS]; int nless;              /* score - running */
-	struct ir_ins *sum[MOST_USERS]; int nsums;               /* of terms seen */
-	struct ir_ins *select[MOST_USERS]; int nselects;         /* terms where seen, 0 elsewhere */
+	struct ir_ins *less[MOST_USERS]; int nless;        /* score - running */
+	struct ir_ins *sum[MOST_USERS]; int nsums;         /* of terms seen */
+	struct ir_ins *select[MOST_USERS]; int nselects;   /* terms where seen, 0 elsewhere */
 };
 
 /* max(carried, top), which the loop yields in carried's place, and carried begins with a number. */
@@ -32,14 +32,6 @@ static bool is_running(const struct ir_ins *i, const struct ir_ins *top)
 	return false;
 }
 
-static bool add(struct ir_ins **list, int *n, struct ir_ins *i)
-{
-	if (*n == MOST_USERS)
-		return false;
-	list[(*n)++] = i;
-	return true;
-}
-
 /* Every use of a term, or of a term narrowed, is one of what is seen. */
 static bool collect_uses(struct seen *s, const struct ir_ins *term)
 {
@@ -49,9 +41,9 @@ static bool collect_uses(struct seen *s, const struct ir_ins *term)
 		struct ir_ins *i = u.user[n];
 		double other;
 		if (i->op == IR_REDUCE && i->kind == RED_SUM && i->nargs == 2 && i->args[0] == term && i->args[1] == s->mask && (i->flags & IR_MASKED))
-			ok = add(s->sum, &s->nsums, i);
+			ok = pass_note(s->sum, &s->nsums, i);
 		else if (i->op == IR_SELECT && i->args[0] == s->mask && i->args[1] == term)
-			ok = ir_is_const(i->args[2], &other) && other == 0 && !signbit(other) && add(s->select, &s->nselects, i);
+			ok = ir_is_const(i->args[2], &other) && other == 0 && !signbit(other) && pass_note(s->select, &s->nselects, i);
 		else
 			ok = i->op == IR_CVT && dtype_is_float((enum dtype)i->dtype) && i->dtype != DT_E8M0 && collect_uses(s, i);      /* which has no 0 */
 	}
@@ -67,7 +59,7 @@ static bool collect(struct seen *s)
 		struct ir_ins *i = u.user[n];
 		if (i == s->top)
 			continue;
-		ok = i->op == IR_SUB && i->args[0] == s->score && i->args[1] == s->running && add(s->less, &s->nless, i);
+		ok = i->op == IR_SUB && i->args[0] == s->score && i->args[1] == s->running && pass_note(s->less, &s->nless, i);
 		struct users terms = pass_users(s->ph, i);
 		ok = ok && terms.n <= MOST_USERS;
 		for (int t = 0; ok && t < terms.n; t++)

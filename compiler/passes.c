@@ -165,6 +165,14 @@ struct users pass_users(struct ir_phase *ph, const struct ir_ins *of)
 	return u;
 }
 
+bool pass_note(struct ir_ins **list, int *n, struct ir_ins *i)
+{
+	if (*n == MOST_USERS)
+		return false;
+	list[(*n)++] = i;
+	return true;
+}
+
 struct ir_ins *tile_extreme(const struct ir_phase *ph, struct ir_builder *b, struct ir_ins *i, enum ir_reduce which)
 {
 	enum ir_reduce other = which == RED_MAX ? RED_MIN : RED_MAX;

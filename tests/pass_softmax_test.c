@@ -1,5 +1,5 @@
-/* pass_softmax_test.c -- what passes make of a running softmax: masks asked once, weights by one step, one factor for its maximum and its exponents, sums by lane.
- * And rows that are heads.  In: tests/ir/attention.ir and weights.ir with edits.  Checked: where the passes do so and where they are to leave the IR as it is, and that it computes
+/* pass_softmax_test.c -- what passes make of a running softmax: masks asked once, weights by one step, one factor for its maximum and its exponents, sums
+ * by lane, and rows that are heads.  In: tests/ir/attention.ir and weights.ir with edits.  Checked: where the passes do so and where they are to leave the IR as it is, and that it computes
  * what it did: exactly where a pass says so, else within bounds of f64's. */
 #include "../compiler/pass.h"
 #include "pass_help.h"
@@ -34,17 +34,17 @@ static void note(struct ir_ins *i, void *ctx)
 
 /* --- masks and weights ------------------------------------------------------------------------------------------------------------ */
 
-/* A running softmax asks once what it sees: of three masks a select of the scores is left.  Where the maximum begins with -infinity a row that has seen nothing would have terms of NaN; where terms are summed unseen ones too, are something else than 0 there,
- * or the loop does not keep the maximum, the masks stay.  Where the mask compares what grows with positions, a tile is asked first whether all is seen. */
-static const struct { const char *why, *from, *to; int reduced, selected, branches; } seeings[] = {
-	{"as it is", "%25", "%25", 0, 2, 1},
-	{"narrowed before they are masked", "%39 = select %25, %34, %16 : f32[b, h, i, j]\n      %40 = cvt %39 : bf16[b, h, i, j]",
-	 "%39 = cvt %34 : bf16[b, h, i, j]\n      %53 = const 0 : bf16\n      %40 = select %25, %39, %53 : bf16[b, h, i, j]", 0, 2, 1},
-	{"a mask that does not grow", "%24 = le %22, %12", "%24 = ne %22, %12", 0, 2, 0},
-	{"a maximum that begins with -infinity", "const -3.4028235e+38", "const -inf", 2, 2, 0},
-	{"terms that are summed unmasked", "%34 if %25", "%34", 1, 2, 0},
-	{"terms that are -0 where they are not seen", "%39 = select %25, %34, %16", "%53 = const -0 : f32\n      %39 = select %25, %34, %53", 2, 2, 0},
-	{"a maximum that is forgotten", "yield %30", "yield %19", 2, 2, 0},
+/* A running softmax asks once what it sees: of three masks a select of the scores is left.  Where the maximum begins with -infinity a row that has seen
+ * nothing would have terms of NaN; where terms are summed unseen ones too, are something else than 0 there, or the loop does not keep the maximum, the masks stay.  Where the mask compares what grows with positions, a tile is asked first whether all is seen. */
+static const struct { const char *why; struct pass_edit edits[2]; int reduced, selected, branches; } seeings[] = {
+	{"as it is", {{0}}, 0, 2, 1},
+	{"narrowed before they are masked", {{"%39 = select %25, %34, %16 : f32[b, h, i, j]\n      %40 = cvt %39 : bf16[b, h, i, j]",
+	 "%39 = cvt %34 : bf16[b, h, i, j]\n      %53 = const 0 : bf16\n      %40 = select %25, %39, %53 : bf16[b, h, i, j]"}}, 0, 2, 1},
+	{"a mask that does not grow", {{"%24 = le %22, %12", "%24 = ne %22, %12"}}, 0, 2, 0},
+	{"a maximum that begins with -infinity", {{"const -3.4028235e+38", "const -inf"}}, 2, 2, 0},
+	{"terms that are summed unmasked", {{"%34 if %25", "%34"}}, 1, 2, 0},
+	{"terms that are -0 where they are not seen", {{"%39 = select %25, %34, %16", "%53 = const -0 : f32\n      %39 = select %25, %34, %53"}}, 2, 2, 0},
+	{"a maximum that is forgotten", {{"yield %30", "yield %19"}}, 2, 2, 0},
 };
 enum { SEEINGS = sizeof seeings / sizeof *seeings };
 
@@ -53,12 +53,14 @@ START_TEST(a_running_softmax_asks_once)
 	struct found f = {0};
 	struct arena a = {0};
 	struct variant v = {.target = target_by_name("gfx942"), .text = "any", .waves = 1, .tiles = {{-1, "i", 16}, {-1, "j", 16}, {-1, "d", 64}}, .ntiles = 3};
-	char *text = ir_help_file(&a, "tests/ir/attention.ir"), *at = strstr(text, seeings[_i].from);
-	ck_assert_ptr_nonnull(at);
-	text = arena_printf(&a, "%.*s%s%s", (int)(at - text), text, seeings[_i].to, at + strlen(seeings[_i].from));
-	pass_look_after(text, &v, "seen", note, &f);
+	struct ir_run r;
+	struct ir_kernel *k;
+	pass_open_edited(&a, &r, "attention", seeings[_i].edits);
+	ck_assert_msg(run_passes(&a, r.k, &v, "seen", &k, r.err, sizeof r.err) == 0, "%s: %s", seeings[_i].why, r.err);
+	ir_walk(k->phases[0].body, note, &f);
 	ck_assert_msg(f.reduced == seeings[_i].reduced && f.selected == seeings[_i].selected && f.branches == seeings[_i].branches,
 	              "%s: %d reductions under a mask, %d selects, %d branches", seeings[_i].why, f.reduced, f.selected, f.branches);
+	ir_run_close(&r);
 	arena_free(&a);
 }
 END_TEST

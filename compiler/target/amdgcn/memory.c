@@ -37,15 +37,14 @@ static bool is_scalar(struct emit *e, const struct access *a)
 	return true;
 }
 
-/* Position in dimension d is below `end`, which is one for the workgroup, and runs with the loop, along `axis`. */
+/* The position in dimension d is that of the loop's axis, and below `end`, which is one for the workgroup. */
 struct rows { const struct ir_ins *end; int d, axis; };
 
 static bool is_of_rows(struct emit *e, const struct access *a, const struct ir_ins *m, struct rows *r)
 {
 	*r = (struct rows){.d = -1};
 	for (int d = 0; m->op == IR_LT && d < a->t->rank - 1; d++)
-		if (m->args[0] == a->i->args[d] && a->sub[d].ok && !a->sub[d].nterms && !a->sub[d].constant && e->loop_axis >= 0 && a->sub[d].coef[e->loop_axis] == 1 &&
-		    axes_of_several(e->ph, a->i->args[d]->axes) == IR_AXIS(e->loop_axis))
+		if (m->args[0] == a->i->args[d] && m->args[0]->op == IR_IOTA && m->args[0]->imm == e->loop_axis)
 			*r = (struct rows){m->args[1], d, e->loop_axis};
 	return r->d >= 0 && !m->args[1]->axes;
 }

@@ -186,6 +186,15 @@ static void find_growth(struct emit *e, struct quads *q)
 	q->grows = true;
 }
 
+/* Of sums under way: as many as there is room for, where no other tile of the loop needs it. */
+static int places_of(const struct emit *e, const struct quads *q)
+{
+	int room = (e->v->target->lds_bytes - q->fixed) / q->bytes;
+	for (const struct ir_ins *i = q->loop->body->first; i; i = i->next)
+		room = i->op == IR_RELAYOUT && !tile_of(q, i) ? QUAD_SLOTS : room;
+	return room < QUAD_SLOTS ? QUAD_SLOTS : room < QUAD_MOST_SLOTS ? room : QUAD_MOST_SLOTS;
+}
+
 bool quads_enter_loop(struct emit *e, struct quads *q, const struct ir_ins *loop, LLVMValueRef start, LLVMValueRef end)
 {
 	*q = (struct quads){.loop = loop, .start = start};
@@ -202,8 +211,7 @@ bool quads_enter_loop(struct emit *e, struct quads *q, const struct ir_ins *loop
 	}
 	if (e->lds_bytes)                                /* others may still read what lies there */
 		lds_barrier(e);
-	int room = (e->v->target->lds_bytes - q->fixed) / q->bytes;
-	q->slots = !q->under_way ? QUAD_SLOTS / 2 : room < QUAD_SLOTS ? QUAD_SLOTS : room < QUAD_MOST_SLOTS ? room : QUAD_MOST_SLOTS;
+	q->slots = q->under_way ? places_of(e, q) : QUAD_SLOTS / 2;
 	q->ahead = q->under_way ? q->slots - 2 : q->slots - 1;
 	q->all = q->slots * q->bytes + q->fixed;
 	e->lds_bytes = e->lds_bytes > q->all ? e->lds_bytes : q->all;
